@@ -1,0 +1,24 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+let package = Package(
+    name: "EasyNetwork",
+    platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
+    products: [
+        .library(name: "EasyNetwork", targets: ["EasyNetwork"]),
+        .library(name: "EasyNetworkTesting", targets: ["EasyNetworkTesting"]),
+    ],
+    targets: [
+        .target(name: "EasyNetwork"),
+        .target(name: "EasyNetworkTesting", dependencies: ["EasyNetwork"]),
+        .executableTarget(
+            name: "Quickstart",
+            dependencies: ["EasyNetwork", "EasyNetworkTesting"],
+            path: "Samples/Quickstart",
+            exclude: ["README.md"]
+        ),
+        .testTarget(name: "EasyNetworkTests", dependencies: ["EasyNetwork", "EasyNetworkTesting"]),
+        .testTarget(name: "EasyNetworkTestingTests", dependencies: ["EasyNetworkTesting"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,3 @@
+import EasyNetwork
+
+@main struct Quickstart { static func main() {} }

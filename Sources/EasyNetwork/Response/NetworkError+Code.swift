@@ -1,0 +1,74 @@
+extension NetworkError {
+    /// The kind of a failure.
+    ///
+    /// A struct and not an enum, so that a new code breaks no `switch`. A program may add its own with numbers of 10,000
+    /// and above:
+    ///
+    /// ```swift
+    /// extension NetworkError.Code {
+    ///     static let quotaExceeded = NetworkError.Code(rawValue: 10_001)
+    /// }
+    /// ```
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        public let rawValue: Int
+
+        public init(rawValue: Int) {
+            self.rawValue = rawValue
+        }
+
+        /// The request could not be built: a URL, header, parameter or body that cannot be sent. Nothing was sent.
+        public static let invalidRequest = Code(rawValue: 1)
+        /// Cancelled by the program.
+        public static let cancelled = Code(rawValue: 2)
+        /// A dependency that had to succeed did not; ``NetworkError/underlying`` is its error.
+        public static let dependencyFailed = Code(rawValue: 3)
+        /// The operation waits, directly or through others, for itself.
+        public static let cycle = Code(rawValue: 4)
+        /// An interceptor, a condition or a limit refused it before anything was sent.
+        public static let refused = Code(rawValue: 5)
+
+        /// The host's name could not be looked up, or nobody accepted the connection. Nothing was sent.
+        public static let cannotConnect = Code(rawValue: 100)
+        /// No secure connection: certificate, pin, version or handshake.
+        public static let tls = Code(rawValue: 101)
+        /// A deadline passed.
+        public static let timedOut = Code(rawValue: 102)
+        /// The connection broke before the answer was complete.
+        public static let connectionLost = Code(rawValue: 103)
+        /// What came back is not HTTP.
+        public static let badServerResponse = Code(rawValue: 104)
+
+        /// The status is not among those accepted.
+        public static let unacceptableStatus = Code(rawValue: 200)
+        /// The server answered 401.
+        public static let unauthorized = Code(rawValue: 201)
+        /// The body is not what was expected: not JSON, not text, a key missing, a value of another type.
+        public static let cannotParseResponse = Code(rawValue: 202)
+
+        /// Only the cache was asked, and it has no usable entry.
+        public static let notCached = Code(rawValue: 300)
+    }
+}
+
+extension NetworkError.Code: CustomStringConvertible {
+    /// The name of the code as it is written in Swift, or its number when the package does not know it.
+    public var description: String {
+        switch self {
+        case .invalidRequest: "invalidRequest"
+        case .cancelled: "cancelled"
+        case .dependencyFailed: "dependencyFailed"
+        case .cycle: "cycle"
+        case .refused: "refused"
+        case .cannotConnect: "cannotConnect"
+        case .tls: "tls"
+        case .timedOut: "timedOut"
+        case .connectionLost: "connectionLost"
+        case .badServerResponse: "badServerResponse"
+        case .unacceptableStatus: "unacceptableStatus"
+        case .unauthorized: "unauthorized"
+        case .cannotParseResponse: "cannotParseResponse"
+        case .notCached: "notCached"
+        default: "code \(rawValue)"
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension NetworkError: LocalizedError {
+    /// One sentence for a person: what happened, the server's own words, and to which request.
+    public var errorDescription: String? {
+        var sentence = summary
+        if let message { sentence += ": \(message)" }
+        if let serverMessage { sentence += ": \(serverMessage)" }
+        if let request { sentence += " (\(request))" }
+        return sentence + "."
+    }
+
+    private var summary: String {
+        if let statusCode, code == .unacceptableStatus || code == .unauthorized {
+            let reason = HTTPURLResponse.localizedString(forStatusCode: statusCode)
+            return "The server answered \(statusCode) \(reason)"
+        }
+        return switch code {
+        case .invalidRequest: "The request cannot be sent"
+        case .cancelled: "Cancelled"
+        case .dependencyFailed: "An operation this one depends on failed"
+        case .cycle: "The operation waits for itself"
+        case .refused: "The request was refused before it was sent"
+        case .cannotConnect: "Cannot connect to the server"
+        case .tls: "No secure connection to the server"
+        case .timedOut: "The server took too long"
+        case .connectionLost: "The connection to the server was lost"
+        case .badServerResponse: "The server's answer is not HTTP"
+        case .unacceptableStatus: "The server refused the request"
+        case .unauthorized: "The server wants other credentials"
+        case .cannotParseResponse: "The server's answer cannot be understood"
+        case .notCached: "The cache has no usable answer"
+        default: "The request failed with \(code)"
+        }
+    }
+}
+
+extension NetworkError.Request: CustomStringConvertible {
+    /// Method and address, without user, password, query and fragment: they may hold secrets.
+    public var description: String {
+        "\(method) \(url.withoutSecrets)"
+    }
+}
+
+extension NetworkError: CustomNSError {
+    public static var errorDomain: String { "EasyNetwork.NetworkError" }
+
+    /// The number of the ``code``.
+    public var errorCode: Int { code.rawValue }
+
+    public var errorUserInfo: [String: Any] {
+        var info: [String: Any] = [:]
+        info[NSLocalizedDescriptionKey] = errorDescription
+        info[NSUnderlyingErrorKey] = underlying
+        info[NSURLErrorFailingURLErrorKey] = request?.url
+        return info
+    }
+}
+
+extension NetworkError: CustomStringConvertible {
+    public var description: String {
+        "NetworkError.\(code): \(errorDescription ?? "")"
+    }
+}
+
+extension URL {
+    /// The URL without user, password, query and fragment.
+    package var withoutSecrets: String {
+        guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return scheme ?? "" }
+        components.user = nil
+        components.password = nil
+        components.query = nil
+        components.fragment = nil
+        return components.string ?? ""
+    }
+}

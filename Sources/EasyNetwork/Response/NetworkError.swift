@@ -1,0 +1,95 @@
+import Foundation
+
+/// Why a request, an operation or a mapping failed: the one error type of the package.
+///
+/// It is a value that keeps what is needed to act: the ``code`` to decide on, status, headers and the beginning of the
+/// body, the server's own words, the error underneath, the request, and how often it was tried.
+///
+/// ```swift
+/// operation.failure = { error in
+///     switch error.code {
+///     case .unauthorized: showSignIn()
+///     case .cancelled: break
+///     default: show(error.localizedDescription)
+///     }
+/// }
+/// ```
+public struct NetworkError: Error, Sendable {
+    /// How much of a body ``responseBody`` keeps, in bytes.
+    public static let responseBodyLimit = 16_384
+
+    /// What kind of failure this is.
+    public var code: Code
+
+    /// What went wrong in this case, and what to mend; nil when the code says it all. No full stop at its end.
+    public var message: String?
+
+    /// The status of the answer, if there was one.
+    public var statusCode: Int?
+
+    /// The headers of the answer, if there was one.
+    public var headers: HTTPHeaders
+
+    /// The first ``responseBodyLimit`` bytes of the answer's body; nil when there was no answer.
+    public var responseBody: Data? {
+        didSet { responseBody = Self.prefix(of: responseBody) }
+    }
+
+    /// What the server says of it in its own words, when the body holds such a text.
+    public var serverMessage: String?
+
+    /// The error from below: a `URLError`, a `DecodingError`, or, for ``Code/dependencyFailed``, the ``NetworkError``
+    /// of the dependency.
+    public var underlying: (any Error)?
+
+    /// The request that failed, as it was sent.
+    public var request: Request?
+
+    /// How many times the request was sent; 0 when it never was.
+    public var attempts: Int
+
+    public init(
+        code: Code,
+        message: String? = nil,
+        statusCode: Int? = nil,
+        headers: HTTPHeaders = HTTPHeaders(),
+        responseBody: Data? = nil,
+        serverMessage: String? = nil,
+        underlying: (any Error)? = nil,
+        request: Request? = nil,
+        attempts: Int = 0
+    ) {
+        self.code = code
+        self.message = message
+        self.statusCode = statusCode
+        self.headers = headers
+        self.responseBody = Self.prefix(of: responseBody)
+        self.serverMessage = serverMessage
+        self.underlying = underlying
+        self.request = request
+        self.attempts = attempts
+    }
+
+    /// The first line of a request, for messages.
+    public struct Request: Hashable, Sendable {
+        public var method: String
+        public var url: URL
+
+        public init(method: String, url: URL) {
+            self.method = method
+            self.url = url
+        }
+    }
+
+    /// The error at the bottom of a row of failed dependencies; the error itself when it is no such row.
+    public var rootCause: NetworkError {
+        var cause = self
+        while cause.code == .dependencyFailed, let next = cause.underlying as? NetworkError { cause = next }
+        return cause
+    }
+
+    /// Copies the bytes, so that an error that is kept does not keep a large body alive.
+    private static func prefix(of body: Data?) -> Data? {
+        body.map { $0.count > responseBodyLimit ? Data(Array($0.prefix(responseBodyLimit))) : $0 }
+    }
+}

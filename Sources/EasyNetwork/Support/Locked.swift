@@ -1,0 +1,22 @@
+import Foundation
+
+/// A value behind a lock.
+///
+/// Nothing that belongs to somebody else — a callback, a delegate, a transport — may be called inside ``withLock(_:)``;
+/// take what is needed out of the state, leave, then call.
+package final class Locked<State>: @unchecked Sendable {
+    // Sendable because `state` is touched only between lock and unlock. `Mutex` of the Synchronization module would
+    // say so without a promise, but needs macOS 15 and iOS 18.
+    private let lock = NSLock()
+    private var state: State
+
+    package init(_ state: State) {
+        self.state = state
+    }
+
+    package func withLock<Result>(_ body: (inout State) throws -> Result) rethrows -> Result {
+        lock.lock()
+        defer { lock.unlock() }
+        return try body(&state)
+    }
+}

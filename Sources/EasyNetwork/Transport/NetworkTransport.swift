@@ -1,0 +1,60 @@
+import Foundation
+
+/// What carries a message to a server and brings the answer back.
+///
+/// A transport knows bytes, headers and deadlines. It follows no redirect, judges no status, answers no challenge for
+/// credentials, keeps no cookie and caches nothing: that is all done above it, the same way for every transport.
+///
+/// What every transport promises:
+/// - Events come in order, one after the other, never two at once: at most one `head`, then any number of `body`, then
+///   exactly one `end`. Without `head`, the end carries an error. They may begin before ``start(_:events:)`` returns.
+/// - An exchange always ends: by the answer, by an error, by a deadline, or by being cancelled.
+/// - ``TransportExchange/cancel()`` may be called at any time from any thread, also from inside `events`.
+/// - `events` is called without any lock held, on a thread of the transport's. Whoever implements `events` hands the
+///   work on and returns at once; no user code runs there.
+public protocol NetworkTransport: Sendable {
+    /// Starts one exchange.
+    ///
+    /// - Parameter events: told of everything that happens; released after `end`.
+    func start(
+        _ request: TransportRequest,
+        events: @escaping @Sendable (TransportEvent) -> Void
+    ) -> any TransportExchange
+}
+
+/// A message under way.
+public protocol TransportExchange: Sendable {
+    /// Stops the exchange. Its end follows soon, with ``NetworkError/Code/cancelled`` unless it had already ended.
+    func cancel()
+}
+
+/// What happens to a message under way.
+public enum TransportEvent: Sendable {
+    /// The status and the headers of the final answer; 1xx answers are passed over.
+    case head(TransportHead)
+    /// The next bytes of the body, content codings such as gzip taken off.
+    case body(Data)
+    /// The last event.
+    case end(TransportEnd)
+}
+
+/// The status line and header fields of an answer.
+public struct TransportHead: Hashable, Sendable {
+    public var statusCode: Int
+    public var headers: HTTPHeaders
+
+    public init(statusCode: Int, headers: HTTPHeaders = HTTPHeaders()) {
+        self.statusCode = statusCode
+        self.headers = headers
+    }
+}
+
+/// How an exchange ended.
+public struct TransportEnd: Sendable {
+    /// Nil when the whole answer arrived.
+    public var error: NetworkError?
+
+    public init(error: NetworkError? = nil) {
+        self.error = error
+    }
+}

@@ -1,0 +1,33 @@
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("HTTPHeaders")
+struct HTTPHeadersTests {
+    @Test("RSP-6: header names compare without regard to case, repeats and order are kept")
+    func repeatsAndCase() {
+        var headers: HTTPHeaders = ["Set-Cookie": "a=1", "X": "1", "set-cookie": "b=2"]
+        #expect(headers.values(for: "SET-COOKIE") == ["a=1", "b=2"])
+        #expect(headers["x"] == "1")
+        #expect(headers["Set-Cookie"] == "a=1, b=2")
+        #expect(headers.map(\.name) == ["Set-Cookie", "X", "set-cookie"])
+        headers["SET-cookie"] = "c=3"
+        #expect(headers.map(\.value) == ["c=3", "1"])
+        headers["set-cookie"] = nil
+        #expect(headers.map(\.name) == ["X"])
+        #expect(headers["missing"] == nil)
+    }
+
+    @Test("CFG-6: merging lets the later headers win by name, whatever the case")
+    func merging() {
+        let host: HTTPHeaders = ["Accept": "text/html", "User-Agent": "host"]
+        let merged = host.merging(["accept": "application/json", "Accept": "text/plain"])
+        #expect(merged.values(for: "Accept") == ["application/json", "text/plain"])
+        #expect(merged["User-Agent"] == "host")
+    }
+
+    @Test("REQ-2: a dictionary of headers is sent in a stable order")
+    func stableOrder() {
+        #expect(HTTPHeaders(["b": "2", "a": "1", "c": "3"]).map(\.name) == ["a", "b", "c"])
+    }
+}
