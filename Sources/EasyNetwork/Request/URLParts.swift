@@ -1,0 +1,106 @@
+import Foundation
+
+/// The components of a URL, each fit to be sent (RFC 3986, section 3).
+struct URLParts {
+    /// `https://user@host:443`; empty for a relative reference.
+    private(set) var origin = ""
+    private(set) var path = ""
+    private(set) var query: String?
+    private(set) var fragment: String?
+
+    init(relative text: some StringProtocol) {
+        // By bytes: `?` with a combining accent behind it is another Character.
+        let bytes = text.utf8
+        let hash = bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex
+        let mark = bytes[..<hash].firstIndex(of: UInt8(ascii: "?")) ?? hash
+        path = PercentEncoding.mend(text[..<mark], .path)
+        if mark != hash { query = PercentEncoding.mend(text[bytes.index(after: mark)..<hash], .query) }
+        if hash != bytes.endIndex { fragment = PercentEncoding.mend(text[bytes.index(after: hash)...], .query) }
+    }
+
+    /// - Parameters:
+    ///   - text: begins with the scheme and `://`.
+    ///   - what: for messages, `the address`.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for another scheme than http and https, and for a user, host or
+    ///   port that cannot be.
+    init(absolute text: String, scheme: String, what: String) throws(NetworkError) {
+        let scheme = scheme.lowercased()
+        guard scheme == "http" || scheme == "https" else {
+            throw URLBuilder.failure("\(what) has the scheme \"\(scheme.prefix(40))\", only http and https can be sent")
+        }
+        let rest = text.utf8.dropFirst(scheme.utf8.count + 3)
+        let end = rest.firstIndex { "/?#".utf8.contains($0) } ?? rest.endIndex
+        self.init(relative: text[end...])
+        origin = scheme + "://" + (try Self.authority(String(text[rest.startIndex..<end]), what))
+    }
+
+    /// User, host and port (RFC 3986, section 3.2).
+    private static func authority(_ text: String, _ what: String) throws(NetworkError) -> String {
+        // Some readers take a backslash for a slash, so that two of them see two hosts.
+        guard !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else {
+            throw URLBuilder.failure("\(what) has a control character or a backslash before its path")
+        }
+        let bytes = text.utf8
+        var user = ""
+        var start = bytes.startIndex
+        if let at = bytes.lastIndex(of: UInt8(ascii: "@")) {
+            user = PercentEncoding.mend(text[..<at], .userInfo) + "@"
+            start = bytes.index(after: at)
+        }
+        let hostEnd: String.Index
+        if bytes[start...].first == UInt8(ascii: "["), let bracket = bytes[start...].firstIndex(of: UInt8(ascii: "]")) {
+            hostEnd = bytes.index(after: bracket)
+        } else {
+            hostEnd = bytes[start...].firstIndex(of: UInt8(ascii: ":")) ?? bytes.endIndex
+        }
+        let host = try self.host(text[start..<hostEnd], what)
+        return user + host + (try port(text[hostEnd...], what))
+    }
+
+    private static func host(_ host: Substring, _ what: String) throws(NetworkError) -> String {
+        guard !host.isEmpty else { throw URLBuilder.failure("\(what) has no host") }
+        if host.utf8.first == UInt8(ascii: "[") {
+            guard isIPv6(host) else {
+                throw URLBuilder.failure("\(what) has the host \(host.prefix(100)), which is no IPv6 address")
+            }
+            return String(host)
+        }
+        if host.utf8.allSatisfy({ $0.isLetter || $0.isDigit || "-._~".utf8.contains($0) }) { return String(host) }
+        if let ascii = ascii(host) { return ascii }
+        throw URLBuilder.failure(
+            "\(what) has the host \"\(host.prefix(100))\", which is no host name; one in Unicode is written xn--…"
+        )
+    }
+
+    /// A name in Unicode as DNS has it, `xn--…`. Recent versions of Foundation know how; nil with the others.
+    private static func ascii(_ host: Substring) -> String? {
+        let isName = host.utf8.allSatisfy { $0 >= 0x80 || $0.isLetter || $0.isDigit || "-._".utf8.contains($0) }
+        guard isName, let ascii = URL(string: "https://\(host)/")?.host else { return nil }
+        return ascii.utf8.allSatisfy { $0.isLetter || $0.isDigit || "-._".utf8.contains($0) } ? ascii : nil
+    }
+
+    /// `[2001:db8::1]`, with a zone behind `%25` if there is one (RFC 6874).
+    private static func isIPv6(_ host: Substring) -> Bool {
+        guard host.utf8.last == UInt8(ascii: "]") else { return false }
+        let inner = host.utf8.dropFirst().dropLast()
+        let address = inner.prefix { $0.isHexDigit || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") }
+        let zone = inner[address.endIndex...]
+        let zoneIsSound =
+            zone.isEmpty
+            || zone.starts(with: "%25".utf8) && zone.count > 3
+                && zone.dropFirst(3).allSatisfy { $0.isLetter || $0.isDigit || "-._~".utf8.contains($0) }
+        return zoneIsSound && address.filter { $0 == UInt8(ascii: ":") }.count >= 2
+    }
+
+    /// - Parameter text: empty, or what begins with the colon.
+    private static func port(_ text: Substring, _ what: String) throws(NetworkError) -> String {
+        guard !text.isEmpty else { return "" }
+        let digits = text.utf8.dropFirst()
+        guard text.utf8.first == UInt8(ascii: ":"), digits.allSatisfy(\.isDigit),
+            digits.isEmpty || UInt16(String(decoding: digits, as: UTF8.self)) != nil
+        else {
+            throw URLBuilder.failure("\(what) has the port \"\(text.dropFirst().prefix(40))\", ports are 0 to 65535")
+        }
+        return digits.isEmpty ? "" : String(text)
+    }
+}

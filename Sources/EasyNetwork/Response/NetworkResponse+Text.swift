@@ -1,0 +1,101 @@
+import Foundation
+
+extension NetworkResponse {
+    /// The body as text, in the charset that `Content-Type` names, UTF-8 when it names none.
+    ///
+    /// A byte order mark beats the header and is taken off, as browsers do. `utf-16` without a mark is little-endian.
+    /// Known are utf-8, utf-16 (le, be), us-ascii, iso-8859-1, iso-8859-2, windows-1250 to windows-1254, shift_jis,
+    /// euc-jp and macintosh, under their usual names.
+    ///
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` for a charset that is not known, and for bytes that are no text
+    ///   in the charset; the message names it.
+    public func text() throws(NetworkError) -> String {
+        if let (charset, mark) = Charset.byteOrderMark(of: body) {
+            return try text(body.dropFirst(mark), charset, name: charset.name)
+        }
+        guard let name = headers["Content-Type"].flatMap(MediaType.init)?.charset else {
+            return try text(body, .utf8, name: "utf-8")
+        }
+        guard let charset = Charset(name: name) else {
+            throw error(.cannotParseResponse, message: "the charset \"\(name.prefix(40))\" is not known")
+        }
+        return try text(body, charset, name: name)
+    }
+
+    private func text(_ bytes: Data, _ charset: Charset, name: String) throws(NetworkError) -> String {
+        if let text = charset.decode(bytes) { return text }
+        throw error(.cannotParseResponse, message: "the body is no text in the charset \(name)")
+    }
+}
+
+/// A way to read bytes as text.
+enum Charset: Equatable {
+    case utf8
+    case utf16(bigEndian: Bool)
+    case other(String.Encoding)
+
+    /// - Parameter name: a name from the IANA registry of character sets, in any case.
+    init?(name: String) {
+        switch name.lowercased() {
+        case "utf-8", "utf8": self = .utf8
+        case "utf-16", "utf-16le": self = .utf16(bigEndian: false)
+        case "utf-16be": self = .utf16(bigEndian: true)
+        case "us-ascii", "ascii": self = .other(.ascii)
+        case "iso-8859-1", "iso8859-1", "iso_8859-1", "latin1": self = .other(.isoLatin1)
+        case "iso-8859-2", "iso8859-2", "iso_8859-2", "latin2": self = .other(.isoLatin2)
+        case "windows-1250", "cp1250": self = .other(.windowsCP1250)
+        case "windows-1251", "cp1251": self = .other(.windowsCP1251)
+        case "windows-1252", "cp1252": self = .other(.windowsCP1252)
+        case "windows-1253", "cp1253": self = .other(.windowsCP1253)
+        case "windows-1254", "cp1254": self = .other(.windowsCP1254)
+        case "shift_jis", "shift-jis", "sjis": self = .other(.shiftJIS)
+        case "euc-jp": self = .other(.japaneseEUC)
+        case "macintosh": self = .other(.macOSRoman)
+        default: return nil
+        }
+    }
+
+    var name: String {
+        switch self {
+        case .utf8: "utf-8"
+        case .utf16(let bigEndian): bigEndian ? "utf-16be" : "utf-16le"
+        case .other(let encoding): encoding.description
+        }
+    }
+
+    static func byteOrderMark(of bytes: Data) -> (charset: Charset, length: Int)? {
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { return (.utf8, 3) }
+        if bytes.starts(with: [0xFE, 0xFF]) { return (.utf16(bigEndian: true), 2) }
+        if bytes.starts(with: [0xFF, 0xFE]) { return (.utf16(bigEndian: false), 2) }
+        return nil
+    }
+
+    /// Nil when the bytes are no text in this charset: nothing is replaced, nothing left out.
+    func decode(_ bytes: Data) -> String? {
+        switch self {
+        case .utf8: String(data: bytes, encoding: .utf8)
+        case .utf16(let bigEndian): Self.utf16(bytes, bigEndian: bigEndian)
+        case .other(let encoding): String(data: bytes, encoding: encoding)
+        }
+    }
+
+    /// By hand, since Foundation lets an odd byte and a lone surrogate pass.
+    private static func utf16(_ bytes: Data, bigEndian: Bool) -> String? {
+        guard bytes.count.isMultiple(of: 2) else { return nil }
+        let bytes = Array(bytes)
+        let units = stride(from: 0, to: bytes.count, by: 2).map { index in
+            let (first, second) = (UInt16(bytes[index]), UInt16(bytes[index + 1]))
+            return bigEndian ? first << 8 | second : second << 8 | first
+        }
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.count)
+        let broken = transcode(
+            units.makeIterator(),
+            from: UTF16.self,
+            to: UTF8.self,
+            stoppingOnError: true,
+            into: { text.append($0) }
+        )
+        return broken ? nil : String(decoding: text, as: UTF8.self)
+    }
+}
