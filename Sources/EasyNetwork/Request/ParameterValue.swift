@@ -55,14 +55,14 @@ enum ParameterValue: Hashable, Sendable {
         switch value {
         case let value as NSNumber: try self.init(JSONNumber(value), at: path)
         case is NSNull: self = .null
+        case let value as NSArray: self = .array(try Self.array(value.shallowElements, at: path))
+        case let value as NSDictionary: self = .object(try Self.object(value.shallowPairs, at: path))
         // The values of Swift that NSString, NSDate, NSURL, NSUUID and NSData stand for.
         case let value as String: self = .string(value)
         case let value as Date: self = .string(try path.text(of: value))
         case let value as URL: self = .string(value.absoluteString)
         case let value as UUID: self = .string(value.uuidString)
         case let value as Data: self = .string(value.base64EncodedString())
-        case let value as NSArray: self = .array(try Self.array(value.map { $0 }, at: path))
-        case let value as NSDictionary: self = .object(try Self.object(value.map { ($0.key, $0.value) }, at: path))
         default: throw path.failure("a value of type \(type(of: value)) cannot be sent")
         }
     }

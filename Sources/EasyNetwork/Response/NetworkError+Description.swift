@@ -9,7 +9,8 @@ extension NetworkError: LocalizedError {
     public var errorDescription: String? {
         var sentence = summary
         if let message { sentence += ": \(message)" }
-        if let serverMessage { sentence += ": \(serverMessage)" }
+        // The server's own full stop would stand in the middle of the sentence.
+        if let serverMessage { sentence += ": \(serverMessage.withoutFullStop)" }
         if let request { sentence += " (\(request))" }
         return sentence + "."
     }

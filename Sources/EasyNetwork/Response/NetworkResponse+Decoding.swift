@@ -47,8 +47,8 @@ enum DecodingFailure {
             return place(context.codingPath) + "expected \(expected(type)) but found "
                 + (found(at: context.codingPath, in: body) ?? "something else")
         case .dataCorrupted(let context):
-            let root = context.codingPath.isEmpty && context.underlyingError != nil
-            return root ? "the body is no JSON" : place(context.codingPath) + context.debugDescription.withoutFullStop
+            guard isJSON(body) else { return "the body is no JSON" }
+            return place(context.codingPath) + context.debugDescription.withoutFullStop
         @unknown default:
             return String(describing: error)
         }
@@ -79,7 +79,7 @@ enum DecodingFailure {
     /// The kind of the value at the path. The body is read once more for it: the text inside a `DecodingError` is another
     /// on each platform.
     private static func found(at path: [any CodingKey], in body: Data) -> String? {
-        var value = try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)
+        var value = json(body)
         for key in path {
             if let object = value as? [String: Any] {
                 value = object[key.stringValue]
@@ -90,6 +90,14 @@ enum DecodingFailure {
             }
         }
         return value.map(JSONKind.name(of:))
+    }
+
+    private static func isJSON(_ body: Data) -> Bool {
+        json(body) != nil
+    }
+
+    private static func json(_ body: Data) -> Any? {
+        try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)
     }
 }
 

@@ -4,8 +4,8 @@ extension NetworkResponse {
     /// The body as text, in the charset that `Content-Type` names, UTF-8 when it names none.
     ///
     /// A byte order mark beats the header and is taken off, as browsers do. `utf-16` without a mark is little-endian.
-    /// Known are utf-8, utf-16 (le, be), us-ascii, iso-8859-1, iso-8859-2, windows-1250 to windows-1254, shift_jis,
-    /// euc-jp and macintosh, under their usual names.
+    /// Known are utf-8, utf-16 (le, be), us-ascii, iso-8859-1, iso-8859-2, windows-1250 to windows-1254, shift_jis
+    /// and macintosh, under their usual names.
     ///
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` for a charset that is not known, and for bytes that are no text
     ///   in the charset; the message names it.
@@ -49,7 +49,6 @@ enum Charset: Equatable {
         case "windows-1253", "cp1253": self = .other(.windowsCP1253)
         case "windows-1254", "cp1254": self = .other(.windowsCP1254)
         case "shift_jis", "shift-jis", "sjis": self = .other(.shiftJIS)
-        case "euc-jp": self = .other(.japaneseEUC)
         case "macintosh": self = .other(.macOSRoman)
         default: return nil
         }

@@ -1,0 +1,92 @@
+import EasyNetwork
+import Foundation
+import Testing
+
+// Imported as a program outside of the package imports it: what is used here has to be public.
+
+private struct Coordinates: Decodable, Sendable, Equatable, ParsedItem {
+    var latitude: Double
+}
+
+private struct GetCoordinates: APIRequest {
+    typealias Item = Coordinates
+    var api: String { "position" }
+}
+
+private struct GetData: APIRequest {
+    typealias Item = Data
+    let api = "data"
+}
+
+private struct GetResponse: APIRequest {
+    typealias Item = NetworkResponse
+    let api = "response"
+}
+
+private struct Ping: APIRequest {
+    typealias Item = Void
+    let api = "ping"
+}
+
+private struct GetNames: APIRequest {
+    typealias Item = [String]
+    let api = "names"
+}
+
+private struct Mapped: APIRequest {
+    let api = "mapped"
+    func item(from response: NetworkResponse) throws -> Coordinates {
+        Coordinates(latitude: try CoordinatesMapper.process(try response.json()).latitude + 1)
+    }
+}
+
+private final class CoordinatesMapper: ResponseMapper<Coordinates>, ResponseMapperProtocol {
+    static func process(_ json: Any?) throws -> Coordinates {
+        try process(json, parse: { json in Coordinates(latitude: try json.required("latitude")) })
+    }
+}
+
+private struct Everything: BaseAPIRequest {
+    let api = "everything"
+    var method: NetworkService.Method { .post }
+    var query: NetworkService.QueryType { .path }
+    var params: [String: Any]? { ["a": 1] }
+    var queryEncoder: QueryEncoder { QueryEncoder(arrays: .repeated, bools: .numbers) }
+    var headers: [String: String]? { defaultJsonHeader() }
+    var body: RequestBody? { .json(["a": 1]) }
+    var timeout: TimeInterval? { 3 }
+    var priority: Operation.QueuePriority { .high }
+    var baseURL: URL? { URL(string: "https://other") }
+    var validation: ResponseValidation? { ResponseValidation(statusCodes: 200...399) }
+}
+
+@Suite("APIRequest")
+struct APIRequestTests {
+    private let response = NetworkResponse(body: Data(#"{"latitude":1.5}"#.utf8))
+
+    @Test("RSP-2: the item of a request comes from the answer as its type says")
+    func items() throws {
+        #expect(try GetCoordinates().item(from: response) == Coordinates(latitude: 1.5))
+        #expect(try GetData().item(from: response) == response.body)
+        #expect(try GetResponse().item(from: response).body == response.body)
+        #expect(try GetNames().item(from: NetworkResponse(body: Data(#"["a"]"#.utf8))) == ["a"])
+        #expect(try Mapped().item(from: response) == Coordinates(latitude: 2.5))
+        try Ping().item(from: response)
+        try Ping().item(from: NetworkResponse(statusCode: 204))
+    }
+
+    @Test("RSP-2: the defaults also hold where the type of the request is not known")
+    func generic() throws {
+        func item<Request: APIRequest>(of request: Request) throws -> Request.Item { try request.item(from: response) }
+        #expect(try item(of: GetData()) == response.body)
+        #expect(try item(of: GetCoordinates()) == Coordinates(latitude: 1.5))
+        #expect(throws: NetworkError.self) { try item(of: GetNames()) }
+    }
+
+    @Test("REQ-1: every property of a request can be given")
+    func everything() {
+        let request: any BaseAPIRequest = Everything()
+        #expect(request.priority == .high)
+        #expect(request.validation?.acceptable(302) == true)
+    }
+}

@@ -1,0 +1,160 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("NetworkResponse")
+struct NetworkResponseTests {
+    private struct Answer: Decodable, Equatable {
+        struct User: Decodable, Equatable {
+            var name: String
+            var age: Int
+        }
+        var users: [User]
+    }
+
+    private func response(_ body: String, type: String? = nil, status: Int = 200) -> NetworkResponse {
+        var headers: HTTPHeaders = ["X-Id": "7"]
+        headers["Content-Type"] = type
+        return NetworkResponse(statusCode: status, headers: headers, body: Data(body.utf8))
+    }
+
+    @Test("RSP-7: an answer has sensible defaults and keeps what it is given")
+    func defaults() {
+        let response = NetworkResponse()
+        #expect(response.statusCode == 200)
+        #expect(response.headers.isEmpty)
+        #expect(response.body.isEmpty)
+        #expect(response.source == .network)
+        #expect(response.url == nil)
+        let sources: Set<NetworkResponse.Source> = [.network, .cache, .revalidated, .joined]
+        #expect(sources.count == 4)
+    }
+
+    @Test("RSP-2: JSON of every kind, bare values and byte order marks included")
+    func json() throws {
+        #expect((try response(#"{"a":[1]}"#).json() as? [String: [Int]]) == ["a": [1]])
+        #expect(try response("[1,2]").json() as? [Int] == [1, 2])
+        #expect(try response("\"é\"").json() as? String == "é")
+        #expect(try response("7").json() as? Int == 7)
+        #expect(try response("null").json() is NSNull)
+        #expect(try response("\u{FEFF}{}").json() as? [String: Int] == [:])
+        let slice = (Data("junk".utf8) + Data("[3]".utf8)).dropFirst(4)
+        #expect(try NetworkResponse(body: slice).json() as? [Int] == [3])
+    }
+
+    @Test(
+        "RSP-2: what is no JSON is an error with status, headers and body",
+        arguments: ["", "{", "<html>", "[1 2]", String(repeating: "[", count: 100_000)]
+    )
+    func badJSON(_ body: String) {
+        let error = #expect(throws: NetworkError.self) { try response(body, status: 503).json() }
+        #expect(error?.code == .cannotParseResponse)
+        #expect(error?.statusCode == 503)
+        #expect(error?.headers["x-id"] == "7")
+        #expect(error?.responseBody == Data(body.utf8.prefix(NetworkError.responseBodyLimit)))
+        #expect(error?.message?.contains(body.isEmpty ? "empty" : "no JSON") == true)
+    }
+
+    @Test("RSP-2: a Decodable, also with a decoder of one's own")
+    func decode() throws {
+        let users = [Answer.User(name: "a", age: 1)]
+        #expect(try response(#"{"users":[{"name":"a","age":1}]}"#).decode(Answer.self) == Answer(users: users))
+        #expect(try response("5").decode(Int.self) == 5)
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .iso8601
+        let date = try response(#"["1970-01-01T00:00:01Z"]"#).decode([Date].self, using: decoder)
+        #expect(date == [Date(timeIntervalSince1970: 1)])
+    }
+
+    @Test(
+        "RSP-2: a failed decoding names the place, what was expected and what was found",
+        arguments: [
+            (#"{"users":[{"name":"a","age":1},{"age":1}]}"#, #"users[1].name: no value for key "name""#),
+            (#"{"users":[{"name":"a","age":"x"}]}"#, "users[0].age: expected Int but found String"),
+            (#"{"users":[{"name":true,"age":1}]}"#, "users[0].name: expected String but found Bool"),
+            (#"{"users":[{"name":null,"age":1}]}"#, "users[0].name: expected String but found null"),
+            (#"{"users":{}}"#, "users: expected array but found object"), ("[]", "expected object but found array"),
+            (#"{"users":[7]}"#, "users[0]: expected object but found Int"), ("{}", #"users: no value for key "users""#),
+            ("<html>", "no JSON"), ("", "the body is empty"),
+        ]
+    )
+    func decodingErrors(_ body: String, _ message: String) throws {
+        let error = #expect(throws: NetworkError.self) { try response(body, status: 201).decode(Answer.self) }
+        #expect(error?.code == .cannotParseResponse)
+        #expect(error?.message?.contains(message) == true, "\(error?.message ?? "nil")")
+        #expect(error?.message?.hasSuffix(".") == false)
+        #expect(error?.statusCode == 201)
+        #expect(error?.responseBody == Data(body.utf8))
+        #expect(body.isEmpty || error?.underlying is DecodingError)
+    }
+
+    @Test("RSP-2: what an initialiser throws by itself is kept")
+    func customDecodingErrors() {
+        struct Picky: Decodable {
+            init(from decoder: any Decoder) throws { throw ResponseMapperError.missing(key: "colour") }
+        }
+        let error = #expect(throws: NetworkError.self) { try response("{}").decode(Picky.self) }
+        #expect(error?.message == #"no value for key "colour""#)
+        #expect(error?.underlying as? ResponseMapperError == .missing(key: "colour"))
+    }
+
+    @Test(
+        "RSP-2: text in the charset the server names",
+        arguments: [
+            (nil, "é😀".utf8.map { $0 }, "é😀"), ("text/html", [0xC3, 0xA9], "é"), ("text/plain", [], ""),
+            ("text/plain; charset=UTF-8", [0xC3, 0xA9], "é"), ("text/plain;charset=\"utf-8\"", [0xC3, 0xA9], "é"),
+            ("text/plain; charset=utf-8", [0xEF, 0xBB, 0xBF, 0x61], "a"), ("text/plain; charset=latin1", [0xE9], "é"),
+            ("text/plain; boundary=x; Charset=ISO-8859-1", [0x61, 0xE9], "aé"),
+            ("text/plain; charset=windows-1252", [0x80, 0xE9], "€é"), ("text/plain; charset=windows-1251", [0xCF], "П"),
+            ("text/plain; charset=us-ascii", [0x61], "a"), ("text/plain; charset=iso-8859-2", [0xB3], "ł"),
+            ("text/plain; charset=utf-16", [0x61, 0x00], "a"), ("text/plain; charset=utf-16be", [0x00, 0x61], "a"),
+            ("text/plain; charset=utf-16", [0xFE, 0xFF, 0x00, 0x61], "a"),
+            ("text/plain; charset=utf-16le", [0x3D, 0xD8, 0x00, 0xDE], "😀"),
+            ("text/plain", [0xFF, 0xFE, 0x61, 0x00], "a"),
+            ("text/plain; charset=latin1", [0xEF, 0xBB, 0xBF, 0x61], "a"),
+            ("text/plain; charset=shift_jis", [0x82, 0xA0], "あ"), ("text/plain; charset=", [0x61], "a"),
+            ("charset", [0x61], "a"),
+        ] as [(String?, [UInt8], String)]
+    )
+    func text(_ type: String?, _ bytes: [UInt8], _ expected: String) throws {
+        var headers = HTTPHeaders()
+        headers["Content-Type"] = type
+        #expect(try NetworkResponse(headers: headers, body: Data(bytes)).text() == expected)
+        let slice = Data([0x7A] + bytes).dropFirst()
+        #expect(try NetworkResponse(headers: headers, body: slice).text() == expected)
+    }
+
+    @Test(
+        "RSP-2: bytes that are no text in the charset, and an unknown charset, are errors that name it",
+        arguments: [
+            ("utf-8", [0xFF]), ("utf-8", [0x61, 0xC3]), ("us-ascii", [0xE9]), ("windows-1252", [0x81]),
+            ("utf-16le", [0x61]), ("utf-16le", [0x00, 0xD8]), ("utf-16be", [0xDC, 0x00, 0x00, 0x61]),
+            ("x-klingon", [0x61]),
+        ] as [(String, [UInt8])]
+    )
+    func badText(_ charset: String, _ bytes: [UInt8]) {
+        let response = NetworkResponse(headers: ["Content-Type": "text/plain; charset=\(charset)"], body: Data(bytes))
+        let error = #expect(throws: NetworkError.self) { try response.text() }
+        #expect(error?.code == .cannotParseResponse)
+        #expect(error?.message?.contains(charset) == true)
+    }
+
+    @Test("RSP-6: an error of a mapper becomes the package's, filled up with the answer")
+    func mappingErrors() {
+        let answer = response("{}", status: 200)
+        let element = ResponseMapperError.element(index: 3, underlying: ResponseMapperError.missing(key: "id"))
+        let mapped = answer.mappingError(element)
+        #expect(mapped.code == .cannotParseResponse)
+        #expect(mapped.message == #"element 3: no value for key "id""#)
+        #expect(mapped.statusCode == 200)
+        #expect(mapped.underlying as? ResponseMapperError == element)
+        let own = answer.mappingError(NetworkError(code: .refused, message: "m"))
+        #expect(own.code == .refused)
+        #expect(own.statusCode == 200)
+        #expect(own.responseBody == Data("{}".utf8))
+        #expect(answer.mappingError(NetworkError(code: .refused, statusCode: 500)).responseBody == nil)
+        struct Other: LocalizedError { var errorDescription: String? { "Too odd." } }
+        #expect(answer.mappingError(Other()).message == "Too odd")
+    }
+}
