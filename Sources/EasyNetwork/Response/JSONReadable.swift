@@ -84,6 +84,7 @@ extension Optional: JSONReadable {
 extension Array: JSONReadable {
     static func read(_ value: Any) -> [Element]? {
         guard let values = value as? [Any] else { return nil }
+        if Element.self == Any.self { return values as? [Element] }
         var result: [Element] = []
         result.reserveCapacity(values.count)
         for value in values {
@@ -97,6 +98,7 @@ extension Array: JSONReadable {
 extension Dictionary: JSONReadable where Key == String {
     static func read(_ value: Any) -> [String: Value]? {
         guard let values = value as? [String: Any] else { return nil }
+        if Value.self == Any.self { return values as? [String: Value] }
         var result: [String: Value] = [:]
         result.reserveCapacity(values.count)
         for (key, value) in values {

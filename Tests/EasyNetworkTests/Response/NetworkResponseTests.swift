@@ -91,6 +91,9 @@ struct NetworkResponseTests {
 
     @Test("RSP-2: what an initialiser throws by itself is kept")
     func customDecodingErrors() {
+        enum Colour: String, Decodable { case red }
+        let unknown = #expect(throws: NetworkError.self) { try response(#"["red","blue"]"#).decode([Colour].self) }
+        #expect(unknown?.message?.hasPrefix("[1]: Cannot initialize Colour") == true, "\(unknown?.message ?? "nil")")
         struct Picky: Decodable {
             init(from decoder: any Decoder) throws { throw ResponseMapperError.missing(key: "colour") }
         }
