@@ -9,7 +9,8 @@ public enum NetworkService {
 
         /// - Parameter rawValue: the method's name, in any case; it is kept and sent in upper case.
         public init(rawValue: String) {
-            self.rawValue = rawValue.uppercased()
+            // Only A to Z: `uppercased()` makes an I of a dotless i, and so a token of what is none.
+            self.rawValue = String(decoding: rawValue.utf8.map(\.uppercasedASCII), as: UTF8.self)
         }
 
         public var description: String { rawValue }

@@ -1,0 +1,286 @@
+import Foundation
+
+/// An asynchronous job: an `Operation` that begins in ``execute()`` and ends when ``finish(_:)`` is called.
+///
+/// ```swift
+/// final class Pause: NetworkOperation, @unchecked Sendable {
+///     override func execute() {
+///         DispatchQueue.global().asyncAfter(deadline: .now() + 1) { self.finish() }
+///     }
+/// }
+/// ```
+///
+/// Add it to a ``NetworkQueue``, or to any `OperationQueue`. It ends exactly once, with success or with one
+/// ``NetworkError``, which dependents may read as ``error``; an ending that comes later is ignored. Its callbacks have
+/// run before its dependents start.
+///
+/// `cancel()` ends it: before its start, ``execute()`` is never called; later, the operation ends at once with
+/// ``NetworkError/Code/cancelled`` and what ``execute()`` still does has no effect. Override `cancel()` (and call
+/// `super`) to stop the work itself.
+///
+/// All members may be used from any thread.
+open class NetworkOperation: Operation, @unchecked Sendable {
+    // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
+    private struct State {
+        var lifecycle = OperationLifecycle()
+        var dependencies: [OperationDependency] = []
+        var readiness = OperationReadiness()
+        var finishActions: [@Sendable () -> Void] = []
+        var hosting: Hosting?
+    }
+
+    private let state = Locked(State())
+
+    public override init() {
+        super.init()
+    }
+
+    deinit {
+        OperationDependency.releaseInTurn(takeDependencies())
+    }
+
+    // MARK: - The work
+
+    /// Does the work. Override this, and call ``finish(_:)`` once when all is done, from any thread.
+    ///
+    /// Called on a thread of the queue, which must not be blocked. Not called when the operation was cancelled before
+    /// or a dependency failed. The implementation here does nothing, for those who override `start()` instead; an
+    /// operation that overrides neither has no work to end it.
+    open func execute() {
+        if type(of: self) == NetworkOperation.self {
+            finish(NetworkError(code: .invalidRequest, message: "a NetworkOperation needs its execute() overridden"))
+        }
+    }
+
+    /// Ends the operation.
+    ///
+    /// The first call counts, later ones are ignored. Called before the operation was started, it takes effect at the
+    /// start, without ``execute()``.
+    ///
+    /// - Parameter error: why it failed; nil, the default, for success.
+    public final func finish(_ error: NetworkError? = nil) {
+        let error = error ?? missingResultError()
+        let (wins, action) = state.withLock { $0.lifecycle.end(error.map(Result.failure) ?? .success(())) }
+        if wins { proceed(with: action) }
+    }
+
+    /// Why the operation failed; nil while it goes on and after success.
+    public final var error: NetworkError? {
+        state.withLock { $0.lifecycle.error }
+    }
+
+    // MARK: - For subclasses in this package
+
+    /// The work is not wanted any more, or not at all: stop it, and refuse what is asked for later.
+    ///
+    /// Called without a lock, by whoever cancels or on the queue's thread, possibly twice.
+    func stop() {}
+
+    /// Runs the callbacks, then calls `done`, on any thread.
+    func deliver(_ done: @escaping @Sendable () -> Void) {
+        done()
+    }
+
+    /// Why an end without an error is no success.
+    func missingResultError() -> NetworkError? {
+        nil
+    }
+
+    // MARK: - Operation
+
+    /// Called by the queue. A subclass that overrides it calls `super.start()` first.
+    open override func start() {
+        guard state.withLock({ $0.lifecycle.start() }) == .announceStart else { return }
+        willChangeValue(forKey: "isExecuting")
+        let dependencies = state.withLock { state in
+            state.lifecycle.showExecuting()
+            return state.dependencies
+        }
+        didChangeValue(forKey: "isExecuting")
+        let obstacle = dependencies.lazy.compactMap(\.failure).first
+        if state.withLock({ $0.lifecycle.began(obstacle: obstacle) }) == .execute {
+            execute()
+        } else {
+            stop()
+            deliverAndConclude()
+        }
+    }
+
+    open override func cancel() {
+        let (wins, action) = state.withLock { $0.lifecycle.cancel() }
+        guard wins else { return }
+        super.cancel()
+        stop()
+        proceed(with: action)
+    }
+
+    /// Whether `cancel()` decided how the operation ended. Cancelling one whose outcome is known changes nothing.
+    public final override var isCancelled: Bool {
+        state.withLock { $0.lifecycle.isCancelled }
+    }
+
+    public final override var isAsynchronous: Bool { true }
+
+    public final override var isExecuting: Bool {
+        state.withLock { $0.lifecycle.isExecuting }
+    }
+
+    public final override var isFinished: Bool {
+        state.withLock { $0.lifecycle.phase == .finished }
+    }
+
+    /// Default `.normal`. A change while the operation waits puts it at the end of the row of its new priority.
+    open override var queuePriority: QueuePriority {
+        get { super.queuePriority }
+        set {
+            super.queuePriority = newValue
+            if let hosting { hosting.host.operationDidChangePriority(self, job: hosting.job) }
+        }
+    }
+
+    private func proceed(with action: OperationLifecycle.Action) {
+        if action == .deliver {
+            deliverAndConclude()
+        } else if let hosting {
+            hosting.host.operationDidEndEarly(self, job: hosting.job)
+        } else {
+            announceReadiness()
+        }
+    }
+
+    private func deliverAndConclude() {
+        deliver { self.conclude() }
+    }
+
+    private func conclude() {
+        willChangeValue(forKey: "isExecuting")
+        willChangeValue(forKey: "isFinished")
+        state.withLock { $0.lifecycle.concluded() }
+        didChangeValue(forKey: "isExecuting")
+        didChangeValue(forKey: "isFinished")
+        #if !canImport(Darwin)
+        // Foundation lets go of it only on Apple's platforms; a block that captures its operation would leak both.
+        completionBlock = nil
+        #endif
+
+        let (actions, hosting) = state.withLock { ($0.finishActions.take(), $0.hosting.take()) }
+        if let hosting { hosting.host.operationDidFinish(self, job: hosting.job) }
+        for action in actions { action() }
+        OperationDependency.releaseInTurn(takeDependencies())
+    }
+
+    // MARK: - Dependencies
+
+    /// Makes this operation wait for another one, and fail with ``NetworkError/Code/dependencyFailed`` if that fails.
+    open override func addDependency(_ operation: Operation) {
+        addDependency(operation, policy: .requireSuccess)
+    }
+
+    /// Makes this operation wait for another one: of this package or not, on the same queue, another one or none.
+    ///
+    /// Ignored once the operation has started. An operation made to depend on itself ends with
+    /// ``NetworkError/Code/cycle``. The dependency is not added to any queue by this, and one that never runs keeps
+    /// its dependents waiting.
+    public final func addDependency(_ operation: Operation, policy: DependencyPolicy) {
+        guard operation !== self else {
+            return finish(NetworkError(code: .cycle, message: "\(nameForMessages) depends on itself"))
+        }
+        let dependency = OperationDependency(operation: operation, policy: policy)
+        let (hosting, isWatching) = state.withLock { state -> (Hosting?, Bool) in
+            guard state.lifecycle.phase == .waiting else { return (nil, false) }
+            state.dependencies.append(dependency)
+            guard state.hosting == nil else { return (state.hosting, false) }
+            if state.readiness.isWatching { state.readiness.dependencyAdded() }
+            return (nil, state.readiness.isWatching)
+        }
+        if let hosting {
+            hosting.host.operation(hosting.job, didAddDependency: dependency)
+        } else if isWatching {
+            announceReadiness()
+            watch(dependency)
+        }
+    }
+
+    /// Takes back what ``addDependency(_:)`` did. Ignored once the operation has been added to a queue.
+    open override func removeDependency(_ operation: Operation) {
+        state.withLock { state in
+            guard state.hosting == nil, !state.readiness.isWatching else { return }
+            state.dependencies.removeAll { $0.operation === operation }
+        }
+    }
+
+    /// The operations that this one waits for; empty once it has finished, when it has let go of them.
+    public final override var dependencies: [Operation] {
+        state.withLock { $0.dependencies.map(\.operation) }
+    }
+
+    public final override var isReady: Bool {
+        guard super.isReady else { return false }
+        let unwatched = state.withLock { state -> [OperationDependency]? in
+            guard state.hosting == nil, state.lifecycle.outcome == nil, !state.readiness.isWatching else { return nil }
+            state.readiness.beginWatching(dependencyCount: state.dependencies.count)
+            return state.dependencies
+        }
+        if let unwatched { for dependency in unwatched { watch(dependency) } }
+        let (isReady, announceAgain) = state.withLock { state in
+            if unwatched != nil { state.readiness.watchingBegan() }
+            return state.readiness.answer(isFree: state.hosting != nil || state.lifecycle.outcome != nil)
+        }
+        if announceAgain { DispatchQueue.global().async { self.announceReadiness() } }
+        return isReady
+    }
+
+    private func watch(_ dependency: OperationDependency) {
+        FinishWatcher.watch(dependency.operation) { [weak self] in
+            guard let self, self.state.withLock({ $0.readiness.dependencyFinished() }) else { return }
+            self.announceReadiness()
+        }
+    }
+
+    private func announceReadiness() {
+        willChangeValue(forKey: "isReady")
+        didChangeValue(forKey: "isReady")
+    }
+}
+
+// MARK: - For the rest of the package
+
+extension NetworkOperation {
+    /// Calls `action` once, when the operation has finished; at once, on this thread, if it already has.
+    final func whenFinished(_ action: @escaping @Sendable () -> Void) {
+        let isFinished = state.withLock { state in
+            if state.lifecycle.phase != .finished { state.finishActions.append(action) }
+            return state.lifecycle.phase == .finished
+        }
+        if isFinished { action() }
+    }
+
+    /// Takes the operation in, once: an operation that has a host, or has been started, is not taken again.
+    ///
+    /// - Returns: its dependencies; nil when it is not taken.
+    final func adopt(_ hosting: Hosting) -> [OperationDependency]? {
+        state.withLock { state in
+            guard state.hosting == nil, state.lifecycle.phase == .waiting else { return nil }
+            state.hosting = hosting
+            return state.dependencies
+        }
+    }
+
+    /// The operation's place in `host`; nil when it is not there, or not any more.
+    final func job(in host: any OperationHost) -> JobID? {
+        state.withLock { $0.hosting?.host === host ? $0.hosting?.job : nil }
+    }
+
+    final var hosting: Hosting? {
+        state.withLock { $0.hosting }
+    }
+
+    /// Whether the outcome is known; the callbacks may still be under way.
+    final var hasOutcome: Bool {
+        state.withLock { $0.lifecycle.outcome != nil }
+    }
+
+    final func takeDependencies() -> [OperationDependency] {
+        state.withLock { $0.dependencies.take() }
+    }
+}

@@ -1,0 +1,58 @@
+import Foundation
+
+/// What an operation needs of one that it depends on.
+public enum DependencyPolicy: Sendable {
+    /// It must end without an error; else the dependent ends with `NetworkError.Code.dependencyFailed` and does not
+    /// execute. A plain `Operation` counts as successful unless it was cancelled. This is what
+    /// `addDependency(_:)` means.
+    case requireSuccess
+    /// It must have ended, well or not.
+    case allowFailure
+}
+
+/// An operation that another one waits for.
+struct OperationDependency {
+    /// Variable so that the last reference to it can be recognised.
+    var operation: Operation
+    let policy: DependencyPolicy
+
+    /// The error of the dependent if this dependency has ended in a way that it cannot go on from.
+    var failure: NetworkError? {
+        guard policy == .requireSuccess, let cause else { return nil }
+        // The root cause and not the dependency's own error: a chain of a hundred thousand would else nest as deep.
+        return NetworkError(
+            code: .dependencyFailed,
+            message: "\(operation.nameForMessages) did not succeed",
+            underlying: cause.rootCause
+        )
+    }
+
+    private var cause: NetworkError? {
+        guard let operation = operation as? NetworkOperation else {
+            return operation.isCancelled ? NetworkError(code: .cancelled) : nil
+        }
+        return operation.error
+    }
+
+    /// Lets go of a list of dependencies, and of theirs if nobody else has them, one after the other.
+    ///
+    /// Left to themselves, the members of a long chain release each other from the inside, and a hundred thousand
+    /// overflow the stack.
+    static func releaseInTurn(_ dependencies: consuming [OperationDependency]) {
+        var remaining = dependencies
+        while var dependency = remaining.popLast() {
+            guard isKnownUniquelyReferenced(&dependency.operation),
+                let operation = dependency.operation as? NetworkOperation
+            else { continue }
+            remaining.append(contentsOf: operation.takeDependencies())
+        }
+    }
+}
+
+extension Operation {
+    /// The name the user gave, else the type's.
+    var nameForMessages: String {
+        if let name, !name.isEmpty { return "'\(name)'" }
+        return String(describing: type(of: self))
+    }
+}

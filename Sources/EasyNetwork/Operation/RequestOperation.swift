@@ -1,0 +1,172 @@
+import Dispatch
+
+/// A job that carries one ``APIRequest`` to one outcome: its item, or a ``NetworkError``.
+///
+/// ```swift
+/// let operation = RequestOperation(ProfileRequest(user: 7))
+/// operation.success = { profile in print(profile.name) }
+/// operation.failure = { error in print(error.localizedDescription) }
+/// NetworkQueue.shared.addOperation(operation)
+/// ```
+///
+/// Or, in a task: `let profile = try await operation.value`. The closures run before dependents start, and are
+/// released after that. The answer is decoded and mapped on a background queue.
+open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked Sendable {
+    // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
+    private struct State {
+        /// Taken when it is sent.
+        var makeRequest: (@Sendable () throws -> Request)?
+        var success: (@Sendable (Request.Item) -> Void)?
+        var failure: (@Sendable (NetworkError) -> Void)?
+        var callbackQueue: DispatchQueue?
+        var item: Request.Item?
+    }
+
+    private let state: Locked<State>
+
+    /// An operation for ``HostConfiguration/shared`` as it is now.
+    public init(_ request: Request) {
+        state = Locked(State(makeRequest: { request }))
+        super.init()
+        queuePriority = request.priority
+    }
+
+    /// - Parameter service: gives the host, and cancels this operation when it is cancelled itself.
+    public init(_ request: Request, service: EasyNetworkService) {
+        state = Locked(State(makeRequest: { request }))
+        super.init(service: service)
+        queuePriority = request.priority
+    }
+
+    /// An operation whose request is made when it starts.
+    init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> Request) {
+        state = Locked(State(makeRequest: makeRequest))
+        super.init(service: service)
+    }
+
+    // MARK: - Callbacks
+
+    /// Called once with the item. Set it before the operation is added to a queue. Default nil.
+    public final var success: (@Sendable (Request.Item) -> Void)? {
+        get { state.withLock { $0.success } }
+        set { state.withLock { $0.success = newValue } }
+    }
+
+    /// Called once with the error; also when the operation was cancelled or a dependency failed. Set it before the
+    /// operation is added to a queue. Default nil.
+    public final var failure: (@Sendable (NetworkError) -> Void)? {
+        get { state.withLock { $0.failure } }
+        set { state.withLock { $0.failure = newValue } }
+    }
+
+    /// Where the closures are called. Default nil: the ``NetworkQueue``'s, or else the host's callback queue.
+    public final var callbackQueue: DispatchQueue? {
+        get { state.withLock { $0.callbackQueue } }
+        set { state.withLock { $0.callbackQueue = newValue } }
+    }
+
+    // MARK: - The outcome
+
+    /// The item or the error; nil while the operation goes on. Known before the closures are called.
+    public final var result: Result<Request.Item, NetworkError>? {
+        guard hasOutcome else { return nil }
+        if let error { return .failure(error) }
+        return state.withLock { $0.item }.map(Result.success)
+    }
+
+    /// The item, when the operation has finished and its closures have run.
+    ///
+    /// Add the operation to a queue first, or later: nothing here starts it. Cancelling the task cancels the operation.
+    ///
+    /// - Throws: the operation's error.
+    public final var value: Request.Item {
+        get async throws(NetworkError) {
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    whenFinished { continuation.resume() }
+                }
+            } onCancel: {
+                cancel()
+            }
+            // A finished operation has a result, see missingResultError().
+            guard let result else { throw Self.noItem }
+            return try result.get()
+        }
+    }
+
+    /// A next operation whose request is made from this one's item.
+    ///
+    /// It depends on this one: if this one fails, it ends with ``NetworkError/Code/dependencyFailed`` and sends
+    /// nothing. Add both to a queue.
+    ///
+    /// - Parameter next: called once, on a thread of the queue, when the next operation starts. What it throws is the
+    ///   next operation's error.
+    public final func then<Next: APIRequest>(
+        _ next: @escaping @Sendable (Request.Item) throws -> Next
+    ) -> RequestOperation<Next> {
+        let parent = service.parent ?? EasyNetworkService(service.configuration)
+        let operation = RequestOperation<Next>(service: parent) { [weak self] in
+            // The dependency keeps this operation alive; it is gone only if the user took that back.
+            guard let item = try self?.result?.get() else { throw Self.noItem }
+            return try next(item)
+        }
+        operation.addDependency(self)
+        return operation
+    }
+
+    // MARK: - The work
+
+    open override func execute() {
+        guard let makeRequest = state.withLock({ $0.makeRequest.take() }) else { return }
+        let request: Request
+        do {
+            request = try makeRequest()
+        } catch let error as NetworkError {
+            return finish(error)
+        } catch {
+            return finish(
+                NetworkError(code: .invalidRequest, message: error.localizedDescription, underlying: error)
+            )
+        }
+        service.start(request, map: request.item) { result in
+            switch result {
+            case .success(let item):
+                self.state.withLock { $0.item = item }
+                self.finish()
+            case .failure(let error):
+                self.finish(error)
+            }
+        }
+    }
+
+    override func missingResultError() -> NetworkError? {
+        state.withLock { $0.item == nil } ? Self.noItem : nil
+    }
+
+    private static var noItem: NetworkError {
+        NetworkError(code: .invalidRequest, message: "the operation was finished by hand, without an item")
+    }
+
+    override func deliver(_ done: @escaping @Sendable () -> Void) {
+        let (success, failure, ownQueue) = state.withLock { state in
+            state.makeRequest = nil
+            return (state.success.take(), state.failure.take(), state.callbackQueue)
+        }
+        let callback: @Sendable () -> Void
+        switch result {
+        case .success(let item):
+            guard let success else { return done() }
+            callback = { success(item) }
+        case .failure(let error):
+            guard let failure else { return done() }
+            callback = { failure(error) }
+        case nil:
+            return done()
+        }
+        let queue = ownQueue ?? hosting?.host.callbackQueue ?? service.configuration.callbackQueue
+        (queue ?? WorkQueue.shared).async {
+            callback()
+            done()
+        }
+    }
+}

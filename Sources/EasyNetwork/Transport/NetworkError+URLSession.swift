@@ -1,0 +1,54 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension NetworkError {
+    /// What an error of `URLSession` means.
+    ///
+    /// - Parameters:
+    ///   - isSecure: whether the URL was https.
+    ///   - hasHead: whether the answer had begun.
+    init(transport error: any Error, isSecure: Bool, hasHead: Bool) {
+        let kind = (error as? URLError)?.code ?? .unknown
+        self.init(
+            code: Code(kind, isSecure: isSecure, hasHead: hasHead),
+            message: (error as NSError).localizedDescription,
+            underlying: error
+        )
+    }
+}
+
+extension NetworkError.Code {
+    fileprivate init(_ code: URLError.Code, isSecure: Bool, hasHead: Bool) {
+        switch code {
+        case .cancelled:
+            self = .cancelled
+        case .timedOut:
+            self = .timedOut
+        case .badURL, .unsupportedURL:
+            self = .invalidRequest
+        case .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .notConnectedToInternet,
+            .internationalRoamingOff, .callIsActive, .dataNotAllowed, .appTransportSecurityRequiresSecureConnection:
+            self = .cannotConnect
+        case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted,
+            .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid, .clientCertificateRejected,
+            .clientCertificateRequired:
+            self = .tls
+        case .badServerResponse, .cannotDecodeRawData, .cannotDecodeContentData, .cannotParseResponse:
+            self = hasHead ? .connectionLost : .badServerResponse
+        case .unknown:
+            // On Linux every TLS failure and every cut body is this.
+            self = hasHead || !isSecure ? .connectionLost : .tls
+        default:
+            self = .connectionLost
+        }
+    }
+}
+
+extension URL {
+    var isHTTPS: Bool {
+        scheme?.isEqualIgnoringASCIICase(to: "https") ?? false
+    }
+}

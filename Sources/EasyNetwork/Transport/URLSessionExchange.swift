@@ -1,0 +1,187 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// One message on its way through a `URLSession`.
+///
+/// Its events go out on the session's delegate queue, which takes one thing at a time. It ends there once: when the task
+/// completes, or as soon as it is cancelled or late, without waiting for the task.
+final class URLSessionExchange: TransportExchange {
+    /// The session's own time limits are never to be met: on Linux they count whole seconds, and time spent waiting.
+    static let noTimeout: TimeInterval = 7 * 24 * 3_600
+
+    /// Scheme, host and port.
+    let origin: String
+
+    private struct State {
+        var events: (@Sendable (TransportEvent) -> Void)?
+        /// Set under the lock before the task is cancelled; afterwards none of the task's handlers may be called, which
+        /// on Linux stops the process.
+        var isStopped = false
+        var task: URLSessionTask?
+        var watch: DeadlineWatch?
+        var timer: (any ClockTimer)?
+        var hasHead = false
+        /// Released at the end: an exchange keeps its transport, and so the session, alive while it goes on.
+        var transport: URLSessionTransport?
+    }
+
+    private let request: TransportRequest
+    private let queue: OperationQueue
+    private let clock: any NetworkClock
+    private let state: Locked<State>
+
+    init(
+        _ request: TransportRequest,
+        transport: URLSessionTransport,
+        queue: OperationQueue,
+        clock: any NetworkClock,
+        events: @escaping @Sendable (TransportEvent) -> Void
+    ) {
+        self.request = request
+        self.queue = queue
+        self.clock = clock
+        origin = "\(request.url.scheme ?? "")://\(request.url.host ?? ""):\(request.url.port ?? 0)"
+        state = Locked(State(events: events, transport: transport))
+    }
+
+    // MARK: - Beginning
+
+    /// Makes the task and starts it.
+    ///
+    /// - Returns: false when there is none: it cannot be made, or is not wanted any more. The place of the exchange is
+    ///   free then; else the exchange gives it back at its end.
+    func begin(in session: URLSession, register: (URLSessionTask) -> Void) -> Bool {
+        let task: URLSessionTask
+        do throws(NetworkError) {
+            task = try makeTask(in: session)
+        } catch {
+            stop(error)
+            return false
+        }
+        let isWanted = state.withLock { state in
+            if !state.isStopped {
+                state.task = task
+                state.watch = DeadlineWatch(request.deadlines, now: clock.now)
+            }
+            return !state.isStopped
+        }
+        guard isWanted else { return false }
+        register(task)
+        task.resume()
+        checkDeadlines()
+        return true
+    }
+
+    private func makeTask(in session: URLSession) throws(NetworkError) -> URLSessionTask {
+        var message = URLRequest(url: request.url, timeoutInterval: Self.noTimeout)
+        message.httpMethod = request.method.rawValue
+        message.httpShouldHandleCookies = false
+        for field in request.headers { message.addValue(field.value, forHTTPHeaderField: field.name) }
+        switch request.body {
+        case .none:
+            break
+        case .data(let data):
+            message.httpBody = data
+        case .file(let url):
+            // A directory would hang until the timeout.
+            guard (try? url.resourceValues(forKeys: [.isRegularFileKey]))?.isRegularFile == true else {
+                throw NetworkError(code: .invalidRequest, message: "the body's file \(url.path) is not a regular file")
+            }
+            return session.uploadTask(with: message, fromFile: url)
+        }
+        return session.dataTask(with: message)
+    }
+
+    // MARK: - What the session tells, on its delegate queue
+
+    func received(_ response: URLResponse, proceed: () -> Void) {
+        answer(proceed)
+        guard let response = response as? HTTPURLResponse else { return }
+        var headers = HTTPHeaders()
+        for (name, value) in response.allHeaderFields.map({ ("\($0.key)", "\($0.value)") }).sorted(by: { $0.0 < $1.0 })
+        {
+            headers.add(value, for: name)
+        }
+        let events = state.withLock { state in
+            state.watch?.activity(now: clock.now)
+            state.hasHead = true
+            return state.isStopped ? nil : state.events
+        }
+        events?(.head(TransportHead(statusCode: response.statusCode, headers: headers)))
+    }
+
+    func received(_ data: Data) {
+        let events = state.withLock { state in
+            state.watch?.activity(now: clock.now)
+            return state.isStopped ? nil : state.events
+        }
+        if !data.isEmpty { events?(.body(data)) }
+    }
+
+    func sentBytes() {
+        state.withLock { $0.watch?.activity(now: clock.now) }
+    }
+
+    /// Calls a completion handler of the session's, unless the task has been cancelled.
+    ///
+    /// The handler is called under the lock, so that a cancel comes either before it, and it is not called, or after.
+    /// It belongs to Foundation and only puts work on Foundation's queue.
+    func answer(_ handler: () -> Void) {
+        state.withLock { state in
+            if !state.isStopped { handler() }
+        }
+    }
+
+    func completed(_ error: (any Error)?) {
+        guard let stopped = markStopped() else { return }
+        end(stopped, error.map { NetworkError(transport: $0, isSecure: request.url.isHTTPS, hasHead: stopped.hasHead) })
+    }
+
+    // MARK: - Ending
+
+    func cancel() {
+        stop(NetworkError(code: .cancelled))
+    }
+
+    private func stop(_ error: NetworkError) {
+        guard let stopped = markStopped() else { return }
+        stopped.task?.cancel()
+        queue.addOperation { self.end(stopped, error) }
+    }
+
+    /// - Returns: the state as it was; nil when somebody else was first.
+    private func markStopped() -> State? {
+        state.withLock { state in
+            guard !state.isStopped else { return nil }
+            let before = state
+            state = State(isStopped: true)
+            return before
+        }
+    }
+
+    private func end(_ stopped: State, _ error: NetworkError?) {
+        stopped.timer?.cancel()
+        stopped.events?(.end(TransportEnd(error: error)))
+        if stopped.task != nil { stopped.transport?.leave(origin: origin) }
+    }
+
+    private func checkDeadlines() {
+        let verdict = state.withLock { $0.watch?.verdict(now: clock.now) ?? .never }
+        switch verdict {
+        case .never:
+            break
+        case .expired(let message):
+            stop(NetworkError(code: .timedOut, message: message))
+        case .checkAgain(let delay):
+            let timer = clock.schedule(after: delay) { self.checkDeadlines() }
+            let isOver = state.withLock { state in
+                if !state.isStopped { state.timer = timer }
+                return state.isStopped
+            }
+            if isOver { timer.cancel() }
+        }
+    }
+}

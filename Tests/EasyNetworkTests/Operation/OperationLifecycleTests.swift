@@ -1,0 +1,65 @@
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("OperationLifecycle")
+struct OperationLifecycleTests {
+    private let failure = NetworkError(code: .timedOut)
+
+    @Test("BEY-1: start, work, end")
+    func plainCourse() {
+        var life = OperationLifecycle()
+        #expect(life.start() == .announceStart)
+        #expect(!life.isExecuting)
+        life.showExecuting()
+        #expect(life.isExecuting)
+        #expect(life.began(obstacle: nil) == .execute)
+        #expect(life.outcome == nil)
+        let ending = life.end(.success(()))
+        #expect(ending.wins && ending.action == .deliver)
+        #expect(life.isExecuting)
+        life.concluded()
+        #expect(life.phase == .finished && !life.isExecuting && life.error == nil)
+    }
+
+    @Test("BEY-1: a second start and a second ending are ignored")
+    func secondCalls() {
+        var life = OperationLifecycle()
+        _ = life.start()
+        #expect(life.start() == .none)
+        _ = life.began(obstacle: nil)
+        #expect(life.began(obstacle: nil) == .none)
+        #expect(life.end(.failure(failure)).wins)
+        #expect(!life.end(.success(())).wins)
+        #expect(!life.cancel().wins)
+        #expect(life.error?.code == .timedOut && !life.isCancelled)
+    }
+
+    @Test("OPQ-2: an ending before the start is kept, and acted on at the start")
+    func endingBeforeStart() {
+        var life = OperationLifecycle()
+        let ending = life.cancel()
+        #expect(ending.wins && ending.action == .none)
+        #expect(life.isCancelled && life.phase == .waiting)
+        #expect(life.start() == .announceStart)
+        #expect(life.began(obstacle: failure) == .deliver)
+        #expect(life.error?.code == .cancelled)
+    }
+
+    @Test("OPQ-2: an ending while the start is announced waits for the announcement")
+    func endingWhileStarting() {
+        var life = OperationLifecycle()
+        _ = life.start()
+        #expect(life.cancel().action == .none)
+        #expect(life.began(obstacle: nil) == .deliver)
+    }
+
+    @Test("BEY-1: an obstacle ends the operation instead of the work")
+    func obstacle() {
+        var life = OperationLifecycle()
+        _ = life.start()
+        #expect(life.began(obstacle: NetworkError(code: .dependencyFailed)) == .deliver)
+        #expect(life.error?.code == .dependencyFailed)
+        #expect(!life.isCancelled)
+    }
+}

@@ -1,0 +1,38 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+/// A job that notes what happens to it, and ends when it is let.
+final class TestJob: NetworkOperation, @unchecked Sendable {
+    private let executions = Locked(0)
+    private let work: @Sendable (TestJob) -> Void
+
+    /// - Parameter work: by default the job ends on another thread.
+    init(_ work: @escaping @Sendable (TestJob) -> Void = { job in DispatchQueue.global().async { job.finish() } }) {
+        self.work = work
+    }
+
+    var executionCount: Int { executions.withLock { $0 } }
+
+    override func execute() {
+        executions.withLock { $0 += 1 }
+        work(self)
+    }
+}
+
+/// Counts how many are inside at once.
+final class Occupancy: Sendable {
+    private let state = Locked((now: 0, most: 0))
+
+    func enter() {
+        state.withLock { state in
+            state.now += 1
+            state.most = max(state.most, state.now)
+        }
+    }
+
+    func leave() { state.withLock { $0.now -= 1 } }
+    var now: Int { state.withLock { $0.now } }
+    var most: Int { state.withLock { $0.most } }
+}

@@ -1,0 +1,300 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("NetworkQueue", .timeLimit(.minutes(5)))
+struct NetworkQueueTests {
+    @Test("OPQ-3: the limit holds, waiting jobs start in order, and afterwards every count is zero")
+    func limit() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 3)
+        let occupancy = Occupancy()
+        let jobs = (0..<200).map { _ in
+            TestJob { job in
+                occupancy.enter()
+                DispatchQueue.global().async {
+                    occupancy.leave()
+                    job.finish()
+                }
+            }
+        }
+        for job in jobs { queue.addOperation(job) }
+        for job in jobs { await job.finished() }
+        #expect(occupancy.most <= 3 && occupancy.now == 0)
+        #expect(jobs.allSatisfy { $0.executionCount == 1 })
+        #expect(queue.operationCount == 0 && queue.operations.isEmpty)
+        #expect(queue.queue.operationCount == 0)
+    }
+
+    @Test("OPQ-3: priorities, a change of priority while waiting, and first in, first out")
+    func priorities() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let order = Locked<[String]>([])
+        queue.isSuspended = true
+        let jobs = ["a", "b", "c", "d"].map { name in
+            TestJob { job in
+                order.withLock { $0.append(name) }
+                job.finish()
+            }
+        }
+        jobs[1].queuePriority = .high
+        for job in jobs { queue.addOperation(job) }
+        jobs[3].queuePriority = .veryHigh
+        #expect(queue.operationCount == 4)
+        #expect(queue.operations.first === jobs[0])
+        queue.isSuspended = false
+        for job in jobs { await job.finished() }
+        #expect(order.withLock { $0 } == ["d", "b", "a", "c"])
+    }
+
+    @Test("BEY-5: a waiting job that is cancelled ends though every slot is taken and the queue is suspended")
+    func promptCancel() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let running = TestJob { _ in }
+        let waiting = TestJob()
+        let dependent = TestJob()
+        dependent.addDependency(waiting)
+        for job in [running, waiting, dependent] { queue.addOperation(job) }
+        queue.isSuspended = true
+        waiting.cancel()
+        await waiting.finished()
+        await dependent.finished()
+        #expect(dependent.error?.rootCause.code == .cancelled)
+        #expect(waiting.executionCount == 0 && dependent.executionCount == 0)
+        #expect(queue.operationCount == 1)
+        running.cancel()
+        await running.finished()
+        #expect(queue.operationCount == 0)
+    }
+
+    @Test("OPQ-3: cancelAllOperations ends every job, on queue and executor alike", arguments: [true, false])
+    func cancelAll(onExecutor: Bool) async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 2)
+        let jobs = (0..<100).map { _ in TestJob { _ in } }
+        let plain = BlockOperation {}
+        plain.addDependency(jobs[99])
+        for job in jobs { queue.addOperation(job) }
+        queue.addOperation(plain)
+        if onExecutor { queue.queue.cancelAllOperations() } else { queue.cancelAllOperations() }
+        for job in jobs { await job.finished() }
+        await plain.finished()
+        #expect(jobs.allSatisfy { $0.error?.code == .cancelled })
+        #expect(jobs.count { $0.executionCount > 0 } <= 2)
+        #expect(plain.isCancelled)
+        await Task.detached { queue.waitUntilAllOperationsAreFinished() }.value
+        #expect(queue.operationCount == 0)
+    }
+
+    @Test("OPQ-1: plain operations as jobs, dependencies and dependents, across queues")
+    func plainAcrossQueues() async {
+        let first = NetworkQueue()
+        let second = NetworkQueue()
+        let plainQueue = OperationQueue()
+        let order = Locked<[Int]>([])
+        let gate = Gate()
+        @Sendable func note(_ number: Int) { order.withLock { $0.append(number) } }
+        let jobs: [Operation] = [
+            TestJob { job in
+                gate.whenOpen {
+                    note(0)
+                    job.finish()
+                }
+            },
+            BlockOperation { note(1) },
+            TestJob { job in
+                note(2)
+                job.finish()
+            },
+            BlockOperation { note(3) },
+            TestJob { job in
+                note(4)
+                job.finish()
+            },
+        ]
+        for (dependent, dependency) in zip(jobs.dropFirst(), jobs) { dependent.addDependency(dependency) }
+        second.addOperation(jobs[4])
+        first.addOperation(jobs[3])
+        second.addOperation(jobs[2])
+        plainQueue.addOperation(jobs[1])
+        first.addOperation(jobs[0])
+        gate.open()
+        await jobs[4].finished()
+        #expect(order.withLock { $0 } == [0, 1, 2, 3, 4])
+        while first.operationCount + second.operationCount > 0 { await Task.yield() }
+    }
+
+    @Test("OPQ-1: a dependency added while the job waits is respected")
+    func lateDependency() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 5)
+        queue.isSuspended = true
+        let gate = Gate()
+        let dependency = TestJob { job in gate.whenOpen { job.finish() } }
+        let job = TestJob { job in job.finish(dependency.isFinished ? nil : NetworkError(code: .refused)) }
+        queue.addOperation(job)
+        queue.addOperation(dependency)
+        job.addDependency(dependency)
+        queue.isSuspended = false
+        gate.open()
+        await job.finished()
+        #expect(job.error == nil)
+    }
+
+    @Test("OPQ-3: adding a job twice, to one queue or two, runs it once")
+    func addedTwice() async {
+        let queue = NetworkQueue()
+        let other = NetworkQueue()
+        let job = TestJob()
+        let plain = BlockOperation {}
+        for operation in [job, plain] {
+            queue.addOperation(operation)
+            queue.addOperation(operation)
+        }
+        other.addOperation(job)
+        await job.finished()
+        await plain.finished()
+        queue.addOperation(job)
+        queue.addOperation(plain)
+        #expect(job.executionCount == 1)
+        #expect(other.operationCount == 0)
+        while queue.operationCount > 0 { await Task.yield() }
+    }
+
+    @Test("OPQ-3: blocks and barriers")
+    func barriers() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 8)
+        let order = Locked<[String]>([])
+        for _ in 0..<10 { queue.addOperation { order.withLock { $0.append("before") } } }
+        queue.addBarrierBlock { order.withLock { $0.append("barrier") } }
+        for _ in 0..<10 { queue.addOperation { order.withLock { $0.append("after") } } }
+        await Task.detached { queue.waitUntilAllOperationsAreFinished() }.value
+        let expected = Array(repeating: "before", count: 10) + ["barrier"] + Array(repeating: "after", count: 10)
+        #expect(order.withLock { $0 } == expected)
+    }
+
+    @Test("OPQ-3: addOperations waits when it is told to")
+    func addAndWait() async {
+        let jobs = (0..<20).map { _ in TestJob() }
+        await Task.detached {
+            NetworkQueue(maxConcurrentOperationCount: 2).addOperations(jobs, waitUntilFinished: true)
+        }.value
+        #expect(jobs.allSatisfy { $0.isFinished })
+    }
+
+    @Test("OPQ-2: cancelling from inside a job and from a completion never deadlocks")
+    func cancelFromInside() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let jobs = (0..<10).map { _ in
+            TestJob { job in
+                queue.cancelAllOperations()
+                job.finish()
+            }
+        }
+        for job in jobs { queue.addOperation(job) }
+        for job in jobs { await job.finished() }
+        #expect(jobs.allSatisfy { $0.error?.code == .cancelled })
+    }
+
+    @Test("OPQ-2: a cancelled plain dependent that is freed before its dependency finishes does no harm")
+    func freedDependent() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 4)
+        let gate = Gate()
+        let dependency = TestJob { job in gate.whenOpen { job.finish() } }
+        queue.addOperation(dependency)
+        for _ in 0..<200 {
+            let plain = BlockOperation {}
+            plain.addDependency(dependency)
+            queue.addOperation(plain)
+        }
+        for operation in queue.operations where operation !== dependency { operation.cancel() }
+        // A plain operation tells nobody that it was cancelled; this ends them all but the running one.
+        let others = queue.operations.filter { $0 !== dependency }
+        queue.isSuspended = true
+        queue.cancelAllOperations()
+        for operation in others { await operation.finished() }
+        gate.open()
+        await dependency.finished()
+        while queue.operationCount > 0 { await Task.yield() }
+    }
+
+    @Test("BEY-1: after a queue has run, it and its jobs are freed")
+    func freed() async {
+        weak var queue: NetworkQueue?
+        weak var job: TestJob?
+        do {
+            let strongQueue = NetworkQueue()
+            let strongJob = TestJob()
+            queue = strongQueue
+            job = strongJob
+            strongQueue.addOperation(strongJob)
+            await strongJob.finished()
+        }
+        while queue != nil || job != nil { await Task.yield() }
+    }
+
+    @Test("OPQ-1, OPQ-2, OPQ-3: random graphs on three queues, with cancels and suspensions", arguments: 0..<12)
+    func stress(seed: UInt64) async {
+        var random = SeededGenerator(seed: seed)
+        let queues = [
+            NetworkQueue(maxConcurrentOperationCount: 1), NetworkQueue(maxConcurrentOperationCount: 4),
+        ]
+        let plainQueue = OperationQueue()
+        let occupancies = [Occupancy(), Occupancy()]
+        let tooEarly = Locked(0)
+        let completions = Locked(0)
+        var operations: [(operation: Operation, queue: Int)] = []
+        for index in 0..<600 {
+            let place = Int.random(in: 0..<5, using: &random) % 3
+            let operation: Operation
+            if index % 8 == 0 {
+                operation = BlockOperation {}
+            } else {
+                let occupancy = place < 2 ? occupancies[place] : Occupancy()
+                let isInline = Bool.random(using: &random)
+                let fails = Int.random(in: 0..<10, using: &random) == 0
+                operation = TestJob { job in
+                    occupancy.enter()
+                    if !job.isCancelled, !job.dependencies.allSatisfy(\.isFinished) { tooEarly.withLock { $0 += 1 } }
+                    let end: @Sendable () -> Void = {
+                        occupancy.leave()
+                        job.finish(fails ? NetworkError(code: .timedOut) : nil)
+                        job.finish()
+                    }
+                    if isInline { end() } else { DispatchQueue.global().async(execute: end) }
+                }
+            }
+            operation.completionBlock = { completions.withLock { $0 += 1 } }
+            for _ in 0..<Int.random(in: 0...2, using: &random) {
+                guard let other = operations.randomElement(using: &random)?.operation else { continue }
+                if let job = operation as? TestJob, Bool.random(using: &random) {
+                    job.addDependency(other, policy: .allowFailure)
+                } else {
+                    operation.addDependency(other)
+                }
+            }
+            operations.append((operation, place))
+        }
+        let order = operations.shuffled(using: &random)
+        let victims = operations.map(\.operation).filter { _ in Int.random(in: 0..<6, using: &random) == 0 }
+        async let disturbance: Void = Task.detached {
+            for (index, victim) in victims.enumerated() {
+                victim.cancel()
+                if index % 5 == 0 { queues[index % 2].isSuspended.toggle() }
+                victim.queuePriority = index % 3 == 0 ? .high : .low
+            }
+            for queue in queues { queue.isSuspended = false }
+        }.value
+        for (operation, place) in order {
+            if place < 2 { queues[place].addOperation(operation) } else { plainQueue.addOperation(operation) }
+        }
+        await disturbance
+        for (operation, _) in operations { await operation.finished() }
+        while completions.withLock({ $0 }) < operations.count { await Task.yield() }
+        while queues.contains(where: { $0.operationCount > 0 }) { await Task.yield() }
+        #expect(tooEarly.withLock { $0 } == 0, "seed \(seed)")
+        #expect(completions.withLock { $0 } == operations.count, "seed \(seed)")
+        let jobs = operations.compactMap { $0.operation as? TestJob }
+        #expect(jobs.allSatisfy { $0.executionCount <= 1 }, "seed \(seed)")
+        #expect(jobs.allSatisfy { $0.executionCount == 1 || $0.error != nil }, "seed \(seed)")
+        #expect(occupancies[0].now == 0 && occupancies[1].now == 0, "seed \(seed)")
+    }
+}
