@@ -42,7 +42,7 @@ public final class MockServer: Sendable {
     }
 
     deinit {
-        loop.stop()
+        stop()
     }
 
     /// Sets what is answered to a request. Without a route the answer is a 404 that names what was asked for.
@@ -74,7 +74,7 @@ public final class MockServer: Sendable {
     }
 
     /// How many connections are open now.
-    public var connectionCount: Int { loop.state.value.connectionCount }
+    public var connectionCount: Int { loop.state.value.connections.count }
 
     /// Waits until at least `count` requests have been received, answered or not.
     ///
@@ -93,7 +93,7 @@ public final class MockServer: Sendable {
     /// - Returns: false when the time ran out or the task was cancelled.
     @discardableResult
     public func waitForConnections(_ count: Int, timeout: TimeInterval = 60) async -> Bool {
-        await loop.state.wait(timeout: timeout) { $0.connectionCount == count }
+        await loop.state.wait(timeout: timeout) { $0.connections.count == count }
     }
 
     /// Closes the port and every connection, and lets go of the routes. When it returns no descriptor is left; stopping

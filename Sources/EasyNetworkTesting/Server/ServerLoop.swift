@@ -13,7 +13,8 @@ import Musl
 /// What a ``MockServer`` has received, and how it stands.
 struct ServerState: Sendable {
     var requests: [MockRequest] = []
-    var connectionCount = 0
+    /// The descriptors of the open connections by number.
+    var connections: [Int: Int32] = [:]
 }
 
 /// The thread that owns the sockets of a ``MockServer``, and waits for them with poll(2).
@@ -152,7 +153,7 @@ final class ServerLoop: @unchecked Sendable {
             case .connection(let descriptor):
                 lastConnection += 1
                 connections[lastConnection] = ServerConnection(id: lastConnection, descriptor: descriptor)
-                publishCount()
+                state.update { $0.connections[lastConnection] = descriptor }
             case .none: return
             case .exhausted:
                 isOutOfDescriptors = true
@@ -207,13 +208,9 @@ final class ServerLoop: @unchecked Sendable {
             Socket.close(connection.descriptor)
         }
         connections[connection.id] = nil
-        publishCount()
+        state.update { $0.connections[connection.id] = nil }
     }
 
-    private func publishCount() {
-        state.update { $0.connectionCount = connections.count }
-    }
-
-    /// The identities of the open sockets, for a test that none is left over.
-    var descriptors: [Int32] { [listener, pipe.reading, pipe.writing] }
+    /// Every open descriptor, for a test that none is left over.
+    var descriptors: [Int32] { [listener, pipe.reading, pipe.writing] + state.value.connections.values }
 }
