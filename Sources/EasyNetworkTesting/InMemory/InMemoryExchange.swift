@@ -1,0 +1,128 @@
+import Dispatch
+import EasyNetwork
+import Foundation
+
+/// One exchange of an ``InMemoryTransport``.
+final class InMemoryExchange: TransportExchange, Sendable {
+    private struct State: Sendable {
+        /// Nil after the end.
+        var events: (@Sendable (TransportEvent) -> Void)?
+        /// What ends the exchange in place of the answer: it was cancelled, a deadline passed. The first stays.
+        var interruption: NetworkError?
+        var timers: [any ClockTimer] = []
+    }
+
+    private let request: TransportRequest
+    private let clock: any NetworkClock
+    private let state: Locked<State>
+    /// Where all events come from, one by one.
+    private let queue = DispatchQueue(label: "EasyNetworkTesting.InMemoryExchange")
+
+    init(
+        _ request: TransportRequest,
+        clock: any NetworkClock,
+        events: @escaping @Sendable (TransportEvent) -> Void
+    ) {
+        self.request = request
+        self.clock = clock
+        state = Locked(State(events: events))
+    }
+
+    var isInterrupted: Bool { state.withLock { $0.interruption != nil } }
+
+    func cancel() {
+        fail(.cancelled, nil)
+    }
+
+    /// Sets the timer of the sooner deadline. One is enough: the bytes of an answer come all at once, so the silence
+    /// before them is the only one.
+    func watchDeadlines() {
+        let idle = request.deadlines.idle.map { ($0, "no byte came in for \($0) seconds") }
+        let total = request.deadlines.total.map { ($0, "the answer was not complete after \($0) seconds") }
+        let deadlines = [idle, total].compactMap(\.self).filter { !$0.0.isNaN }
+        guard let (time, message) = deadlines.min(by: { $0.0 < $1.0 }) else { return }
+        setTimer(after: time) { $0.fail(.timedOut, message) }
+    }
+
+    /// Plays the answer, after its delay.
+    func answer(_ response: MockResponse) {
+        if response.delay > 0 {
+            setTimer(after: response.delay) { exchange in exchange.queue.async { exchange.play(response) } }
+        } else {
+            queue.async { self.play(response) }
+        }
+    }
+
+    /// Ends the exchange with an error, unless it has ended. From now on no other event but the end comes.
+    func fail(_ code: NetworkError.Code, _ message: String?, underlying: (any Error)? = nil) {
+        let error = failure(code, message, underlying: underlying)
+        let timers: [any ClockTimer]? = state.withLock { state in
+            guard state.events != nil, state.interruption == nil else { return nil }
+            state.interruption = error
+            defer { state.timers = [] }
+            return state.timers
+        }
+        guard let timers else { return }
+        for timer in timers { timer.cancel() }
+        queue.async { self.end(nil) }
+    }
+
+    private func setTimer(after delay: TimeInterval, _ action: @escaping @Sendable (InMemoryExchange) -> Void) {
+        // The timer holds the exchange: it goes on though nobody else does. The end cancels it.
+        let timer = clock.schedule(after: delay) { action(self) }
+        let isOver = state.withLock { state in
+            if state.events == nil || state.interruption != nil { return true }
+            state.timers.append(timer)
+            return false
+        }
+        if isOver { timer.cancel() }
+    }
+
+    // MARK: On the queue
+
+    private func play(_ response: MockResponse) {
+        switch response.fault?.kind {
+        case .stall:
+            break
+        case .close, .reset:
+            end(failure(.connectionLost, "the server closed the connection in place of an answer"))
+        case .raw:
+            end(failure(.badServerResponse, "bytes in place of an answer are not read in memory"))
+        case .truncate, nil:
+            let plan = ResponsePlan(response, method: request.method.rawValue)
+            // RFC 9110, section 15.2: an interim answer, after which the final one fails to come.
+            guard plan.statusCode >= 200 else { return }
+            emit(.head(TransportHead(statusCode: plan.statusCode, headers: plan.headers)))
+            for piece in plan.pieces where !piece.data.isEmpty { emit(.body(piece.data)) }
+            end(plan.isComplete ? nil : failure(.connectionLost, "the answer is not complete"))
+        }
+    }
+
+    /// Delivers an event, unless the exchange was interrupted, perhaps by who heard the last one.
+    private func emit(_ event: TransportEvent) {
+        let events = state.withLock { $0.interruption == nil ? $0.events : nil }
+        events?(event)
+    }
+
+    /// Delivers the end, the first time it is asked to.
+    private func end(_ error: NetworkError?) {
+        let (events, timers, error) = state.withLock { state in
+            defer {
+                state.events = nil
+                state.timers = []
+            }
+            return (state.events, state.timers, state.interruption ?? error)
+        }
+        for timer in timers { timer.cancel() }
+        events?(.end(TransportEnd(error: error)))
+    }
+
+    private func failure(
+        _ code: NetworkError.Code,
+        _ message: String?,
+        underlying: (any Error)? = nil
+    ) -> NetworkError {
+        let line = NetworkError.Request(method: request.method.rawValue, url: request.url)
+        return NetworkError(code: code, message: message, underlying: underlying, request: line)
+    }
+}

@@ -1,0 +1,53 @@
+import EasyNetwork
+import Foundation
+
+extension TransportRequest {
+    /// The request as a server would get it, with the fields that a transport adds.
+    ///
+    /// - Throws: `NetworkError.Code.invalidRequest` for what cannot be sent.
+    func mockRequest() throws(NetworkError) -> MockRequest {
+        let scheme = url.scheme?.lowercased()
+        guard scheme == "http" || scheme == "https",
+            let components = URLComponents(url: url, resolvingAgainstBaseURL: true),
+            let host = components.percentEncodedHost, !host.isEmpty
+        else {
+            throw NetworkError(code: .invalidRequest, message: "\(url.withoutSecrets) is no absolute http or https URL")
+        }
+        guard HTTPSyntax.isToken(method.rawValue.utf8) else {
+            let method = method.rawValue.debugDescription
+            throw NetworkError(code: .invalidRequest, message: "the method \(method) is not a token")
+        }
+        for field in headers {
+            guard HTTPSyntax.isToken(field.name.utf8), HTTPSyntax.isFieldValue(field.value.utf8) else {
+                let name = field.name.debugDescription
+                throw NetworkError(code: .invalidRequest, message: "the header \(name) cannot be sent")
+            }
+        }
+
+        let bytes = try bodyBytes()
+        var headers = headers
+        if headers["Host"] == nil { headers["Host"] = components.port.map { "\(host):\($0)" } ?? host }
+        // RFC 9110, section 8.6: a method that usually has a body says so even of none.
+        let usuallyHasBody = method == .post || method == .put || method == .patch
+        if headers["Content-Length"] == nil, bytes != nil || usuallyHasBody {
+            headers["Content-Length"] = String(bytes?.count ?? 0)
+        }
+        let path = components.percentEncodedPath.isEmpty ? "/" : components.percentEncodedPath
+        let query = components.percentEncodedQuery.map { "?" + $0 } ?? ""
+        return MockRequest(method: method.rawValue, target: path + query, headers: headers, body: bytes ?? Data())
+    }
+
+    private func bodyBytes() throws(NetworkError) -> Data? {
+        switch body {
+        case .none: return nil
+        case .data(let data): return data
+        case .file(let file):
+            do {
+                return try Data(contentsOf: file)
+            } catch {
+                let message = "the file \(file.path) of the body cannot be read"
+                throw NetworkError(code: .invalidRequest, message: message, underlying: error)
+            }
+        }
+    }
+}

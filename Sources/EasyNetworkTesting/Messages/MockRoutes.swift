@@ -1,0 +1,51 @@
+/// Which closure answers which request: the table behind ``MockServer`` and ``InMemoryTransport``.
+///
+/// A path matches the raw path of the request byte for byte; one that ends in `*` matches every path that begins with
+/// what stands before it. The method `*` matches every method. Of several that match, the latest registered answers.
+struct MockRoutes: Sendable {
+    typealias Answer = @Sendable (MockRequest) -> MockResponse
+
+    private struct Key: Hashable {
+        var method: String
+        var path: String
+    }
+
+    private struct Route {
+        /// Counts registrations: the higher wins.
+        var order: Int
+        var answer: Answer
+    }
+
+    /// Routes for one path and routes for a beginning of paths apart, so that a thousand of the former cost no more
+    /// than one. Registering the same again replaces, so a test may do it as often as it likes.
+    private var exact: [Key: Route] = [:]
+    private var prefixes: [Key: Route] = [:]
+    private var count = 0
+
+    mutating func add(_ method: String, _ path: String, _ answer: @escaping Answer) {
+        count += 1
+        let route = Route(order: count, answer: answer)
+        if path.hasSuffix("*") {
+            prefixes[Key(method: method.uppercased(), path: String(path.dropLast()))] = route
+        } else {
+            exact[Key(method: method.uppercased(), path: path)] = route
+        }
+    }
+
+    /// The closure for a request; one that answers 404 when there is no route.
+    func answer(for request: MockRequest) -> Answer {
+        var best: Route?
+        func consider(_ route: Route?) {
+            if let route, route.order > best?.order ?? 0 { best = route }
+        }
+        for method in [request.method, "*"] {
+            consider(exact[Key(method: method, path: request.path)])
+        }
+        for (key, route) in prefixes where key.method == request.method || key.method == "*" {
+            // Bytes, as `hasPrefix` of strings would see equal what differs only in its Unicode form.
+            if request.path.utf8.starts(with: key.path.utf8) { consider(route) }
+        }
+        if let best { return best.answer }
+        return { request in MockResponse.error("no route for \(request.method) \(request.path)", status: 404) }
+    }
+}

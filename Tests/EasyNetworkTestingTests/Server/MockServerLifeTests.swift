@@ -1,0 +1,139 @@
+import EasyNetwork
+import Foundation
+import Testing
+
+@testable import EasyNetworkTesting
+
+@Suite("MockServer's life")
+struct MockServerLifeTests {
+    @Test("BEY-11: 1,000 requests over 200 connections open at once all get their own answer")
+    func load() async throws {
+        let server = try MockServer()
+        server.route("GET", "/*") { request in .text(request.path) }
+        let clients = try await onThread { try (0..<200).map { _ in try RawClient(server) } }
+        #expect(await server.waitForConnections(200))
+        let wrong = try await onThread {
+            var wrong: [String] = []
+            for round in 0..<5 {
+                for (index, client) in clients.enumerated() {
+                    try client.send("GET /\(index)/\(round) HTTP/1.1\r\nHost: a\r\n\r\n")
+                }
+                for (index, client) in clients.enumerated() {
+                    let body = try client.receiveAnswer().body
+                    if body != Data("/\(index)/\(round)".utf8) { wrong.append("/\(index)/\(round)") }
+                }
+            }
+            return wrong
+        }
+        #expect(wrong.isEmpty)
+        #expect(server.connectionCount == 200)
+        #expect(server.requests.count == 1000)
+        let perConnection = Dictionary(grouping: server.requests, by: \.connection)
+        #expect(perConnection.count == 200)
+        #expect(perConnection.values.allSatisfy { $0.count == 5 })
+        for client in clients { client.close() }
+        #expect(await server.waitForConnections(0))
+    }
+
+    @Test("BEY-11: stop ends connections and the port, may be repeated, and keeps what was received")
+    func stop() async throws {
+        let server = try MockServer()
+        server.route("GET", "/") { _ in .fault(.stall) }
+        let client = try RawClient(server)
+        try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(await server.waitForRequests(1))
+        server.stop()
+        #expect(server.connectionCount == 0)
+        server.stop()
+        #expect(try await onThread { try client.receiveToEnd() } == "")
+        #expect(throws: RawClient.Failure.self) { try RawClient(server) }
+        #expect(server.requests.count == 1)
+    }
+
+    @Test("BEY-11: an answer that is ready after the server stopped goes nowhere, and does no harm")
+    func lateAnswer() async throws {
+        let server = try MockServer()
+        let gate = DispatchSemaphore(value: 0)
+        let ended = Locked(false)
+        server.route("GET", "/") { _ in
+            gate.wait()
+            ended.withLock { $0 = true }
+            return .text("late")
+        }
+        let client = try RawClient(server)
+        try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(await server.waitForRequests(1))
+        server.stop()
+        gate.signal()
+        #expect(try await onThread { try client.receiveToEnd() } == "")
+    }
+
+    @Test("BEY-11: a server let go of stops")
+    func letGo() async throws {
+        var client: RawClient?
+        do {
+            let server = try MockServer()
+            server.route("GET", "/") { _ in .text("x") }
+            client = try RawClient(server)
+            let asked = try #require(client)
+            #expect(try await onThread { try asked.get("/") } == "x")
+        }
+        let left = try #require(client)
+        #expect(try await onThread { try left.receiveToEnd() } == "")
+    }
+
+    @Test("BEY-11: stop lets go of routes that hold the server")
+    func cycle() async throws {
+        weak var left: MockServer?
+        do {
+            let server = try MockServer()
+            left = server
+            server.route("GET", "/") { _ in .text("\(server.requests.count)") }
+            #expect(try await onThread { try RawClient(server).get("/") } == "1")
+            server.stop()
+        }
+        #expect(left == nil)
+    }
+
+    @Test("BEY-11: waiting ends when the task is cancelled, and when the time runs out")
+    func waiting() async throws {
+        let server = try MockServer()
+        let waiting = Task { await server.waitForRequests(1, timeout: 3600) }
+        waiting.cancel()
+        #expect(await waiting.value == false)
+        #expect(await server.waitForRequests(1, timeout: 0) == false)
+        #expect(await server.waitForRequests(0, timeout: 0))
+    }
+
+    #if os(Linux)
+    @Test("BEY-11: stop leaves no descriptor of the server's")
+    func descriptors() async throws {
+        // By identity and not by number, as other tests open and close theirs meanwhile.
+        func identities() throws -> [Int32: String] {
+            let folder = "/proc/self/fd"
+            var found: [Int32: String] = [:]
+            for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
+                guard let number = Int32(name) else { continue }
+                found[number] = try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\(name)")
+            }
+            return found
+        }
+        let server = try MockServer()
+        server.route("GET", "/stall") { _ in .fault(.stall) }
+        server.route("GET", "/late") { _ in MockResponse(delay: 3600) }
+        let clients = try ["/stall", "/late", "/none"].map { path in
+            let client = try RawClient(server)
+            try client.send("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n")
+            return client
+        }
+        #expect(await server.waitForRequests(3))
+        let before = try identities()
+        let owned = server.descriptors.compactMap { before[$0] }
+        #expect(owned.count == 6)
+        server.stop()
+        let after = Set(try identities().values)
+        #expect(owned.filter(after.contains) == [])
+        for client in clients { client.close() }
+    }
+    #endif
+}

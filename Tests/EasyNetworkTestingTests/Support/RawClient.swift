@@ -1,0 +1,154 @@
+import EasyNetworkTesting
+import Foundation
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// A blocking socket that sends and shows bytes as they are; used inside ``onThread(_:)``.
+final class RawClient: @unchecked Sendable {
+    // Sendable because each test uses it from one thread at a time.
+    struct Failure: Error {
+        var what: String
+        var number = errno
+    }
+
+    private let descriptor: Int32
+    private var isOpen = true
+    /// Received and not yet taken.
+    private var input = Data()
+    private var scratch = [UInt8](repeating: 0, count: 262_144)
+
+    init(_ server: MockServer) throws {
+        #if canImport(Glibc)
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+        descriptor = socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        guard descriptor >= 0 else { throw Failure(what: "socket") }
+        // So that a broken server fails the test in place of hanging it.
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        address.sin_port = UInt16(server.baseURL.port ?? 0).bigEndian
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                connect(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard result == 0 else {
+            let failure = Failure(what: "connect")
+            close()
+            throw failure
+        }
+    }
+
+    deinit {
+        close()
+    }
+
+    func close() {
+        guard isOpen else { return }
+        isOpen = false
+        #if canImport(Darwin)
+        _ = Darwin.close(descriptor)
+        #elseif canImport(Glibc)
+        _ = Glibc.close(descriptor)
+        #elseif canImport(Musl)
+        _ = Musl.close(descriptor)
+        #endif
+    }
+
+    func finishWriting() {
+        _ = shutdown(descriptor, Int32(SHUT_WR))
+    }
+
+    func send(_ text: String) throws {
+        try send(Data(text.utf8))
+    }
+
+    func send(_ data: Data) throws {
+        #if canImport(Darwin)
+        let flags: Int32 = 0
+        #else
+        let flags = Int32(MSG_NOSIGNAL)
+        #endif
+        var sent = 0
+        while sent < data.count {
+            let count = data.withUnsafeBytes { bytes in
+                systemSend(descriptor, UnsafeRawBufferPointer(rebasing: bytes[sent...]), flags)
+            }
+            guard count > 0 else { throw Failure(what: "send") }
+            sent += count
+        }
+    }
+
+    /// Reads once more.
+    ///
+    /// - Returns: false at the end of the stream.
+    private func fill() throws -> Bool {
+        let count = recv(descriptor, &scratch, scratch.count, 0)
+        guard count >= 0 else { throw Failure(what: "recv") }
+        input.append(contentsOf: scratch[..<count])
+        return count > 0
+    }
+
+    /// Exactly that many bytes.
+    func receive(_ count: Int) throws -> Data {
+        while input.count < count {
+            guard try fill() else { throw Failure(what: "the stream ended after \(input.count) of \(count) bytes") }
+        }
+        defer { input = Data(input.dropFirst(count)) }
+        return Data(input.prefix(count))
+    }
+
+    /// Everything up to the end of the stream.
+    func receiveToEnd() throws -> String {
+        while try fill() {}
+        defer { input = Data() }
+        return String(bytes: input, encoding: .utf8) ?? "no text"
+    }
+
+    /// The next head, with the empty line at its end.
+    func receiveHead() throws -> String {
+        let end = Data("\r\n\r\n".utf8)
+        while true {
+            if let found = input.range(of: end) {
+                return String(bytes: try receive(found.upperBound - input.startIndex), encoding: .utf8) ?? "no text"
+            }
+            guard try fill() else { throw Failure(what: "the stream ended in a head") }
+        }
+    }
+
+    /// The next answer, which has to have a `Content-Length`.
+    func receiveAnswer() throws -> (head: String, body: Data) {
+        let head = try receiveHead()
+        let length = head.split(separator: "\r\n").first { $0.hasPrefix("Content-Length: ") }
+        let count = length.flatMap { Int($0.dropFirst(16)) } ?? 0
+        return (head, try receive(count))
+    }
+
+    /// Asks with GET on the open connection, and returns the body.
+    func get(_ path: String) throws -> String {
+        try send("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n")
+        return String(bytes: try receiveAnswer().body, encoding: .utf8) ?? "no text"
+    }
+}
+
+private func systemSend(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, _ flags: Int32) -> Int {
+    send(descriptor, bytes.baseAddress, bytes.count, flags)
+}
+
+/// Runs what blocks on a thread of its own, away from those of the tests.
+func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread { continuation.resume(with: Swift.Result(catching: body)) }.start()
+    }
+}

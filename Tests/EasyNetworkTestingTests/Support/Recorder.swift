@@ -1,0 +1,78 @@
+import EasyNetwork
+import EasyNetworkTesting
+import Foundation
+
+/// Writes down the events of one exchange.
+final class Recorder: Sendable {
+    private struct State: Sendable {
+        var events: [String] = []
+        var headers: HTTPHeaders?
+        var error: NetworkError?
+        var endCount = 0
+        var exchange: (any TransportExchange)?
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+
+    private let state = Locked(State())
+    private let cancelAt: String?
+    private let gate: DispatchSemaphore?
+
+    /// - Parameters:
+    ///   - cancelAt: the event inside which to cancel the exchange.
+    ///   - gate: held up there until this is signalled, once the exchange is known.
+    init(cancelAt: String? = nil, gate: DispatchSemaphore? = nil) {
+        self.cancelAt = cancelAt
+        self.gate = gate
+    }
+
+    @discardableResult
+    func start(_ request: TransportRequest, on transport: some NetworkTransport) -> any TransportExchange {
+        let exchange = transport.start(request) { self.record($0) }
+        state.withLock { $0.exchange = exchange }
+        return exchange
+    }
+
+    private func record(_ event: TransportEvent) {
+        let name =
+            switch event {
+            case .head(let head): "\(head.statusCode)"
+            case .body(let data): "body:" + (String(bytes: data, encoding: .utf8) ?? "no text")
+            case .end(let end): end.error.map { "end:\($0.code)" } ?? "end"
+            }
+        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            state.events.append(name)
+            switch event {
+            case .head(let head): state.headers = head.headers
+            case .body: break
+            case .end(let end):
+                state.error = end.error
+                state.endCount += 1
+                defer { state.waiter = nil }
+                return state.waiter
+            }
+            return nil
+        }
+        waiter?.resume()
+        if name == cancelAt {
+            gate?.wait()
+            state.withLock { $0.exchange }?.cancel()
+        }
+    }
+
+    var story: String { state.withLock { $0.events.joined(separator: " ") } }
+    var headers: HTTPHeaders? { state.withLock { $0.headers } }
+    var error: NetworkError? { state.withLock { $0.error } }
+    var endCount: Int { state.withLock { $0.endCount } }
+
+    /// All events, once the end has come.
+    func ended() async -> String {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if state.endCount == 0 { state.waiter = continuation }
+                return state.endCount > 0
+            }
+            if isOver { continuation.resume() }
+        }
+        return story
+    }
+}
