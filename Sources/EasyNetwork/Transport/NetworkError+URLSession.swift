@@ -27,7 +27,7 @@ extension NetworkError.Code {
             self = .cancelled
         case .timedOut:
             self = .timedOut
-        case .badURL, .unsupportedURL:
+        case .badURL:
             self = .invalidRequest
         case .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .notConnectedToInternet,
             .internationalRoamingOff, .callIsActive, .dataNotAllowed, .appTransportSecurityRequiresSecureConnection:
@@ -36,10 +36,11 @@ extension NetworkError.Code {
             .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid, .clientCertificateRejected,
             .clientCertificateRequired:
             self = .tls
-        case .badServerResponse, .cannotDecodeRawData, .cannotDecodeContentData, .cannotParseResponse:
-            self = hasHead ? .connectionLost : .badServerResponse
+        case .unsupportedURL, .cannotDecodeRawData, .cannotDecodeContentData, .cannotParseResponse:
+            // Other schemes than http and https never get here; on Linux this is what bytes that are no HTTP become.
+            self = .badServerResponse
         case .unknown:
-            // On Linux every TLS failure and every cut body is this.
+            // On Linux every TLS failure, every cut body and every malformed header is this.
             self = hasHead || !isSecure ? .connectionLost : .tls
         default:
             self = .connectionLost

@@ -140,6 +140,13 @@ final class URLSessionExchange: TransportExchange {
         end(stopped, error.map { NetworkError(transport: $0, isSecure: request.url.isHTTPS, hasHead: stopped.hasHead) })
     }
 
+    /// The whole answer is there, but the task would wait for credentials.
+    func completedWithChallenge() {
+        guard let stopped = markStopped() else { return }
+        stopped.task?.cancel()
+        end(stopped, nil)
+    }
+
     // MARK: - Ending
 
     func cancel() {

@@ -64,8 +64,14 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
+        #if canImport(Darwin)
         // Without credentials in the session this means: the system's trust for TLS, and the 401 itself for HTTP.
         exchange(for: task)?.answer { completionHandler(.performDefaultHandling, nil) }
+        #else
+        // A task whose challenge is answered with default handling never completes here. By now all of the 401 has
+        // arrived, and a challenge for anything but credentials does not exist.
+        exchange(for: task)?.completedWithChallenge()
+        #endif
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {

@@ -1,0 +1,112 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+/// A transport with something at its other end that answers as scripted; its deadlines follow a clock moved by hand.
+struct TransportFixture: Sendable {
+    enum Kind: CaseIterable, Sendable, CustomTestStringConvertible {
+        case urlSession
+        case inMemory
+
+        var testDescription: String { self == .urlSession ? "URLSessionTransport" : "InMemoryTransport" }
+    }
+
+    let transport: any NetworkTransport
+    let baseURL: URL
+    let clock = ManualClock()
+    private let server: MockServer?
+    private let inMemory: InMemoryTransport?
+
+    init(_ kind: Kind, maximumConnectionsPerHost: Int = 64) throws {
+        switch kind {
+        case .urlSession:
+            let server = try MockServer()
+            self.server = server
+            inMemory = nil
+            baseURL = server.baseURL
+            transport = URLSessionTransport(maximumConnectionsPerHost: maximumConnectionsPerHost, clock: clock)
+        case .inMemory:
+            let inMemory = InMemoryTransport(clock: clock)
+            server = nil
+            self.inMemory = inMemory
+            baseURL = try #require(URL(string: "http://memory.test"))
+            transport = inMemory
+        }
+    }
+
+    func route(_ method: String, _ path: String, _ answer: @escaping @Sendable (MockRequest) -> MockResponse) {
+        server?.route(method, path, answer)
+        inMemory?.route(method, path, answer)
+    }
+
+    var requests: [MockRequest] { server?.requests ?? inMemory?.requests ?? [] }
+
+    func waitForRequests(_ count: Int) async {
+        await server?.waitForRequests(count)
+        await inMemory?.waitForRequests(count)
+    }
+
+    func request(_ path: String, _ method: NetworkService.Method = .get) throws -> TransportRequest {
+        TransportRequest(method: method, url: try #require(URL(string: baseURL.absoluteString + path)))
+    }
+
+    /// Starts an exchange and notes what happens to it.
+    func start(_ request: TransportRequest, whenHead: @escaping @Sendable () -> Void = {}) -> RecordedExchange {
+        let recording = Recording(whenHead)
+        return RecordedExchange(exchange: transport.start(request) { recording.note($0) }, recording: recording)
+    }
+}
+
+/// An exchange, and what happened to it.
+struct RecordedExchange: Sendable {
+    let exchange: any TransportExchange
+    let recording: Recording
+
+    func end() async -> Recording.Contents {
+        await recording.ended.opened()
+        return recording.contents
+    }
+}
+
+/// The events of one exchange, and whether their order was right.
+final class Recording: Sendable {
+    struct Contents: Sendable {
+        var head: TransportHead?
+        var body = Data()
+        var end: TransportEnd?
+        var faults: [String] = []
+
+        var code: NetworkError.Code? { end?.error?.code }
+    }
+
+    let ended = Gate()
+    private let state = Locked(Contents())
+    private let whenHead: @Sendable () -> Void
+
+    init(_ whenHead: @escaping @Sendable () -> Void) {
+        self.whenHead = whenHead
+    }
+
+    var contents: Contents { state.withLock { $0 } }
+
+    func note(_ event: TransportEvent) {
+        state.withLock { contents in
+            if contents.end != nil { contents.faults.append("\(event) after the end") }
+            switch event {
+            case .head(let head):
+                if contents.head != nil { contents.faults.append("a second head") }
+                contents.head = head
+            case .body(let data):
+                if contents.head == nil { contents.faults.append("a body before the head") }
+                contents.body.append(data)
+            case .end(let end):
+                if contents.head == nil, end.error == nil { contents.faults.append("an end without head or error") }
+                contents.end = end
+            }
+        }
+        if case .head = event { whenHead() }
+        if case .end = event { ended.open() }
+    }
+}
