@@ -68,7 +68,11 @@ final class URLSessionExchange: TransportExchange {
             }
             return !state.isStopped
         }
-        guard isWanted else { return false }
+        guard isWanted else {
+            // A task that is neither started nor cancelled keeps its session from ever closing its connections.
+            task.cancel()
+            return false
+        }
         register(task)
         task.resume()
         checkDeadlines()

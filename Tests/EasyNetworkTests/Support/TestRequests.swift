@@ -1,0 +1,47 @@
+import EasyNetworkTesting
+import Foundation
+
+@testable import EasyNetwork
+
+/// A request of a test, with the answer as it came.
+struct Get: APIRequest {
+    typealias Item = NetworkResponse
+    var api: String
+}
+
+/// A request of a test that is mapped with the older mappers.
+struct GetAccount: APIRequest {
+    var id: Int
+    var api: String { "users/\(id)" }
+
+    func item(from response: NetworkResponse) throws -> Account {
+        try AccountMapper.process(response.json())
+    }
+}
+
+struct Account: ParsedItem, Equatable {
+    var id: Int
+    var name: String
+}
+
+final class AccountMapper: ResponseMapper<Account>, ResponseMapperProtocol {
+    static func process(_ json: Any?) throws -> Account {
+        try process(json) { json in Account(id: try json.required("id"), name: try json.required("name")) }
+    }
+}
+
+extension MockServer {
+    /// A host for this server with a transport of its own.
+    func host(
+        headers: HTTPHeaders = HTTPHeaders(),
+        callbackQueue: DispatchQueue? = nil,
+        transport: (any NetworkTransport)? = nil
+    ) -> HostConfiguration {
+        HostConfiguration(
+            baseURL: baseURL,
+            headers: headers,
+            callbackQueue: callbackQueue,
+            transport: transport ?? URLSessionTransport()
+        )
+    }
+}
