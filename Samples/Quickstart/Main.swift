@@ -1,3 +1,19 @@
-import EasyNetwork
+import Foundation
 
-@main struct Quickstart { static func main() {} }
+/// `swift run Quickstart` shows the main things against a server of its own; `swift run Quickstart URL…` fetches URLs.
+@main
+struct Quickstart {
+    static func main() async {
+        let addresses = Array(CommandLine.arguments.dropFirst())
+        let isFine: Bool
+        if addresses.isEmpty {
+            isFine = await Tour.run()
+        } else if addresses.contains(where: { $0.hasPrefix("-") }) {
+            print("usage: Quickstart [URL…]")
+            isFine = addresses == ["--help"] || addresses == ["-h"]
+        } else {
+            isFine = await Fetch.run(addresses)
+        }
+        exit(isFine ? EXIT_SUCCESS : EXIT_FAILURE)
+    }
+}

@@ -1,0 +1,55 @@
+import Dispatch
+import EasyNetwork
+import Foundation
+
+/// Fetches URLs as jobs, and prints status, bytes and time of each.
+enum Fetch {
+    /// - Returns: whether every URL answered with success.
+    static func run(_ addresses: [String]) async -> Bool {
+        let queue = NetworkQueue(name: "Quickstart")
+        let interrupt = cancelOnInterrupt(queue)
+        defer { interrupt.cancel() }
+        let operations = addresses.map { address in
+            let operation = FetchOperation(GetAnswer(api: address))
+            // The closure is released when it has run, and so lets go of the operation.
+            operation.success = { response in
+                let line = "\(response.statusCode)  \(response.body.count) bytes  \(operation.milliseconds) ms"
+                print("\(line)  \(address)")
+            }
+            operation.failure = { error in print("\(address): \(error.localizedDescription)") }
+            return operation
+        }
+        queue.addOperations(operations, waitUntilFinished: false)
+        var isFine = true
+        for operation in operations {
+            do { _ = try await operation.value } catch { isFine = false }
+        }
+        return isFine
+    }
+
+    private static func cancelOnInterrupt(_ queue: NetworkQueue) -> any DispatchSourceSignal {
+        // Without this the signal would end the process before the source hears of it.
+        signal(SIGINT, SIG_IGN)
+        let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
+        source.setEventHandler {
+            print("interrupted: cancelling what runs and what waits")
+            queue.cancelAllOperations()
+        }
+        source.activate()
+        return source
+    }
+}
+
+/// A request that knows when it began.
+private final class FetchOperation: RequestOperation<GetAnswer>, @unchecked Sendable {
+    // Sendable because `began` is written once, before anything that reads it is started.
+    private var began: TimeInterval = 0
+    private let clock = SystemClock()
+
+    var milliseconds: Int { Int((clock.now - began) * 1_000) }
+
+    override func execute() {
+        began = clock.now
+        super.execute()
+    }
+}

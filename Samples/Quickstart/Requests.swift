@@ -1,0 +1,65 @@
+import EasyNetwork
+
+// Each request is a value that knows its answer; each answer becomes a struct.
+
+struct Session: ParsedItem {
+    let token: String
+}
+
+struct SignIn: APIRequest {
+    let name: String
+    var api: String { "sign-in" }
+    var method: NetworkService.Method { .post }
+    var query: NetworkService.QueryType { .json }
+    var params: [String: Any]? { ["name": name] }
+
+    func item(from response: NetworkResponse) throws -> Session {
+        try SessionMapper.process(response.json())
+    }
+}
+
+final class SessionMapper: ResponseMapper<Session>, ResponseMapperProtocol {
+    static func process(_ json: Any?) throws -> Session {
+        try process(json) { json in Session(token: try json.required("token")) }
+    }
+}
+
+/// `Decodable` needs no mapper.
+struct Profile: Decodable {
+    let name: String
+    let city: String
+}
+
+struct GetProfile: APIRequest {
+    typealias Item = Profile
+    let token: String
+    var api: String { "profile" }
+    var headers: [String: String]? { ["Authorization": "Bearer \(token)"] }
+}
+
+struct Article: ParsedItem {
+    let title: String
+}
+
+struct GetArticles: APIRequest {
+    let topic: String
+    var api: String { "articles" }
+    var params: [String: Any]? { ["topic": topic, "sort": ["by": "date"]] }
+
+    func item(from response: NetworkResponse) throws -> [Article] {
+        try ArrayResponseMapper<Article>.process(response.json()) { element in
+            try ArticleMapper.process(element)
+        }
+    }
+}
+
+final class ArticleMapper: ResponseMapper<Article>, ResponseMapperProtocol {
+    static func process(_ json: Any?) throws -> Article {
+        try process(json) { json in Article(title: try json.required("title")) }
+    }
+}
+
+struct GetAnswer: APIRequest {
+    typealias Item = NetworkResponse
+    let api: String
+}

@@ -1,0 +1,86 @@
+import EasyNetwork
+import EasyNetworkTesting
+import Foundation
+
+/// Five jobs against a real HTTP server on this machine.
+enum Tour {
+    /// - Returns: whether everything went as it should.
+    static func run() async -> Bool {
+        do {
+            let server = try startServer()
+            defer { server.stop() }
+            try HostConfiguration.baseURL(server.baseURL.absoluteString)
+            print("A server is listening on \(server.baseURL.absoluteString).")
+            try await signInAndReadProfile()
+            try await readList()
+            let hasFailed = await fail()
+            let wasCancelled = await cancel(server)
+            return hasFailed && wasCancelled
+        } catch {
+            print("failed: \(error.localizedDescription)")
+            return false
+        }
+    }
+
+    /// A request chained to another one: a dependency that hands over its result.
+    private static func signInAndReadProfile() async throws {
+        let signIn = RequestOperation(SignIn(name: "ada"))
+        let profile = signIn.then { session in GetProfile(token: session.token) }
+        signIn.success = { session in print("sign-in   token \(session.token)") }
+        NetworkQueue.shared.addOperations([profile, signIn], waitUntilFinished: false)
+        let item = try await profile.value
+        print("profile   \(item.name) of \(item.city), read with that token")
+    }
+
+    private static func readList() async throws {
+        let articles = try await NetworkQueue.shared.perform(GetArticles(topic: "R&D + life"))
+        print("list      \(articles.count) articles: \(articles.map(\.title).joined(separator: ", "))")
+    }
+
+    /// A failure carries the status, and what the server says of it.
+    private static func fail() async -> Bool {
+        do {
+            _ = try await NetworkQueue.shared.perform(GetAnswer(api: "articles/99"))
+            return false
+        } catch {
+            print("failure   \(error.localizedDescription)")
+            return error.statusCode == 404
+        }
+    }
+
+    /// Cancelled while the server takes its time; the operation ends at once.
+    private static func cancel(_ server: MockServer) async -> Bool {
+        let operation = RequestOperation(GetAnswer(api: "slow"))
+        NetworkQueue.shared.addOperation(operation)
+        await server.waitForRequests(5)
+        NetworkQueue.shared.cancelAllOperations()
+        do {
+            _ = try await operation.value
+            return false
+        } catch {
+            print("cancelled \(error.localizedDescription)")
+            return error.code == .cancelled
+        }
+    }
+
+    private static func startServer() throws -> MockServer {
+        let server = try MockServer()
+        server.route("POST", "/sign-in") { request in
+            let name = (request.json() as? [String: Any])?["name"] as? String
+            return .json(["token": "\(name ?? "nobody")-42"])
+        }
+        server.route("GET", "/profile") { request in
+            guard request.headers["Authorization"] == "Bearer ada-42" else {
+                return .json(["error": "sign in first"], status: 401)
+            }
+            return .json(["name": "Ada", "city": "London"])
+        }
+        server.route("GET", "/articles") { request in
+            let topic = request.queryItems.first { $0.name == "topic" }?.value ?? "nothing"
+            return .json([["title": "On \(topic)"], ["title": "On engines"]])
+        }
+        server.route("GET", "/articles/*") { _ in .json(["error": "there is no such article"], status: 404) }
+        server.route("GET", "/slow") { _ in .fault(.stall) }
+        return server
+    }
+}
