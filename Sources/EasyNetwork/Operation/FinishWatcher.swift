@@ -22,7 +22,7 @@ enum FinishWatcher {
         } else {
             let watcher = BlockOperation(block: action)
             watcher.addDependency(operation)
-            queue.addOperation(watcher)
+            queue.addOperationReliably(watcher)
         }
     }
 }

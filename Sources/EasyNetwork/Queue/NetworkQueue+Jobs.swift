@@ -97,7 +97,7 @@ extension NetworkQueue {
             FinishWatcher.watch(operation) { self.plainOperationDidFinish(operation) }
         }
         // Somebody may have started it by hand meanwhile; an executor would stop the process.
-        if !operation.isExecuting, !operation.isFinished { executor.addOperation(operation) }
+        if !operation.isExecuting, !operation.isFinished { executor.addOperationReliably(operation) }
     }
 
     private func plainOperationDidFinish(_ operation: Operation) {

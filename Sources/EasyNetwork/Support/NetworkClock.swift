@@ -35,8 +35,8 @@ public struct SystemClock: NetworkClock {
         // A timer source and not `asyncAfter`: a cancelled source frees its closure at once, a cancelled work item
         // keeps it until the time has come.
         let source = DispatchSource.makeTimerSource(queue: Self.queue)
-        // Past some hundred years the nanoseconds overflow; nobody waits that long.
-        let bounded = min(max(delay, 0), 1_000_000_000)
+        // Past some hundred years the nanoseconds overflow; nobody waits that long. What is no number counts as zero.
+        let bounded = delay > 0 ? min(delay, 1_000_000_000) : 0
         source.schedule(deadline: .now() + bounded)
         let timer = SystemTimer(source)
         source.setEventHandler {
