@@ -224,7 +224,10 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         if let unwatched { for dependency in unwatched { watch(dependency) } }
         let (isReady, announceAgain) = state.withLock { state in
             if unwatched != nil { state.readiness.watchingBegan() }
-            return state.readiness.answer(isFree: state.hosting != nil || state.lifecycle.outcome != nil)
+            return state.readiness.answer(
+                isFree: state.hosting != nil || state.lifecycle.outcome != nil,
+                to: ObjectIdentifier(Thread.current)
+            )
         }
         if announceAgain { DispatchQueue.global().async { self.announceReadiness() } }
         return isReady
@@ -238,8 +241,11 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func announceReadiness() {
+        let thread = ObjectIdentifier(Thread.current)
+        state.withLock { $0.readiness.announcementBegins(on: thread) }
         willChangeValue(forKey: "isReady")
         didChangeValue(forKey: "isReady")
+        state.withLock { $0.readiness.announcementEnds(on: thread) }
     }
 }
 

@@ -7,7 +7,8 @@ struct OperationReadiness {
     private var pending = 0
     private(set) var isWatching = false
     private var saidNotReady = false
-    private var correctedQueue = false
+    /// The threads on which a change is being announced.
+    private var announcers: [ObjectIdentifier] = []
 
     /// The queue asks for the first time: watch the dependencies, then call ``watchingBegan()``.
     mutating func beginWatching(dependencyCount: Int) {
@@ -29,19 +30,27 @@ struct OperationReadiness {
         return pending == 0
     }
 
+    mutating func announcementBegins(on thread: ObjectIdentifier) {
+        announcers.append(thread)
+    }
+
+    mutating func announcementEnds(on thread: ObjectIdentifier) {
+        if let index = announcers.lastIndex(of: thread) { announcers.remove(at: index) }
+    }
+
     /// Answers the queue.
     ///
-    /// - Parameter isFree: whether dependencies do not matter any more.
-    /// - Returns: the answer, and whether the queue must be told again. On Linux the queue may read false, miss the
-    ///   announcement because it has not yet taken the operation in, and never ask again; it does look once more
-    ///   after that, without acting on what it sees.
-    mutating func answer(isFree: Bool) -> (isReady: Bool, announceAgain: Bool) {
+    /// - Parameters:
+    ///   - isFree: whether dependencies do not matter any more.
+    ///   - thread: the one that asks.
+    /// - Returns: the answer, and whether the change is to be announced once more. On Linux the queue may read false,
+    ///   miss the announcement because it has not yet taken the operation in, and then, having taken it in, read true
+    ///   without acting on it. An announcement reads too, on its own thread; that is not the queue.
+    mutating func answer(isFree: Bool, to thread: ObjectIdentifier) -> (isReady: Bool, announceAgain: Bool) {
         guard isFree || pending == 0 else {
             saidNotReady = true
             return (false, false)
         }
-        let announceAgain = saidNotReady && !correctedQueue
-        if announceAgain { correctedQueue = true }
-        return (true, announceAgain)
+        return (true, saidNotReady && !announcers.contains(thread))
     }
 }

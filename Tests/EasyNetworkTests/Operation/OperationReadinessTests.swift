@@ -5,6 +5,9 @@ import Testing
 
 @Suite("OperationReadiness", .timeLimit(.minutes(5)))
 struct OperationReadinessTests {
+    private let queueThread = ObjectIdentifier(Gate.self)
+    private let ownThread = ObjectIdentifier(OperationReadinessTests.self)
+
     @Test("OPQ-1: ready when every dependency has finished, those included that finish while they are looked at")
     func course() {
         var readiness = OperationReadiness()
@@ -12,7 +15,7 @@ struct OperationReadinessTests {
         let finishedAtOnce = readiness.dependencyFinished()
         #expect(!finishedAtOnce)
         readiness.watchingBegan()
-        let before = readiness.answer(isFree: false)
+        let before = readiness.answer(isFree: false, to: queueThread)
         #expect(!before.isReady && !before.announceAgain)
         readiness.dependencyAdded()
         let stillOne = readiness.dependencyFinished()
@@ -20,16 +23,21 @@ struct OperationReadinessTests {
         #expect(!stillOne && last)
     }
 
-    @Test("OPQ-1: after a no, the first yes is announced again, once, for a queue that missed the announcement")
+    @Test("OPQ-1: a yes to the queue after a no is announced again; one to the announcement itself is not")
     func announcedAgain() {
         var readiness = OperationReadiness()
         readiness.beginWatching(dependencyCount: 1)
         readiness.watchingBegan()
-        _ = readiness.answer(isFree: false)
+        _ = readiness.answer(isFree: false, to: queueThread)
         _ = readiness.dependencyFinished()
-        let first = readiness.answer(isFree: false)
-        let second = readiness.answer(isFree: false)
-        #expect(first.isReady && first.announceAgain && second.isReady && !second.announceAgain)
+        readiness.announcementBegins(on: ownThread)
+        let toItself = readiness.answer(isFree: false, to: ownThread)
+        let toQueue = readiness.answer(isFree: false, to: queueThread)
+        readiness.announcementEnds(on: ownThread)
+        let afterwards = readiness.answer(isFree: false, to: ownThread)
+        #expect(toItself.isReady && !toItself.announceAgain)
+        #expect(toQueue.isReady && toQueue.announceAgain)
+        #expect(afterwards.announceAgain)
     }
 
     @Test("OPQ-2: a cancelled operation is ready whatever it waits for")
@@ -37,7 +45,7 @@ struct OperationReadinessTests {
         var readiness = OperationReadiness()
         readiness.beginWatching(dependencyCount: 3)
         readiness.watchingBegan()
-        let answer = readiness.answer(isFree: true)
+        let answer = readiness.answer(isFree: true, to: queueThread)
         #expect(answer.isReady && !answer.announceAgain)
     }
 
