@@ -1,14 +1,30 @@
-/// A job that is over when its block returns.
+/// A job that is over when its block returns, also when it is cancelled meanwhile: nothing stops a block.
 final class BlockNetworkOperation: NetworkOperation, @unchecked Sendable {
-    // Sendable because `block` never changes.
+    // Sendable because `block` never changes, and the rest is behind the lock.
     private let block: @Sendable () -> Void
+    private let running = Locked<(isRunning: Bool, done: (@Sendable () -> Void)?)>((false, nil))
 
     init(_ block: @escaping @Sendable () -> Void) {
         self.block = block
     }
 
     override func execute() {
-        block()
+        running.withLock { $0.isRunning = true }
+        // Cancelled just before that, it has been delivered already.
+        if !hasOutcome { block() }
+        let done = running.withLock { running in
+            running.isRunning = false
+            return running.done.take()
+        }
         finish()
+        done?()
+    }
+
+    override func deliver(_ done: @escaping @Sendable () -> Void) {
+        let isRunning = running.withLock { running in
+            if running.isRunning { running.done = done }
+            return running.isRunning
+        }
+        if !isRunning { done() }
     }
 }

@@ -5,12 +5,6 @@ import Foundation
 /// Linux has no key-value observing and a completion block belongs to the user, so a plain operation is watched by an
 /// operation that depends on it.
 enum FinishWatcher {
-    private static let queue: OperationQueue = {
-        let queue = OperationQueue()
-        queue.name = "EasyNetwork.FinishWatcher"
-        return queue
-    }()
-
     /// Calls `action` once when `operation` has finished; at once, on this thread, if it already has.
     ///
     /// A plain operation that never finishes is kept alive by this for ever.
@@ -20,7 +14,10 @@ enum FinishWatcher {
         } else if operation.isFinished {
             action()
         } else {
-            let watcher = BlockOperation(block: action)
+            // A queue for each: one queue for all would look through all that wait whenever one is done. The watcher
+            // keeps its queue.
+            let queue = OperationQueue()
+            let watcher = BlockOperation { withExtendedLifetime(queue, action) }
             watcher.addDependency(operation)
             queue.addOperationReliably(watcher)
         }

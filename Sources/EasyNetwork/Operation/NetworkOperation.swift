@@ -26,7 +26,10 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         var dependencies: [OperationDependency] = []
         var readiness = OperationReadiness()
         var finishActions: [@Sendable () -> Void] = []
-        var hosting: Hosting?
+        /// Finished, and its queue knows.
+        var isConcluded = false
+        var completion: (@Sendable () -> Void)?
+        var scheduling: Scheduling?
     }
 
     private let state = Locked(State())
@@ -134,15 +137,23 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         get { super.queuePriority }
         set {
             super.queuePriority = newValue
-            if let hosting { hosting.host.operationDidChangePriority(self, job: hosting.job) }
+            if let scheduling { scheduling.scheduler.operationDidChangePriority(self, job: scheduling.job) }
         }
+    }
+
+    /// Called once on a background queue when the operation has finished, then released. Default nil.
+    ///
+    /// Kept here and not by Foundation, which on Linux reads it without a lock and never lets go of it.
+    public final override var completionBlock: (@Sendable () -> Void)? {
+        get { state.withLock { $0.completion } }
+        set { state.exchange(\.completion, newValue) }
     }
 
     private func proceed(with action: OperationLifecycle.Action) {
         if action == .deliver {
             deliverAndConclude()
-        } else if let hosting {
-            hosting.host.operationDidEndEarly(self, job: hosting.job)
+        } else if let scheduling {
+            scheduling.scheduler.operationDidEndEarly(self, job: scheduling.job)
         } else {
             announceReadiness()
         }
@@ -158,13 +169,15 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         state.withLock { $0.lifecycle.concluded() }
         didChangeValue(forKey: "isExecuting")
         didChangeValue(forKey: "isFinished")
-        #if !canImport(Darwin)
-        // Foundation lets go of it only on Apple's platforms; a block that captures its operation would leak both.
-        completionBlock = nil
-        #endif
 
-        let (actions, hosting) = state.withLock { ($0.finishActions.take(), $0.hosting.take()) }
-        if let hosting { hosting.host.operationDidFinish(self, job: hosting.job) }
+        // The queue first: who hears that the operation has finished finds it gone from there.
+        if let scheduling { scheduling.scheduler.operationDidFinish(self, job: scheduling.job) }
+        let (actions, completion) = state.withLock { state in
+            state.isConcluded = true
+            state.scheduling = nil
+            return (state.finishActions.take(), state.completion.take())
+        }
+        if let completion { DispatchQueue.global().async(execute: completion) }
         for action in actions { action() }
         OperationDependency.releaseInTurn(takeDependencies())
     }
@@ -178,7 +191,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Makes this operation wait for another one: of this package or not, on the same queue, another one or none.
     ///
-    /// Ignored once the operation has started. An operation made to depend on itself ends with
+    /// Ignored once the operation has started, or its queue is starting it. An operation made to depend on itself ends with
     /// ``NetworkError/Code/cycle``. The dependency is not added to any queue by this, and one that never runs keeps
     /// its dependents waiting.
     public final func addDependency(_ operation: Operation, policy: DependencyPolicy) {
@@ -186,15 +199,16 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             return finish(NetworkError(code: .cycle, message: "\(nameForMessages) depends on itself"))
         }
         let dependency = OperationDependency(operation: operation, policy: policy)
-        let (hosting, isWatching) = state.withLock { state -> (Hosting?, Bool) in
+        let (scheduling, isWatching) = state.withLock { state -> (Scheduling?, Bool) in
             guard state.lifecycle.phase == .waiting else { return (nil, false) }
             state.dependencies.append(dependency)
-            guard state.hosting == nil else { return (state.hosting, false) }
+            guard state.scheduling == nil else { return (state.scheduling, false) }
             if state.readiness.isWatching { state.readiness.dependencyAdded() }
             return (nil, state.readiness.isWatching)
         }
-        if let hosting {
-            hosting.host.operation(hosting.job, didAddDependency: dependency)
+        if let scheduling {
+            let isTooLate = !scheduling.scheduler.operation(scheduling.job, didAddDependency: dependency)
+            if isTooLate { removeLast(dependency) }
         } else if isWatching {
             announceReadiness()
             watch(dependency)
@@ -203,9 +217,21 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Takes back what ``addDependency(_:)`` did. Ignored once the operation has been added to a queue.
     open override func removeDependency(_ operation: Operation) {
+        let before = state.withLock { state in
+            let before = state.dependencies
+            if state.scheduling == nil, !state.readiness.isWatching {
+                state.dependencies.removeAll { $0.operation === operation }
+            }
+            return before
+        }
+        // What was removed is let go of outside the lock.
+        withExtendedLifetime(before) {}
+    }
+
+    private func removeLast(_ dependency: OperationDependency) {
         state.withLock { state in
-            guard state.hosting == nil, !state.readiness.isWatching else { return }
-            state.dependencies.removeAll { $0.operation === operation }
+            let index = state.dependencies.lastIndex { $0.operation === dependency.operation }
+            if let index { state.dependencies.remove(at: index) }
         }
     }
 
@@ -217,7 +243,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     public final override var isReady: Bool {
         guard super.isReady else { return false }
         let unwatched = state.withLock { state -> [OperationDependency]? in
-            guard state.hosting == nil, state.lifecycle.outcome == nil, !state.readiness.isWatching else { return nil }
+            guard state.scheduling == nil, state.lifecycle.outcome == nil, !state.readiness.isWatching else {
+                return nil
+            }
             state.readiness.beginWatching(dependencyCount: state.dependencies.count)
             return state.dependencies
         }
@@ -225,7 +253,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         let (isReady, announceAgain) = state.withLock { state in
             if unwatched != nil { state.readiness.watchingBegan() }
             return state.readiness.answer(
-                isFree: state.hosting != nil || state.lifecycle.outcome != nil,
+                isFree: state.scheduling != nil || state.lifecycle.outcome != nil,
                 to: ObjectIdentifier(Thread.current)
             )
         }
@@ -254,31 +282,31 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 extension NetworkOperation {
     /// Calls `action` once, when the operation has finished; at once, on this thread, if it already has.
     final func whenFinished(_ action: @escaping @Sendable () -> Void) {
-        let isFinished = state.withLock { state in
-            if state.lifecycle.phase != .finished { state.finishActions.append(action) }
-            return state.lifecycle.phase == .finished
+        let isConcluded = state.withLock { state in
+            if !state.isConcluded { state.finishActions.append(action) }
+            return state.isConcluded
         }
-        if isFinished { action() }
+        if isConcluded { action() }
     }
 
-    /// Takes the operation in, once: an operation that has a host, or has been started, is not taken again.
+    /// Takes the operation in, once: an operation that has a scheduler, or has been started, is not taken again.
     ///
     /// - Returns: its dependencies; nil when it is not taken.
-    final func adopt(_ hosting: Hosting) -> [OperationDependency]? {
+    final func adopt(_ scheduling: Scheduling) -> [OperationDependency]? {
         state.withLock { state in
-            guard state.hosting == nil, state.lifecycle.phase == .waiting else { return nil }
-            state.hosting = hosting
+            guard state.scheduling == nil, state.lifecycle.phase == .waiting else { return nil }
+            state.scheduling = scheduling
             return state.dependencies
         }
     }
 
-    /// The operation's place in `host`; nil when it is not there, or not any more.
-    final func job(in host: any OperationHost) -> JobID? {
-        state.withLock { $0.hosting?.host === host ? $0.hosting?.job : nil }
+    /// The operation's place in `scheduler`; nil when it is not there, or not any more.
+    final func job(in scheduler: any OperationScheduler) -> JobID? {
+        state.withLock { $0.scheduling?.scheduler === scheduler ? $0.scheduling?.job : nil }
     }
 
-    final var hosting: Hosting? {
-        state.withLock { $0.hosting }
+    final var scheduling: Scheduling? {
+        state.withLock { $0.scheduling }
     }
 
     /// Whether the outcome is known; the callbacks may still be under way.

@@ -12,8 +12,7 @@ public enum DependencyPolicy: Sendable {
 
 /// An operation that another one waits for.
 struct OperationDependency {
-    /// Variable so that the last reference to it can be recognised.
-    var operation: Operation
+    let operation: Operation
     let policy: DependencyPolicy
 
     /// The error of the dependent if this dependency has ended in a way that it cannot go on from.
@@ -34,17 +33,29 @@ struct OperationDependency {
         return operation.error
     }
 
-    /// Lets go of a list of dependencies, and of theirs if nobody else has them, one after the other.
+    /// Lets go of dependencies, one after the other.
     ///
     /// Left to themselves, the members of a long chain release each other from the inside, and a hundred thousand
-    /// overflow the stack.
+    /// overflow the stack. Here each hands its own on to the loop that is releasing it, on the same thread.
     static func releaseInTurn(_ dependencies: consuming [OperationDependency]) {
-        var remaining = dependencies
-        while var dependency = remaining.popLast() {
-            guard isKnownUniquelyReferenced(&dependency.operation),
-                let operation = dependency.operation as? NetworkOperation
-            else { continue }
-            remaining.append(contentsOf: operation.takeDependencies())
+        guard !dependencies.isEmpty else { return }
+        let thread = Thread.current.threadDictionary
+        if let releasing = thread[Releasing.key] as? Releasing {
+            releasing.dependencies.append(contentsOf: dependencies)
+            return
+        }
+        let releasing = Releasing(dependencies)
+        thread[Releasing.key] = releasing
+        while releasing.dependencies.popLast() != nil {}
+        thread.removeObject(forKey: Releasing.key)
+    }
+
+    private final class Releasing {
+        static let key = "EasyNetwork.OperationDependency.Releasing"
+        var dependencies: [OperationDependency]
+
+        init(_ dependencies: consuming [OperationDependency]) {
+            self.dependencies = dependencies
         }
     }
 }

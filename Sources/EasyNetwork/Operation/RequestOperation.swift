@@ -31,7 +31,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         queuePriority = request.priority
     }
 
-    /// - Parameter service: gives the host, and cancels this operation when it is cancelled itself.
+    /// - Parameter service: gives the host, and cancels this operation's call when it is cancelled itself.
     public init(_ request: Request, service: EasyNetworkService) {
         state = Locked(State(makeRequest: { request }))
         super.init(service: service)
@@ -49,20 +49,20 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// Called once with the item. Set it before the operation is added to a queue. Default nil.
     public final var success: (@Sendable (Request.Item) -> Void)? {
         get { state.withLock { $0.success } }
-        set { state.withLock { $0.success = newValue } }
+        set { state.exchange(\.success, newValue) }
     }
 
     /// Called once with the error; also when the operation was cancelled or a dependency failed. Set it before the
     /// operation is added to a queue. Default nil.
     public final var failure: (@Sendable (NetworkError) -> Void)? {
         get { state.withLock { $0.failure } }
-        set { state.withLock { $0.failure = newValue } }
+        set { state.exchange(\.failure, newValue) }
     }
 
     /// Where the closures are called. Default nil: the ``NetworkQueue``'s, or else the host's callback queue.
     public final var callbackQueue: DispatchQueue? {
         get { state.withLock { $0.callbackQueue } }
-        set { state.withLock { $0.callbackQueue = newValue } }
+        set { state.exchange(\.callbackQueue, newValue) }
     }
 
     // MARK: - The outcome
@@ -76,19 +76,25 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     /// The item, when the operation has finished and its closures have run.
     ///
-    /// Add the operation to a queue first, or later: nothing here starts it. Cancelling the task cancels the operation.
+    /// Add the operation to a queue first, or later: nothing here starts it. Cancelling the task cancels the operation
+    /// and returns at once.
     ///
     /// - Throws: the operation's error.
     public final var value: Request.Item {
         get async throws(NetworkError) {
+            let waiting = Locked<CheckedContinuation<Void, Never>?>(nil)
             await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
-                    whenFinished { continuation.resume() }
+                    waiting.withLock { $0 = continuation }
+                    whenFinished { waiting.withLock { $0.take() }?.resume() }
+                    if Task.isCancelled { waiting.withLock { $0.take() }?.resume() }
                 }
             } onCancel: {
                 cancel()
+                // Not only when it has finished: one that is on no queue never does.
+                waiting.withLock { $0.take() }?.resume()
             }
-            // A finished operation has a result, see missingResultError().
+            // What has finished or was cancelled has a result, see missingResultError().
             guard let result else { throw Self.noItem }
             return try result.get()
         }
@@ -148,9 +154,10 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     }
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
+        // Whatever is let go of here is let go of outside the lock.
+        state.exchange(\.makeRequest, nil)
         let (success, failure, ownQueue) = state.withLock { state in
-            state.makeRequest = nil
-            return (state.success.take(), state.failure.take(), state.callbackQueue)
+            (state.success.take(), state.failure.take(), state.callbackQueue)
         }
         let callback: @Sendable () -> Void
         switch result {
@@ -163,8 +170,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         case nil:
             return done()
         }
-        let queue = ownQueue ?? hosting?.host.callbackQueue ?? service.configuration.callbackQueue
-        (queue ?? WorkQueue.shared).async {
+        let queue = ownQueue ?? scheduling?.scheduler.callbackQueue ?? service.configuration.deliveryQueue
+        queue.async {
             callback()
             done()
         }

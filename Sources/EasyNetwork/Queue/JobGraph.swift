@@ -24,8 +24,10 @@ struct JobGraph<Payload> {
     private var freePlaces: [Int32] = []
     private var rows = [Row](repeating: Row(), count: JobPriority.allCases.count)
     private var submissions: UInt64 = 0
-    /// The barrier submitted last, while it has not finished.
+    /// The barrier submitted last, while its place is taken.
     private var barrier: JobID?
+    /// The jobs submitted since then, some of them finished meanwhile.
+    private var sinceBarrier: [JobID] = []
 
     private enum Phase {
         /// Waits for dependencies.
@@ -36,6 +38,8 @@ struct JobGraph<Payload> {
         case running
         /// Was handed over to be ended; has no slot.
         case ending
+        /// A barrier that has finished before what it waited for: what comes after it goes on waiting for that.
+        case passed
     }
 
     private struct Edge {
@@ -44,7 +48,10 @@ struct JobGraph<Payload> {
     }
 
     private struct Place {
+        var isTaken = true
+        /// Nil when the job has finished.
         var payload: Payload?
+        var isBarrier = false
         var phase = Phase.blocked
         var priority = JobPriority.normal
         /// Dependencies that have not finished, and one for every ``hold(_:)``.
@@ -72,9 +79,14 @@ struct JobGraph<Payload> {
     ///
     /// It waits for the barrier submitted before it; a barrier waits for every job that is here.
     mutating func submit(_ payload: Payload, priority: JobPriority, isBarrier: Bool = false) -> JobID {
-        let earlier = isBarrier ? livePlaces.map(id) : [barrier].compactMap { $0 }
         submissions += 1
-        let place = Place(payload: payload, priority: priority, waitingFor: 1, submission: submissions)
+        let place = Place(
+            payload: payload,
+            isBarrier: isBarrier,
+            priority: priority,
+            waitingFor: 1,
+            submission: submissions
+        )
         let index: Int
         if let free = freePlaces.popLast() {
             index = Int(free)
@@ -85,9 +97,32 @@ struct JobGraph<Payload> {
         }
         count += 1
         let job = id(index)
-        for other in earlier { addDependency(of: job, on: other, policy: .allowFailure) }
-        if isBarrier { barrier = job }
+        if let barrier { addDependency(of: job, on: barrier, policy: .allowFailure) }
+        if isBarrier {
+            for other in sinceBarrier.take() { addDependency(of: job, on: other, policy: .allowFailure) }
+            barrier = job
+        } else {
+            noteSinceBarrier(job)
+        }
         return job
+    }
+
+    /// The finished ones are thrown out whenever they are more than half, so that it costs each job the same.
+    private mutating func noteSinceBarrier(_ job: JobID) {
+        sinceBarrier.append(job)
+        if sinceBarrier.count > 2 * count + 16 { sinceBarrier = sinceBarrier.filter(isLive) }
+    }
+
+    /// Takes the slot back from a job that cannot run yet after all. It is held, as after
+    /// ``submit(_:priority:isBarrier:)``.
+    ///
+    /// - Returns: false when it has no slot.
+    mutating func takeSlot(from job: JobID) -> Bool {
+        guard isLive(job), places[Int(job.index)].phase == .running else { return false }
+        places[Int(job.index)].phase = .blocked
+        places[Int(job.index)].waitingFor = 1
+        runningCount -= 1
+        return true
     }
 
     /// Makes a job that has not started wait for another one here.
@@ -108,7 +143,7 @@ struct JobGraph<Payload> {
     mutating func hold(_ job: JobID) -> Bool {
         guard isLive(job) else { return false }
         switch places[Int(job.index)].phase {
-        case .running, .ending:
+        case .running, .ending, .passed:
             return false
         case .ready:
             leaveRow(Int(job.index))
@@ -124,7 +159,7 @@ struct JobGraph<Payload> {
     ///
     /// - Parameter failed: it ended in a way that the job cannot go on from, so that the job ends at once.
     mutating func release(_ job: JobID, failed: Bool = false, _ actions: inout Actions) {
-        settle(job, failed: failed, &actions)
+        if settle(job, failed: failed, &actions) { vacate(Int(job.index), succeeded: true, &actions) }
         admit(&actions)
     }
 
@@ -133,7 +168,7 @@ struct JobGraph<Payload> {
         guard isLive(job) else { return }
         let index = Int(job.index)
         switch places[index].phase {
-        case .running, .ending: return
+        case .running, .ending, .passed: return
         case .ready: leaveRow(index)
         case .blocked: break
         }
@@ -143,22 +178,27 @@ struct JobGraph<Payload> {
 
     /// Ends every job that has not started.
     mutating func endAllWaiting(_ actions: inout Actions) {
-        for index in livePlaces { end(id(index), &actions) }
+        for index in jobPlaces { end(id(index), &actions) }
     }
 
     /// A job has finished: its slot is free and its dependents wait for one less.
     mutating func finish(_ job: JobID, succeeded: Bool, _ actions: inout Actions) {
-        guard isLive(job) else { return }
         let index = Int(job.index)
+        guard isLive(job), places[index].payload != nil else { return }
+        var isWaiting = places[index].waitingFor > 0
         switch places[index].phase {
-        case .running: runningCount -= 1
+        case .running:
+            runningCount -= 1
+            isWaiting = false
         case .ready: leaveRow(index)
-        case .blocked, .ending: break
+        case .blocked, .ending, .passed: break
         }
-        let dependents = places[index].dependents.take()
-        vacate(index)
-        for edge in dependents {
-            settle(edge.job, failed: !succeeded && edge.policy == .requireSuccess, &actions)
+        places[index].payload = nil
+        count -= 1
+        if places[index].isBarrier, isWaiting {
+            places[index].phase = .passed
+        } else {
+            vacate(index, succeeded: succeeded, &actions)
         }
         // Only now, so that the highest of those that have become ready goes first.
         admit(&actions)
@@ -188,16 +228,23 @@ struct JobGraph<Payload> {
 
     /// The jobs that have not finished, in the order in which they were submitted.
     var payloads: [Payload] {
-        livePlaces.sorted { places[$0].submission < places[$1].submission }.compactMap { places[$0].payload }
+        jobPlaces.sorted { places[$0].submission < places[$1].submission }.compactMap { places[$0].payload }
     }
 
-    private mutating func settle(_ job: JobID, failed: Bool, _ actions: inout Actions) {
-        if failed { return end(job, &actions) }
-        guard isLive(job), places[Int(job.index)].phase == .blocked else { return }
-        places[Int(job.index)].waitingFor -= 1
-        guard places[Int(job.index)].waitingFor == 0 else { return }
-        places[Int(job.index)].phase = .ready
-        joinRow(Int(job.index))
+    /// The job waits for one less.
+    ///
+    /// - Returns: whether it is a barrier that was passed and now waits for nothing, so that its place is to be freed.
+    private mutating func settle(_ job: JobID, failed: Bool, _ actions: inout Actions) -> Bool {
+        guard isLive(job) else { return false }
+        let index = Int(job.index)
+        places[index].waitingFor -= 1
+        if failed { end(job, &actions) }
+        guard places[index].waitingFor == 0 else { return false }
+        if places[index].phase == .blocked {
+            places[index].phase = .ready
+            joinRow(index)
+        }
+        return places[index].phase == .passed
     }
 
     private mutating func admit(_ actions: inout Actions) {
@@ -215,7 +262,7 @@ struct JobGraph<Payload> {
 
     // MARK: - Places
 
-    private var livePlaces: [Int] {
+    private var jobPlaces: [Int] {
         places.indices.filter { places[$0].payload != nil }
     }
 
@@ -225,18 +272,26 @@ struct JobGraph<Payload> {
 
     private func isLive(_ job: JobID) -> Bool {
         places.indices.contains(Int(job.index)) && places[Int(job.index)].submission == job.submission
-            && places[Int(job.index)].payload != nil
+            && places[Int(job.index)].isTaken
     }
 
-    private mutating func vacate(_ index: Int) {
-        if barrier?.index == Int32(index) { barrier = nil }
-        places[index].payload = nil
-        freePlaces.append(Int32(index))
-        count -= 1
+    /// Frees the place and lets the dependents wait for one less, and the same for every passed barrier among them.
+    private mutating func vacate(_ first: Int, succeeded: Bool, _ actions: inout Actions) {
+        var indices = [first]
+        while let index = indices.popLast() {
+            if barrier?.index == Int32(index) { barrier = nil }
+            places[index].isTaken = false
+            freePlaces.append(Int32(index))
+            for edge in places[index].dependents.take() {
+                let hasFailed = !succeeded && index == first && edge.policy == .requireSuccess
+                if settle(edge.job, failed: hasFailed, &actions) { indices.append(Int(edge.job.index)) }
+            }
+        }
         // A burst of jobs leaves no room behind that nobody uses.
-        if count == 0 {
+        if freePlaces.count == places.count {
             places = []
             freePlaces = []
+            sinceBarrier = []
         }
     }
 

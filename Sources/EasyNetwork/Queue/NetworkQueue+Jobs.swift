@@ -12,14 +12,48 @@ extension NetworkQueue {
         return queue
     }()
 
+    /// The plain operations that some queue has, since they cannot tell themselves: adding one twice to the executors
+    /// stops the process.
+    private static let plainOperations = Locked<Set<ObjectIdentifier>>([])
+
     func add(_ operation: NetworkOperation, isBarrier: Bool = false) {
         let priority = JobPriority(operation.queuePriority)
+        let job = submit(operation, priority, isBarrier: isBarrier) { job, _ in
+            // The operation's lock inside the queue's: an operation never calls its queue under its own.
+            operation.adopt(Scheduling(scheduler: self, job: job))
+        }
+        guard let job else { return }
+        // What changed between the first look and the adoption was told to nobody.
+        if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
+        if operation.hasOutcome { operationDidEndEarly(operation, job: job) }
+    }
+
+    func add(plain operation: Operation) {
+        guard Self.plainOperations.withLock({ $0.insert(ObjectIdentifier(operation)).inserted }) else { return }
+        guard !operation.isExecuting, !operation.isFinished else {
+            Self.plainOperations.withLock { _ = $0.remove(ObjectIdentifier(operation)) }
+            return
+        }
+        let dependencies = operation.dependencies.map { OperationDependency(operation: $0, policy: .allowFailure) }
+        _ = submit(operation, JobPriority(operation.queuePriority)) { job, state in
+            state.plainJobs[ObjectIdentifier(operation)] = job
+            state.keptAlive = self
+            return dependencies
+        }
+    }
+
+    /// - Parameter adopt: returns the dependencies of the job; nil when the operation is not to be taken after all.
+    private func submit(
+        _ operation: Operation,
+        _ priority: JobPriority,
+        isBarrier: Bool = false,
+        adopt: (JobID, inout State) -> [OperationDependency]?
+    ) -> JobID? {
         var actions = Actions()
         var outside: [OperationDependency] = []
         let added = state.withLock { state -> JobID? in
             let job = state.graph.submit(operation, priority: priority, isBarrier: isBarrier)
-            // The operation's lock inside this one: an operation never calls its host under its own.
-            guard let dependencies = operation.adopt(Hosting(host: self, job: job)) else {
+            guard let dependencies = adopt(job, &state) else {
                 state.graph.finish(job, succeeded: true, &actions)
                 return nil
             }
@@ -28,30 +62,8 @@ extension NetworkQueue {
             return job
         }
         perform(actions)
-        guard let added else { return }
-        for dependency in outside { watch(dependency, for: added) }
-        // What changed between the first look and the adoption was told to nobody.
-        if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: added) }
-        if operation.hasOutcome { operationDidEndEarly(operation, job: added) }
-    }
-
-    func add(plain operation: Operation) {
-        guard !operation.isExecuting, !operation.isFinished else { return }
-        let priority = JobPriority(operation.queuePriority)
-        let dependencies = operation.dependencies.map { OperationDependency(operation: $0, policy: .allowFailure) }
-        var actions = Actions()
-        var outside: [OperationDependency] = []
-        let added = state.withLock { state -> JobID? in
-            guard state.plainJobs[ObjectIdentifier(operation)] == nil else { return nil }
-            let job = state.graph.submit(operation, priority: priority)
-            state.plainJobs[ObjectIdentifier(operation)] = job
-            outside = link(job, to: dependencies, &state)
-            state.graph.release(job, &actions)
-            return job
-        }
-        perform(actions)
-        guard let added else { return }
-        for dependency in outside { watch(dependency, for: added) }
+        if let added { for dependency in outside { watch(dependency, for: added) } }
+        return added
     }
 
     /// Declares dependencies to the graph.
@@ -89,27 +101,61 @@ extension NetworkQueue {
 
     func perform(_ actions: JobGraph<Operation>.Actions) {
         for operation in actions.end { hand(operation, to: Self.endings) }
-        for operation in actions.start { hand(operation, to: queue) }
+        for operation in actions.start {
+            if operation is NetworkOperation || !postpone(operation) { hand(operation, to: queue) }
+        }
     }
 
     private func hand(_ operation: Operation, to executor: OperationQueue) {
         if !(operation is NetworkOperation) {
-            FinishWatcher.watch(operation) { self.plainOperationDidFinish(operation) }
+            FinishWatcher.watch(operation) {
+                // Not from in here: an operation that has already finished would go on with the next, and so deeper.
+                WorkQueue.shared.async { self.plainOperationDidFinish(operation) }
+            }
         }
         // Somebody may have started it by hand meanwhile; an executor would stop the process.
         if !operation.isExecuting, !operation.isFinished { executor.addOperationReliably(operation) }
     }
 
+    /// Takes the slot back from a plain operation that was given a dependency after it had been added, of which it
+    /// tells nobody: that dependency may need the slot.
+    private func postpone(_ operation: Operation) -> Bool {
+        let unfinished = operation.dependencies.filter { !$0.isFinished }
+            .map { OperationDependency(operation: $0, policy: .allowFailure) }
+        guard !unfinished.isEmpty, !operation.isCancelled else { return false }
+        var actions = Actions()
+        var outside: [OperationDependency] = []
+        let job = state.withLock { state -> JobID? in
+            guard let job = state.plainJobs[ObjectIdentifier(operation)], state.graph.takeSlot(from: job) else {
+                return nil
+            }
+            outside = link(job, to: unfinished, &state)
+            state.graph.release(job, &actions)
+            return job
+        }
+        guard let job else { return false }
+        perform(actions)
+        for dependency in outside { watch(dependency, for: job) }
+        return true
+    }
+
     private func plainOperationDidFinish(_ operation: Operation) {
         #if !canImport(Darwin)
-        // A dependency that goes on after its dependent has ended keeps a pointer to it that nothing else clears.
-        for dependency in operation.dependencies where !dependency.isFinished {
+        // A dependency that goes on after its dependent has ended keeps a pointer to it that nothing else clears. And
+        // the members of a long chain, which hold each other, would be released from the inside, too deep. To take
+        // many away costs the square of their number, and chains are not made of such.
+        let dependencies = operation.dependencies
+        for dependency in dependencies where !dependency.isFinished || dependencies.count < 16 {
             operation.removeDependency(dependency)
         }
         #endif
-        if let job = state.withLock({ $0.plainJobs.removeValue(forKey: ObjectIdentifier(operation)) }) {
-            finish(job, succeeded: !operation.isCancelled)
+        let (job, keptAlive) = state.withLock { state in
+            let job = state.plainJobs.removeValue(forKey: ObjectIdentifier(operation))
+            return (job, state.plainJobs.isEmpty ? state.keptAlive.take() : nil)
         }
+        defer { withExtendedLifetime(keptAlive) {} }
+        Self.plainOperations.withLock { _ = $0.remove(ObjectIdentifier(operation)) }
+        if let job { finish(job, succeeded: !operation.isCancelled) }
     }
 
     private func finish(_ job: JobID, succeeded: Bool) {
@@ -123,38 +169,36 @@ extension NetworkQueue {
     }
 }
 
-extension NetworkQueue: OperationHost {
+extension NetworkQueue: OperationScheduler {
     func operationDidEndEarly(_ operation: NetworkOperation, job: JobID) {
         change { $0.end(job, &$1) }
     }
 
     func operationDidChangePriority(_ operation: NetworkOperation, job: JobID) {
-        let priority = JobPriority(operation.queuePriority)
-        change { graph, _ in graph.setPriority(priority, of: job) }
+        var priority: JobPriority
+        repeat {
+            priority = JobPriority(operation.queuePriority)
+            change { graph, _ in graph.setPriority(priority, of: job) }
+            // Of two that change it at the same time the later one counts.
+        } while priority != JobPriority(operation.queuePriority)
     }
 
-    func operation(_ job: JobID, didAddDependency dependency: OperationDependency) {
-        let outside = state.withLock { link(job, to: [dependency], &$0) }
+    func operation(_ job: JobID, didAddDependency dependency: OperationDependency) -> Bool {
+        var outside: [OperationDependency] = []
+        let isInTime = state.withLock { state in
+            // Held once more while it is looked at, so that it can be seen whether it may still be made to wait.
+            guard state.graph.hold(job) else { return false }
+            outside = link(job, to: [dependency], &state)
+            return true
+        }
+        guard isInTime else { return false }
         for dependency in outside { watch(dependency, for: job) }
+        change { $0.release(job, &$1) }
+        return true
     }
 
     func operationDidFinish(_ operation: NetworkOperation, job: JobID) {
         finish(job, succeeded: operation.error == nil)
-    }
-}
-
-/// The executor of a ``NetworkQueue``: cancelling it cancels the queue.
-final class ExecutorQueue: OperationQueue, @unchecked Sendable {
-    // Sendable because `owner` is written once, before anybody else has the queue.
-    weak var owner: NetworkQueue?
-
-    override func cancelAllOperations() {
-        if let owner { owner.cancelAllOperations() } else { cancelOwnOperations() }
-    }
-
-    /// Cancels what was handed to the executor or added to it directly, and nothing else.
-    func cancelOwnOperations() {
-        super.cancelAllOperations()
     }
 }
 

@@ -26,7 +26,7 @@ public final class NetworkQueue: Sendable {
     /// The queue of the program. May be replaced; the jobs of the one before go on.
     public static var shared: NetworkQueue {
         get { sharedQueue.withLock { $0 } }
-        set { sharedQueue.withLock { $0 = newValue } }
+        set { sharedQueue.exchange(\.self, newValue) }
     }
 
     /// The executor: the `OperationQueue` that starts what may run.
@@ -42,6 +42,8 @@ public final class NetworkQueue: Sendable {
         var graph: JobGraph<Operation>
         /// The places of operations that are not of this package and cannot remember them.
         var plainJobs: [ObjectIdentifier: JobID] = [:]
+        /// The queue itself while it has plain jobs; the others hold it themselves.
+        var keptAlive: NetworkQueue?
         /// Who waits for the queue to become empty.
         var emptyWaiters: [DispatchSemaphore] = []
     }
@@ -59,6 +61,8 @@ public final class NetworkQueue: Sendable {
     ) {
         let executor = ExecutorQueue()
         executor.name = name
+        // Not the default: on Apple's platforms that is what the system finds right.
+        executor.maxConcurrentOperationCount = .max
         queue = executor
         self.callbackQueue = callbackQueue
         state = Locked(State(graph: JobGraph(limit: Self.limit(maxConcurrentOperationCount))))
@@ -69,7 +73,8 @@ public final class NetworkQueue: Sendable {
 
     /// Adds a job. One that was added before, or has been started, is left as it is.
     ///
-    /// Its dependencies are not added with it.
+    /// Its dependencies are not added with it. An operation that is also added to an `OperationQueue` by hand stops the
+    /// process, as it does when it is added to two of those.
     public func addOperation(_ operation: Operation) {
         if let operation = operation as? NetworkOperation {
             add(operation)
@@ -85,8 +90,8 @@ public final class NetworkQueue: Sendable {
 
     /// Adds several jobs in order.
     ///
-    /// - Parameter wait: whether to block the calling thread until they have all finished. Never from a job or a
-    ///   callback: the thread that is blocked may be the one they need.
+    /// - Parameter wait: whether to block the calling thread until they have all finished. Never from a job, a
+    ///   callback, or the thread of a callback queue: the thread that is blocked may be the one they need.
     public func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
         for operation in operations { addOperation(operation) }
         guard wait else { return }
@@ -105,7 +110,9 @@ public final class NetworkQueue: Sendable {
 
     /// Runs a request as a job and returns its item.
     ///
-    /// Cancelling the task cancels the job.
+    /// It goes to ``HostConfiguration/shared``, or to its own absolute URL. Cancelling the task cancels the job.
+    ///
+    /// - Throws: the error of the job.
     public func perform<Request: APIRequest>(_ request: Request) async throws(NetworkError) -> Request.Item {
         let operation = RequestOperation(request)
         addOperation(operation)
@@ -117,13 +124,15 @@ public final class NetworkQueue: Sendable {
     /// Cancels every job: those that wait end at once, without having run; those that run are told to stop.
     public func cancelAllOperations() {
         var actions = JobGraph<Operation>.Actions()
+        // Taken before, so that a job that a callback adds meanwhile is not cancelled with the rest.
+        let executing = queue.operations
         // In one step, so that no slot that becomes free is given to a job that is about to be cancelled.
         let operations = state.withLock { state in
             state.graph.endAllWaiting(&actions)
             return state.graph.payloads
         }
         for operation in operations { operation.cancel() }
-        (queue as? ExecutorQueue)?.cancelOwnOperations()
+        for operation in executing { operation.cancel() }
         perform(actions)
     }
 
@@ -150,7 +159,7 @@ public final class NetworkQueue: Sendable {
         set { change { $0.setLimit(Self.limit(newValue), &$1) } }
     }
 
-    /// Blocks the calling thread until no job is left. Never from a job or a callback.
+    /// Blocks the calling thread until no job is left. Never from a job, a callback, or the thread of a callback queue.
     public func waitUntilAllOperationsAreFinished() {
         let semaphore = state.withLock { state -> DispatchSemaphore? in
             guard state.graph.count > 0 else { return nil }

@@ -10,7 +10,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// Its properties are read when the request is built, on a background thread, and once for each time it is sent.
+/// Its properties are read when the request is built: once for each time it is sent, on the thread that sends it, for an
+/// operation a thread of its queue. ``priority`` is read when the operation is made.
 public protocol BaseAPIRequest: Sendable {
     /// The path below the host's base URL, or an absolute http or https URL.
     ///

@@ -14,7 +14,7 @@ enum RequestBuilder {
         deadlines: TransportDeadlines
     ) throws(NetworkError) -> TransportRequest {
         let method = request.method
-        guard method.rawValue.isToken else {
+        guard HTTPSyntax.isToken(method.rawValue.utf8) else {
             throw failure("the method \"\(method.rawValue.prefix(40))\" is no token (RFC 9110, section 5.6.2)")
         }
         let (query, content) = try parameters(of: request)
@@ -71,24 +71,19 @@ enum RequestBuilder {
 
     private static func check(_ headers: HTTPHeaders) throws(NetworkError) {
         for field in headers {
-            guard field.name.isToken else {
+            guard HTTPSyntax.isToken(field.name.utf8) else {
                 throw failure("the header name \"\(field.name.prefix(80))\" is no token (RFC 9110, section 5.6.2)")
             }
             // The value is not shown: it may be a secret.
-            guard !field.value.utf8.contains(where: { $0 == 0x0D || $0 == 0x0A || $0 == 0 }) else {
-                throw failure("the value of the header \(field.name.prefix(80)) has a line break or a NUL in it")
+            guard HTTPSyntax.isFieldValue(field.value.utf8) else {
+                throw failure(
+                    "the value of the header \(field.name.prefix(80)) has a line break or control character in it"
+                )
             }
         }
     }
 
     private static func failure(_ message: String) -> NetworkError {
         NetworkError(code: .invalidRequest, message: message)
-    }
-}
-
-extension String {
-    /// Whether it is a token: letters, digits and some signs, at least one (RFC 9110, section 5.6.2).
-    var isToken: Bool {
-        !isEmpty && utf8.allSatisfy { $0.isLetter || $0.isDigit || "!#$%&'*+-.^_`|~".utf8.contains($0) }
     }
 }

@@ -20,9 +20,9 @@ extension NetworkError {
         public static let invalidRequest = Code(rawValue: 1)
         /// Cancelled by the program.
         public static let cancelled = Code(rawValue: 2)
-        /// A dependency that had to succeed did not; ``NetworkError/underlying`` is its error.
+        /// A dependency that had to succeed did not; ``NetworkError/underlying`` is the root cause.
         public static let dependencyFailed = Code(rawValue: 3)
-        /// The operation waits, directly or through others, for itself.
+        /// The operation was made to depend on itself.
         public static let cycle = Code(rawValue: 4)
         /// An interceptor, a condition or a limit refused it before anything was sent.
         public static let refused = Code(rawValue: 5)

@@ -39,13 +39,13 @@ public struct NetworkError: Error, Sendable {
     public var serverMessage: String?
 
     /// The error from below: a `URLError`, a `DecodingError`, or, for ``Code/dependencyFailed``, the ``NetworkError``
-    /// of the dependency.
+    /// at the bottom of the row of dependencies.
     public var underlying: (any Error)?
 
     /// The request that failed, as it was sent.
     public var request: Request?
 
-    /// How many times the request was sent; 0 when it never was.
+    /// How many times sending was tried; 0 when it never was.
     public var attempts: Int
 
     public init(

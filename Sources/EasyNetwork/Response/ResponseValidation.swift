@@ -30,12 +30,12 @@ public struct ResponseValidation: Hashable, Sendable {
     /// Accepts every answer.
     public static let any = ResponseValidation(statusCodes: 100...999)
 
-    public func acceptable(_ statusCode: Int) -> Bool {
+    public func accepts(statusCode: Int) -> Bool {
         statusCodes.contains(statusCode)
     }
 
     /// - Parameter contentType: the value of the header field, nil when there is none.
-    public func acceptable(contentType: String?) -> Bool {
+    public func accepts(contentType: String?) -> Bool {
         guard let contentTypes else { return true }
         guard let type = contentType.flatMap(MediaType.init) else { return contentTypes.contains("*/*") }
         return contentTypes.contains { type.matches($0) }
@@ -45,12 +45,12 @@ public struct ResponseValidation: Hashable, Sendable {
     ///
     /// - Returns: ``NetworkError/Code/unauthorized`` for a 401, ``NetworkError/Code/unacceptableStatus`` for any other
     ///   status that is not accepted, ``NetworkError/Code/cannotParseResponse`` for a media type that is not.
-    public func error(for response: NetworkResponse) -> NetworkError? {
-        guard acceptable(response.statusCode) else {
+    func error(for response: NetworkResponse) -> NetworkError? {
+        guard accepts(statusCode: response.statusCode) else {
             return response.error(response.statusCode == 401 ? .unauthorized : .unacceptableStatus)
         }
         let type = response.headers["Content-Type"]
-        guard response.body.isEmpty || acceptable(contentType: type) else {
+        guard response.body.isEmpty || accepts(contentType: type) else {
             let found = type.map { "\"\($0.prefix(80))\"" } ?? "missing"
             let wanted = (contentTypes ?? []).sorted().joined(separator: ", ")
             return response.error(.cannotParseResponse, message: "the Content-Type is \(found), wanted is \(wanted)")

@@ -53,7 +53,7 @@ public final class EasyNetworkService: Sendable {
         success: (@Sendable (Any?) -> Void)?,
         failure: (@Sendable (NetworkError) -> Void)?
     ) {
-        let callbackQueue = configuration.callbackQueue ?? WorkQueue.shared
+        let callbackQueue = configuration.deliveryQueue
         start(request) { (response) throws(NetworkError) in
             JSONValue(response.body.isEmpty ? nil : try response.json())
         } completion: { result in
@@ -78,6 +78,10 @@ public final class EasyNetworkService: Sendable {
     /// Sends a request and returns the answer.
     ///
     /// Cancelling the task cancels the request.
+    ///
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for what cannot be sent, an error of the transport,
+    ///   ``NetworkError/Code/unacceptableStatus``, ``NetworkError/Code/unauthorized``, or
+    ///   ``NetworkError/Code/cancelled``.
     public func send(_ request: some BaseAPIRequest) async throws(NetworkError) -> NetworkResponse {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
         let landing = Locked<Landing?>(nil)

@@ -20,7 +20,7 @@ public final class HostConfiguration: Sendable {
     /// ``NetworkError/Code/invalidRequest`` and says what is missing.
     public static var shared: HostConfiguration {
         get { sharedConfiguration.withLock { $0 } }
-        set { sharedConfiguration.withLock { $0 = newValue } }
+        set { sharedConfiguration.exchange(\.self, newValue) }
     }
 
     /// Makes a host with this base URL the ``shared`` one.
@@ -67,5 +67,10 @@ public final class HostConfiguration: Sendable {
         self.validation = validation
         self.callbackQueue = callbackQueue
         self.transport = transport ?? URLSessionTransport.shared
+    }
+
+    /// Where callbacks go in the end.
+    var deliveryQueue: DispatchQueue {
+        callbackQueue ?? WorkQueue.shared
     }
 }

@@ -1,11 +1,6 @@
 import Dispatch
 import Foundation
 
-/// The queue on which answers are checked, decoded and mapped, and on which callbacks run that name no other.
-enum WorkQueue {
-    static let shared = DispatchQueue(label: "EasyNetwork.work", attributes: .concurrent)
-}
-
 /// One request on its way: from the message that is sent to the one result.
 ///
 /// The events of the transport are gathered as they come; the result is handed over once, on ``WorkQueue``.
@@ -64,7 +59,11 @@ final class Landing: Sendable {
     }
 
     private func receive(_ event: TransportEvent, from url: URL) {
-        if let result = state.withLock({ $0.assembly.receive(event, from: url) }) { complete(result) }
+        let result = state.withLock { state in
+            // What comes after the result is known is not gathered.
+            state.completion == nil ? nil : state.assembly.receive(event, from: url)
+        }
+        if let result { complete(result) }
     }
 
     private func complete(_ result: Result<NetworkResponse, NetworkError>) {

@@ -19,4 +19,14 @@ package final class Locked<State>: @unchecked Sendable {
         defer { lock.unlock() }
         return try body(&state)
     }
+
+    /// Puts a value in, and hands the old one out, so that what is released with it is released outside the lock.
+    @discardableResult
+    package func exchange<Value>(_ path: WritableKeyPath<State, Value>, _ value: Value) -> Value {
+        withLock { state in
+            let old = state[keyPath: path]
+            state[keyPath: path] = value
+            return old
+        }
+    }
 }

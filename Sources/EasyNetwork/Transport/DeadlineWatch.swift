@@ -11,12 +11,15 @@ struct DeadlineWatch {
         case never
     }
 
-    private let deadlines: TransportDeadlines
+    private let idle: TimeInterval?
+    private let total: TimeInterval?
     private let begin: TimeInterval
     private var lastActivity: TimeInterval
 
     init(_ deadlines: TransportDeadlines, now: TimeInterval) {
-        self.deadlines = deadlines
+        // What is no number is no deadline; left in, it would also swallow the other one.
+        idle = deadlines.idle.flatMap { $0.isNaN ? nil : $0 }
+        total = deadlines.total.flatMap { $0.isNaN ? nil : $0 }
         begin = now
         lastActivity = now
     }
@@ -27,14 +30,10 @@ struct DeadlineWatch {
     }
 
     func verdict(now: TimeInterval) -> Verdict {
-        let idleLeft = deadlines.idle.map { lastActivity + $0 - now } ?? .infinity
-        let totalLeft = deadlines.total.map { begin + $0 - now } ?? .infinity
-        if let total = deadlines.total, totalLeft <= 0 {
-            return .expired(message: "not done after \(total.formatted()) seconds")
-        }
-        if let idle = deadlines.idle, idleLeft <= 0 {
-            return .expired(message: "nothing came for \(idle.formatted()) seconds")
-        }
+        let idleLeft = idle.map { lastActivity + $0 - now } ?? .infinity
+        let totalLeft = total.map { begin + $0 - now } ?? .infinity
+        if let total, totalLeft <= 0 { return .expired(message: "not done after \(total) seconds") }
+        if let idle, idleLeft <= 0 { return .expired(message: "no byte moved for \(idle) seconds") }
         let left = min(idleLeft, totalLeft)
         return left.isFinite ? .checkAgain(after: left) : .never
     }

@@ -27,7 +27,7 @@ extension NetworkError.Code {
             self = .cancelled
         case .timedOut:
             self = .timedOut
-        case .badURL:
+        case .badURL, .fileDoesNotExist, .fileIsDirectory, .noPermissionsToReadFile:
             self = .invalidRequest
         case .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .notConnectedToInternet,
             .internationalRoamingOff, .callIsActive, .dataNotAllowed, .appTransportSecurityRequiresSecureConnection:
@@ -36,12 +36,21 @@ extension NetworkError.Code {
             .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid, .clientCertificateRejected,
             .clientCertificateRequired:
             self = .tls
-        case .unsupportedURL, .cannotDecodeRawData, .cannotDecodeContentData, .cannotParseResponse:
-            // Other schemes than http and https never get here; on Linux this is what bytes that are no HTTP become.
+        case .cannotDecodeRawData, .cannotDecodeContentData:
+            self = .cannotParseResponse
+        case .cannotParseResponse:
+            self = .badServerResponse
+        #if canImport(Darwin)
+        case .badServerResponse:
+            self = .badServerResponse
+        #else
+        case .unsupportedURL:
+            // Other schemes than http and https never get here; this is what bytes that are no HTTP become.
             self = .badServerResponse
         case .unknown:
-            // On Linux every TLS failure, every cut body and every malformed header is this.
+            // Every TLS failure, every cut body and every malformed header is this.
             self = hasHead || !isSecure ? .connectionLost : .tls
+        #endif
         default:
             self = .connectionLost
         }

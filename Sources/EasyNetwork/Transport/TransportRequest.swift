@@ -2,8 +2,8 @@ import Foundation
 
 /// One message to send, complete: what a ``NetworkTransport`` gets.
 ///
-/// By then base URL, parameters, filters and credentials have been worked in; a transport adds nothing but what the
-/// wire itself needs (`Host`, `Content-Length`, `Accept-Encoding`).
+/// By then base URL, parameters and headers have been worked in. A transport adds what the wire itself needs (`Host`,
+/// `Content-Length`, `Accept-Encoding`); Foundation's adds a `User-Agent` and `Accept` where there is none.
 public struct TransportRequest: Sendable {
     public var method: NetworkService.Method
     /// An absolute http or https URL.
@@ -39,7 +39,7 @@ public enum TransportBody: Hashable, Sendable {
 /// How long one exchange may take. Both are counted from the moment the transport begins to send, not from the moment
 /// it was asked: waiting for a free connection is not the server's fault.
 public struct TransportDeadlines: Hashable, Sendable {
-    /// The longest silence in seconds, with no byte coming in; nil means none. Default 60.
+    /// The longest silence in seconds, with no byte going out or coming in; nil means no limit. Default 60.
     public var idle: TimeInterval?
     /// The longest time in seconds from start to last byte; nil, the default, means no limit.
     public var total: TimeInterval?

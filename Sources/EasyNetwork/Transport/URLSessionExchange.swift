@@ -54,6 +54,7 @@ final class URLSessionExchange: TransportExchange {
     /// - Returns: false when there is none: it cannot be made, or is not wanted any more. The place of the exchange is
     ///   free then; else the exchange gives it back at its end.
     func begin(in session: URLSession, register: (URLSessionTask) -> Void) -> Bool {
+        guard !state.withLock({ $0.isStopped }) else { return false }
         let task: URLSessionTask
         do throws(NetworkError) {
             task = try makeTask(in: session)
@@ -61,6 +62,8 @@ final class URLSessionExchange: TransportExchange {
             stop(error)
             return false
         }
+        // Before anybody can cancel the task: its end takes the entry out again.
+        register(task)
         let isWanted = state.withLock { state in
             if !state.isStopped {
                 state.task = task
@@ -73,7 +76,6 @@ final class URLSessionExchange: TransportExchange {
             task.cancel()
             return false
         }
-        register(task)
         task.resume()
         checkDeadlines()
         return true

@@ -106,7 +106,7 @@ struct RequestOperationTests {
         operation.cancel()
         await operation.finished()
         #expect(failures.withLock { $0 } == [.cancelled])
-        await server.waitForConnections(0)
+        #expect(await server.waitForConnections(0))
         #expect(queue.operationCount == 0)
     }
 
@@ -135,7 +135,16 @@ struct RequestOperationTests {
         task.cancel()
         let error = await #expect(throws: NetworkError.self) { try await task.value }
         #expect(error?.code == .cancelled)
-        while queue.operationCount > 0 { await Task.yield() }
+        #expect(await eventually { queue.operationCount == 0 })
+    }
+
+    @Test("BEY-3: cancelling a task that awaits an operation on no queue returns at once")
+    func valueOfUnqueued() async throws {
+        let operation = RequestOperation(GetAccount(id: 1), service: service)
+        let task = Task { try await operation.value }
+        task.cancel()
+        let error = await #expect(throws: NetworkError.self) { try await task.value }
+        #expect(error?.code == .cancelled && operation.isCancelled && !operation.isFinished)
     }
 
     @Test("OPQ-1: works on a plain OperationQueue, and finished by hand it still has a result")
@@ -150,6 +159,19 @@ struct RequestOperationTests {
         let error = await #expect(throws: NetworkError.self) { try await byHand.value }
         #expect(error?.code == .invalidRequest)
         #expect(server.requests.count == 1)
+    }
+
+    @Test("CBK-1: what a closure holds may use the operation when it is released")
+    func releasedOutsideTheLock() {
+        final class Holder: Sendable {
+            let operation: RequestOperation<GetAccount>
+            init(_ operation: RequestOperation<GetAccount>) { self.operation = operation }
+            deinit { _ = operation.success }
+        }
+        let operation = RequestOperation(GetAccount(id: 1), service: service)
+        operation.success = { [holder = Holder(operation)] _ in _ = holder }
+        operation.success = nil
+        #expect(operation.success == nil)
     }
 
     @Test("OPQ-3: the request's priority is the operation's")

@@ -106,6 +106,66 @@ struct JobGraphTests {
         #expect(started == [[1, 2], [], [3], [4], [5], [6], []])
     }
 
+    @Test("OPQ-3: a barrier that is cancelled lets nothing past that it waited for")
+    func cancelledBarrier() throws {
+        var graph = Graph(limit: nil)
+        var actions = Actions()
+        let jobs = [(1, false), (2, true), (3, true), (4, true), (5, false)].map { payload, isBarrier in
+            graph.submit(payload, priority: .normal, isBarrier: isBarrier)
+        }
+        for job in jobs { graph.release(job, &actions) }
+        for job in jobs[2...3] {
+            graph.end(job, &actions)
+            graph.finish(job, succeeded: false, &actions)
+        }
+        #expect(actions.start == [1] && actions.end == [3, 4] && graph.count == 3)
+        let late = graph.submit(6, priority: .normal)
+        graph.release(late, &actions)
+        graph.finish(jobs[0], succeeded: true, &actions)
+        #expect(actions.start == [1, 2])
+        graph.finish(jobs[1], succeeded: true, &actions)
+        #expect(actions.start == [1, 2, 5, 6])
+        graph.finish(jobs[4], succeeded: true, &actions)
+        graph.finish(late, succeeded: true, &actions)
+        #expect(graph.count == 0)
+    }
+
+    @Test("BEY-4: a hundred thousand cancelled barriers behind one job are not gone through deeply")
+    func manyCancelledBarriers() {
+        var graph = Graph(limit: nil)
+        var actions = Actions()
+        let first = graph.submit(0, priority: .normal)
+        graph.release(first, &actions)
+        for number in 1...100_000 {
+            let barrier = graph.submit(number, priority: .normal, isBarrier: true)
+            graph.release(barrier, &actions)
+            graph.end(barrier, &actions)
+            graph.finish(barrier, succeeded: false, &actions)
+        }
+        let last = graph.submit(-1, priority: .normal)
+        graph.release(last, &actions)
+        #expect(actions.start == [0])
+        graph.finish(first, succeeded: true, &actions)
+        #expect(actions.start == [0, -1])
+    }
+
+    @Test("OPQ-3: a slot taken back goes to the next, and the job comes again in its turn")
+    func slotTakenBack() {
+        var graph = Graph(limit: 1)
+        var actions = Actions()
+        let jobs = (1...3).map { graph.submit($0, priority: .normal) }
+        for job in jobs { graph.release(job, &actions) }
+        let wasRunning = graph.takeSlot(from: jobs[0])
+        let wasReady = graph.takeSlot(from: jobs[1])
+        #expect(wasRunning && !wasReady)
+        graph.addDependency(of: jobs[0], on: jobs[2], policy: .allowFailure)
+        graph.release(jobs[0], &actions)
+        #expect(actions.start == [1, 2])
+        graph.finish(jobs[1], succeeded: true, &actions)
+        graph.finish(jobs[2], succeeded: true, &actions)
+        #expect(actions.start == [1, 2, 3, 1])
+    }
+
     /// Everything that DESIGN asks of the queue, checked after every step against a slow and obvious model.
     @Test("OPQ-3, BEY-5: random graphs, cancels, limits, suspensions and priorities", arguments: 0..<40)
     func randomSteps(batch: UInt64) {

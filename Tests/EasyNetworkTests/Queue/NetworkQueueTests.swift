@@ -23,7 +23,8 @@ struct NetworkQueueTests {
         #expect(occupancy.most <= 3 && occupancy.now == 0)
         #expect(jobs.allSatisfy { $0.executionCount == 1 })
         #expect(queue.operationCount == 0 && queue.operations.isEmpty)
-        #expect(queue.queue.operationCount == 0)
+        // The executor lets go of its operation after all others have heard of its end.
+        #expect(await eventually { queue.queue.operationCount == 0 })
     }
 
     @Test("OPQ-3: priorities, a change of priority while waiting, and first in, first out")
@@ -120,7 +121,7 @@ struct NetworkQueueTests {
         gate.open()
         await jobs[4].finished()
         #expect(order.withLock { $0 } == [0, 1, 2, 3, 4])
-        while first.operationCount + second.operationCount > 0 { await Task.yield() }
+        #expect(await eventually { first.operationCount + second.operationCount == 0 })
     }
 
     @Test("OPQ-1: a dependency added while the job waits is respected")
@@ -150,13 +151,14 @@ struct NetworkQueueTests {
             queue.addOperation(operation)
         }
         other.addOperation(job)
+        other.addOperation(plain)
         await job.finished()
         await plain.finished()
         queue.addOperation(job)
         queue.addOperation(plain)
         #expect(job.executionCount == 1)
         #expect(other.operationCount == 0)
-        while queue.operationCount > 0 { await Task.yield() }
+        #expect(await eventually { queue.operationCount == 0 })
     }
 
     @Test("OPQ-3: blocks and barriers")
@@ -169,6 +171,84 @@ struct NetworkQueueTests {
         await Task.detached { queue.waitUntilAllOperationsAreFinished() }.value
         let expected = Array(repeating: "before", count: 10) + ["barrier"] + Array(repeating: "after", count: 10)
         #expect(order.withLock { $0 } == expected)
+    }
+
+    @Test("OPQ-3: a barrier cancelled while it runs is over when its block returns, and nothing runs beside it")
+    func cancelledBarrier() async throws {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 4)
+        let order = Locked<[String]>([])
+        let began = Gate()
+        let goOn = DispatchSemaphore(value: 0)
+        queue.addBarrierBlock {
+            began.open()
+            goOn.wait()
+            order.withLock { $0.append("barrier ends") }
+        }
+        await began.opened()
+        queue.cancelAllOperations()
+        let after = TestJob { job in
+            order.withLock { $0.append("after") }
+            job.finish()
+        }
+        queue.addOperation(after)
+        #expect(!after.isExecuting)
+        goOn.signal()
+        await after.finished()
+        #expect(order.withLock { $0 } == ["barrier ends", "after"])
+    }
+
+    @Test("OPQ-1: a plain job that is given a dependency while it waits gives its slot back for it")
+    func latePlainDependency() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        queue.isSuspended = true
+        let order = Locked<[String]>([])
+        let plain = BlockOperation { order.withLock { $0.append("plain") } }
+        let dependency = BlockOperation { order.withLock { $0.append("dependency") } }
+        queue.addOperation(plain)
+        queue.addOperation(dependency)
+        plain.addDependency(dependency)
+        queue.isSuspended = false
+        await plain.finished()
+        #expect(order.withLock { $0 } == ["dependency", "plain"])
+    }
+
+    @Test("BEY-4: plain jobs by the ten thousands, in a chain, and finished by hand while they wait")
+    func manyPlain() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 4)
+        var last = BlockOperation {}
+        queue.addOperation(last)
+        for _ in 0..<20_000 {
+            let next = BlockOperation {}
+            next.addDependency(last)
+            queue.addOperation(next)
+            last = next
+        }
+        await last.finished()
+        #expect(await eventually { queue.operationCount == 0 })
+        queue.isSuspended = true
+        let byHand = (0..<20_000).map { _ in BlockOperation {} }
+        for operation in byHand {
+            queue.addOperation(operation)
+            operation.start()
+        }
+        queue.isSuspended = false
+        #expect(await eventually { queue.operationCount == 0 })
+    }
+
+    @Test("OPQ-3: a suspended queue with plain jobs stays alive, and jobs that callbacks add survive a cancel of all")
+    func keptAlive() async {
+        weak var released: NetworkQueue?
+        let plain = BlockOperation {}
+        do {
+            let queue = NetworkQueue()
+            released = queue
+            queue.isSuspended = true
+            queue.addOperation(plain)
+        }
+        #expect(released != nil)
+        released?.isSuspended = false
+        await plain.finished()
+        #expect(await eventually { released == nil })
     }
 
     @Test("OPQ-3: addOperations waits when it is told to")
@@ -213,7 +293,7 @@ struct NetworkQueueTests {
         for operation in others { await operation.finished() }
         gate.open()
         await dependency.finished()
-        while queue.operationCount > 0 { await Task.yield() }
+        #expect(await eventually { queue.operationCount == 0 })
     }
 
     @Test("BEY-1: after a queue has run, it and its jobs are freed")
@@ -228,7 +308,7 @@ struct NetworkQueueTests {
             strongQueue.addOperation(strongJob)
             await strongJob.finished()
         }
-        while queue != nil || job != nil { await Task.yield() }
+        #expect(await eventually { queue == nil && job == nil })
     }
 
     @Test("OPQ-1, OPQ-2, OPQ-3: random graphs on three queues, with cancels and suspensions", arguments: 0..<12)
@@ -288,8 +368,8 @@ struct NetworkQueueTests {
         }
         await disturbance
         for (operation, _) in operations { await operation.finished() }
-        while completions.withLock({ $0 }) < operations.count { await Task.yield() }
-        while queues.contains(where: { $0.operationCount > 0 }) { await Task.yield() }
+        #expect(await eventually { completions.withLock { $0 } >= operations.count }, "seed \(seed)")
+        #expect(await eventually { queues.allSatisfy { $0.operationCount == 0 } }, "seed \(seed)")
         #expect(tooEarly.withLock { $0 } == 0, "seed \(seed)")
         #expect(completions.withLock { $0 } == operations.count, "seed \(seed)")
         let jobs = operations.compactMap { $0.operation as? TestJob }

@@ -87,6 +87,6 @@ struct APIRequestTests {
     func everything() {
         let request: any BaseAPIRequest = Everything()
         #expect(request.priority == .high)
-        #expect(request.validation?.acceptable(302) == true)
+        #expect(request.validation?.accepts(statusCode: 302) == true)
     }
 }

@@ -9,13 +9,13 @@ struct ResponseValidationTests {
     func statusCodes() {
         let standard = ResponseValidation()
         for (status, accepted) in [(199, false), (200, true), (204, true), (299, true), (300, false), (404, false)] {
-            #expect(standard.acceptable(status) == accepted, "\(status)")
+            #expect(standard.accepts(statusCode: status) == accepted, "\(status)")
         }
-        #expect(ResponseValidation(statusCodes: [404]).acceptable(404))
-        #expect(!ResponseValidation(statusCodes: [404]).acceptable(200))
-        #expect(ResponseValidation(statusCodes: 200...399).acceptable(399))
-        #expect(!ResponseValidation(statusCodes: .min ... .max).acceptable(-1))
-        #expect([100, 304, 500, 999].allSatisfy(ResponseValidation.any.acceptable))
+        #expect(ResponseValidation(statusCodes: [404]).accepts(statusCode: 404))
+        #expect(!ResponseValidation(statusCodes: [404]).accepts(statusCode: 200))
+        #expect(ResponseValidation(statusCodes: 200...399).accepts(statusCode: 399))
+        #expect(!ResponseValidation(statusCodes: .min ... .max).accepts(statusCode: -1))
+        #expect([100, 304, 500, 999].allSatisfy(ResponseValidation.any.accepts(statusCode:)))
     }
 
     @Test("RSP-1: a status that is not accepted is an error with the server's words; 401 has its own code")
@@ -43,7 +43,7 @@ struct ResponseValidationTests {
     )
     func contentTypes(_ accepted: Set<String>?, _ type: String?, _ expected: Bool) {
         let validation = ResponseValidation(contentTypes: accepted)
-        #expect(validation.acceptable(contentType: type) == expected)
+        #expect(validation.accepts(contentType: type) == expected)
         var headers = HTTPHeaders()
         headers["Content-Type"] = type
         let error = validation.error(for: NetworkResponse(headers: headers, body: Data("x".utf8)))

@@ -11,6 +11,18 @@ extension Operation {
     }
 }
 
+/// Waits for what comes soon after something else, a release for instance, and tells nobody when it does.
+///
+/// - Returns: false when it had not come after so many looks that it never will.
+func eventually(_ condition: () -> Bool) async -> Bool {
+    for look in 0..<60_000 {
+        if condition() { return true }
+        // Not to synchronise: a pause between looks, so that the threads looked at get the processor.
+        if look < 1_000 { await Task.yield() } else { try? await Task.sleep(nanoseconds: 1_000_000) }
+    }
+    return false
+}
+
 /// Something that a test waits for, or lets others wait for.
 final class Gate: Sendable {
     private let state = Locked<(isOpen: Bool, waiting: [@Sendable () -> Void])>((false, []))

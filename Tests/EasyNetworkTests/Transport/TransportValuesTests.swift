@@ -13,7 +13,7 @@ struct DeadlineWatchTests {
         #expect(watch.verdict(now: 110) == .checkAgain(after: 8))
         watch.activity(now: 117)
         #expect(watch.verdict(now: 120) == .checkAgain(after: 5))
-        #expect(watch.verdict(now: 125) == .expired(message: "not done after 25 seconds"))
+        #expect(watch.verdict(now: 125) == .expired(message: "not done after 25.0 seconds"))
         #expect(DeadlineWatch(TransportDeadlines(idle: 0.5), now: 0).verdict(now: 0.5) != .checkAgain(after: 0))
         #expect(DeadlineWatch(TransportDeadlines(idle: nil), now: 0).verdict(now: 1e9) == .never)
     }

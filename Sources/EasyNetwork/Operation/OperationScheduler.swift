@@ -3,25 +3,26 @@ import Dispatch
 /// What holds an operation while it waits, and is told of what changes meanwhile: a ``NetworkQueue``.
 ///
 /// Every call comes without a lock held.
-protocol OperationHost: AnyObject, Sendable {
+protocol OperationScheduler: AnyObject, Sendable {
     /// Where callbacks go when the operation does not say.
     var callbackQueue: DispatchQueue? { get }
 
     /// Its outcome was decided before it was started.
     func operationDidEndEarly(_ operation: NetworkOperation, job: JobID)
     func operationDidChangePriority(_ operation: NetworkOperation, job: JobID)
-    func operation(_ job: JobID, didAddDependency dependency: OperationDependency)
+    /// - Returns: false when it is too late for that: the operation is being started.
+    func operation(_ job: JobID, didAddDependency dependency: OperationDependency) -> Bool
     func operationDidFinish(_ operation: NetworkOperation, job: JobID)
 }
 
-/// The place of a job in its host's graph. A place is used again; the number of the submission tells tenants apart.
+/// The place of a job in its scheduler's graph. A place is used again; the number of the submission tells tenants apart.
 struct JobID: Hashable, Sendable {
     let index: Int32
     let submission: UInt64
 }
 
-/// An operation's host and its place there.
-struct Hosting {
-    let host: any OperationHost
+/// An operation's scheduler and its place there.
+struct Scheduling {
+    let scheduler: any OperationScheduler
     let job: JobID
 }

@@ -1,11 +1,11 @@
 /// The character rules of RFC 9110, section 5.6.
-enum HTTPSyntax {
+package enum HTTPSyntax {
     /// Whether these bytes are a token: what methods and field names are made of.
-    static func isToken(_ bytes: some Collection<UInt8>) -> Bool {
+    package static func isToken(_ bytes: some Collection<UInt8>) -> Bool {
         !bytes.isEmpty && bytes.allSatisfy(isTokenByte)
     }
 
-    static func isTokenByte(_ byte: UInt8) -> Bool {
+    package static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
             UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"),
@@ -19,7 +19,7 @@ enum HTTPSyntax {
     }
 
     /// Whether these bytes may stand in a field value: no control character but the tab.
-    static func isFieldValue(_ bytes: some Collection<UInt8>) -> Bool {
+    package static func isFieldValue(_ bytes: some Collection<UInt8>) -> Bool {
         bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
     }
 }
