@@ -1,6 +1,6 @@
 import Foundation
 
-/// The answer to one landing of a request: status, headers and the whole body.
+/// The answer to a request: status, headers and the whole body.
 ///
 /// It is an immutable value. A request that is sent again gets another one; two answers are never mixed. What the body
 /// means is worked out when it is asked for, on the thread that asks, each time anew:
@@ -9,10 +9,10 @@ import Foundation
 /// let user = try response.decode(User.self)
 /// ```
 public struct NetworkResponse: Sendable {
-    /// The status code, 100 to 599 (RFC 9110, section 15).
+    /// The status code; 100 to 599 are defined (RFC 9110, section 15), a server may send others up to 999.
     public let statusCode: Int
 
-    /// The header fields in the order in which they came, repeats included.
+    /// The header fields, in order and with repeats as far as the transport tells: ``URLSessionTransport`` does not.
     public let headers: HTTPHeaders
 
     /// The body, content codings such as gzip taken off; empty when there is none.

@@ -21,6 +21,7 @@ public struct ResponseValidation: Hashable, Sendable {
     /// - Parameter statusCodes: the accepted status codes, both ends in: `200...399`. Codes outside of 100 to 999 do not
     ///   exist and are passed over.
     public init(statusCodes: ClosedRange<Int>, contentTypes: Set<String>? = nil) {
+        // One beyond each end: a range outside of them all is clamped to a code that no answer has.
         self.init(statusCodes: Set(statusCodes.clamped(to: 0...1_000)), contentTypes: contentTypes)
     }
 

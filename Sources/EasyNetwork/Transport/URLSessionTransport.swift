@@ -8,14 +8,14 @@ import FoundationNetworking
 ///
 /// It uses one session with no cache, no cookies and no credentials of its own, with its own deadlines, and decides
 /// itself when an exchange begins. On Linux that is the only way in which `URLSession` neither stops the process nor
-/// forgets to answer. What it cannot do there:
+/// forgets to answer. What it cannot do:
 ///
-/// | what | why |
-/// |-|-|
-/// | answers with trailers | Foundation stops the process |
-/// | repeated headers apart from each other, and their order | Foundation keeps a dictionary |
-/// | own certificate authorities, pinning, client certificates | Foundation has no such setting |
-/// | back-pressure | Foundation reads on and keeps what nobody takes |
+/// | what | where | why |
+/// |-|-|-|
+/// | repeated headers apart from each other, and their order | everywhere | Foundation keeps a dictionary |
+/// | answers with trailers | Linux | Foundation stops the process |
+/// | own certificate authorities, pinning, client certificates | Linux | Foundation has no such setting |
+/// | back-pressure | Linux | Foundation reads on and keeps what nobody takes |
 public final class URLSessionTransport: NetworkTransport {
     /// The one that hosts use when they name no other.
     public static let shared = URLSessionTransport()

@@ -41,11 +41,7 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
         _ answer: @escaping @Sendable (MockRequest) -> MockResponse
     ) {
         // What the route replaces is handed out of the lock, as letting go of a closure may run anything.
-        _ = routes.withLock { routes in
-            let before = routes
-            routes.add(method, path, answer)
-            return before
-        }
+        _ = routes.withLock { $0.add(method, path, answer) }
     }
 
     /// Everything received, in order. A request that cannot be sent is never received.

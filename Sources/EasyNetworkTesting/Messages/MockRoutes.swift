@@ -22,14 +22,15 @@ struct MockRoutes: Sendable {
     private var prefixes: [Key: Route] = [:]
     private var count = 0
 
-    mutating func add(_ method: String, _ path: String, _ answer: @escaping Answer) {
+    /// - Returns: the closure that was there before for the same.
+    @discardableResult
+    mutating func add(_ method: String, _ path: String, _ answer: @escaping Answer) -> Answer? {
         count += 1
         let route = Route(order: count, answer: answer)
-        if path.hasSuffix("*") {
-            prefixes[Key(method: method.uppercased(), path: String(path.dropLast()))] = route
-        } else {
-            exact[Key(method: method.uppercased(), path: path)] = route
-        }
+        let method = method.uppercased()
+        return path.hasSuffix("*")
+            ? prefixes.updateValue(route, forKey: Key(method: method, path: String(path.dropLast())))?.answer
+            : exact.updateValue(route, forKey: Key(method: method, path: path))?.answer
     }
 
     /// The closure for a request; one that answers 404 when there is no route.

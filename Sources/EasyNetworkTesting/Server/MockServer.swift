@@ -58,11 +58,7 @@ public final class MockServer: Sendable {
         _ answer: @escaping @Sendable (MockRequest) -> MockResponse
     ) {
         // What the route replaces is handed out of the lock, as letting go of a closure may run anything.
-        _ = routes.withLock { routes in
-            let before = routes
-            routes.add(method, path, answer)
-            return before
-        }
+        _ = routes.withLock { $0.add(method, path, answer) }
     }
 
     /// Everything received, in order, from the start; also after ``stop()``.
@@ -101,11 +97,7 @@ public final class MockServer: Sendable {
     public func stop() {
         loop.stop()
         // Routes that hold the server would keep it alive.
-        _ = routes.withLock { routes in
-            let before = routes
-            routes = MockRoutes()
-            return before
-        }
+        routes.exchange(\.self, MockRoutes())
     }
 
     /// For a test that they are closed.
