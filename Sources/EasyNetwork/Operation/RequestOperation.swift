@@ -20,6 +20,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         var failure: (@Sendable (NetworkError) -> Void)?
         var callbackQueue: DispatchQueue?
         var item: Request.Item?
+        /// Whether the closures have been taken to be called.
+        var isDelivered = false
     }
 
     private let state: Locked<State>
@@ -49,20 +51,32 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// Called once with the item. Set it before the operation is added to a queue. Default nil.
     public final var success: (@Sendable (Request.Item) -> Void)? {
         get { state.withLock { $0.success } }
-        set { state.exchange(\.success, newValue) }
+        set { setUnlessDelivered(\.success, newValue) }
     }
 
     /// Called once with the error; also when the operation was cancelled or a dependency failed. Set it before the
     /// operation is added to a queue. Default nil.
     public final var failure: (@Sendable (NetworkError) -> Void)? {
         get { state.withLock { $0.failure } }
-        set { state.exchange(\.failure, newValue) }
+        set { setUnlessDelivered(\.failure, newValue) }
     }
 
     /// Where the closures are called. Default nil: the ``NetworkQueue``'s, or else the host's callback queue.
     public final var callbackQueue: DispatchQueue? {
         get { state.withLock { $0.callbackQueue } }
         set { state.exchange(\.callbackQueue, newValue) }
+    }
+
+    /// Set too late, a closure is never called, and not kept.
+    private func setUnlessDelivered<Closure>(_ path: WritableKeyPath<State, Closure?>, _ closure: Closure?) {
+        let released = state.withLock { state -> Closure? in
+            guard !state.isDelivered else { return closure }
+            let old = state[keyPath: path]
+            state[keyPath: path] = closure
+            return old
+        }
+        // Outside the lock: what the closure holds may use the operation when it goes.
+        withExtendedLifetime(released) {}
     }
 
     // MARK: - The outcome
@@ -129,10 +143,10 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
             request = try makeRequest()
         } catch let error as NetworkError {
             return finish(error)
+        } catch is CancellationError {
+            return finish(NetworkError(code: .cancelled))
         } catch {
-            return finish(
-                NetworkError(code: .invalidRequest, message: error.localizedDescription, underlying: error)
-            )
+            return finish(NetworkError(code: .invalidRequest, message: error.wording, underlying: error))
         }
         service.start(request, map: request.item) { result in
             switch result {
@@ -157,7 +171,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         // Whatever is let go of here is let go of outside the lock.
         state.exchange(\.makeRequest, nil)
         let (success, failure, ownQueue) = state.withLock { state in
-            (state.success.take(), state.failure.take(), state.callbackQueue)
+            state.isDelivered = true
+            return (state.success.take(), state.failure.take(), state.callbackQueue)
         }
         let callback: @Sendable () -> Void
         switch result {

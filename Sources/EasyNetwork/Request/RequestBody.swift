@@ -103,7 +103,7 @@ enum EncodingFailure {
             message += path.text.isEmpty ? "" : "\(path.text): "
             message += "\(Swift.type(of: value)) \(context.debugDescription)"
         } else {
-            message += (error as? any LocalizedError)?.errorDescription ?? String(describing: error)
+            message += error.wording
         }
         return NetworkError(code: .invalidRequest, message: message.withoutFullStop, underlying: error)
     }

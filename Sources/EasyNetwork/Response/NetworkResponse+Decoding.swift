@@ -100,10 +100,3 @@ enum DecodingFailure {
         try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)
     }
 }
-
-extension String {
-    /// The text as part of a longer sentence.
-    var withoutFullStop: String {
-        hasSuffix(".") ? String(dropLast()) : self
-    }
-}

@@ -108,8 +108,7 @@ extension NetworkResponse {
                 underlying: error
             )
         default:
-            let text = (error as? any LocalizedError)?.errorDescription ?? String(describing: error)
-            return self.error(.cannotParseResponse, message: text.withoutFullStop, underlying: error)
+            return self.error(.cannotParseResponse, message: error.wording, underlying: error)
         }
     }
 }

@@ -35,8 +35,7 @@ extension ResponseMapperError: LocalizedError {
         switch error {
         case let error as ResponseMapperError: error.phrase
         case let error as NetworkError: error.message ?? error.description.withoutFullStop
-        case let error as any LocalizedError: (error.errorDescription ?? String(describing: error)).withoutFullStop
-        default: String(describing: error)
+        default: error.wording
         }
     }
 }

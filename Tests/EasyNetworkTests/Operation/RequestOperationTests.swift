@@ -93,6 +93,11 @@ struct RequestOperationTests {
         let error = await #expect(throws: NetworkError.self) { try await second.value }
         #expect(error?.code == .invalidRequest && error?.underlying is Refusal)
         #expect(error?.localizedDescription.contains("not today") == true)
+        let third = RequestOperation(GetAccount(id: 1), service: service)
+        let fourth = third.then { (_) -> GetAccount in throw CancellationError() }
+        queue.addOperations([third, fourth], waitUntilFinished: false)
+        let cancelled = await #expect(throws: NetworkError.self) { try await fourth.value }
+        #expect(cancelled?.code == .cancelled)
     }
 
     @Test("CBK-2, OPQ-2: cancelled in flight it ends once with .cancelled, and the connection is closed")
@@ -159,6 +164,20 @@ struct RequestOperationTests {
         let error = await #expect(throws: NetworkError.self) { try await byHand.value }
         #expect(error?.code == .invalidRequest)
         #expect(server.requests.count == 1)
+    }
+
+    @Test("CBK-1: a closure set after the delivery is not kept, and so keeps nothing alive")
+    func closureSetTooLate() async throws {
+        weak var released: RequestOperation<GetAccount>?
+        do {
+            let operation = RequestOperation(GetAccount(id: 1), service: service)
+            released = operation
+            queue.addOperation(operation)
+            _ = try await operation.value
+            operation.success = { _ in _ = operation }
+            #expect(operation.success == nil)
+        }
+        #expect(await eventually { released == nil })
     }
 
     @Test("CBK-1: what a closure holds may use the operation when it is released")
