@@ -38,7 +38,8 @@ struct OperationDependency {
     /// Left to themselves, the members of a long chain release each other from the inside, and a hundred thousand
     /// overflow the stack. Here each hands its own on to the loop that is releasing it, on the same thread.
     static func releaseInTurn(_ dependencies: consuming [OperationDependency]) {
-        guard !dependencies.isEmpty else { return }
+        // One that has finished holds no others any more.
+        guard dependencies.contains(where: { !$0.operation.isFinished }) else { return }
         let thread = Thread.current.threadDictionary
         if let releasing = thread[Releasing.key] as? Releasing {
             releasing.dependencies.append(contentsOf: dependencies)
