@@ -191,9 +191,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Makes this operation wait for another one: of this package or not, on the same queue, another one or none.
     ///
-    /// Ignored once the operation has started, or its queue is starting it. An operation made to depend on itself ends with
-    /// ``NetworkError/Code/cycle``. The dependency is not added to any queue by this, and one that never runs keeps
-    /// its dependents waiting.
+    /// Ignored once the operation has started, or its queue is starting it. An operation made to depend on itself ends
+    /// with ``NetworkError/Code/cycle``. The dependency is not added to any queue by this, and one that never runs
+    /// keeps its dependents waiting.
     public final func addDependency(_ operation: Operation, policy: DependencyPolicy) {
         guard operation !== self else {
             return finish(NetworkError(code: .cycle, message: "\(nameForMessages) depends on itself"))

@@ -89,7 +89,9 @@ extension NetworkQueue {
 
     private func watch(_ dependency: OperationDependency, for job: JobID) {
         FinishWatcher.watch(dependency.operation) {
-            self.change { $0.release(job, failed: dependency.failure != nil, &$1) }
+            // Asked before the lock is taken: it is the dependency's own code that answers.
+            let hasFailed = dependency.failure != nil
+            self.change { $0.release(job, failed: hasFailed, &$1) }
         }
     }
 
