@@ -240,6 +240,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         state.withLock { $0.dependencies.map(\.operation) }
     }
 
+    /// Whether a plain `OperationQueue` may start the operation. On a ``NetworkQueue``, which holds it back itself, always
+    /// true.
     public final override var isReady: Bool {
         guard super.isReady else { return false }
         let unwatched = state.withLock { state -> [OperationDependency]? in

@@ -21,7 +21,7 @@ struct OperationDependency {
         // The root cause and not the dependency's own error: a chain of a hundred thousand would else nest as deep.
         return NetworkError(
             code: .dependencyFailed,
-            message: "\(operation.nameForMessages) did not succeed",
+            message: "\(operation.nameForMessages) did not succeed: \(cause.rootCause.wording)",
             underlying: cause.rootCause
         )
     }

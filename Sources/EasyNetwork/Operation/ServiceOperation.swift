@@ -11,7 +11,8 @@
 /// An older way works too: override `start()`, call `super.start()` first, make the calls there, and call
 /// ``NetworkOperation/finish(_:)`` in both closures.
 ///
-/// Cancelling the operation cancels its calls; calls that it makes afterwards are refused, and nothing is sent.
+/// The closures of its calls come on the host's callback queue. Cancelling the operation cancels its calls; calls that it
+/// makes afterwards, or after a dependency has failed, are refused with the operation's error, and nothing is sent.
 open class ServiceOperation: NetworkOperation, @unchecked Sendable {
     // Sendable because `service` never changes; subclasses answer for their own.
 
@@ -37,6 +38,6 @@ open class ServiceOperation: NetworkOperation, @unchecked Sendable {
     }
 
     override func stop() {
-        service.cancel()
+        service.refuse(error ?? NetworkError(code: .cancelled))
     }
 }

@@ -104,6 +104,8 @@ public final class NetworkQueue: Sendable {
     }
 
     /// Adds a job that runs alone: after everything added before it, and before everything added after it.
+    ///
+    /// A job before the barrier must not depend on one after it: each would wait for the other.
     public func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) {
         add(BlockNetworkOperation(barrier), isBarrier: true)
     }

@@ -16,7 +16,8 @@ public protocol BaseAPIRequest: Sendable {
     /// The path below the host's base URL, or an absolute http or https URL.
     ///
     /// It may have a query, which is kept, and a fragment, which stays last. Escaped bytes are left as they are; what
-    /// a URL may not hold (a space, Unicode, a control character) is percent-encoded.
+    /// a URL may not hold (a space, Unicode, a control character) is percent-encoded. A `..` in it climbs, as in any URL:
+    /// percent-encode what comes from elsewhere before it is put in.
     var api: String { get }
 
     /// Default ``NetworkService/Method/get``.

@@ -7,7 +7,7 @@ import Foundation
 /// ```
 ///
 /// Making one never fails; what cannot be encoded is ``NetworkError/Code/invalidRequest`` of the request that is built
-/// with it. A body can be sent again: for a retry, for a redirect.
+/// with it. A body can be sent again.
 public struct RequestBody: Sendable {
     /// What is sent, and its Content-Type.
     typealias Content = (body: TransportBody, contentType: String?)

@@ -74,6 +74,10 @@ enum RequestBuilder {
             guard HTTPSyntax.isToken(field.name.utf8) else {
                 throw failure("the header name \"\(field.name.prefix(80))\" is no token (RFC 9110, section 5.6.2)")
             }
+            // Told by hand they can only contradict what is sent, and the server then waits for what never comes.
+            guard !["content-length", "transfer-encoding"].contains(field.name.lowercased()) else {
+                throw failure("the header \(field.name) follows from the body and is not to be set")
+            }
             // The value is not shown: it may be a secret.
             guard HTTPSyntax.isFieldValue(field.value.utf8) else {
                 throw failure(

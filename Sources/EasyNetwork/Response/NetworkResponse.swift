@@ -21,7 +21,7 @@ public struct NetworkResponse: Sendable {
     /// Where the answer came from.
     public let source: Source
 
-    /// The URL that answered, after redirects; nil when nobody said.
+    /// The URL that answered; nil when nobody said.
     public let url: URL?
 
     /// - Parameters:

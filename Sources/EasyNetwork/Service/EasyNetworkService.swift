@@ -18,7 +18,8 @@ public let DidPerformUnauthorizedOperation = "DidPerformUnauthorizedOperation"
 /// be used from any thread. No user code is called on the transport's threads.
 public final class EasyNetworkService: Sendable {
     private struct State {
-        var isCancelled = false
+        /// Why nothing is sent any more.
+        var refusal: NetworkError?
         var landings: [ObjectIdentifier: Landing] = [:]
     }
 
@@ -101,11 +102,17 @@ public final class EasyNetworkService: Sendable {
     /// Cancels everything under way, and refuses what is asked for later: that ends with
     /// ``NetworkError/Code/cancelled``, and nothing is sent.
     public func cancel() {
-        let landings = state.withLock { state in
-            state.isCancelled = true
-            return Array(state.landings.values)
+        refuse(NetworkError(code: .cancelled))
+    }
+
+    /// Ends everything under way and everything that is asked for later with this error; the first one stays.
+    func refuse(_ error: NetworkError) {
+        let (landings, refusal) = state.withLock { state in
+            let refusal = state.refusal ?? error
+            state.refusal = refusal
+            return (Array(state.landings.values), refusal)
         }
-        for landing in landings { landing.cancel() }
+        for landing in landings { landing.fail(refusal) }
     }
 
     /// Sends a request.
@@ -127,8 +134,8 @@ public final class EasyNetworkService: Sendable {
             if case .failure(let error) = checked, error.code == .unauthorized { self.postUnauthorized(error) }
             completion(checked)
         }
-        guard remember(landing) else {
-            landing.cancel()
+        if let refusal = remember(landing) {
+            landing.fail(refusal)
             return landing
         }
         do throws(NetworkError) {
@@ -147,13 +154,13 @@ public final class EasyNetworkService: Sendable {
 
     // MARK: - Under way
 
-    /// - Returns: false when this service, or one that it is a part of, has been cancelled.
-    private func remember(_ landing: Landing) -> Bool {
-        let isRefused = state.withLock { state in
-            if !state.isCancelled { state.landings[ObjectIdentifier(landing)] = landing }
-            return state.isCancelled
+    /// - Returns: why it is refused, when this service, or one that it is a part of, has been cancelled.
+    private func remember(_ landing: Landing) -> NetworkError? {
+        let refusal = state.withLock { state in
+            if state.refusal == nil { state.landings[ObjectIdentifier(landing)] = landing }
+            return state.refusal
         }
-        return !isRefused && parent?.remember(landing) != false
+        return refusal ?? parent?.remember(landing)
     }
 
     private func forget(_ landing: Landing) {

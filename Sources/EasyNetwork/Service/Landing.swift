@@ -48,14 +48,13 @@ final class Landing: Sendable {
         if isOver { exchange.cancel() }
     }
 
-    /// Ends the landing without sending anything.
+    /// Ends the landing at once; what the transport still brings is ignored.
     func fail(_ error: NetworkError) {
         complete(.failure(error))
     }
 
-    /// Ends the landing at once with ``NetworkError/Code/cancelled``; what the transport still brings is ignored.
     func cancel() {
-        complete(.failure(NetworkError(code: .cancelled)))
+        fail(NetworkError(code: .cancelled))
     }
 
     private func receive(_ event: TransportEvent, from url: URL) {

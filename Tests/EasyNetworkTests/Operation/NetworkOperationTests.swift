@@ -110,7 +110,7 @@ struct NetworkOperationTests {
         await last.finished()
         #expect(last.error?.code == .dependencyFailed)
         #expect(last.error?.rootCause.code == .unauthorized)
-        #expect(jobs[1].error?.message == "'sign in' did not succeed")
+        #expect(jobs[1].error?.message == "'sign in' did not succeed: The server wants other credentials")
         #expect(jobs.dropFirst().allSatisfy { $0.executionCount == 0 })
     }
 

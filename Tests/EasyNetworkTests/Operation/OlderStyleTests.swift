@@ -135,6 +135,7 @@ struct OlderStyleTests {
         NetworkQueue().addOperation(failing)
         #expect(await run(operation, on: kind) == 1)
         #expect(operation.error?.code == .dependencyFailed && operation.error?.rootCause.code == .refused)
+        #expect(await eventually { operation.outcomes.withLock { $0 } == ["dependencyFailed"] })
         #expect(server.requests.isEmpty)
     }
 }

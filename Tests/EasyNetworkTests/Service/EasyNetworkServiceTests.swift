@@ -163,6 +163,15 @@ struct EasyNetworkServiceTests {
         }
         let error = await #expect(throws: NetworkError.self) { try await service.send(Bad()) }
         #expect(error?.code == .invalidRequest && error?.message?.contains("X-A") == true)
+        struct Framed: BaseAPIRequest {
+            var name: String
+            var api: String { "a" }
+            var headers: [String: String]? { [name: "5"] }
+        }
+        for name in ["content-length", "Transfer-Encoding"] {
+            let error = await #expect(throws: NetworkError.self) { try await service.send(Framed(name: name)) }
+            #expect(error?.code == .invalidRequest && error?.message?.contains(name) == true)
+        }
         #expect(server.requests.isEmpty)
     }
 }
