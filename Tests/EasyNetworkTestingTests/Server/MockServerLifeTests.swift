@@ -54,10 +54,10 @@ struct MockServerLifeTests {
     func lateAnswer() async throws {
         let server = try MockServer()
         let gate = DispatchSemaphore(value: 0)
-        let ended = Locked(false)
+        let ended = DispatchSemaphore(value: 0)
         server.route("GET", "/") { _ in
             gate.wait()
-            ended.withLock { $0 = true }
+            defer { ended.signal() }
             return .text("late")
         }
         let client = try RawClient(server)
@@ -66,6 +66,31 @@ struct MockServerLifeTests {
         server.stop()
         gate.signal()
         #expect(try await onThread { try client.receiveToEnd() } == "")
+        let hasEnded = try await onThread { ended.wait(timeout: .now() + 60) == .success }
+        #expect(hasEnded)
+    }
+
+    @Test(
+        "BEY-11: a client that gave up while its answer was made does not keep the connection",
+        arguments: [true, false]
+    )
+    func gaveUp(isStalled: Bool) async throws {
+        let server = try MockServer()
+        let gate = DispatchSemaphore(value: 0)
+        server.route("GET", "/slow") { _ in
+            gate.wait()
+            return isStalled ? .fault(.stall) : MockResponse(delay: 3_600)
+        }
+        server.route("GET", "/other") { _ in .text("x") }
+        let client = try RawClient(server)
+        let other = try RawClient(server)
+        try client.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(await server.waitForRequests(1))
+        client.finishWriting()
+        // When this has been answered the server has seen the other end of the first connection close.
+        #expect(try await onThread { try other.get("/other") } == "x")
+        gate.signal()
+        #expect(await server.waitForConnections(1))
     }
 
     @Test("BEY-11: a server let go of stops")
