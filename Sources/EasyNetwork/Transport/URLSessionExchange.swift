@@ -30,6 +30,7 @@ final class URLSessionExchange: TransportExchange {
 
     private let request: TransportRequest
     private let queue: OperationQueue
+    /// Never asked under the lock: it may be the user's.
     private let clock: any NetworkClock
     private let state: Locked<State>
 
@@ -64,10 +65,11 @@ final class URLSessionExchange: TransportExchange {
         }
         // Before anybody can cancel the task: its end takes the entry out again.
         register(task)
+        let now = clock.now
         let isWanted = state.withLock { state in
             if !state.isStopped {
                 state.task = task
-                state.watch = DeadlineWatch(request.deadlines, now: clock.now)
+                state.watch = DeadlineWatch(request.deadlines, now: now)
             }
             return !state.isStopped
         }
@@ -111,8 +113,9 @@ final class URLSessionExchange: TransportExchange {
         {
             headers.add(value, for: name)
         }
+        let now = clock.now
         let events = state.withLock { state in
-            state.watch?.activity(now: clock.now)
+            state.watch?.activity(now: now)
             state.hasHead = true
             return state.isStopped ? nil : state.events
         }
@@ -120,15 +123,17 @@ final class URLSessionExchange: TransportExchange {
     }
 
     func received(_ data: Data) {
+        let now = clock.now
         let events = state.withLock { state in
-            state.watch?.activity(now: clock.now)
+            state.watch?.activity(now: now)
             return state.isStopped ? nil : state.events
         }
         if !data.isEmpty { events?(.body(data)) }
     }
 
     func sentBytes() {
-        state.withLock { $0.watch?.activity(now: clock.now) }
+        let now = clock.now
+        state.withLock { $0.watch?.activity(now: now) }
     }
 
     /// Calls a completion handler of the session's, unless the task has been cancelled.
@@ -182,7 +187,8 @@ final class URLSessionExchange: TransportExchange {
     }
 
     private func checkDeadlines() {
-        let verdict = state.withLock { $0.watch?.verdict(now: clock.now) ?? .never }
+        let now = clock.now
+        let verdict = state.withLock { $0.watch?.verdict(now: now) ?? .never }
         switch verdict {
         case .never:
             break
