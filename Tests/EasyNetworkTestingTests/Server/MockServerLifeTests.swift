@@ -53,16 +53,20 @@ struct MockServerLifeTests {
     @Test("BEY-11: an answer that is ready after the server stopped goes nowhere, and does no harm")
     func lateAnswer() async throws {
         let server = try MockServer()
+        let began = DispatchSemaphore(value: 0)
         let gate = DispatchSemaphore(value: 0)
         let ended = DispatchSemaphore(value: 0)
         server.route("GET", "/") { _ in
+            began.signal()
             gate.wait()
             defer { ended.signal() }
             return .text("late")
         }
         let client = try RawClient(server)
         try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        #expect(await server.waitForRequests(1))
+        // Begun, and not only received: a stopped server asks no route any more.
+        let hasBegun = try await onThread { began.wait(timeout: .now() + 60) == .success }
+        #expect(hasBegun)
         server.stop()
         gate.signal()
         #expect(try await onThread { try client.receiveToEnd() } == "")
