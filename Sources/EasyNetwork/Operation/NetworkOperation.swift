@@ -30,6 +30,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         var isConcluded = false
         var completion: (@Sendable () -> Void)?
         var scheduling: Scheduling?
+        /// What runs when the slot that was given back has been given again.
+        var slotAction: (@Sendable () -> Void)?
+        var options: OperationOptionsBox?
     }
 
     private let state = Locked(State())
@@ -83,6 +86,14 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     func deliver(_ done: @escaping @Sendable () -> Void) {
         done()
     }
+
+    /// Whether the operation counts in the limits of its queue. One that only waits for others takes no slot: it is
+    /// started when its dependencies are over and the queue is not suspended. Must not change.
+    var occupiesSlot: Bool { true }
+
+    /// The host that the operation calls, for limits and cancellation by host; nil when it is not known beforehand.
+    /// Read without a lock when the operation is added to a queue.
+    var host: String? { nil }
 
     /// Why an end without an error is no success.
     func missingResultError() -> NetworkError? {
@@ -276,6 +287,77 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         willChangeValue(forKey: "isReady")
         didChangeValue(forKey: "isReady")
         state.withLock { $0.readiness.announcementEnds(on: thread) }
+    }
+}
+
+// MARK: - Slots
+
+extension NetworkOperation {
+    /// Gives the operation's slot in its ``NetworkQueue`` back while it waits for something: a moment, a token, the
+    /// network. It counts in no limit then.
+    ///
+    /// Call it from ``execute()`` or later. Without a `NetworkQueue` it does nothing.
+    public final func releaseSlot() {
+        if let scheduling { scheduling.scheduler.operationDidReleaseSlot(scheduling.job) }
+    }
+
+    /// Asks for a slot again, and runs `action` when the operation's turn has come, on a background queue.
+    ///
+    /// The operation stands in the row of its priority like any other that is ready. `action` is dropped if the
+    /// operation ends before. Without a `NetworkQueue`, or when the slot was not released, it runs at once. One
+    /// request at a time: another one replaces the action.
+    public final func reclaimSlot(_ action: @escaping @Sendable () -> Void) {
+        guard let scheduling else { return WorkQueue.shared.async { self.runUnlessEnded(action) } }
+        state.exchange(\.slotAction, action)
+        if !scheduling.scheduler.operationDidReclaimSlot(scheduling.job) { slotGranted() }
+    }
+
+    /// Called by the scheduler, without a lock, when the operation has its slot again.
+    final func slotGranted() {
+        guard let action = state.exchange(\.slotAction, nil) else { return }
+        WorkQueue.shared.async { self.runUnlessEnded(action) }
+    }
+
+    private func runUnlessEnded(_ action: @Sendable () -> Void) {
+        if !hasOutcome { action() }
+    }
+}
+
+// MARK: - Options
+
+extension NetworkOperation {
+    /// Reads an option without making a box for it.
+    final func option<Value>(_ path: KeyPath<OperationOptions, Value>) -> Value {
+        state.withLock { $0.options?.options[keyPath: path] } ?? OperationOptions()[keyPath: path]
+    }
+
+    final func setOption<Value>(_ path: WritableKeyPath<OperationOptions, Value>, _ value: Value) {
+        let old = state.withLock { state -> Value in
+            let box = state.options ?? OperationOptionsBox()
+            state.options = box
+            let old = box.options[keyPath: path]
+            box.options[keyPath: path] = value
+            return old
+        }
+        // What the old value holds is let go of outside the lock.
+        withExtendedLifetime(old) {}
+    }
+
+    /// What the operation belongs to, for limits and for cancelling several at once:
+    /// `cancelOperations(tag:)`. Read when it is added to a queue. Default none.
+    public final var tags: Set<String> {
+        get { option(\.tags) }
+        set { setOption(\.tags, newValue) }
+    }
+
+    /// Of the operations of a queue that share a category, one runs at a time. Read when it is added to a queue. Default
+    /// none.
+    ///
+    /// All categories are taken together when the operation starts, so that no two wait for each other; they are given
+    /// back with its slot, also by ``releaseSlot()``.
+    public final var mutualExclusionCategories: Set<String> {
+        get { option(\.mutualExclusionCategories) }
+        set { setOption(\.mutualExclusionCategories, newValue) }
     }
 }
 

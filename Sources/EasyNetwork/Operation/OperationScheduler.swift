@@ -12,6 +12,9 @@ protocol OperationScheduler: AnyObject, Sendable {
     func operationDidChangePriority(_ operation: NetworkOperation, job: JobID)
     /// - Returns: false when it is too late for that: the operation is being started.
     func operation(_ job: JobID, didAddDependency dependency: OperationDependency) -> Bool
+    func operationDidReleaseSlot(_ job: JobID)
+    /// - Returns: false when the job has its slot: nothing will be granted.
+    func operationDidReclaimSlot(_ job: JobID) -> Bool
     func operationDidFinish(_ operation: NetworkOperation, job: JobID)
 }
 

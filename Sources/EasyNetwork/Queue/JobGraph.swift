@@ -34,8 +34,10 @@ struct JobGraph<Payload> {
         case blocked
         /// Stands in the row of its priority.
         case ready
-        /// Has a slot.
+        /// Has a slot, or was started without one because it needs none.
         case running
+        /// Was started, and has given its slot back.
+        case parked
         /// Was handed over to be ended; has no slot.
         case ending
         /// A barrier that has finished before what it waited for: what comes after it goes on waiting for that.
@@ -52,6 +54,7 @@ struct JobGraph<Payload> {
         /// Nil when the job has finished.
         var payload: Payload?
         var isBarrier = false
+        var occupiesSlot = true
         var phase = Phase.blocked
         var priority = JobPriority.normal
         /// Dependencies that have not finished, and one for every ``hold(_:)``.
@@ -78,11 +81,17 @@ struct JobGraph<Payload> {
     /// be declared first.
     ///
     /// It waits for the barrier submitted before it; a barrier waits for every job that is here.
-    mutating func submit(_ payload: Payload, priority: JobPriority, isBarrier: Bool = false) -> JobID {
+    mutating func submit(
+        _ payload: Payload,
+        priority: JobPriority,
+        isBarrier: Bool = false,
+        occupiesSlot: Bool = true
+    ) -> JobID {
         submissions += 1
         let place = Place(
             payload: payload,
             isBarrier: isBarrier,
+            occupiesSlot: occupiesSlot,
             priority: priority,
             waitingFor: 1,
             submission: submissions
@@ -125,6 +134,25 @@ struct JobGraph<Payload> {
         return true
     }
 
+    /// A job that has started gives its slot back.
+    mutating func park(_ job: JobID, _ actions: inout Actions) {
+        guard isLive(job), places[Int(job.index)].phase == .running, places[Int(job.index)].occupiesSlot else { return }
+        places[Int(job.index)].phase = .parked
+        runningCount -= 1
+        admit(&actions)
+    }
+
+    /// A job that has given its slot back wants one again; it is started once more when its turn has come.
+    ///
+    /// - Returns: false when it has one.
+    mutating func unpark(_ job: JobID, _ actions: inout Actions) -> Bool {
+        guard isLive(job), places[Int(job.index)].phase == .parked else { return false }
+        places[Int(job.index)].phase = .ready
+        joinRow(Int(job.index))
+        admit(&actions)
+        return true
+    }
+
     /// Makes a job that has not started wait for another one here.
     ///
     /// - Returns: false when that one is not here, or not any more; nothing has changed then.
@@ -143,7 +171,7 @@ struct JobGraph<Payload> {
     mutating func hold(_ job: JobID) -> Bool {
         guard isLive(job) else { return false }
         switch places[Int(job.index)].phase {
-        case .running, .ending, .passed:
+        case .running, .parked, .ending, .passed:
             return false
         case .ready:
             leaveRow(Int(job.index))
@@ -168,7 +196,7 @@ struct JobGraph<Payload> {
         guard isLive(job) else { return }
         let index = Int(job.index)
         switch places[index].phase {
-        case .running, .ending, .passed: return
+        case .running, .parked, .ending, .passed: return
         case .ready: leaveRow(index)
         case .blocked: break
         }
@@ -188,8 +216,9 @@ struct JobGraph<Payload> {
         var isWaiting = places[index].waitingFor > 0
         switch places[index].phase {
         case .running:
-            runningCount -= 1
+            if places[index].occupiesSlot { runningCount -= 1 }
             isWaiting = false
+        case .parked: isWaiting = false
         case .ready: leaveRow(index)
         case .blocked, .ending, .passed: break
         }
@@ -250,11 +279,13 @@ struct JobGraph<Payload> {
     private mutating func admit(_ actions: inout Actions) {
         guard !isSuspended else { return }
         for row in rows.indices.reversed() {
-            while rows[row].first >= 0, limit.map({ runningCount < $0 }) ?? true {
+            while rows[row].first >= 0,
+                !places[Int(rows[row].first)].occupiesSlot || limit.map({ runningCount < $0 }) ?? true
+            {
                 let index = Int(rows[row].first)
                 leaveRow(index)
                 places[index].phase = .running
-                runningCount += 1
+                if places[index].occupiesSlot { runningCount += 1 }
                 if let payload = places[index].payload { actions.start.append(payload) }
             }
         }

@@ -28,6 +28,15 @@ extension NetworkQueue {
         if operation.hasOutcome { operationDidEndEarly(operation, job: job) }
     }
 
+    /// Adds a job that another job of this queue is made of: a child of a batch, a step of a chain.
+    ///
+    /// - Parameters:
+    ///   - group: counts together with the others of this group.
+    ///   - limit: how many of the group may have a slot at once; nil means no limit of its own.
+    func add(_ child: NetworkOperation, in group: ObjectIdentifier, limit: Int?) {
+        add(child)
+    }
+
     func add(plain operation: Operation) {
         guard Self.plainOperations.withLock({ $0.insert(ObjectIdentifier(operation)).inserted }) else { return }
         guard !operation.isExecuting, !operation.isFinished else {
@@ -52,7 +61,12 @@ extension NetworkQueue {
         var actions = Actions()
         var outside: [OperationDependency] = []
         let added = state.withLock { state -> JobID? in
-            let job = state.graph.submit(operation, priority: priority, isBarrier: isBarrier)
+            let job = state.graph.submit(
+                operation,
+                priority: priority,
+                isBarrier: isBarrier,
+                occupiesSlot: (operation as? NetworkOperation)?.occupiesSlot ?? true
+            )
             guard let dependencies = adopt(job, &state) else {
                 state.graph.finish(job, succeeded: true, &actions)
                 return nil
@@ -104,7 +118,11 @@ extension NetworkQueue {
     func perform(_ actions: JobGraph<Operation>.Actions) {
         for operation in actions.end { hand(operation, to: Self.endings) }
         for operation in actions.start {
-            if operation is NetworkOperation || !postpone(operation) { hand(operation, to: queue) }
+            if let operation = operation as? NetworkOperation, operation.isExecuting {
+                operation.slotGranted()
+            } else if operation is NetworkOperation || !postpone(operation) {
+                hand(operation, to: queue)
+            }
         }
     }
 
@@ -197,6 +215,16 @@ extension NetworkQueue: OperationScheduler {
         for dependency in outside { watch(dependency, for: job) }
         change { $0.release(job, &$1) }
         return true
+    }
+
+    func operationDidReleaseSlot(_ job: JobID) {
+        change { $0.park(job, &$1) }
+    }
+
+    func operationDidReclaimSlot(_ job: JobID) -> Bool {
+        var isWaiting = false
+        change { isWaiting = $0.unpark(job, &$1) }
+        return isWaiting
     }
 
     func operationDidFinish(_ operation: NetworkOperation, job: JobID) {

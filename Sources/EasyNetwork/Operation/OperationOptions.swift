@@ -1,0 +1,10 @@
+/// What few operations are given. It lives in a box of its own, so that the others pay for one pointer.
+struct OperationOptions {
+    var tags: Set<String> = []
+    var mutualExclusionCategories: Set<String> = []
+}
+
+/// The box of an operation's options; only the operation that owns it touches it, under its lock.
+final class OperationOptionsBox {
+    var options = OperationOptions()
+}
