@@ -75,6 +75,10 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         state.withLock { $0.lifecycle.error }
     }
 
+    /// The host that the operation calls, as in its URL, with the port if that names one: what limits and cancellation
+    /// by host go by. Read once, when the operation is added to a queue. Default nil: none, or none that is known yet.
+    open var host: String? { nil }
+
     // MARK: - For subclasses in this package
 
     /// The work is not wanted any more, or not at all: stop it, and refuse what is asked for later.
@@ -91,9 +95,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// started when its dependencies are over and the queue is not suspended. Must not change.
     var occupiesSlot: Bool { true }
 
-    /// The host that the operation calls, for limits and cancellation by host; nil when it is not known beforehand.
-    /// Read without a lock when the operation is added to a queue.
-    var host: String? { nil }
+    /// Whether it is a job of the package's own making, which its queue does not show. Must not change.
+    var isHidden: Bool { false }
 
     /// Why an end without an error is no success.
     func missingResultError() -> NetworkError? {
@@ -207,7 +210,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// keeps its dependents waiting.
     public final func addDependency(_ operation: Operation, policy: DependencyPolicy) {
         guard operation !== self else {
-            return finish(NetworkError(code: .cycle, message: "\(nameForMessages) depends on itself"))
+            return finish(.cycle([self, self]))
         }
         let dependency = OperationDependency(operation: operation, policy: policy)
         let (scheduling, isWatching) = state.withLock { state -> (Scheduling?, Bool) in
@@ -218,7 +221,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             return (nil, state.readiness.isWatching)
         }
         if let scheduling {
-            let isTooLate = !scheduling.scheduler.operation(scheduling.job, didAddDependency: dependency)
+            let isTooLate = !scheduling.scheduler.operation(self, job: scheduling.job, didAdd: dependency)
             if isTooLate { removeLast(dependency) }
         } else if isWatching {
             announceReadiness()
@@ -226,14 +229,21 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// Takes back what ``addDependency(_:)`` did. Ignored once the operation has been added to a queue.
+    /// Takes back what ``addDependency(_:)`` did. Ignored once the operation has started, and once it waits in a plain
+    /// `OperationQueue`.
     open override func removeDependency(_ operation: Operation) {
-        let before = state.withLock { state in
+        let (before, scheduling) = state.withLock { state -> ([OperationDependency], Scheduling?) in
             let before = state.dependencies
-            if state.scheduling == nil, !state.readiness.isWatching {
+            if state.lifecycle.phase == .waiting, !state.readiness.isWatching {
                 state.dependencies.removeAll { $0.operation === operation }
             }
-            return before
+            return (before, before.count == state.dependencies.count ? nil : state.scheduling)
+        }
+        if let scheduling {
+            // As many times as it was declared.
+            for dependency in before where dependency.operation === operation {
+                scheduling.scheduler.operation(self, job: scheduling.job, didRemove: dependency.operation)
+            }
         }
         // What was removed is let go of outside the lock.
         withExtendedLifetime(before) {}
@@ -387,6 +397,35 @@ extension NetworkOperation {
     /// The operation's place in `scheduler`; nil when it is not there, or not any more.
     final func job(in scheduler: any OperationScheduler) -> JobID? {
         state.withLock { $0.scheduling?.scheduler === scheduler ? $0.scheduling?.job : nil }
+    }
+
+    /// The circle that the operation waits in, if that goes over more than one queue: none of them sees it whole.
+    ///
+    /// Only looked for when somebody waits for this operation from elsewhere, and it waits for something elsewhere.
+    final func cycleAcrossQueues() -> [Operation]? {
+        let (isAwaited, dependencies, scheduler) = state.withLock { state in
+            (!state.finishActions.isEmpty, state.dependencies, state.scheduling?.scheduler)
+        }
+        guard isAwaited, let scheduler else { return nil }
+        let leavesTheQueue = dependencies.contains { dependency in
+            guard let other = (dependency.operation as? NetworkOperation)?.scheduling?.scheduler else { return false }
+            return other !== scheduler
+        }
+        guard leavesTheQueue else { return nil }
+        var pending = dependencies.map { ($0.operation, origin: self as Operation) }
+        var origins: [ObjectIdentifier: Operation] = [:]
+        while let (operation, origin) = pending.popLast() {
+            guard origins.updateValue(origin, forKey: ObjectIdentifier(operation)) == nil else { continue }
+            guard operation !== self else { return path(backFrom: origin, origins) }
+            pending.append(contentsOf: operation.dependencies.map { ($0, origin: operation) })
+        }
+        return nil
+    }
+
+    private final func path(backFrom last: Operation, _ origins: [ObjectIdentifier: Operation]) -> [Operation] {
+        var path = [self, last]
+        while let last = path.last, last !== self, let before = origins[ObjectIdentifier(last)] { path.append(before) }
+        return path.reversed()
     }
 
     final var scheduling: Scheduling? {

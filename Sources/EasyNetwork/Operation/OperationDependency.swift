@@ -22,7 +22,8 @@ struct OperationDependency {
         return NetworkError(
             code: .dependencyFailed,
             message: "\(operation.nameForMessages) did not succeed: \(cause.rootCause.wording)",
-            underlying: cause.rootCause
+            underlying: cause.rootCause,
+            dependencyPath: NetworkError.path(cause.dependencyPath, continuedBy: operation.nameForMessages)
         )
     }
 
@@ -58,6 +59,22 @@ struct OperationDependency {
         init(_ dependencies: consuming [OperationDependency]) {
             self.dependencies = dependencies
         }
+    }
+}
+
+extension NetworkError {
+    /// A circle among operations, which begins and ends with the same one.
+    static func cycle(_ operations: [Operation]) -> NetworkError {
+        let path = operations.reduce([]) { Self.path($0, continuedBy: $1.nameForMessages) }
+        return NetworkError(code: .cycle, message: path.joined(separator: " waits for "), dependencyPath: path)
+    }
+
+    /// A path grows no longer than this: the first names and the last ones say enough.
+    private static let pathLimit = 16
+
+    fileprivate static func path(_ path: [String], continuedBy name: String) -> [String] {
+        guard path.count >= pathLimit else { return path + [name] }
+        return [path[0], "…"] + path.dropFirst(path[1] == "…" ? 3 : 2) + [name]
     }
 }
 

@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 
 /// What holds an operation while it waits, and is told of what changes meanwhile: a ``NetworkQueue``.
 ///
@@ -11,17 +12,18 @@ protocol OperationScheduler: AnyObject, Sendable {
     func operationDidEndEarly(_ operation: NetworkOperation, job: JobID)
     func operationDidChangePriority(_ operation: NetworkOperation, job: JobID)
     /// - Returns: false when it is too late for that: the operation is being started.
-    func operation(_ job: JobID, didAddDependency dependency: OperationDependency) -> Bool
+    func operation(_ operation: NetworkOperation, job: JobID, didAdd dependency: OperationDependency) -> Bool
+    func operation(_ operation: NetworkOperation, job: JobID, didRemove dependency: Operation)
     func operationDidReleaseSlot(_ job: JobID)
     /// - Returns: false when the job has its slot: nothing will be granted.
     func operationDidReclaimSlot(_ job: JobID) -> Bool
     func operationDidFinish(_ operation: NetworkOperation, job: JobID)
 }
 
-/// The place of a job in its scheduler's graph. A place is used again; the number of the submission tells tenants apart.
+/// The place of a job in its scheduler's graph. A place is used again; the number of the tenant tells them apart.
 struct JobID: Hashable, Sendable {
     let index: Int32
-    let submission: UInt64
+    let tenant: UInt64
 }
 
 /// An operation's scheduler and its place there.

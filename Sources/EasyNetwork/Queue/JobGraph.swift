@@ -1,180 +1,229 @@
-/// Which jobs wait, which may run, and for what they wait: the queue's mind, as a value.
+import Foundation
+
+/// Which jobs wait for which, and which may run: the queue's mind, as a value.
 ///
-/// It knows nothing of operations, threads or time. Each step returns, through ``Actions``, what is to be started and
+/// It knows nothing of operations, threads or clocks. Each step returns, through ``Actions``, what is to be started and
 /// what is to be ended; whoever holds the graph does it. A job costs the same whatever the number of others: places are
-/// numbers, rows are linked lists through the places, and an edge is one entry in the list of the job waited for.
+/// numbers, rows are linked lists through the places, and an edge is one entry at either end.
+///
+/// A job that somebody depends on has a place before it is submitted: it is expected. So every dependency is an edge,
+/// whether the job is here, comes later, or runs elsewhere.
 struct JobGraph<Payload> {
     /// What is to be done after a step, in this order.
     struct Actions {
+        /// The time of the step, in seconds on the clock of the queue.
+        let now: TimeInterval
         /// Jobs that will not run (cancelled, or a dependency failed): they are started without a slot, only to end.
         var end: [Payload] = []
         /// Jobs that have been given a slot.
         var start: [Payload] = []
+        /// Jobs that gave their slot back, and have one again.
+        var resume: [Payload] = []
+        /// Expected jobs that have finished elsewhere, or that nobody waits for any more.
+        var forget: [Payload] = []
+        /// When to call ``JobGraph/admit(_:)`` again, because a rate holds jobs back.
+        var wake: TimeInterval?
+
+        init(now: TimeInterval = 0) {
+            self.now = now
+        }
     }
 
-    /// How many jobs may have a slot at once; nil means no limit.
-    private(set) var limit: Int?
-    private(set) var isSuspended = false
-    /// Jobs that have a slot.
-    private(set) var runningCount = 0
-    /// Jobs that have not finished.
-    private(set) var count = 0
+    /// What a job is like, beside its priority.
+    struct Traits {
+        var keys: [LimitKey] = []
+        var isBarrier = false
+        /// One that needs no slot is started when it is ready.
+        var occupiesSlot = true
+        /// Not for the user's eyes: in no count or list.
+        var isHidden = false
+    }
 
-    private var places: [Place] = []
-    private var freePlaces: [Int32] = []
-    private var rows = [Row](repeating: Row(), count: JobPriority.allCases.count)
-    private var submissions: UInt64 = 0
-    /// The barrier submitted last, while its place is taken.
-    private var barrier: JobID?
-    /// The jobs submitted since then, some of them finished meanwhile.
-    private var sinceBarrier: [JobID] = []
-
-    private enum Phase {
+    enum Phase: UInt8 {
+        /// Not a job of this graph, or not yet: others wait for it.
+        case expected
         /// Waits for dependencies.
         case blocked
-        /// Stands in the row of its priority.
+        /// Waits for its turn.
         case ready
-        /// Has a slot, or was started without one because it needs none.
+        /// Was started, and has its slot unless it needs none.
         case running
         /// Was started, and has given its slot back.
         case parked
+        /// Waits for its turn to have its slot again.
+        case returning
         /// Was handed over to be ended; has no slot.
         case ending
         /// A barrier that has finished before what it waited for: what comes after it goes on waiting for that.
         case passed
     }
 
-    private struct Edge {
+    struct Edge {
         var job: JobID
         var policy: DependencyPolicy
     }
 
-    private struct Place {
-        var isTaken = true
-        /// Nil when the job has finished.
+    struct Place {
+        /// The number of the tenant: tells it from later ones.
+        var tenant: UInt64 = 0
+        /// When the job was submitted: its age.
+        var submission: UInt64 = 0
+        /// Nil when the place is free, and when the job has finished.
         var payload: Payload?
+        var dependents: [Edge] = []
+        /// What it waits for; emptied when it is ready.
+        var dependencies: [JobID] = []
+        var inherited = PriorityCounts()
+        /// Dependencies that have not finished, and one for every ``JobGraph/hold(_:_:)``.
+        var waitingFor: Int32 = 0
+        /// Entries in `dependents` of jobs that have left.
+        var departedCount: Int32 = 0
+        var phase = Phase.expected
+        var ownPriority = JobPriority.veryLow
+        /// The highest of its own and of those that wait for it.
+        var priority = JobPriority.veryLow
+        var isTaken = true
         var isBarrier = false
         var occupiesSlot = true
-        var phase = Phase.blocked
-        var priority = JobPriority.normal
-        /// Dependencies that have not finished, and one for every ``hold(_:)``.
-        var waitingFor = 0
-        var dependents: [Edge] = []
-        var previous: Int32 = -1
-        var next: Int32 = -1
-        /// The number of the job that has the place: its age, and what tells it from later tenants.
-        var submission: UInt64 = 0
+        var isHidden = false
+
+        /// Whether nothing has been started yet.
+        var isWaiting: Bool { phase == .expected || phase == .blocked || phase == .ready }
     }
 
-    private struct Row {
-        var first: Int32 = -1
-        var last: Int32 = -1
+    /// Jobs that have not finished, without the hidden ones.
+    private(set) var count = 0
+    private(set) var hiddenCount = 0
+    /// Limits, rates and suspension. Call ``admit(_:)`` after a change.
+    var admission = JobAdmission()
+
+    var places: [Place] = []
+    private var freePlaces: [Int32] = []
+    private var takenCount = 0
+    private var tenants: UInt64 = 0
+    private var submissions: UInt64 = 0
+    /// The barrier submitted last, while its place is taken.
+    private var barrier: JobID?
+    /// The jobs submitted since then, some of them finished meanwhile.
+    private var sinceBarrier: [JobID] = []
+
+    init(limit: Int? = nil) {
+        admission.limit = limit
     }
 
-    init(limit: Int?) {
-        self.limit = limit
+    var isEmpty: Bool { count == 0 && hiddenCount == 0 }
+
+    // MARK: - Coming
+
+    /// Makes a place for something that jobs wait for, or that is about to be submitted.
+    mutating func expect(_ payload: Payload) -> JobID {
+        tenants += 1
+        takenCount += 1
+        let place = Place(tenant: tenants, payload: payload)
+        if let free = freePlaces.popLast() {
+            places[Int(free)] = place
+            return id(Int(free))
+        }
+        places.append(place)
+        return id(places.count - 1)
     }
 
-    // MARK: - Jobs
-
-    /// Takes a job in. It is held until ``release(_:failed:_:)`` is called once for it, so that its dependencies can
-    /// be declared first.
+    /// Makes a job of an expected one. It is held until ``release(_:failed:_:)`` is called once for it, so that its
+    /// dependencies can be declared first.
     ///
     /// It waits for the barrier submitted before it; a barrier waits for every job that is here.
-    mutating func submit(
-        _ payload: Payload,
-        priority: JobPriority,
-        isBarrier: Bool = false,
-        occupiesSlot: Bool = true
-    ) -> JobID {
+    ///
+    /// - Returns: the circle that the job would close by waiting for that barrier; nil when there is none.
+    mutating func submit(_ job: JobID, priority: JobPriority, _ traits: Traits, _ actions: inout Actions) -> [Payload]?
+    {
+        guard isLive(job), places[Int(job.index)].phase == .expected else { return nil }
         submissions += 1
-        let place = Place(
-            payload: payload,
-            isBarrier: isBarrier,
-            occupiesSlot: occupiesSlot,
-            priority: priority,
-            waitingFor: 1,
-            submission: submissions
-        )
-        let index: Int
-        if let free = freePlaces.popLast() {
-            index = Int(free)
-            places[index] = place
-        } else {
-            index = places.count
-            places.append(place)
+        let index = Int(job.index)
+        places[index].submission = submissions
+        places[index].phase = .blocked
+        places[index].waitingFor = 1
+        places[index].isBarrier = traits.isBarrier
+        places[index].occupiesSlot = traits.occupiesSlot
+        places[index].isHidden = traits.isHidden
+        admission.register(job.index, keys: traits.keys, occupiesSlot: traits.occupiesSlot)
+        if traits.isHidden { hiddenCount += 1 } else { count += 1 }
+        places[index].ownPriority = priority
+        refreshPriorities(of: [index], &actions)
+
+        var cycle: [Payload]?
+        if let barrier, case .cycle(let path) = addDependency(of: job, on: barrier, .allowFailure, &actions) {
+            cycle = path
         }
-        count += 1
-        let job = id(index)
-        if let barrier { addDependency(of: job, on: barrier, policy: .allowFailure) }
-        if isBarrier {
-            for other in sinceBarrier.take() { addDependency(of: job, on: other, policy: .allowFailure) }
+        if traits.isBarrier {
+            for other in sinceBarrier.take() {
+                if case .cycle(let path) = addDependency(of: job, on: other, .allowFailure, &actions) { cycle = path }
+            }
             barrier = job
         } else {
             noteSinceBarrier(job)
         }
-        return job
+        return cycle
     }
 
     /// The finished ones are thrown out whenever they are more than half, so that it costs each job the same.
     private mutating func noteSinceBarrier(_ job: JobID) {
         sinceBarrier.append(job)
-        if sinceBarrier.count > 2 * count + 16 { sinceBarrier = sinceBarrier.filter(isLive) }
+        if sinceBarrier.count > 2 * takenCount + 16 { sinceBarrier = sinceBarrier.filter(isLive) }
     }
 
-    /// Takes the slot back from a job that cannot run yet after all. It is held, as after
-    /// ``submit(_:priority:isBarrier:)``.
-    ///
-    /// - Returns: false when it has no slot.
-    mutating func takeSlot(from job: JobID) -> Bool {
-        guard isLive(job), places[Int(job.index)].phase == .running else { return false }
-        places[Int(job.index)].phase = .blocked
-        places[Int(job.index)].waitingFor = 1
-        runningCount -= 1
-        return true
-    }
+    // MARK: - Waiting
 
-    /// A job that has started gives its slot back.
-    mutating func park(_ job: JobID, _ actions: inout Actions) {
-        guard isLive(job), places[Int(job.index)].phase == .running, places[Int(job.index)].occupiesSlot else { return }
-        places[Int(job.index)].phase = .parked
-        runningCount -= 1
-        admit(&actions)
-    }
-
-    /// A job that has given its slot back wants one again; it is started once more when its turn has come.
-    ///
-    /// - Returns: false when it has one.
-    mutating func unpark(_ job: JobID, _ actions: inout Actions) -> Bool {
-        guard isLive(job), places[Int(job.index)].phase == .parked else { return false }
-        places[Int(job.index)].phase = .ready
-        joinRow(Int(job.index))
-        admit(&actions)
-        return true
+    enum Linking {
+        case added
+        /// The other one is not here, or not any more.
+        case gone
+        /// The job has started.
+        case late
+        /// The other one waits for the job: from the job over the other one back to it. Nothing has changed.
+        case cycle([Payload])
     }
 
     /// Makes a job that has not started wait for another one here.
-    ///
-    /// - Returns: false when that one is not here, or not any more; nothing has changed then.
     @discardableResult
-    mutating func addDependency(of job: JobID, on other: JobID, policy: DependencyPolicy) -> Bool {
-        guard isLive(other) else { return false }
-        guard hold(job) else { return true }
+    mutating func addDependency(
+        of job: JobID,
+        on other: JobID,
+        _ policy: DependencyPolicy,
+        _ actions: inout Actions
+    ) -> Linking {
+        guard isLive(other) else { return .gone }
+        if let path = path(from: other, to: job) { return .cycle(path) }
+        guard hold(job, &actions) else { return .late }
         places[Int(other.index)].dependents.append(Edge(job: job, policy: policy))
-        return true
+        places[Int(job.index)].dependencies.append(other)
+        inherit(1, places[Int(job.index)].priority, by: other, &actions)
+        return .added
     }
 
-    /// Makes a job that has not started wait for something outside, until ``release(_:failed:_:)``.
+    /// Takes back one ``addDependency(of:on:_:_:)``. Linear in the dependents of the other one.
+    mutating func removeDependency(of job: JobID, on other: JobID, _ actions: inout Actions) {
+        guard isLive(job), isLive(other),
+            let index = places[Int(job.index)].dependencies.firstIndex(of: other),
+            let edge = places[Int(other.index)].dependents.firstIndex(where: { $0.job == job })
+        else { return }
+        places[Int(job.index)].dependencies.remove(at: index)
+        places[Int(other.index)].dependents.remove(at: edge)
+        inherit(-1, places[Int(job.index)].priority, by: other, &actions)
+        forgetIfUnwanted(other, &actions)
+        release(job, &actions)
+    }
+
+    /// Makes a job that has not started wait until ``release(_:failed:_:)``.
     ///
     /// - Returns: false when it is too late, or the job is not here; there is nothing to release then.
     @discardableResult
-    mutating func hold(_ job: JobID) -> Bool {
+    mutating func hold(_ job: JobID, _ actions: inout Actions) -> Bool {
         guard isLive(job) else { return false }
         switch places[Int(job.index)].phase {
-        case .running, .parked, .ending, .passed:
+        case .expected, .running, .parked, .returning, .ending, .passed:
             return false
         case .ready:
-            leaveRow(Int(job.index))
+            admission.dequeue(job.index, at: actions.now)
             places[Int(job.index)].phase = .blocked
         case .blocked:
             break
@@ -191,75 +240,6 @@ struct JobGraph<Payload> {
         admit(&actions)
     }
 
-    /// Ends a job that has not started: it waits for nothing more, no slot, and no suspended queue.
-    mutating func end(_ job: JobID, _ actions: inout Actions) {
-        guard isLive(job) else { return }
-        let index = Int(job.index)
-        switch places[index].phase {
-        case .running, .parked, .ending, .passed: return
-        case .ready: leaveRow(index)
-        case .blocked: break
-        }
-        places[index].phase = .ending
-        if let payload = places[index].payload { actions.end.append(payload) }
-    }
-
-    /// Ends every job that has not started.
-    mutating func endAllWaiting(_ actions: inout Actions) {
-        for index in jobPlaces { end(id(index), &actions) }
-    }
-
-    /// A job has finished: its slot is free and its dependents wait for one less.
-    mutating func finish(_ job: JobID, succeeded: Bool, _ actions: inout Actions) {
-        let index = Int(job.index)
-        guard isLive(job), places[index].payload != nil else { return }
-        var isWaiting = places[index].waitingFor > 0
-        switch places[index].phase {
-        case .running:
-            if places[index].occupiesSlot { runningCount -= 1 }
-            isWaiting = false
-        case .parked: isWaiting = false
-        case .ready: leaveRow(index)
-        case .blocked, .ending, .passed: break
-        }
-        places[index].payload = nil
-        count -= 1
-        if places[index].isBarrier, isWaiting {
-            places[index].phase = .passed
-        } else {
-            vacate(index, succeeded: succeeded, &actions)
-        }
-        // Only now, so that the highest of those that have become ready goes first.
-        admit(&actions)
-    }
-
-    /// Moves a job to the end of the row of another priority.
-    mutating func setPriority(_ priority: JobPriority, of job: JobID) {
-        guard isLive(job), places[Int(job.index)].priority != priority else { return }
-        let index = Int(job.index)
-        let isReady = places[index].phase == .ready
-        if isReady { leaveRow(index) }
-        places[index].priority = priority
-        if isReady { joinRow(index) }
-    }
-
-    // MARK: - The whole
-
-    mutating func setLimit(_ limit: Int?, _ actions: inout Actions) {
-        self.limit = limit
-        admit(&actions)
-    }
-
-    mutating func setSuspended(_ isSuspended: Bool, _ actions: inout Actions) {
-        self.isSuspended = isSuspended
-        admit(&actions)
-    }
-
-    /// The jobs that have not finished, in the order in which they were submitted.
-    var payloads: [Payload] {
-        jobPlaces.sorted { places[$0].submission < places[$1].submission }.compactMap { places[$0].payload }
-    }
-
     /// The job waits for one less.
     ///
     /// - Returns: whether it is a barrier that was passed and now waits for nothing, so that its place is to be freed.
@@ -271,39 +251,123 @@ struct JobGraph<Payload> {
         guard places[index].waitingFor == 0 else { return false }
         if places[index].phase == .blocked {
             places[index].phase = .ready
-            joinRow(index)
+            places[index].dependencies = []
+            admission.enqueue(job.index, priority: places[index].priority)
         }
         return places[index].phase == .passed
     }
 
-    private mutating func admit(_ actions: inout Actions) {
-        guard !isSuspended else { return }
-        for row in rows.indices.reversed() {
-            while rows[row].first >= 0,
-                !places[Int(rows[row].first)].occupiesSlot || limit.map({ runningCount < $0 }) ?? true
-            {
-                let index = Int(rows[row].first)
-                leaveRow(index)
-                places[index].phase = .running
-                if places[index].occupiesSlot { runningCount += 1 }
-                if let payload = places[index].payload { actions.start.append(payload) }
-            }
+    // MARK: - Running
+
+    /// Starts what may start. Every step that changes what that is does so itself, except for changes of
+    /// ``admission``.
+    mutating func admit(_ actions: inout Actions) {
+        // A burst of jobs leaves no room behind that nobody uses.
+        if takenCount == 0, !places.isEmpty {
+            places = []
+            freePlaces = []
+            sinceBarrier = []
+            admission.removeAllStandings()
         }
+        while let place = admission.next(at: actions.now) {
+            let index = Int(place)
+            guard let payload = places[index].payload else { continue }
+            if places[index].phase == .returning {
+                actions.resume.append(payload)
+            } else {
+                actions.start.append(payload)
+            }
+            places[index].phase = .running
+        }
+        actions.wake = admission.wake(after: actions.now)
     }
 
-    // MARK: - Places
-
-    private var jobPlaces: [Int] {
-        places.indices.filter { places[$0].payload != nil }
+    /// A job that has started gives its slot back.
+    mutating func park(_ job: JobID, _ actions: inout Actions) {
+        guard isLive(job), places[Int(job.index)].phase == .running, places[Int(job.index)].occupiesSlot else { return }
+        places[Int(job.index)].phase = .parked
+        admission.vacate(job.index, at: actions.now)
+        admit(&actions)
     }
 
-    private func id(_ index: Int) -> JobID {
-        JobID(index: Int32(index), submission: places[index].submission)
+    /// A job that has given its slot back wants one again: ``Actions/resume`` names it when its turn has come.
+    ///
+    /// - Returns: false when it has one, or needs none.
+    mutating func unpark(_ job: JobID, _ actions: inout Actions) -> Bool {
+        guard isLive(job) else { return false }
+        guard places[Int(job.index)].phase == .parked else { return places[Int(job.index)].phase == .returning }
+        places[Int(job.index)].phase = .returning
+        admission.enqueue(job.index, priority: places[Int(job.index)].priority)
+        admit(&actions)
+        return true
     }
 
-    private func isLive(_ job: JobID) -> Bool {
-        places.indices.contains(Int(job.index)) && places[Int(job.index)].submission == job.submission
-            && places[Int(job.index)].isTaken
+    /// Takes the slot back from a job that was given one and cannot run yet after all. It is held, as after
+    /// ``submit(_:priority:_:_:)``.
+    ///
+    /// - Returns: false when it has no slot.
+    mutating func takeSlot(from job: JobID, _ actions: inout Actions) -> Bool {
+        guard isLive(job), places[Int(job.index)].phase == .running else { return false }
+        places[Int(job.index)].phase = .blocked
+        places[Int(job.index)].waitingFor = 1
+        admission.vacate(job.index, at: actions.now)
+        return true
+    }
+
+    // MARK: - Ending
+
+    /// Ends a job that has not started: it waits for nothing more, no slot, and no suspended queue.
+    mutating func end(_ job: JobID, _ actions: inout Actions) {
+        guard isLive(job) else { return }
+        let index = Int(job.index)
+        switch places[index].phase {
+        case .expected, .running, .parked, .returning, .ending, .passed: return
+        case .ready: admission.dequeue(job.index, at: actions.now)
+        case .blocked: break
+        }
+        places[index].phase = .ending
+        if let payload = places[index].payload { actions.end.append(payload) }
+    }
+
+    /// A job has finished, or an expected one has elsewhere: its slot is free and its dependents wait for one less.
+    mutating func finish(_ job: JobID, succeeded: Bool, _ actions: inout Actions) {
+        let index = Int(job.index)
+        guard isLive(job), places[index].payload != nil else { return }
+        var isWaiting = places[index].waitingFor > 0
+        switch places[index].phase {
+        case .running:
+            admission.vacate(job.index, at: actions.now)
+            isWaiting = false
+        case .parked: isWaiting = false
+        case .ready, .returning: admission.dequeue(job.index, at: actions.now)
+        case .expected, .blocked, .ending, .passed: break
+        }
+        if places[index].phase == .expected, let payload = places[index].payload {
+            actions.forget.append(payload)
+        } else if places[index].isHidden {
+            hiddenCount -= 1
+        } else {
+            count -= 1
+        }
+        places[index].payload = nil
+        if places[index].isBarrier, isWaiting {
+            places[index].phase = .passed
+        } else {
+            vacate(index, succeeded: succeeded, &actions)
+        }
+        // Only now, so that the highest of those that have become ready goes first.
+        admit(&actions)
+    }
+
+    /// Gives up an expected job that nobody waits for.
+    mutating func forgetIfUnwanted(_ job: JobID, _ actions: inout Actions) {
+        let index = Int(job.index)
+        guard isLive(job), places[index].phase == .expected,
+            places[index].dependents.count == Int(places[index].departedCount)
+        else { return }
+        if let payload = places[index].payload { actions.forget.append(payload) }
+        places[index].payload = nil
+        vacate(index, succeeded: true, &actions)
     }
 
     /// Frees the place and lets the dependents wait for one less, and the same for every passed barrier among them.
@@ -312,40 +376,76 @@ struct JobGraph<Payload> {
         while let index = indices.popLast() {
             if barrier?.index == Int32(index) { barrier = nil }
             places[index].isTaken = false
+            takenCount -= 1
             freePlaces.append(Int32(index))
+            admission.unregister(Int32(index))
+            leaveDependencies(of: index, &actions)
             for edge in places[index].dependents.take() {
                 let hasFailed = !succeeded && index == first && edge.policy == .requireSuccess
                 if settle(edge.job, failed: hasFailed, &actions) { indices.append(Int(edge.job.index)) }
             }
         }
-        // A burst of jobs leaves no room behind that nobody uses.
-        if freePlaces.count == places.count {
-            places = []
-            freePlaces = []
-            sinceBarrier = []
+    }
+
+    /// What a job that has left still waited for hears that it does not any more.
+    private mutating func leaveDependencies(of index: Int, _ actions: inout Actions) {
+        let others = places[index].dependencies.take().filter(isLive)
+        guard !others.isEmpty else { return }
+        for other in others {
+            places[Int(other.index)].departedCount += 1
+            places[Int(other.index)].inherited.add(-1, places[index].priority)
+        }
+        refreshPriorities(of: others.map { Int($0.index) }, &actions)
+        for other in others {
+            forgetIfUnwanted(other, &actions)
+            sweepDependents(of: Int(other.index))
         }
     }
 
-    // MARK: - Rows
-
-    private mutating func joinRow(_ index: Int) {
-        let row = places[index].priority.rawValue
-        places[index].previous = rows[row].last
-        places[index].next = -1
-        let last = rows[row].last
-        if last >= 0 { places[Int(last)].next = Int32(index) } else { rows[row].first = Int32(index) }
-        rows[row].last = Int32(index)
+    /// Throws the entries of those that have left out when they are more than half, so that it costs each the same.
+    private mutating func sweepDependents(of index: Int) {
+        let departed = Int(places[index].departedCount)
+        guard departed > 16, 2 * departed > places[index].dependents.count else { return }
+        let dependents = places[index].dependents.take().filter { isLive($0.job) }
+        places[index].dependents = dependents
+        places[index].departedCount = 0
     }
 
-    private mutating func leaveRow(_ index: Int) {
-        let row = places[index].priority.rawValue
-        let (previous, next) = (places[index].previous, places[index].next)
-        if previous >= 0 { places[Int(previous)].next = next } else { rows[row].first = next }
-        if next >= 0 { places[Int(next)].previous = previous } else { rows[row].last = previous }
-    }
-}
+    // MARK: - Looking
 
-/// The rows of a ``JobGraph``, the one that goes last first.
-enum JobPriority: Int, CaseIterable {
-    case veryLow, low, normal, high, veryHigh
+    /// The jobs that have not finished, in the order in which they were submitted.
+    var jobs: [JobID] {
+        places.indices
+            .filter { places[$0].payload != nil && places[$0].phase != .expected && !places[$0].isHidden }
+            .sorted { places[$0].submission < places[$1].submission }
+            .map(id)
+    }
+
+    func payload(of job: JobID) -> Payload? {
+        isLive(job) ? places[Int(job.index)].payload : nil
+    }
+
+    /// Ends the jobs among all, hidden ones included, that have not started and that have this key; nil means all.
+    ///
+    /// - Returns: all that have the key, started or not.
+    mutating func end(withKey key: LimitKey?, _ actions: inout Actions) -> [Payload] {
+        var payloads: [Payload] = []
+        for index in places.indices where places[index].phase != .expected {
+            guard let payload = places[index].payload, key.map({ admission.has(Int32(index), $0) }) ?? true else {
+                continue
+            }
+            payloads.append(payload)
+            end(id(index), &actions)
+        }
+        return payloads
+    }
+
+    func id(_ index: Int) -> JobID {
+        JobID(index: Int32(index), tenant: places[index].tenant)
+    }
+
+    func isLive(_ job: JobID) -> Bool {
+        places.indices.contains(Int(job.index)) && places[Int(job.index)].tenant == job.tenant
+            && places[Int(job.index)].isTaken
+    }
 }

@@ -3,7 +3,7 @@ import Foundation
 
 /// What happens around the graph: operations go in, and what comes out is handed on.
 extension NetworkQueue {
-    private typealias Actions = JobGraph<Operation>.Actions
+    typealias Actions = JobGraph<Operation>.Actions
 
     /// Starts the operations that only have to end. It has no limit, so nothing that runs can be in their way.
     private static let endings: OperationQueue = {
@@ -16,25 +16,41 @@ extension NetworkQueue {
     /// stops the process.
     private static let plainOperations = Locked<Set<ObjectIdentifier>>([])
 
-    func add(_ operation: NetworkOperation, isBarrier: Bool = false) {
+    /// - Parameters:
+    ///   - group: counts together with the others of this group.
+    ///   - groupLimit: how many of the group may have a slot at once; nil means no limit of its own.
+    func add(
+        _ operation: NetworkOperation,
+        isBarrier: Bool = false,
+        group: ObjectIdentifier? = nil,
+        groupLimit: Int? = nil
+    ) {
         let priority = JobPriority(operation.queuePriority)
-        let job = submit(operation, priority, isBarrier: isBarrier) { job, _ in
+        var traits = JobGraph<Operation>.Traits(
+            keys: operation.limitKeys,
+            isBarrier: isBarrier,
+            occupiesSlot: operation.occupiesSlot,
+            isHidden: operation.isHidden
+        )
+        if let group { traits.keys.append(.group(group)) }
+        let job = submit(operation, priority, traits) { job, state, actions in
             // The operation's lock inside the queue's: an operation never calls its queue under its own.
-            operation.adopt(Scheduling(scheduler: self, job: job))
+            let dependencies = operation.adopt(Scheduling(scheduler: self, job: job))
+            if dependencies != nil, let group {
+                state.graph.admission.setLimit(groupLimit, for: .group(group), at: actions.now)
+            }
+            return dependencies
         }
         guard let job else { return }
         // What changed between the first look and the adoption was told to nobody.
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
         if operation.hasOutcome { operationDidEndEarly(operation, job: job) }
+        if let path = operation.cycleAcrossQueues() { operation.finish(.cycle(path)) }
     }
 
     /// Adds a job that another job of this queue is made of: a child of a batch, a step of a chain.
-    ///
-    /// - Parameters:
-    ///   - group: counts together with the others of this group.
-    ///   - limit: how many of the group may have a slot at once; nil means no limit of its own.
     func add(_ child: NetworkOperation, in group: ObjectIdentifier, limit: Int?) {
-        add(child)
+        add(child, group: group, groupLimit: limit)
     }
 
     func add(plain operation: Operation) {
@@ -44,7 +60,7 @@ extension NetworkQueue {
             return
         }
         let dependencies = operation.dependencies.map { OperationDependency(operation: $0, policy: .allowFailure) }
-        _ = submit(operation, JobPriority(operation.queuePriority)) { job, state in
+        _ = submit(operation, JobPriority(operation.queuePriority), .init()) { job, state, _ in
             state.plainJobs[ObjectIdentifier(operation)] = job
             state.keptAlive = self
             return dependencies
@@ -55,74 +71,129 @@ extension NetworkQueue {
     private func submit(
         _ operation: Operation,
         _ priority: JobPriority,
-        isBarrier: Bool = false,
-        adopt: (JobID, inout State) -> [OperationDependency]?
+        _ traits: JobGraph<Operation>.Traits,
+        adopt: (JobID, inout State, Actions) -> [OperationDependency]?
     ) -> JobID? {
-        var actions = Actions()
-        var outside: [OperationDependency] = []
-        let added = state.withLock { state -> JobID? in
-            let job = state.graph.submit(
-                operation,
-                priority: priority,
-                isBarrier: isBarrier,
-                occupiesSlot: (operation as? NetworkOperation)?.occupiesSlot ?? true
-            )
-            guard let dependencies = adopt(job, &state) else {
-                state.graph.finish(job, succeeded: true, &actions)
+        var outside: [Outside] = []
+        var cycle: [Operation]?
+        let added = step { state, actions -> JobID? in
+            let job = state.outside.removeValue(forKey: ObjectIdentifier(operation)) ?? state.graph.expect(operation)
+            guard let dependencies = adopt(job, &state, actions) else {
+                // It is a job elsewhere: those that wait for it here go on waiting.
+                state.outside[ObjectIdentifier(operation)] = job
+                state.graph.forgetIfUnwanted(job, &actions)
                 return nil
             }
-            outside = link(job, to: dependencies, &state)
-            state.graph.release(job, &actions)
+            cycle = state.graph.submit(job, priority: priority, traits, &actions)
+            if !traits.isHidden { state.events.note(.added(operation)) }
+            let linked = link(job, to: dependencies, &state, &actions)
+            outside = linked.outside
+            cycle = cycle ?? linked.cycle
+            // One that waits for itself is not let go of, but ended.
+            if cycle == nil { state.graph.release(job, &actions) }
             return job
         }
-        perform(actions)
-        if let added { for dependency in outside { watch(dependency, for: added) } }
+        for other in outside { watch(other) }
+        if let added, let cycle { end(operation, added, cycle) }
         return added
+    }
+
+    /// An operation that jobs of this queue wait for, and that is none itself.
+    private struct Outside {
+        var operation: Operation
+        var job: JobID
     }
 
     /// Declares dependencies to the graph.
     ///
-    /// - Returns: those that are not jobs of this queue; the job is held once for each, until ``watch(_:for:)`` sees
-    ///   it finish.
+    /// - Returns: those that are not jobs of this queue, and are to be watched; and a circle that is closed by them.
     private func link(
         _ job: JobID,
         to dependencies: [OperationDependency],
-        _ state: inout State
-    ) -> [OperationDependency] {
-        dependencies.filter { dependency in
-            let other =
+        _ state: inout State,
+        _ actions: inout Actions
+    ) -> (outside: [Outside], cycle: [Operation]?) {
+        var outside: [Outside] = []
+        for dependency in dependencies {
+            let here =
                 if let operation = dependency.operation as? NetworkOperation {
                     operation.job(in: self)
                 } else {
                     state.plainJobs[ObjectIdentifier(dependency.operation)]
                 }
-            if let other, state.graph.addDependency(of: job, on: other, policy: dependency.policy) { return false }
-            return state.graph.hold(job)
-        }
-    }
-
-    private func watch(_ dependency: OperationDependency, for job: JobID) {
-        FinishWatcher.watch(dependency.operation) {
-            // Asked before the lock is taken: it is the dependency's own code that answers.
-            let hasFailed = dependency.failure != nil
-            self.change { $0.release(job, failed: hasFailed, &$1) }
-        }
-    }
-
-    func change(_ step: (inout JobGraph<Operation>, inout JobGraph<Operation>.Actions) -> Void) {
-        var actions = Actions()
-        state.withLock { step(&$0.graph, &actions) }
-        perform(actions)
-    }
-
-    func perform(_ actions: JobGraph<Operation>.Actions) {
-        for operation in actions.end { hand(operation, to: Self.endings) }
-        for operation in actions.start {
-            if let operation = operation as? NetworkOperation, operation.isExecuting {
-                operation.slotGranted()
-            } else if operation is NetworkOperation || !postpone(operation) {
-                hand(operation, to: queue)
+            var linking = JobGraph<Operation>.Linking.gone
+            if let other = here ?? state.outside[ObjectIdentifier(dependency.operation)] {
+                linking = state.graph.addDependency(of: job, on: other, dependency.policy, &actions)
             }
+            if case .gone = linking {
+                let other = state.graph.expect(dependency.operation)
+                state.outside[ObjectIdentifier(dependency.operation)] = other
+                outside.append(Outside(operation: dependency.operation, job: other))
+                linking = state.graph.addDependency(of: job, on: other, dependency.policy, &actions)
+            }
+            if case .cycle(let path) = linking { return (outside, path) }
+        }
+        return (outside, nil)
+    }
+
+    private func watch(_ outside: Outside) {
+        FinishWatcher.watch(outside.operation) {
+            // Asked before the lock is taken: it may be the dependency's own code that answers.
+            let dependency = OperationDependency(operation: outside.operation, policy: .requireSuccess)
+            let succeeded = dependency.failure == nil
+            self.step { $0.graph.finish(outside.job, succeeded: succeeded, &$1) }
+        }
+    }
+
+    private func end(_ operation: Operation, _ job: JobID, _ cycle: [Operation]) {
+        if let operation = operation as? NetworkOperation {
+            operation.finish(.cycle(cycle))
+        } else {
+            operation.cancel()
+            step { $0.graph.end(job, &$1) }
+        }
+    }
+
+    // MARK: - Steps
+
+    /// Does one step of the graph, and then what it asks for.
+    ///
+    /// - Parameter beforeActing: called with the result in between, without the lock.
+    @discardableResult
+    func step<Result>(
+        _ body: (inout State, inout Actions) -> Result,
+        beforeActing: (Result) -> Void = { _ in }
+    ) -> Result {
+        var actions = Actions(now: clock.now)
+        let (result, timer, isHeard) = state.withLock { state -> (Result, TimeInterval?, Bool) in
+            let result = body(&state, &actions)
+            for operation in actions.forget { state.outside[ObjectIdentifier(operation)] = nil }
+            if state.events.isHeard {
+                for operation in actions.start where !operation.isHiddenJob { state.events.note(.started(operation)) }
+            }
+            return (result, state.wakeIsDue(actions), state.events.isHeard)
+        }
+        if let timer { wake(after: timer) }
+        beforeActing(result)
+        act(on: actions)
+        if isHeard { publishEvents() }
+        return result
+    }
+
+    private func wake(after delay: TimeInterval) {
+        _ = clock.schedule(after: delay) { [weak self] in
+            self?.step { state, actions in
+                state.wakeTime = nil
+                state.graph.admit(&actions)
+            }
+        }
+    }
+
+    private func act(on actions: Actions) {
+        for operation in actions.end { hand(operation, to: Self.endings) }
+        for operation in actions.resume { (operation as? NetworkOperation)?.slotGranted() }
+        for operation in actions.start {
+            if operation is NetworkOperation || !postpone(operation) { hand(operation, to: queue) }
         }
     }
 
@@ -143,23 +214,32 @@ extension NetworkQueue {
         let unfinished = operation.dependencies.filter { !$0.isFinished }
             .map { OperationDependency(operation: $0, policy: .allowFailure) }
         guard !unfinished.isEmpty, !operation.isCancelled else { return false }
-        var actions = Actions()
-        var outside: [OperationDependency] = []
-        let job = state.withLock { state -> JobID? in
-            guard let job = state.plainJobs[ObjectIdentifier(operation)], state.graph.takeSlot(from: job) else {
-                return nil
-            }
-            outside = link(job, to: unfinished, &state)
-            state.graph.release(job, &actions)
+        var outside: [Outside] = []
+        var cycle: [Operation]?
+        let job = step { state, actions -> JobID? in
+            guard let job = state.plainJobs[ObjectIdentifier(operation)],
+                state.graph.takeSlot(from: job, &actions)
+            else { return nil }
+            (outside, cycle) = link(job, to: unfinished, &state, &actions)
+            if cycle == nil { state.graph.release(job, &actions) }
             return job
         }
         guard let job else { return false }
-        perform(actions)
-        for dependency in outside { watch(dependency, for: job) }
+        for other in outside { watch(other) }
+        if let cycle { end(operation, job, cycle) }
         return true
     }
 
     private func plainOperationDidFinish(_ operation: Operation) {
+        let (job, keptAlive) = state.withLock { state in
+            let job = state.plainJobs.removeValue(forKey: ObjectIdentifier(operation))
+            return (job, state.plainJobs.isEmpty ? state.keptAlive.take() : nil)
+        }
+        defer { withExtendedLifetime(keptAlive) {} }
+        Self.plainOperations.withLock { _ = $0.remove(ObjectIdentifier(operation)) }
+        if let job {
+            finish(operation, job, error: operation.isCancelled ? NetworkError(code: .cancelled) : nil)
+        }
         #if !canImport(Darwin)
         // A dependency that goes on after its dependent has ended keeps a pointer to it that nothing else clears. And
         // the members of a long chain, which hold each other, would be released from the inside, too deep. To take
@@ -169,77 +249,92 @@ extension NetworkQueue {
             operation.removeDependency(dependency)
         }
         #endif
-        let (job, keptAlive) = state.withLock { state in
-            let job = state.plainJobs.removeValue(forKey: ObjectIdentifier(operation))
-            return (job, state.plainJobs.isEmpty ? state.keptAlive.take() : nil)
-        }
-        defer { withExtendedLifetime(keptAlive) {} }
-        Self.plainOperations.withLock { _ = $0.remove(ObjectIdentifier(operation)) }
-        if let job { finish(job, succeeded: !operation.isCancelled) }
     }
 
-    private func finish(_ job: JobID, succeeded: Bool) {
-        var actions = Actions()
-        let emptyWaiters = state.withLock { state -> [DispatchSemaphore] in
-            state.graph.finish(job, succeeded: succeeded, &actions)
-            return state.graph.count == 0 ? state.emptyWaiters.take() : []
+    private func finish(_ operation: Operation, _ job: JobID, error: NetworkError?) {
+        let emptyWaiters = step { state, actions -> [@Sendable () -> Void] in
+            state.graph.finish(job, succeeded: error == nil, &actions)
+            if !operation.isHiddenJob { state.events.note(.finished(operation, error)) }
+            return state.graph.isEmpty ? state.emptyWaiters.take() : []
         }
-        perform(actions)
-        for waiter in emptyWaiters { waiter.signal() }
+        for waiter in emptyWaiters { waiter() }
     }
 }
 
 extension NetworkQueue: OperationScheduler {
     func operationDidEndEarly(_ operation: NetworkOperation, job: JobID) {
-        change { $0.end(job, &$1) }
+        step { $0.graph.end(job, &$1) }
     }
 
     func operationDidChangePriority(_ operation: NetworkOperation, job: JobID) {
         var priority: JobPriority
         repeat {
             priority = JobPriority(operation.queuePriority)
-            change { graph, _ in graph.setPriority(priority, of: job) }
+            step { $0.graph.setPriority(priority, of: job, &$1) }
             // Of two that change it at the same time the later one counts.
         } while priority != JobPriority(operation.queuePriority)
     }
 
-    func operation(_ job: JobID, didAddDependency dependency: OperationDependency) -> Bool {
-        var outside: [OperationDependency] = []
-        let isInTime = state.withLock { state in
+    func operation(_ operation: NetworkOperation, job: JobID, didAdd dependency: OperationDependency) -> Bool {
+        var outside: [Outside] = []
+        var cycle: [Operation]?
+        let isInTime = step { state, actions in
             // Held once more while it is looked at, so that it can be seen whether it may still be made to wait.
-            guard state.graph.hold(job) else { return false }
-            outside = link(job, to: [dependency], &state)
+            guard state.graph.hold(job, &actions) else { return false }
+            (outside, cycle) = link(job, to: [dependency], &state, &actions)
             return true
         }
         guard isInTime else { return false }
-        for dependency in outside { watch(dependency, for: job) }
-        change { $0.release(job, &$1) }
+        for other in outside { watch(other) }
+        if let cycle = cycle ?? operation.cycleAcrossQueues() { end(operation, job, cycle) }
+        step { $0.graph.release(job, &$1) }
         return true
     }
 
+    func operation(_ operation: NetworkOperation, job: JobID, didRemove dependency: Operation) {
+        step { state, actions in
+            let other =
+                (dependency as? NetworkOperation)?.job(in: self) ?? state.plainJobs[ObjectIdentifier(dependency)]
+                ?? state.outside[ObjectIdentifier(dependency)]
+            if let other { state.graph.removeDependency(of: job, on: other, &actions) }
+        }
+    }
+
     func operationDidReleaseSlot(_ job: JobID) {
-        change { $0.park(job, &$1) }
+        step { $0.graph.park(job, &$1) }
     }
 
     func operationDidReclaimSlot(_ job: JobID) -> Bool {
-        var isWaiting = false
-        change { isWaiting = $0.unpark(job, &$1) }
-        return isWaiting
+        step { $0.graph.unpark(job, &$1) }
     }
 
     func operationDidFinish(_ operation: NetworkOperation, job: JobID) {
-        finish(job, succeeded: operation.error == nil)
+        finish(operation, job, error: operation.error)
     }
 }
 
-extension JobPriority {
-    init(_ priority: Operation.QueuePriority) {
-        switch priority.rawValue {
-        case ...Operation.QueuePriority.veryLow.rawValue: self = .veryLow
-        case ...Operation.QueuePriority.low.rawValue: self = .low
-        case Operation.QueuePriority.veryHigh.rawValue...: self = .veryHigh
-        case Operation.QueuePriority.high.rawValue...: self = .high
-        default: self = .normal
-        }
+extension NetworkOperation {
+    /// What the operation counts by in its queue.
+    fileprivate var limitKeys: [LimitKey] {
+        var keys: [LimitKey] = []
+        if let host { keys.append(.host(host.lowercased())) }
+        for tag in tags { keys.append(.tag(tag)) }
+        for category in mutualExclusionCategories { keys.append(.exclusion(category)) }
+        return keys
+    }
+}
+
+extension Operation {
+    fileprivate var isHiddenJob: Bool {
+        (self as? NetworkOperation)?.isHidden ?? false
+    }
+}
+
+extension NetworkQueue.State {
+    /// - Returns: after how many seconds the queue is to be woken, unless it is woken before that anyway.
+    fileprivate mutating func wakeIsDue(_ actions: NetworkQueue.Actions) -> TimeInterval? {
+        guard let time = actions.wake, wakeTime.map({ time < $0 }) ?? true else { return nil }
+        wakeTime = time
+        return time - actions.now
     }
 }

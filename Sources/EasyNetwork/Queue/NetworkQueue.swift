@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// Runs jobs: with dependencies, priorities, a limit, suspension and cancellation.
+/// Runs jobs: with dependencies, priorities, limits, suspension and cancellation.
 ///
 /// ```swift
 /// let signIn = RequestOperation(SignInRequest(name: "ada"))
@@ -14,12 +14,16 @@ import Foundation
 /// waiting job that is cancelled ends promptly though every slot is taken or the queue is suspended, and a job costs
 /// the same however many others wait.
 ///
-/// Within a priority jobs start in the order in which they were added. Any `Operation` may be added, and may depend on
-/// any other, here, on another queue, or on none. A queue stays alive while it has jobs. All members may be used from
-/// any thread.
+/// Within a priority jobs start in the order in which they became ready. What a job waits for, here, goes as early as
+/// the job itself. Any `Operation` may be added, and may depend on any other, here, on another queue, or on none. A job
+/// that would wait for itself ends with ``NetworkError/Code/cycle``; only a circle that goes through a plain
+/// `OperationQueue` is not seen. A queue stays alive while it has jobs. All members may be used from any thread.
 public final class NetworkQueue: Sendable {
     /// How many jobs run at once unless the queue is told otherwise: as many as a browser opens connections to a host.
     public static let defaultMaxConcurrentOperationCount = 6
+
+    /// See ``overtakingLimit``.
+    public static let defaultOvertakingLimit = 100
 
     private static let sharedQueue = Locked(NetworkQueue(name: "EasyNetwork.shared"))
 
@@ -38,14 +42,24 @@ public final class NetworkQueue: Sendable {
     /// Where callbacks of operations go that have no queue of their own; nil, the default, leaves it to the host.
     public let callbackQueue: DispatchQueue?
 
+    /// Where the queue reads the time, for rates and deadlines.
+    let clock: any NetworkClock
+
     struct State {
         var graph: JobGraph<Operation>
         /// The places of operations that are not of this package and cannot remember them.
         var plainJobs: [ObjectIdentifier: JobID] = [:]
+        /// The places of operations that jobs wait for, and that are not jobs here. The graph keeps them alive.
+        var outside: [ObjectIdentifier: JobID] = [:]
         /// The queue itself while it has plain jobs; the others hold it themselves.
         var keptAlive: NetworkQueue?
         /// Who waits for the queue to become empty.
-        var emptyWaiters: [DispatchSemaphore] = []
+        var emptyWaiters: [@Sendable () -> Void] = []
+        var events = EventBroadcast()
+        /// When the queue will look again at jobs that a rate holds back.
+        var wakeTime: TimeInterval?
+        /// Whether no more jobs are taken.
+        var isClosed = false
     }
 
     let state: Locked<State>
@@ -53,11 +67,17 @@ public final class NetworkQueue: Sendable {
     /// - Parameters:
     ///   - name: for debugging.
     ///   - maxConcurrentOperationCount: how many jobs run at once; a negative number means no limit, 0 means none.
+    ///   - maxConcurrentOperationCountPerHost: the same for each host.
+    ///   - rateLimit: how fast jobs start; nil means as fast as they can.
     ///   - callbackQueue: where callbacks go; nil leaves it to the host of each operation.
+    ///   - clock: where the queue reads the time.
     public init(
         name: String = "EasyNetwork.NetworkQueue",
         maxConcurrentOperationCount: Int = NetworkQueue.defaultMaxConcurrentOperationCount,
-        callbackQueue: DispatchQueue? = nil
+        maxConcurrentOperationCountPerHost: Int = -1,
+        rateLimit: RateLimit? = nil,
+        callbackQueue: DispatchQueue? = nil,
+        clock: any NetworkClock = SystemClock()
     ) {
         let executor = ExecutorQueue()
         executor.name = name
@@ -65,8 +85,18 @@ public final class NetworkQueue: Sendable {
         executor.maxConcurrentOperationCount = .max
         queue = executor
         self.callbackQueue = callbackQueue
-        state = Locked(State(graph: JobGraph(limit: Self.limit(maxConcurrentOperationCount))))
+        self.clock = clock
+        var graph = JobGraph<Operation>(limit: Self.limit(maxConcurrentOperationCount))
+        graph.admission.setHostLimit(Self.limit(maxConcurrentOperationCountPerHost), at: 0)
+        graph.admission.gate = rateLimit.map(RateGate.init)
+        graph.admission.overtakingLimit = Self.defaultOvertakingLimit
+        state = Locked(State(graph: graph))
         executor.owner = self
+    }
+
+    deinit {
+        let events = state.exchange(\.events, EventBroadcast())
+        events.finish()
     }
 
     // MARK: - Adding
@@ -76,6 +106,7 @@ public final class NetworkQueue: Sendable {
     /// Its dependencies are not added with it. An operation that is also added to an `OperationQueue` by hand stops the
     /// process, as it does when it is added to two of those.
     public func addOperation(_ operation: Operation) {
+        if state.withLock({ $0.isClosed }) { refuse(operation) }
         if let operation = operation as? NetworkOperation {
             add(operation)
         } else {
@@ -105,9 +136,12 @@ public final class NetworkQueue: Sendable {
 
     /// Adds a job that runs alone: after everything added before it, and before everything added after it.
     ///
-    /// A job before the barrier must not depend on one after it: each would wait for the other.
+    /// A job before the barrier must not depend on one after it: each would wait for the other, and the later one ends
+    /// with ``NetworkError/Code/cycle``.
     public func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) {
-        add(BlockNetworkOperation(barrier), isBarrier: true)
+        let operation = BlockNetworkOperation(barrier)
+        if state.withLock({ $0.isClosed }) { refuse(operation) }
+        add(operation, isBarrier: true)
     }
 
     /// Runs a request as a job and returns its item.
@@ -121,26 +155,11 @@ public final class NetworkQueue: Sendable {
         return try await operation.value
     }
 
-    // MARK: - Cancelling, waiting, limits
-
-    /// Cancels every job: those that wait end at once, without having run; those that run are told to stop.
-    public func cancelAllOperations() {
-        var actions = JobGraph<Operation>.Actions()
-        // Taken before, so that a job that a callback adds meanwhile is not cancelled with the rest.
-        let executing = queue.operations
-        // In one step, so that no slot that becomes free is given to a job that is about to be cancelled.
-        let operations = state.withLock { state in
-            state.graph.endAllWaiting(&actions)
-            return state.graph.payloads
-        }
-        for operation in operations { operation.cancel() }
-        for operation in executing { operation.cancel() }
-        perform(actions)
-    }
+    // MARK: - Looking and waiting
 
     /// The jobs that have not finished, in the order in which they were added. Linear in their number.
     public var operations: [Operation] {
-        state.withLock { $0.graph.payloads }
+        state.withLock { state in state.graph.jobs.compactMap { state.graph.payload(of: $0) } }
     }
 
     /// How many jobs have not finished.
@@ -148,31 +167,19 @@ public final class NetworkQueue: Sendable {
         state.withLock { $0.graph.count }
     }
 
-    /// Whether no job is started; those that run go on. Default false.
-    public var isSuspended: Bool {
-        get { state.withLock { $0.graph.isSuspended } }
-        set { change { $0.setSuspended(newValue, &$1) } }
-    }
-
-    /// How many jobs run at once; a negative number means no limit, 0 means none. Default
-    /// ``defaultMaxConcurrentOperationCount``. A lower number stops none that already runs.
-    public var maxConcurrentOperationCount: Int {
-        get { state.withLock { $0.graph.limit ?? OperationQueue.defaultMaxConcurrentOperationCount } }
-        set { change { $0.setLimit(Self.limit(newValue), &$1) } }
-    }
-
     /// Blocks the calling thread until no job is left. Never from a job, a callback, or the thread of a callback queue.
     public func waitUntilAllOperationsAreFinished() {
-        let semaphore = state.withLock { state -> DispatchSemaphore? in
-            guard state.graph.count > 0 else { return nil }
-            let semaphore = DispatchSemaphore(value: 0)
-            state.emptyWaiters.append(semaphore)
-            return semaphore
-        }
-        semaphore?.wait()
+        let semaphore = DispatchSemaphore(value: 0)
+        whenEmpty { semaphore.signal() }
+        semaphore.wait()
     }
 
-    private static func limit(_ count: Int) -> Int? {
-        count < 0 ? nil : count
+    /// Calls `action` when no job is left; at once, on this thread, if there is none.
+    func whenEmpty(_ action: @escaping @Sendable () -> Void) {
+        let isEmpty = state.withLock { state in
+            if !state.graph.isEmpty { state.emptyWaiters.append(action) }
+            return state.graph.isEmpty
+        }
+        if isEmpty { action() }
     }
 }

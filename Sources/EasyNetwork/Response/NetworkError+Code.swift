@@ -22,7 +22,7 @@ extension NetworkError {
         public static let cancelled = Code(rawValue: 2)
         /// A dependency that had to succeed did not; ``NetworkError/underlying`` is the root cause.
         public static let dependencyFailed = Code(rawValue: 3)
-        /// The operation was made to depend on itself.
+        /// The operation waits for itself, over its dependencies; ``NetworkError/dependencyPath`` names the circle.
         public static let cycle = Code(rawValue: 4)
         /// An interceptor, a condition or a limit refused it before anything was sent.
         public static let refused = Code(rawValue: 5)

@@ -48,6 +48,10 @@ public struct NetworkError: Error, Sendable {
     /// How many times sending was tried; 0 when it never was.
     public var attempts: Int
 
+    /// The names of the operations that led here. For ``Code/dependencyFailed`` from the one that failed to the one this
+    /// operation waited for, for ``Code/cycle`` the circle; else empty. At most sixteen, `"…"` for those left out.
+    public var dependencyPath: [String]
+
     public init(
         code: Code,
         message: String? = nil,
@@ -57,7 +61,8 @@ public struct NetworkError: Error, Sendable {
         serverMessage: String? = nil,
         underlying: (any Error)? = nil,
         request: Request? = nil,
-        attempts: Int = 0
+        attempts: Int = 0,
+        dependencyPath: [String] = []
     ) {
         self.code = code
         self.message = message
@@ -68,6 +73,7 @@ public struct NetworkError: Error, Sendable {
         self.underlying = underlying
         self.request = request
         self.attempts = attempts
+        self.dependencyPath = dependencyPath
     }
 
     /// The first line of a request, for messages.

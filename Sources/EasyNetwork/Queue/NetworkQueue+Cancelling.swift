@@ -1,0 +1,51 @@
+import Foundation
+
+/// Cancelling several jobs: those that wait end at once, without having run; those that run are told to stop.
+///
+/// A single one is cancelled by its own `cancel()`.
+extension NetworkQueue {
+    /// Cancels every job.
+    public func cancelAllOperations() {
+        // Taken before, so that a job that a callback adds meanwhile is not cancelled with the rest.
+        let executing = queue.operations
+        cancel(withKey: nil)
+        for operation in executing { operation.cancel() }
+    }
+
+    /// Cancels the jobs that have this tag among their ``NetworkOperation/tags``.
+    public func cancelOperations(tag: String) {
+        cancel(withKey: .tag(tag))
+    }
+
+    /// Cancels the jobs that call this host.
+    ///
+    /// - Parameter host: as in ``NetworkOperation/host``, in upper or lower case.
+    public func cancelOperations(host: String) {
+        cancel(withKey: .host(host.lowercased()))
+    }
+
+    /// Cancels the jobs that match.
+    ///
+    /// - Parameter matches: called on this thread, without a lock, once for each job.
+    public func cancelOperations(where matches: (Operation) -> Bool) {
+        let jobs = state.withLock { state in
+            state.graph.jobs.compactMap { job in state.graph.payload(of: job).map { (job, $0) } }
+        }
+        let matching = jobs.filter { matches($0.1) }
+        step { state, actions in
+            for (job, _) in matching { state.graph.end(job, &actions) }
+        } beforeActing: {
+            for (_, operation) in matching { operation.cancel() }
+        }
+    }
+
+    private func cancel(withKey key: LimitKey?) {
+        // In one step, so that no slot that becomes free is given to a job that is about to be cancelled; and cancelled
+        // before those that wait are started, only to end.
+        step { state, actions in
+            state.graph.end(withKey: key, &actions)
+        } beforeActing: { operations in
+            for operation in operations { operation.cancel() }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import Foundation
+
+extension NetworkQueue {
+    /// Brings the queue to its end: takes no more jobs, lets those that are here finish until the deadline, and cancels
+    /// the rest.
+    ///
+    /// ```swift
+    /// let undone = await queue.drain(deadline: 5)
+    /// ```
+    ///
+    /// From now on, and for ever, a job that is added ends with ``NetworkError/Code/refused``; jobs that are here may
+    /// still bring in the jobs they are made of. A queue that is suspended is resumed. Cancelling the task brings the
+    /// deadline forward to this moment.
+    ///
+    /// - Parameter deadline: seconds from now; zero or less cancels at once.
+    /// - Returns: the jobs that were cancelled because they had not finished, in the order in which they were added.
+    @discardableResult
+    public func drain(deadline: TimeInterval) async -> [Operation] {
+        state.withLock { $0.isClosed = true }
+        isSuspended = false
+        let wait = OneShot()
+        let timer = clock.schedule(after: deadline) { wait.end() }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                wait.begin { continuation.resume() }
+                whenEmpty { wait.end() }
+            }
+        } onCancel: {
+            wait.end()
+        }
+        timer.cancel()
+        let undone = operations
+        if !undone.isEmpty { cancelAllOperations() }
+        return undone
+    }
+
+    /// Whether ``drain(deadline:)`` has been called, so that the queue takes no more jobs.
+    public var isDrained: Bool {
+        state.withLock { $0.isClosed }
+    }
+
+    func refuse(_ operation: Operation) {
+        if let operation = operation as? NetworkOperation {
+            // It is taken in all the same, so that it ends and its dependents go on.
+            operation.finish(NetworkError(code: .refused, message: "the queue has been drained"))
+        } else {
+            operation.cancel()
+        }
+    }
+}
+
+/// Something that happens once, whoever comes first.
+private final class OneShot: Sendable {
+    private let state = Locked<(isOver: Bool, action: (@Sendable () -> Void)?)>((false, nil))
+
+    func begin(_ action: @escaping @Sendable () -> Void) {
+        let isOver = state.withLock { state in
+            if !state.isOver { state.action = action }
+            return state.isOver
+        }
+        if isOver { action() }
+    }
+
+    func end() {
+        let action = state.withLock { state in
+            state.isOver = true
+            return state.action.take()
+        }
+        action?()
+    }
+}

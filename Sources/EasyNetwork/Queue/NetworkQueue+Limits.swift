@@ -1,0 +1,78 @@
+import Foundation
+
+/// Limits in all, by host and by tag, and how fast jobs start.
+///
+/// Each may be changed at any time. A lower one stops no job that already runs.
+extension NetworkQueue {
+    /// Whether no job is started; those that run go on. Default false.
+    public var isSuspended: Bool {
+        get { state.withLock { $0.graph.admission.isSuspended } }
+        set { changeAdmission { admission, _ in admission.isSuspended = newValue } }
+    }
+
+    /// How many jobs run at once; a negative number means no limit, 0 means none. Default
+    /// ``defaultMaxConcurrentOperationCount``.
+    public var maxConcurrentOperationCount: Int {
+        get { Self.count(state.withLock { $0.graph.admission.limit }) }
+        set { changeAdmission { admission, _ in admission.limit = Self.limit(newValue) } }
+    }
+
+    /// How many jobs run at once for each host that has no limit of its own; a negative number, the default, means no
+    /// limit.
+    public var maxConcurrentOperationCountPerHost: Int {
+        get { Self.count(state.withLock { $0.graph.admission.limitPerHost }) }
+        set { changeAdmission { $0.setHostLimit(Self.limit(newValue), at: $1) } }
+    }
+
+    /// How many jobs of this host run at once. A negative number takes the limit away, and
+    /// ``maxConcurrentOperationCountPerHost`` counts again.
+    ///
+    /// - Parameter host: as in ``NetworkOperation/host``, in upper or lower case.
+    public func setMaxConcurrentOperationCount(_ count: Int, forHost host: String) {
+        changeAdmission { $0.setLimit(Self.limit(count), for: .host(host.lowercased()), at: $1) }
+    }
+
+    /// How many jobs with this tag run at once; a negative number, the default, means no limit.
+    public func setMaxConcurrentOperationCount(_ count: Int, forTag tag: String) {
+        changeAdmission { $0.setLimit(Self.limit(count), for: .tag(tag), at: $1) }
+    }
+
+    /// How fast jobs start, whatever their host. Default nil: as fast as they can.
+    public var rateLimit: RateLimit? {
+        get { state.withLock { $0.graph.admission.gate?.limit } }
+        set { changeAdmission { admission, _ in admission.gate = newValue.map(RateGate.init) } }
+    }
+
+    /// How fast jobs of this host start; nil, the default, means as fast as they can.
+    public func setRateLimit(_ limit: RateLimit?, forHost host: String) {
+        changeAdmission { $0.setRate(limit, for: .host(host.lowercased()), at: $1) }
+    }
+
+    /// How fast jobs with this tag start; nil, the default, means as fast as they can.
+    public func setRateLimit(_ limit: RateLimit?, forTag tag: String) {
+        changeAdmission { $0.setRate(limit, for: .tag(tag), at: $1) }
+    }
+
+    /// How many jobs of higher priority may start one after the other while one of a lower priority is ready; then that
+    /// one has its turn, so that it is not starved. A negative number means any number. Default
+    /// ``defaultOvertakingLimit``.
+    public var overtakingLimit: Int {
+        get { Self.count(state.withLock { $0.graph.admission.overtakingLimit }) }
+        set { changeAdmission { admission, _ in admission.overtakingLimit = Self.limit(newValue) } }
+    }
+
+    private func changeAdmission(_ change: (inout JobAdmission, TimeInterval) -> Void) {
+        step { state, actions in
+            change(&state.graph.admission, actions.now)
+            state.graph.admit(&actions)
+        }
+    }
+
+    static func limit(_ count: Int) -> Int? {
+        count < 0 ? nil : count
+    }
+
+    private static func count(_ limit: Int?) -> Int {
+        limit ?? OperationQueue.defaultMaxConcurrentOperationCount
+    }
+}

@@ -1,0 +1,344 @@
+@testable import EasyNetwork
+
+/// One random history, told to a graph and to a slow and obvious model of it at the same time.
+struct JobGraphHistory {
+    private typealias Actions = JobGraph<Int>.Actions
+
+    private enum Phase { case expected, held, blocked, ready, running, parked, returning, ending, gone }
+
+    private struct Job {
+        var id: JobID
+        var phase = Phase.expected
+        var ownPriority = JobPriority.veryLow
+        var priority = JobPriority.veryLow
+        var keys: [LimitKey] = []
+        var occupiesSlot = true
+        /// When it joined its row.
+        var turn = 0
+    }
+
+    private struct Edge {
+        var job: Int
+        var other: Int
+        var policy: DependencyPolicy
+    }
+
+    private static let keys: [LimitKey] = [.host("a"), .host("b"), .tag("t"), .exclusion("x")]
+
+    private var random: SeededGenerator
+    private var graph = JobGraph<Int>(limit: 2)
+    private var jobs: [Job] = []
+    /// Between jobs that have not finished, in the order in which they were made.
+    private var edges: [Edge] = []
+    private var limit: Int? = 2
+    private var hostLimit: Int?
+    private var limits: [LimitKey: Int] = [:]
+    private var isSuspended = false
+    private var turns = 0
+    private var ended: Set<Int> = []
+    private var forgotten: Set<Int> = []
+    private var fault: String?
+
+    init(seed: UInt64) {
+        random = SeededGenerator(seed: seed)
+    }
+
+    /// - Returns: in what graph and model differ; nil when they agree to the end, and every job has finished.
+    mutating func run() -> String? {
+        for _ in 0..<60 where fault == nil {
+            perform { $0.step(&$1) }
+        }
+        perform { history, actions in
+            history.isSuspended = false
+            history.limit = nil
+            history.hostLimit = nil
+            history.limits = [:]
+            history.graph.admission.isSuspended = false
+            history.graph.admission.setHostLimit(nil, at: 0)
+            for key in Self.keys { history.graph.admission.setLimit(nil, for: key, at: 0) }
+            history.graph.setLimit(nil, &actions)
+        }
+        for index in jobs.indices {
+            if jobs[index].phase == .held { perform { $0.release(index, &$1) } }
+            if jobs[index].phase == .parked { perform { $0.unpark(index, &$1) } }
+        }
+        while fault == nil, let index = pick(.running, .ending, .expected) {
+            if jobs[index].phase == .running || jobs[index].phase == .ending || !edges.isEmpty {
+                perform { $0.finish(index, &$1) }
+            }
+        }
+        if fault == nil, !graph.isEmpty || graph.admission.runningCount != 0 { fault = "jobs never finished" }
+        if fault == nil, let lost = jobs.firstIndex(where: { $0.phase != .gone }) { fault = "job \(lost) was lost" }
+        if fault == nil, !graph.places.isEmpty { fault = "places were left behind" }
+        return fault
+    }
+
+    private mutating func perform(_ step: (inout JobGraphHistory, inout JobGraph<Int>.Actions) -> Void) {
+        guard fault == nil else { return }
+        var actions = Actions()
+        ended = []
+        forgotten = []
+        step(&self, &actions)
+        check(actions)
+    }
+
+    private mutating func step(_ actions: inout JobGraph<Int>.Actions) {
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0...4: submit(&actions)
+        case 5...8: if let index = pick(.running, .ending) { finish(index, &actions) }
+        case 9: if let index = pick(.expected) { finish(index, &actions) }
+        case 10: if let index = jobs.indices.randomElement(using: &random) { cancel(index, &actions) }
+        case 11: changeLimit(&actions)
+        case 12:
+            isSuspended.toggle()
+            graph.setSuspended(isSuspended, &actions)
+        case 13: if let index = jobs.indices.randomElement(using: &random) { changePriority(index, &actions) }
+        case 14, 15: if let index = pick(.held) { release(index, &actions) }
+        case 16: if let index = pick(.running) { park(index, &actions) }
+        case 17: if let index = pick(.parked) { unpark(index, &actions) }
+        case 18:
+            if let index = pick(.held, .blocked, .ready), let other = jobs.indices.randomElement(using: &random) {
+                addDependency(of: index, on: other, &actions)
+            }
+        default: if let edge = edges.randomElement(using: &random) { removeDependency(edge, &actions) }
+        }
+    }
+
+    private mutating func pick(_ phases: Phase...) -> Int? {
+        jobs.indices.filter { phases.contains(jobs[$0].phase) }.randomElement(using: &random)
+    }
+
+    // MARK: - Steps
+
+    private mutating func submit(_ actions: inout JobGraph<Int>.Actions) {
+        var index: Int
+        if let expected = pick(.expected), Bool.random(using: &random) {
+            index = expected
+        } else {
+            index = expect()
+        }
+        let priority = JobPriority.allCases.randomElement(using: &random) ?? .normal
+        jobs[index].keys = Self.keys.filter { _ in Int.random(in: 0..<4, using: &random) == 0 }
+        jobs[index].occupiesSlot = Int.random(in: 0..<8, using: &random) > 0
+        let traits = JobGraph<Int>.Traits(keys: jobs[index].keys, occupiesSlot: jobs[index].occupiesSlot)
+        if graph.submit(jobs[index].id, priority: priority, traits, &actions) != nil {
+            fault = "a circle without edges"
+        }
+        jobs[index].phase = .held
+        jobs[index].ownPriority = priority
+        refreshPriorities()
+        for other in jobs.indices where Int.random(in: 0..<5, using: &random) == 0 {
+            addDependency(of: index, on: other, &actions)
+        }
+        if Int.random(in: 0..<4, using: &random) == 0 {
+            let other = expect()
+            addDependency(of: index, on: other, &actions)
+        }
+        if Bool.random(using: &random) { release(index, &actions) }
+    }
+
+    private mutating func expect() -> Int {
+        jobs.append(Job(id: graph.expect(jobs.count)))
+        return jobs.count - 1
+    }
+
+    private mutating func addDependency(of index: Int, on other: Int, _ actions: inout JobGraph<Int>.Actions) {
+        let policy: DependencyPolicy = Bool.random(using: &random) ? .requireSuccess : .allowFailure
+        let linking = graph.addDependency(of: jobs[index].id, on: jobs[other].id, policy, &actions)
+        switch linking {
+        case .gone:
+            if jobs[other].phase != .gone { fault = "job \(other) is taken for finished" }
+        case .cycle(let path):
+            let isPath = zip(path, path.dropFirst()).enumerated().allSatisfy { step, pair in
+                step == 0 ? pair.1 == other : edges.contains { $0.job == pair.0 && $0.other == pair.1 }
+            }
+            if !reaches(from: other, to: index) || path.first != index || path.last != index || !isPath {
+                fault = "\(path) is no circle"
+            }
+        case .late:
+            fault = "job \(index) has not started"
+        case .added:
+            if jobs[other].phase == .gone || reaches(from: other, to: index) { fault = "\(index) waits for itself" }
+            edges.append(Edge(job: index, other: other, policy: policy))
+            if jobs[index].phase == .ready { jobs[index].phase = .blocked }
+            refreshPriorities()
+        }
+    }
+
+    private func reaches(from start: Int, to end: Int) -> Bool {
+        start == end || edges.contains { $0.job == start && reaches(from: $0.other, to: end) }
+    }
+
+    private mutating func removeDependency(_ edge: Edge, _ actions: inout JobGraph<Int>.Actions) {
+        guard [.held, .blocked].contains(jobs[edge.job].phase) else { return }
+        graph.removeDependency(of: jobs[edge.job].id, on: jobs[edge.other].id, &actions)
+        if let index = edges.firstIndex(where: { $0.job == edge.job && $0.other == edge.other }) {
+            edges.remove(at: index)
+        }
+        refreshPriorities()
+        forgetUnwanted()
+        makeReady(edge.job)
+    }
+
+    private mutating func release(_ index: Int, _ actions: inout JobGraph<Int>.Actions) {
+        graph.release(jobs[index].id, &actions)
+        jobs[index].phase = .blocked
+        makeReady(index)
+    }
+
+    private mutating func makeReady(_ index: Int) {
+        guard jobs[index].phase == .blocked, !edges.contains(where: { $0.job == index }) else { return }
+        jobs[index].phase = .ready
+        takeTurn(index)
+    }
+
+    private mutating func takeTurn(_ index: Int) {
+        turns += 1
+        jobs[index].turn = turns
+    }
+
+    private mutating func cancel(_ index: Int, _ actions: inout JobGraph<Int>.Actions) {
+        graph.end(jobs[index].id, &actions)
+        guard [.held, .blocked, .ready].contains(jobs[index].phase) else { return }
+        jobs[index].phase = .ending
+        ended.insert(index)
+    }
+
+    private mutating func changeLimit(_ actions: inout JobGraph<Int>.Actions) {
+        let count = [nil, 0, 1, 2, 5].randomElement(using: &random) ?? nil
+        switch Int.random(in: 0..<4, using: &random) {
+        case 0:
+            hostLimit = count
+            graph.admission.setHostLimit(count, at: 0)
+        case 1:
+            let key = Self.keys[Int.random(in: 0..<3, using: &random)]
+            limits[key] = count
+            graph.admission.setLimit(count, for: key, at: 0)
+        default:
+            limit = count
+            graph.admission.limit = count
+        }
+        graph.admit(&actions)
+    }
+
+    private mutating func changePriority(_ index: Int, _ actions: inout JobGraph<Int>.Actions) {
+        let priority = JobPriority.allCases.randomElement(using: &random) ?? .normal
+        graph.setPriority(priority, of: jobs[index].id, &actions)
+        guard jobs[index].phase != .gone, jobs[index].phase != .expected else { return }
+        jobs[index].ownPriority = priority
+        refreshPriorities()
+    }
+
+    private mutating func park(_ index: Int, _ actions: inout JobGraph<Int>.Actions) {
+        graph.park(jobs[index].id, &actions)
+        if jobs[index].occupiesSlot { jobs[index].phase = .parked }
+    }
+
+    private mutating func unpark(_ index: Int, _ actions: inout JobGraph<Int>.Actions) {
+        if !graph.unpark(jobs[index].id, &actions) { fault = "job \(index) has a slot" }
+        jobs[index].phase = .returning
+        takeTurn(index)
+    }
+
+    private mutating func finish(_ index: Int, _ actions: inout JobGraph<Int>.Actions) {
+        let succeeded = jobs[index].phase != .ending && Int.random(in: 0..<4, using: &random) > 0
+        graph.finish(jobs[index].id, succeeded: succeeded, &actions)
+        if jobs[index].phase == .expected { forgotten.insert(index) }
+        jobs[index].phase = .gone
+        edges.removeAll { $0.job == index }
+        refreshPriorities()
+        forgetUnwanted()
+        let waiting = edges.filter { $0.other == index }
+        for edge in waiting {
+            if let place = edges.firstIndex(where: { $0.job == edge.job && $0.other == index }) {
+                edges.remove(at: place)
+            }
+            guard [.held, .blocked].contains(jobs[edge.job].phase) else { continue }
+            if !succeeded, edge.policy == .requireSuccess {
+                jobs[edge.job].phase = .ending
+                ended.insert(edge.job)
+            } else {
+                makeReady(edge.job)
+            }
+        }
+    }
+
+    // MARK: - The model
+
+    /// By definition: the highest of its own and of those that wait for it.
+    private mutating func refreshPriorities() {
+        let old = jobs.map(\.priority)
+        for index in jobs.indices { jobs[index].priority = jobs[index].ownPriority }
+        var changed = true
+        while changed {
+            changed = false
+            for edge in edges where jobs[edge.other].priority < jobs[edge.job].priority {
+                jobs[edge.other].priority = jobs[edge.job].priority
+                changed = true
+            }
+        }
+        let moved = jobs.indices.filter {
+            jobs[$0].priority != old[$0] && [.ready, .returning].contains(jobs[$0].phase)
+        }
+        for index in moved.sorted(by: { jobs[$0].turn < jobs[$1].turn }) { takeTurn(index) }
+    }
+
+    /// An expected job that nobody waits for any more is given up.
+    private mutating func forgetUnwanted() {
+        for index in jobs.indices where jobs[index].phase == .expected && !edges.contains(where: { $0.other == index })
+        {
+            jobs[index].phase = .gone
+            forgotten.insert(index)
+        }
+    }
+
+    private func limit(of key: LimitKey) -> Int? {
+        switch key {
+        case .host: limits[key] ?? hostLimit
+        case .exclusion: 1
+        case .tag, .group: limits[key]
+        }
+    }
+
+    private func runningCount(_ key: LimitKey? = nil) -> Int {
+        jobs.count { job in
+            job.phase == .running && job.occupiesSlot && (key.map(job.keys.contains) ?? true)
+        }
+    }
+
+    /// What has just been started is what the model would start, in that order, and no limit is passed.
+    private mutating func check(_ actions: JobGraph<Int>.Actions) {
+        guard fault == nil else { return }
+        var started: [Int] = []
+        var resumed: [Int] = []
+        while !isSuspended {
+            let waiting = jobs.indices.filter { [.ready, .returning].contains(jobs[$0].phase) }
+            let free = waiting.filter { !jobs[$0].occupiesSlot }
+            let startable = waiting.filter { index in
+                jobs[index].occupiesSlot && (limit.map { runningCount() < $0 } ?? true)
+                    && jobs[index].keys.allSatisfy { key in limit(of: key).map { runningCount(key) < $0 } ?? true }
+            }
+            let next = (free.isEmpty ? startable : free).min {
+                (jobs[$1].priority, jobs[$0].turn) < (jobs[$0].priority, jobs[$1].turn)
+            }
+            guard let next else { break }
+            if jobs[next].phase == .returning { resumed.append(next) } else { started.append(next) }
+            jobs[next].phase = .running
+        }
+        if actions.start != started { fault = "started \(actions.start), expected \(started)" }
+        if actions.resume != resumed { fault = "resumed \(actions.resume), expected \(resumed)" }
+        if Set(actions.end) != ended || actions.end.count != ended.count {
+            fault = "\(actions.end) ended, not \(ended)"
+        }
+        if Set(actions.forget) != forgotten { fault = "\(actions.forget) forgotten, not \(forgotten)" }
+        if graph.admission.runningCount != runningCount() { fault = "\(graph.admission.runningCount) run" }
+        for key in Self.keys where graph.admission.runningCount(of: key) != runningCount(key) {
+            fault = "\(key) counts"
+        }
+        let live = jobs.count { $0.phase != .gone && $0.phase != .expected }
+        if graph.count != live { fault = "\(graph.count) jobs, expected \(live)" }
+        for job in jobs where job.phase != .gone && graph.places[Int(job.id.index)].priority != job.priority {
+            fault = "a priority was not inherited"
+        }
+    }
+}
