@@ -33,6 +33,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         /// What runs when the slot that was given back has been given again.
         var slotAction: (@Sendable () -> Void)?
         var options: OperationOptionsBox?
+        /// The first scheduler that waited for the operation without having it.
+        var awaitedBy: ObjectIdentifier?
     }
 
     private let state = Locked(State())
@@ -387,11 +389,14 @@ extension NetworkOperation {
     ///
     /// - Returns: its dependencies; nil when it is not taken.
     final func adopt(_ scheduling: Scheduling) -> [OperationDependency]? {
-        state.withLock { state in
-            guard state.scheduling == nil, state.lifecycle.phase == .waiting else { return nil }
+        let (dependencies, isForeign) = state.withLock { state -> ([OperationDependency]?, Bool) in
+            guard state.scheduling == nil, state.lifecycle.phase == .waiting else { return (nil, false) }
             state.scheduling = scheduling
-            return state.dependencies
+            let isForeign = state.awaitedBy.map { $0 != ObjectIdentifier(scheduling.scheduler) } ?? false
+            return (state.dependencies, isForeign)
         }
+        if isForeign { SchedulerCrossing.note() }
+        return dependencies
     }
 
     /// The operation's place in `scheduler`; nil when it is not there, or not any more.
@@ -399,33 +404,22 @@ extension NetworkOperation {
         state.withLock { $0.scheduling?.scheduler === scheduler ? $0.scheduling?.job : nil }
     }
 
-    /// The circle that the operation waits in, if that goes over more than one queue: none of them sees it whole.
-    ///
-    /// Only looked for when somebody waits for this operation from elsewhere, and it waits for something elsewhere.
-    final func cycleAcrossQueues() -> [Operation]? {
-        let (isAwaited, dependencies, scheduler) = state.withLock { state in
-            (!state.finishActions.isEmpty, state.dependencies, state.scheduling?.scheduler)
+    /// A scheduler is about to wait for the operation, which is no job of its own.
+    final func noteAwaited(by scheduler: any OperationScheduler) {
+        let isForeign = state.withLock { state in
+            let first = state.awaitedBy ?? ObjectIdentifier(scheduler)
+            state.awaitedBy = first
+            let isElsewhere = state.scheduling.map { $0.scheduler !== scheduler } ?? false
+            return isElsewhere || first != ObjectIdentifier(scheduler)
         }
-        guard isAwaited, let scheduler else { return nil }
-        let leavesTheQueue = dependencies.contains { dependency in
-            guard let other = (dependency.operation as? NetworkOperation)?.scheduling?.scheduler else { return false }
-            return other !== scheduler
-        }
-        guard leavesTheQueue else { return nil }
-        var pending = dependencies.map { ($0.operation, origin: self as Operation) }
-        var origins: [ObjectIdentifier: Operation] = [:]
-        while let (operation, origin) = pending.popLast() {
-            guard origins.updateValue(origin, forKey: ObjectIdentifier(operation)) == nil else { continue }
-            guard operation !== self else { return path(backFrom: origin, origins) }
-            pending.append(contentsOf: operation.dependencies.map { ($0, origin: operation) })
-        }
-        return nil
+        if isForeign { SchedulerCrossing.note() }
     }
 
-    private final func path(backFrom last: Operation, _ origins: [ObjectIdentifier: Operation]) -> [Operation] {
-        var path = [self, last]
-        while let last = path.last, last !== self, let before = origins[ObjectIdentifier(last)] { path.append(before) }
-        return path.reversed()
+    /// What the operation has to do with others; for ``cycleAcrossSchedulers(isAwaited:)``.
+    final var relations: (isAwaited: Bool, isScheduled: Bool, dependencies: [Operation]) {
+        state.withLock { state in
+            (!state.finishActions.isEmpty, state.scheduling != nil, state.dependencies.map(\.operation))
+        }
     }
 
     final var scheduling: Scheduling? {

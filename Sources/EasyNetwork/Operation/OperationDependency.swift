@@ -23,7 +23,7 @@ struct OperationDependency {
             code: .dependencyFailed,
             message: "\(operation.nameForMessages) did not succeed: \(cause.rootCause.wording)",
             underlying: cause.rootCause,
-            dependencyPath: NetworkError.path(cause.dependencyPath, continuedBy: operation.nameForMessages)
+            dependencyPath: NetworkError.path(cause.dependencyPath, continuedBy: operation.nameOrType)
         )
     }
 
@@ -65,8 +65,12 @@ struct OperationDependency {
 extension NetworkError {
     /// A circle among operations, which begins and ends with the same one.
     static func cycle(_ operations: [Operation]) -> NetworkError {
-        let path = operations.reduce([]) { Self.path($0, continuedBy: $1.nameForMessages) }
-        return NetworkError(code: .cycle, message: path.joined(separator: " waits for "), dependencyPath: path)
+        let names = operations.reduce([]) { Self.path($0, continuedBy: $1.nameForMessages) }
+        return NetworkError(
+            code: .cycle,
+            message: names.joined(separator: " waits for "),
+            dependencyPath: operations.reduce([]) { Self.path($0, continuedBy: $1.nameOrType) }
+        )
     }
 
     /// A path grows no longer than this: the first names and the last ones say enough.
@@ -80,8 +84,14 @@ extension NetworkError {
 
 extension Operation {
     /// The name the user gave, else the type's.
+    var nameOrType: String {
+        if let name, !name.isEmpty { return name }
+        return String(describing: type(of: self))
+    }
+
+    /// The same, a name in quotes.
     var nameForMessages: String {
         if let name, !name.isEmpty { return "'\(name)'" }
-        return String(describing: type(of: self))
+        return nameOrType
     }
 }

@@ -31,6 +31,9 @@ open class ServiceOperation: NetworkOperation, @unchecked Sendable {
         super.init()
     }
 
+    /// The host of the service's base URL.
+    open override var host: String? { service.configuration.host }
+
     open override func execute() {
         if type(of: self) == ServiceOperation.self {
             finish(NetworkError(code: .invalidRequest, message: "a ServiceOperation needs its execute() overridden"))

@@ -425,6 +425,29 @@ struct JobGraph<Payload> {
         isLive(job) ? places[Int(job.index)].payload : nil
     }
 
+    /// Where a job stands.
+    enum Standing {
+        case waiting(for: [Payload])
+        case ready(JobAdmission.Obstacle)
+        case running
+        case parked
+        case ending
+    }
+
+    /// - Returns: nil when the job is not here, or has finished.
+    func standing(of job: JobID, at now: TimeInterval) -> Standing? {
+        guard isLive(job) else { return nil }
+        let place = places[Int(job.index)]
+        switch place.phase {
+        case .expected, .passed: return nil
+        case .blocked: return .waiting(for: place.dependencies.compactMap { payload(of: $0) })
+        case .ready, .returning: return .ready(admission.obstacle(of: job.index, at: now))
+        case .running: return .running
+        case .parked: return .parked
+        case .ending: return .ending
+        }
+    }
+
     /// Ends the jobs among all, hidden ones included, that have not started and that have this key; nil means all.
     ///
     /// - Returns: all that have the key, started or not.

@@ -45,7 +45,7 @@ extension NetworkQueue {
         // What changed between the first look and the adoption was told to nobody.
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
         if operation.hasOutcome { operationDidEndEarly(operation, job: job) }
-        if let path = operation.cycleAcrossQueues() { operation.finish(.cycle(path)) }
+        if let path = operation.cycleAcrossSchedulers(isAwaited: false) { operation.finish(.cycle(path)) }
     }
 
     /// Adds a job that another job of this queue is made of: a child of a batch, a step of a chain.
@@ -137,6 +137,7 @@ extension NetworkQueue {
     }
 
     private func watch(_ outside: Outside) {
+        (outside.operation as? NetworkOperation)?.noteAwaited(by: self)
         FinishWatcher.watch(outside.operation) {
             // Asked before the lock is taken: it may be the dependency's own code that answers.
             let dependency = OperationDependency(operation: outside.operation, policy: .requireSuccess)
@@ -286,7 +287,7 @@ extension NetworkQueue: OperationScheduler {
         }
         guard isInTime else { return false }
         for other in outside { watch(other) }
-        if let cycle = cycle ?? operation.cycleAcrossQueues() { end(operation, job, cycle) }
+        if let cycle = cycle ?? operation.cycleAcrossSchedulers(isAwaited: true) { end(operation, job, cycle) }
         step { $0.graph.release(job, &$1) }
         return true
     }

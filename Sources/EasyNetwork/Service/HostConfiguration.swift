@@ -37,6 +37,9 @@ public final class HostConfiguration: Sendable {
     /// What the paths of requests are joined to. Its own path and query are kept.
     public let baseURL: URL?
 
+    /// The host of ``baseURL``, with the port if that names one.
+    let host: String?
+
     /// Sent with every request; a request's own header of the same name wins. Default none.
     public let headers: HTTPHeaders
 
@@ -62,6 +65,7 @@ public final class HostConfiguration: Sendable {
         transport: (any NetworkTransport)? = nil
     ) {
         self.baseURL = baseURL
+        host = baseURL?.hostAndPort
         self.headers = headers
         self.deadlines = deadlines
         self.validation = validation
@@ -72,5 +76,13 @@ public final class HostConfiguration: Sendable {
     /// Where callbacks go in the end.
     var deliveryQueue: DispatchQueue {
         callbackQueue ?? WorkQueue.shared
+    }
+}
+
+extension URL {
+    /// The host in lower case, with the port if the URL names one: what limits by host go by.
+    var hostAndPort: String? {
+        guard let host = host?.lowercased() else { return nil }
+        return port.map { "\(host):\($0)" } ?? host
     }
 }

@@ -1,0 +1,126 @@
+import Foundation
+
+/// Why a job has not run yet, as values and as a sentence; see ``NetworkQueue/explain(_:)``.
+///
+/// ```swift
+/// print(queue.explain(profile))   // 'profile' waits for 'sign-in', which is on no queue.
+/// ```
+public struct WaitExplanation: Hashable, Sendable, CustomStringConvertible {
+    public enum Reason: Hashable, Sendable {
+        /// It is on no queue, or on another one.
+        case notHere
+        /// It waits for an operation that has not finished.
+        ///
+        /// - Parameter isQueued: false when that one is on no queue, so that nothing will start it. A plain `Operation`
+        ///   that is not on this queue counts as queued: it does not tell.
+        case dependency(name: String, isQueued: Bool)
+        /// The queue is suspended.
+        case suspended
+        /// As many jobs run as the queue allows in all.
+        case limit(Int)
+        case hostLimit(host: String, Int)
+        case tagLimit(tag: String, Int)
+        /// Another job of the category runs.
+        case mutualExclusion(category: String)
+        /// As many of its batch run as that allows.
+        case batchLimit(Int)
+        /// A rate limit, for so many seconds more.
+        case rate(seconds: TimeInterval)
+        /// Others are before it.
+        case turn
+        /// A condition of its own has not been met.
+        case condition(String)
+        /// It has given its slot back, and waits for something of its own.
+        case slotReleased
+        /// Its outcome is known, and it is about to finish.
+        case ending
+        /// It runs.
+        case running
+        /// It has finished.
+        case finished
+    }
+
+    /// The operation's name, or its type when it has none.
+    public let name: String
+
+    /// All that holds it now; never empty.
+    public let reasons: [Reason]
+
+    public var description: String {
+        // A hundred dependencies make no sentence.
+        let named = reasons.prefix(5).map(\.wording)
+        let rest = reasons.count - named.count
+        return "\(name) \(named.joined(separator: ", and "))\(rest > 0 ? ", and \(rest) more" : "")."
+    }
+}
+
+extension WaitExplanation.Reason {
+    fileprivate var wording: String {
+        switch self {
+        case .notHere: "is not on this queue"
+        case .dependency(let name, true): "waits for \(name)"
+        case .dependency(let name, false): "waits for \(name), which is on no queue"
+        case .suspended: "waits because the queue is suspended"
+        case .limit(let count): "waits for one of \(count) slots"
+        case .hostLimit(let host, let count): "waits for one of \(count) slots of the host \(host)"
+        case .tagLimit(let tag, let count): "waits for one of \(count) slots of the tag '\(tag)'"
+        case .mutualExclusion(let category): "waits because another one of '\(category)' runs"
+        case .batchLimit(let count): "waits for one of \(count) slots of its batch"
+        case .rate(let seconds): "waits for its rate limit, \(Self.short(seconds)) s"
+        case .turn: "waits for its turn"
+        case .condition(let name): "waits for the condition \(name)"
+        case .slotReleased: "has given its slot back and waits for something of its own"
+        case .ending: "is about to finish"
+        case .running: "runs"
+        case .finished: "has finished"
+        }
+    }
+
+    private static func short(_ seconds: TimeInterval) -> String {
+        String(format: "%.3g", seconds)
+    }
+}
+
+extension NetworkQueue {
+    /// What holds a job at this moment: a dependency, a limit, a rate, a condition, suspension, or nothing.
+    public func explain(_ operation: Operation) -> WaitExplanation {
+        WaitExplanation(name: operation.nameForMessages, reasons: reasons(for: operation))
+    }
+
+    private func reasons(for operation: Operation) -> [WaitExplanation.Reason] {
+        if operation.isFinished { return [.finished] }
+        let now = clock.now
+        let standing = state.withLock { state -> JobGraph<Operation>.Standing? in
+            let job =
+                (operation as? NetworkOperation)?.job(in: self) ?? state.plainJobs[ObjectIdentifier(operation)]
+            return job.flatMap { state.graph.standing(of: $0, at: now) }
+        }
+        switch standing {
+        case nil: return [.notHere]
+        case .waiting(let others): return others.isEmpty ? [.turn] : others.map(reason(waitingFor:))
+        case .ready(let obstacle): return [reason(obstacle, now)]
+        case .parked: return [.slotReleased]
+        case .running: return [.running]
+        case .ending: return [.ending]
+        }
+    }
+
+    private func reason(waitingFor operation: Operation) -> WaitExplanation.Reason {
+        // Of a plain operation nobody knows.
+        let isQueued = (operation as? NetworkOperation).map { $0.scheduling != nil || $0.isExecuting } ?? true
+        return .dependency(name: operation.nameForMessages, isQueued: isQueued)
+    }
+
+    private func reason(_ obstacle: JobAdmission.Obstacle, _ now: TimeInterval) -> WaitExplanation.Reason {
+        switch obstacle {
+        case .suspended: .suspended
+        case .limit(let count): .limit(count)
+        case .key(.host(let host), let count): .hostLimit(host: host, count)
+        case .key(.tag(let tag), let count): .tagLimit(tag: tag, count)
+        case .key(.exclusion(let category), _): .mutualExclusion(category: category)
+        case .key(.group, let count): .batchLimit(count)
+        case .rate(let time): .rate(seconds: time - now)
+        case .turn: .turn
+        }
+    }
+}

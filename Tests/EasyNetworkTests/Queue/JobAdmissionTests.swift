@@ -1,0 +1,153 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("JobAdmission")
+struct JobAdmissionTests {
+    private typealias Graph = JobGraph<Int>
+    private typealias Actions = JobGraph<Int>.Actions
+
+    @Test("OPQ-3: a low priority is overtaken so many times and no more, in all and within a host")
+    func overtaking() {
+        for keys in [[], [LimitKey.host("a")]] {
+            var graph = Graph(limit: keys.isEmpty ? 1 : nil)
+            graph.admission.overtakingLimit = 3
+            if !keys.isEmpty { graph.admission.setLimit(1, for: keys[0], at: 0) }
+            var actions = Actions()
+            let first = graph.submit(0, keys: keys)
+            graph.release(first, &actions)
+            var running = [0: first]
+            let low = graph.submit(-1, priority: .low, keys: keys)
+            graph.release(low, &actions)
+            running[-1] = low
+            for number in 1...6 {
+                running[number] = graph.submit(number, priority: .high, keys: keys)
+                graph.release(running[number]!, &actions)  // Put there in the line above.
+            }
+            var started = 0
+            while started < actions.start.count {
+                if let job = running[actions.start[started]] { graph.finish(job, succeeded: true, &actions) }
+                started += 1
+            }
+            #expect(actions.start == [0, 1, 2, 3, -1, 4, 5, 6])
+        }
+    }
+
+    @Test("BEY-6: a host at its limit keeps nobody else waiting, and goes on in order when it has room")
+    func hostLimit() {
+        var graph = Graph(limit: 3)
+        graph.admission.setHostLimit(1, at: 0)
+        var actions = Actions()
+        let hosts = ["a", "a", "a", "b", "b", "c"]
+        let jobs = hosts.indices.map { graph.submit($0, keys: [.host(hosts[$0])]) }
+        for job in jobs { graph.release(job, &actions) }
+        #expect(actions.start == [0, 3, 5])
+        graph.finish(jobs[3], succeeded: true, &actions)
+        graph.finish(jobs[0], succeeded: true, &actions)
+        #expect(actions.start == [0, 3, 5, 4, 1])
+        graph.admission.setLimit(2, for: .host("a"), at: 0)
+        graph.admit(&actions)
+        #expect(actions.start == [0, 3, 5, 4, 1], "three run already")
+        graph.finish(jobs[5], succeeded: true, &actions)
+        #expect(actions.start == [0, 3, 5, 4, 1, 2])
+    }
+
+    @Test("BEY-6: jobs that exclude each other by two categories in opposite order both run, one after the other")
+    func exclusion() {
+        var graph = Graph(limit: nil)
+        var actions = Actions()
+        let jobs = [["x", "y"], ["y", "x"], ["x"], ["z"]].enumerated().map { index, categories in
+            graph.submit(index, keys: categories.map { .exclusion($0) })
+        }
+        for job in jobs { graph.release(job, &actions) }
+        #expect(actions.start == [0, 3])
+        graph.finish(jobs[0], succeeded: true, &actions)
+        graph.finish(jobs[1], succeeded: true, &actions)
+        #expect(actions.start == [0, 3, 1, 2])
+    }
+
+    @Test("BEY-6: a rate spaces starts, keeps as many tokens as its burst, and says when to look again")
+    func rate() {
+        var graph = Graph(limit: nil)
+        graph.admission.gate = RateGate(RateLimit(2, per: 1, burst: 2))
+        var actions = Actions(now: 10)
+        let jobs = (0..<5).map { graph.submit($0) }
+        for job in jobs { graph.release(job, &actions) }
+        #expect(actions.start == [0, 1])
+        #expect(actions.wake == 10.5)
+        actions = Actions(now: 10.4)
+        graph.admit(&actions)
+        #expect(actions.start.isEmpty && actions.wake == 10.5)
+        actions = Actions(now: 10.5)
+        graph.admit(&actions)
+        #expect(actions.start == [2] && actions.wake == 11)
+        actions = Actions(now: 20)
+        graph.admit(&actions)
+        #expect(actions.start == [3, 4] && actions.wake == nil)
+    }
+
+    @Test("BEY-6: a rate of one host holds back that host alone")
+    func hostRate() {
+        var graph = Graph(limit: nil)
+        var actions = Actions(now: 0)
+        graph.admission.setRate(RateLimit(1, per: 2), for: .host("a"), at: 0)
+        let hosts = ["a", "a", "b", "a", "b"]
+        let jobs = hosts.indices.map { graph.submit($0, keys: [.host(hosts[$0])]) }
+        for job in jobs { graph.release(job, &actions) }
+        #expect(actions.start == [0, 2, 4] && actions.wake == 2)
+        actions = Actions(now: 2)
+        graph.finish(jobs[0], succeeded: true, &actions)
+        #expect(actions.start == [1] && actions.wake == 4)
+        actions = Actions(now: 3)
+        graph.admission.setRate(nil, for: .host("a"), at: 3)
+        graph.admit(&actions)
+        #expect(actions.start == [3] && actions.wake == nil)
+    }
+
+    @Test("BEY-6: in no span of time do more start than the rate says", arguments: 0..<200 as Range<UInt64>)
+    func rateProperty(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        let limit = RateLimit(
+            Int.random(in: 1...20, using: &random),
+            per: Double.random(in: 0.1...10, using: &random),
+            burst: Int.random(in: 1...5, using: &random)
+        )
+        var gate = RateGate(limit)
+        var now = 0.0
+        var starts: [Double] = []
+        while starts.count < 200 {
+            if gate.opens <= now {
+                gate.take(at: now)
+                starts.append(now)
+            } else if Bool.random(using: &random) {
+                now = gate.opens
+            } else {
+                now += Double.random(in: 0...1, using: &random)
+            }
+        }
+        let most = limit.count + limit.burst - 1
+        for (index, start) in starts.enumerated() where index >= most {
+            // A millionth for the rounding of sums.
+            #expect(start - starts[index - most] >= limit.seconds * (1 - 1e-6), "seed \(seed)")
+        }
+    }
+
+    @Test("BEY-6: what is no rate is raised to one")
+    func rateValues() {
+        #expect(RateLimit(0, per: 0, burst: 0) == RateLimit(1, per: 1e-9, burst: 1))
+        #expect(RateLimit(1, per: .nan) == RateLimit(1, per: 1))
+    }
+
+    @Test("BEY-4: a hundred thousand jobs of one host behind its limit cost each the same")
+    func manyBehindOneHost() {
+        var graph = Graph(limit: nil)
+        graph.admission.setHostLimit(1, at: 0)
+        var actions = Actions()
+        let jobs = (0..<100_000).map { graph.submit($0, keys: [.host("a")]) }
+        for job in jobs { graph.release(job, &actions) }
+        for job in jobs { graph.finish(job, succeeded: true, &actions) }
+        #expect(actions.start == Array(0..<100_000))
+        #expect(graph.places.isEmpty)
+    }
+}
