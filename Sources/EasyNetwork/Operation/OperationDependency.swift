@@ -78,7 +78,7 @@ extension NetworkError {
 
     fileprivate static func path(_ path: [String], continuedBy name: String) -> [String] {
         guard path.count >= pathLimit else { return path + [name] }
-        return [path[0], "…"] + path.dropFirst(path[1] == "…" ? 3 : 2) + [name]
+        return [path[0], "…"] + path.dropFirst(3) + [name]
     }
 }
 

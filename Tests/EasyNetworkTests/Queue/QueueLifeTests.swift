@@ -1,0 +1,178 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("Cancelling, draining, events and explanations of NetworkQueue", .timeLimit(.minutes(2)))
+struct QueueLifeTests {
+    private func named(_ name: String, _ work: @escaping @Sendable (TestJob) -> Void = { $0.finish() }) -> TestJob {
+        let job = TestJob(work)
+        job.name = name
+        return job
+    }
+
+    @Test("OPQ-3, BEY-5: by tag and by predicate those that match end at once, and only those")
+    func cancelSome() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let jobs = (0..<4).map { number in named("\(number)") { _ in } }
+        let plain = BlockOperation {}
+        for job in jobs[1...2] { job.tags = ["images", "\(job.name ?? "")"] }
+        for job in jobs { queue.addOperation(job) }
+        queue.addOperation(plain)
+        queue.cancelOperations(tag: "images")
+        for job in jobs[1...2] { await job.finished() }
+        #expect(jobs.map(\.isCancelled) == [false, true, true, false])
+        queue.cancelOperations { $0 === plain || $0 === jobs[0] }
+        await jobs[0].finished()
+        await plain.finished()
+        #expect(plain.isCancelled && !jobs[3].isCancelled)
+        queue.cancelOperations(tag: "nobody")
+        queue.cancelOperations(host: "nobody")
+        queue.cancelAllOperations()
+        await jobs[3].finished()
+        #expect(await eventually { queue.operationCount == 0 })
+    }
+
+    @Test("BEY-7: dependencies with and without a queue, suspension, turn, nothing")
+    func explain() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let forgotten = named("sign-in")
+        let job = named("profile")
+        job.addDependency(forgotten)
+        #expect(queue.explain(job).reasons == [.notHere])
+        queue.addOperation(job)
+        #expect(queue.explain(job).reasons == [.dependency(name: "'sign-in'", isQueued: false)])
+        #expect(queue.explain(job).description == "'profile' waits for 'sign-in', which is on no queue.")
+        queue.isSuspended = true
+        queue.addOperation(forgotten)
+        #expect(queue.explain(job).reasons == [.dependency(name: "'sign-in'", isQueued: true)])
+        #expect(queue.explain(forgotten).description == "'sign-in' waits because the queue is suspended.")
+        let running = named("running") { _ in }
+        queue.maxConcurrentOperationCount = 0
+        queue.isSuspended = false
+        #expect(queue.explain(forgotten).reasons == [.limit(0)])
+        queue.maxConcurrentOperationCount = 1
+        await job.finished()
+        #expect(queue.explain(job).reasons == [.finished])
+        queue.addOperation(running)
+        #expect(queue.explain(running).reasons == [.running])
+        running.finish()
+        await running.finished()
+    }
+
+    @Test("BEY-1: a failed dependency names the way to its root cause")
+    func dependencyPath() async {
+        let queue = NetworkQueue()
+        queue.isSuspended = true
+        let jobs = (0..<40).map { number in named("step \(number)") }
+        for (job, other) in zip(jobs.dropFirst(), jobs) { job.addDependency(other) }
+        for job in jobs { queue.addOperation(job) }
+        jobs[0].finish(NetworkError(code: .refused))
+        for job in jobs { await job.finished() }
+        #expect(jobs[0].error?.dependencyPath == [])
+        #expect(jobs[2].error?.dependencyPath == ["step 0", "step 1"])
+        let last = jobs[39].error?.dependencyPath ?? []
+        #expect(last.count == 16 && last.prefix(2) == ["step 0", "…"] && last.suffix(2) == ["step 37", "step 38"])
+        #expect(jobs[39].error?.rootCause.code == .refused)
+    }
+
+    @Test("OPQ-1: a dependency taken back while the job waits holds it no longer, here and elsewhere")
+    func removedDependency() async {
+        let queue = NetworkQueue()
+        let dependency = named("never")
+        let plain = BlockOperation {}
+        let job = named("job")
+        for operation in [dependency, plain, dependency] { job.addDependency(operation) }
+        queue.addOperation(job)
+        job.removeDependency(dependency)
+        #expect(job.dependencies == [plain])
+        #expect(queue.explain(job).reasons.count == 1)
+        job.removeDependency(plain)
+        await job.finished()
+        #expect(job.error == nil && queue.operationCount == 0)
+        #expect(queue.state.withLock { $0.outside.isEmpty && $0.graph.places.isEmpty })
+    }
+
+    @Test("BEY-13: drain lets what is here finish, refuses what comes, and returns nothing undone")
+    func drainInTime() async {
+        let clock = ManualClock()
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1, clock: clock)
+        let running = named("running") { _ in }
+        let waiting = named("waiting")
+        queue.addOperation(running)
+        queue.addOperation(waiting)
+        queue.isSuspended = true
+        let drain = Task { await queue.drain(deadline: 60).count }
+        #expect(await eventually { queue.isDrained })
+        let late = named("late")
+        let plain = BlockOperation {}
+        queue.addOperation(late)
+        queue.addOperation(plain)
+        await late.finished()
+        await plain.finished()
+        #expect(late.error?.code == .refused && late.executionCount == 0 && plain.isCancelled)
+        running.finish()
+        #expect(await drain.value == 0)
+        #expect(waiting.executionCount == 1 && clock.pendingCount == 0)
+        #expect(await queue.drain(deadline: 0).isEmpty)
+    }
+
+    @Test(
+        "BEY-13: at the deadline, or when its task is cancelled, drain cancels the rest and returns it",
+        arguments: [true, false]
+    )
+    func drainLate(byDeadline: Bool) async {
+        let clock = ManualClock()
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1, clock: clock)
+        let jobs = (0..<3).map { number in named("\(number)") { _ in } }
+        for job in jobs { queue.addOperation(job) }
+        let drain = Task { await queue.drain(deadline: 60).map(\.name) }
+        await clock.waitForTimers(1)
+        jobs[0].finish()
+        await jobs[0].finished()
+        if byDeadline { clock.advance(by: 60) } else { drain.cancel() }
+        #expect(await drain.value == ["1", "2"])
+        for job in jobs { await job.finished() }
+        #expect(jobs.map { $0.error?.code } == [nil, .cancelled, .cancelled])
+    }
+
+    @Test("BEY-3: every listener hears of each job in order: added, started, finished with its error")
+    func events() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let streams = [queue.events, queue.events]
+        let jobs = [named("fine"), named("bad") { $0.finish(NetworkError(code: .refused)) }]
+        for job in jobs { queue.addOperation(job) }
+        let never = named("never")
+        never.cancel()
+        queue.addOperation(never)
+        for job in jobs + [never] { await job.finished() }
+        for stream in streams {
+            var heard: [String: [String]] = [:]
+            for await event in stream {
+                let word =
+                    switch event {
+                    case .added: "added"
+                    case .started: "started"
+                    case .finished(_, let error): "finished \(error.map { "\($0.code)" } ?? "")"
+                    }
+                heard[event.operation.name ?? "", default: []].append(word)
+                if heard.values.joined().count(where: { $0.hasPrefix("finished") }) == 3 { break }
+            }
+            #expect(heard["fine"] == ["added", "started", "finished "])
+            #expect(heard["bad"] == ["added", "started", "finished refused"])
+            #expect(heard["never"] == ["added", "finished cancelled"])
+        }
+        #expect(await eventually { queue.state.withLock { !$0.events.isHeard } })
+    }
+
+    @Test("BEY-3: events end with the queue")
+    func eventsEnd() async {
+        var queue: NetworkQueue? = NetworkQueue()
+        let events = queue?.events
+        queue = nil
+        var count = 0
+        if let events { for await _ in events { count += 1 } }
+        #expect(count == 0)
+    }
+}
