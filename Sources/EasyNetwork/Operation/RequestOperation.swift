@@ -20,6 +20,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         var failure: (@Sendable (NetworkError) -> Void)?
         var callbackQueue: DispatchQueue?
         var item: Request.Item?
+        var waiters = ValueWaiters<CheckedContinuation<Void, Never>>()
         /// Whether the closures have been taken to be called.
         var isDelivered = false
     }
@@ -88,30 +89,39 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         return state.withLock { $0.item }.map(Result.success)
     }
 
-    /// The item, when the operation has finished and its closures have run.
+    /// The item, when the operation has finished and its closures have run. Several tasks may wait for it.
     ///
-    /// Add the operation to a queue first, or later: nothing here starts it. Cancelling the task cancels the operation
-    /// and returns at once.
+    /// Add the operation to a queue first, or later: nothing here starts it. A task that is cancelled while it waits
+    /// goes on at once: with the item if that is there, else with ``NetworkError/Code/cancelled``. The operation is
+    /// cancelled with it only if no other task waits.
     ///
     /// - Throws: the operation's error.
     public final var value: Request.Item {
         get async throws(NetworkError) {
-            let waiting = Locked<CheckedContinuation<Void, Never>?>(nil)
+            let (number, mustWatch) = state.withLock { $0.waiters.enter() }
+            if mustWatch { whenFinished { [weak self] in self?.resumeWaiters() } }
             await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
-                    waiting.withLock { $0 = continuation }
-                    whenFinished { waiting.withLock { $0.take() }?.resume() }
-                    if Task.isCancelled { waiting.withLock { $0.take() }?.resume() }
+                    let waits = state.withLock { $0.waiters.wait(number, continuation) }
+                    if !waits { continuation.resume() }
                 }
             } onCancel: {
-                cancel()
+                let (continuation, wasLast) = state.withLock { $0.waiters.leave(number) }
+                if wasLast { cancel() }
                 // Not only when it has finished: one that is on no queue never does.
-                waiting.withLock { $0.take() }?.resume()
+                continuation?.resume()
             }
-            // What has finished or was cancelled has a result, see missingResultError().
-            guard let result else { throw Self.noItem }
+            // What has finished has a result, see missingResultError().
+            guard let result else { throw NetworkError(code: .cancelled) }
             return try result.get()
         }
+    }
+
+    /// How many tasks await ``value``.
+    final var waiterCount: Int { state.withLock { $0.waiters.count } }
+
+    private func resumeWaiters() {
+        for waiter in state.withLock({ $0.waiters.finish() }) { waiter.resume() }
     }
 
     /// A next operation whose request is made from this one's item.

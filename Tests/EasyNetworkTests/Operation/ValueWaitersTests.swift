@@ -1,0 +1,107 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("ValueWaiters", .timeLimit(.minutes(5)))
+struct ValueWaitersTests {
+    @Test("BEY-3: the last of several waiters is told, each is resumed once, and the outcome is watched once")
+    func steps() {
+        var waiters = ValueWaiters<String>()
+        let (first, firstWatches) = waiters.enter()
+        let (second, secondWatches) = waiters.enter()
+        #expect(firstWatches && !secondWatches)
+        let firstWaits = waiters.wait(first, "first")
+        let left = waiters.leave(first)
+        let again = waiters.leave(first)
+        #expect(firstWaits && left.continuation == "first" && !left.wasLast)
+        #expect(again.continuation == nil && !again.wasLast)
+        // One that gives up before it waits is not kept waiting.
+        let last = waiters.leave(second)
+        let waitsLate = waiters.wait(second, "second")
+        #expect(last.continuation == nil && last.wasLast && !waitsLate)
+        let (third, _) = waiters.enter()
+        let thirdWaits = waiters.wait(third, "third")
+        let resumed = waiters.finish()
+        let gone = waiters.leave(third)
+        #expect(thirdWaits && resumed == ["third"] && !gone.wasLast)
+        let (late, lateWatches) = waiters.enter()
+        let lateWaits = waiters.wait(late, "late")
+        #expect(!lateWatches && !lateWaits)
+    }
+
+    @Test("BEY-3: a cancelled waiter among several returns at once, and the job goes on for the others")
+    func oneOfSeveral() async throws {
+        let server = try MockServer()
+        let gate = DispatchSemaphore(value: 0)
+        server.route("GET", "/held") { _ in
+            gate.wait()
+            return .text("ok")
+        }
+        let operation = RequestOperation(Get(api: "held"), service: EasyNetworkService(server.host()))
+        let impatient = (0..<3).map { _ in Task { try await operation.value } }
+        let patient = Task { try await operation.value.text() }
+        NetworkQueue().addOperation(operation)
+        await server.waitForRequests(1)
+        // The server holds the answer back until they have all given up.
+        #expect(await eventually { operation.waiterCount == 4 })
+        for task in impatient {
+            task.cancel()
+            let error = await #expect(throws: NetworkError.self) { try await task.value }
+            #expect(error?.code == .cancelled)
+        }
+        #expect(!operation.isCancelled && operation.waiterCount == 1)
+        gate.signal()
+        #expect(try await patient.value == "ok")
+    }
+
+    @Test("BEY-3: when the last waiter is cancelled the operation is, and its connection is closed")
+    func lastOfSeveral() async throws {
+        let server = try MockServer()
+        server.route("GET", "/stall") { _ in .fault(.stall) }
+        let operation = RequestOperation(Get(api: "stall"), service: EasyNetworkService(server.host()))
+        NetworkQueue().addOperation(operation)
+        let tasks = (0..<20).map { _ in Task { try await operation.value } }
+        await server.waitForRequests(1)
+        #expect(await eventually { operation.waiterCount == tasks.count })
+        for task in tasks { task.cancel() }
+        for task in tasks {
+            let error = await #expect(throws: NetworkError.self) { try await task.value }
+            #expect(error?.code == .cancelled)
+        }
+        #expect(operation.isCancelled)
+        #expect(await server.waitForConnections(0))
+    }
+
+    @Test("BEY-3: an item that is there wins over the cancellation of the task")
+    func itemWins() async throws {
+        let server = try MockServer()
+        server.route("GET", "/a") { _ in .text("ok") }
+        let operation = RequestOperation(Get(api: "a"), service: EasyNetworkService(server.host()))
+        NetworkQueue().addOperation(operation)
+        _ = try await operation.value
+        let gate = Gate()
+        let task = Task {
+            await gate.opened()
+            return try await operation.value.text()
+        }
+        task.cancel()
+        gate.open()
+        #expect(try await task.value == "ok")
+        #expect(!operation.isCancelled)
+    }
+
+    @Test("BEY-3: one that was awaited, cancelled and never started is let go of")
+    func release() async throws {
+        weak var released: RequestOperation<Get>?
+        do {
+            let operation = RequestOperation(Get(api: "a"), service: EasyNetworkService(HostConfiguration.shared))
+            released = operation
+            let task = Task { try await operation.value }
+            task.cancel()
+            _ = await task.result
+        }
+        #expect(await eventually { released == nil })
+    }
+}
