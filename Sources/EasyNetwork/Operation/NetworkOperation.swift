@@ -97,8 +97,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// started when its dependencies are over and the queue is not suspended. Must not change.
     var occupiesSlot: Bool { true }
 
-    /// Whether it is a job of the package's own making, which its queue does not show. Must not change.
+    /// Whether it is a job of the package's own making, a part of others: its queue does not show it, and it waits for
+    /// no barrier, which waits for those others. Must not change.
     var isHidden: Bool { false }
+
+    /// Called once, without a lock, when a ``NetworkQueue`` has taken the operation in; it may run by then.
+    func wasAdded() {}
 
     /// Why an end without an error is no success.
     func missingResultError() -> NetworkError? {

@@ -2,6 +2,9 @@
 struct OperationOptions {
     var tags: Set<String> = []
     var mutualExclusionCategories: Set<String> = []
+    /// Nil: the request's, where that is known.
+    var repeatPolicy: RepeatPolicy?
+    var repeatKey: String?
 }
 
 /// The box of an operation's options; only the operation that owns it touches it, under its lock.

@@ -18,6 +18,21 @@ protocol OperationScheduler: AnyObject, Sendable {
     /// - Returns: false when the job has its slot: nothing will be granted.
     func operationDidReclaimSlot(_ job: JobID) -> Bool
     func operationDidFinish(_ operation: NetworkOperation, job: JobID)
+
+    /// An operation says what others are like it. Asked again, the answer is the same.
+    ///
+    /// - Returns: whether it may go on; if not, it has been ended.
+    func operation(_ operation: NetworkOperation, repeats key: RepeatKey, policy: RepeatPolicy) -> Bool
+    /// Sends a message for the operation and all that share it.
+    ///
+    /// - Parameter receive: called once, on any thread; never when the operation leaves or finishes before.
+    func operation(
+        _ operation: NetworkOperation,
+        shares message: SharedMessage,
+        receive: @escaping SharedAnswer.Receiver
+    )
+    func operationDidStopSharing(_ operation: NetworkOperation)
+    func operationDidChangePriorityOfShare(_ operation: NetworkOperation)
 }
 
 /// The place of a job in its scheduler's graph. A place is used again; the number of the tenant tells them apart.

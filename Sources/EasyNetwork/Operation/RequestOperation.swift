@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 
 /// A job that carries one ``APIRequest`` to one outcome: its item, or a ``NetworkError``.
 ///
@@ -15,7 +16,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
     private struct State {
         /// Taken when it is sent.
-        var makeRequest: (@Sendable () throws -> Request)?
+        var source: Source?
         var success: (@Sendable (Request.Item) -> Void)?
         var failure: (@Sendable (NetworkError) -> Void)?
         var callbackQueue: DispatchQueue?
@@ -25,26 +26,38 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         var isDelivered = false
     }
 
+    private enum Source {
+        case request(Request)
+        /// Called at the start.
+        case maker(@Sendable () throws -> Request)
+    }
+
     private let state: Locked<State>
 
     /// An operation for ``HostConfiguration/shared`` as it is now.
     public init(_ request: Request) {
-        state = Locked(State(makeRequest: { request }))
+        state = Locked(State(source: .request(request)))
         super.init()
-        queuePriority = request.priority
+        adoptOptions(of: request)
     }
 
     /// - Parameter service: gives the host, and cancels this operation's call when it is cancelled itself.
     public init(_ request: Request, service: EasyNetworkService) {
-        state = Locked(State(makeRequest: { request }))
+        state = Locked(State(source: .request(request)))
         super.init(service: service)
-        queuePriority = request.priority
+        adoptOptions(of: request)
     }
 
     /// An operation whose request is made when it starts.
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> Request) {
-        state = Locked(State(makeRequest: makeRequest))
+        state = Locked(State(source: .maker(makeRequest)))
         super.init(service: service)
+    }
+
+    private func adoptOptions(of request: Request) {
+        queuePriority = request.priority
+        let policy = request.repeatPolicy
+        if policy != .allow { repeatPolicy = policy }
     }
 
     // MARK: - Callbacks
@@ -147,10 +160,10 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     // MARK: - The work
 
     open override func execute() {
-        guard let makeRequest = state.withLock({ $0.makeRequest.take() }) else { return }
+        guard let source = state.withLock({ $0.source.take() }) else { return }
         let request: Request
         do {
-            request = try makeRequest()
+            request = try Self.request(from: source)
         } catch let error as NetworkError {
             return finish(error)
         } catch is CancellationError {
@@ -158,7 +171,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         } catch {
             return finish(NetworkError(code: .invalidRequest, message: error.wording, underlying: error))
         }
-        service.start(request, map: request.item) { result in
+        guard noticeRepeats(of: request) else { return }
+        let completion: @Sendable (Result<Request.Item, NetworkError>) -> Void = { result in
             switch result {
             case .success(let item):
                 self.state.withLock { $0.item = item }
@@ -167,6 +181,41 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
                 self.finish(error)
             }
         }
+        guard let scheduler = scheduling?.scheduler, let message = sharedMessage(for: request) else {
+            return _ = service.start(request, map: request.item, completion: completion)
+        }
+        // One that learned only now that it joins was given a slot.
+        releaseSlot()
+        service.share(map: request.item) { receive in
+            scheduler.operation(self, shares: message, receive: receive)
+        } leave: { [weak self] in
+            if let self { scheduler.operationDidStopSharing(self) }
+        } completion: { result in
+            completion(result)
+        }
+    }
+
+    private static func request(from source: Source) throws -> Request {
+        switch source {
+        case .request(let request): request
+        case .maker(let make): try make()
+        }
+    }
+
+    /// One that joins only waits for the one that carries the message.
+    override var occupiesSlot: Bool { option(\.repeatPolicy) != .join }
+
+    open override var queuePriority: QueuePriority {
+        get { super.queuePriority }
+        set {
+            super.queuePriority = newValue
+            if option(\.repeatPolicy) == .join { scheduling?.scheduler.operationDidChangePriorityOfShare(self) }
+        }
+    }
+
+    override func wasAdded() {
+        guard case .request(let request) = state.withLock({ $0.source }) else { return }
+        _ = noticeRepeats(of: request)
     }
 
     override func missingResultError() -> NetworkError? {
@@ -179,7 +228,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
         // Whatever is let go of here is let go of outside the lock.
-        state.exchange(\.makeRequest, nil)
+        state.exchange(\.source, nil)
         let (success, failure, ownQueue) = state.withLock { state in
             state.isDelivered = true
             return (state.success.take(), state.failure.take(), state.callbackQueue)

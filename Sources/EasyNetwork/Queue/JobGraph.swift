@@ -131,7 +131,8 @@ struct JobGraph<Payload> {
     /// Makes a job of an expected one. It is held until ``release(_:failed:_:)`` is called once for it, so that its
     /// dependencies can be declared first.
     ///
-    /// It waits for the barrier submitted before it; a barrier waits for every job that is here.
+    /// It waits for the barrier submitted before it, unless it is hidden: then it is a part of jobs for which the barrier
+    /// may be waiting. A barrier waits for every job that is here.
     ///
     /// - Returns: the circle that the job would close by waiting for that barrier; nil when there is none.
     mutating func submit(_ job: JobID, priority: JobPriority, _ traits: Traits, _ actions: inout Actions) -> [Payload]?
@@ -151,7 +152,9 @@ struct JobGraph<Payload> {
         refreshPriorities(of: [index], &actions)
 
         var cycle: [Payload]?
-        if let barrier, case .cycle(let path) = addDependency(of: job, on: barrier, .allowFailure, &actions) {
+        if !traits.isHidden, let barrier,
+            case .cycle(let path) = addDependency(of: job, on: barrier, .allowFailure, &actions)
+        {
             cycle = path
         }
         if traits.isBarrier {
@@ -448,15 +451,15 @@ struct JobGraph<Payload> {
         }
     }
 
-    /// Ends the jobs among all, hidden ones included, that have not started and that have this key; nil means all.
+    /// Ends the jobs that have not started and that have this key. Nil means all, hidden ones included; with a key those
+    /// are left alone, since they go with the jobs that they are a part of.
     ///
     /// - Returns: all that have the key, started or not.
     mutating func end(withKey key: LimitKey?, _ actions: inout Actions) -> [Payload] {
         var payloads: [Payload] = []
         for index in places.indices where places[index].phase != .expected {
-            guard let payload = places[index].payload, key.map({ admission.has(Int32(index), $0) }) ?? true else {
-                continue
-            }
+            let isMeant = key.map { !places[index].isHidden && admission.has(Int32(index), $0) } ?? true
+            guard isMeant, let payload = places[index].payload else { continue }
             payloads.append(payload)
             end(id(index), &actions)
         }

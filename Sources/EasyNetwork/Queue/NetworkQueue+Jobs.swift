@@ -46,6 +46,7 @@ extension NetworkQueue {
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
         if operation.hasOutcome { operationDidEndEarly(operation, job: job) }
         if let path = operation.cycleAcrossSchedulers(isAwaited: false) { operation.finish(.cycle(path)) }
+        operation.wasAdded()
     }
 
     /// Adds a job that another job of this queue is made of: a child of a batch, a step of a chain.

@@ -64,6 +64,9 @@ public final class NetworkQueue: Sendable {
 
     let state: Locked<State>
 
+    /// Which jobs are alike, and who shares what.
+    let repeats = Locked(RepeatTable())
+
     /// - Parameters:
     ///   - name: for debugging.
     ///   - maxConcurrentOperationCount: how many jobs run at once; a negative number means no limit, 0 means none.

@@ -11,7 +11,8 @@ import Foundation
 /// ```
 ///
 /// Its properties are read when the request is built: once for each time it is sent, on the thread that sends it, for an
-/// operation a thread of its queue. ``priority`` is read when the operation is made.
+/// operation a thread of its queue. ``priority``, ``repeatPolicy`` and ``repeatKey`` are read when the operation is made. A
+/// request whose repeats are noticed is built once more for that, on the thread that adds the operation.
 public protocol BaseAPIRequest: Sendable {
     /// The path below the host's base URL, or an absolute http or https URL.
     ///
@@ -53,6 +54,13 @@ public protocol BaseAPIRequest: Sendable {
 
     /// Which answers are a success. Default nil: the host's, which by default takes statuses 200 to 299.
     var validation: ResponseValidation? { get }
+
+    /// What becomes of the request while another one like it waits or runs in its queue. Default
+    /// ``RepeatPolicy/allow``.
+    var repeatPolicy: RepeatPolicy { get }
+
+    /// What makes two requests alike for ``repeatPolicy``. Default nil: the message that would be sent.
+    var repeatKey: String? { get }
 }
 
 extension BaseAPIRequest {
@@ -66,6 +74,8 @@ extension BaseAPIRequest {
     public var priority: Operation.QueuePriority { .normal }
     public var baseURL: URL? { nil }
     public var validation: ResponseValidation? { nil }
+    public var repeatPolicy: RepeatPolicy { .allow }
+    public var repeatKey: String? { nil }
 
     /// The header fields of a request that sends JSON and wants JSON.
     public func defaultJsonHeader() -> [String: String] {

@@ -19,7 +19,7 @@ public struct NetworkResponse: Sendable {
     public let body: Data
 
     /// Where the answer came from.
-    public let source: Source
+    public internal(set) var source: Source
 
     /// The URL that answered; nil when nobody said.
     public let url: URL?

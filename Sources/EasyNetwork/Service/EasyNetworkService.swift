@@ -155,7 +155,7 @@ public final class EasyNetworkService: Sendable {
     // MARK: - Under way
 
     /// - Returns: why it is refused, when this service, or one that it is a part of, has been cancelled.
-    private func remember(_ landing: Landing) -> NetworkError? {
+    func remember(_ landing: Landing) -> NetworkError? {
         let refusal = state.withLock { state in
             if state.refusal == nil { state.landings[ObjectIdentifier(landing)] = landing }
             return state.refusal
@@ -163,7 +163,7 @@ public final class EasyNetworkService: Sendable {
         return refusal ?? parent?.remember(landing)
     }
 
-    private func forget(_ landing: Landing) {
+    func forget(_ landing: Landing) {
         _ = state.withLock { $0.landings.removeValue(forKey: ObjectIdentifier(landing)) }
         parent?.forget(landing)
     }

@@ -65,7 +65,8 @@ final class Landing: Sendable {
         if let result { complete(result) }
     }
 
-    private func complete(_ result: Result<NetworkResponse, NetworkError>) {
+    /// Ends the landing; the first end counts.
+    func complete(_ result: Result<NetworkResponse, NetworkError>) {
         let (completion, exchange) = state.withLock { state in
             if state.completion != nil { state.assembly = ResponseAssembly() }
             return (state.completion.take(), state.exchange.take())

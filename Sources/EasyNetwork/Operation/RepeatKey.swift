@@ -1,0 +1,42 @@
+import Foundation
+
+/// What makes two requests alike for a queue.
+enum RepeatKey: Hashable, Sendable {
+    /// The key that the user gave.
+    case named(String)
+    /// The message, and the identity of the host's configuration, which whoever holds the key keeps alive.
+    case message(host: ObjectIdentifier, NetworkService.Method, URL, HTTPHeaders, TransportBody)
+
+    static func message(_ message: TransportRequest, _ host: HostConfiguration) -> RepeatKey {
+        .message(host: ObjectIdentifier(host), message.method, message.url, message.headers, message.body)
+    }
+}
+
+/// What requests must have in common to share one message and its answer: more than to be alike.
+///
+/// The answer comes to all as it came to the one that sent, so all that decides how it comes belongs here.
+struct SharingKey: Hashable, Sendable {
+    /// Header fields that say who asks. Two that differ in one of them never share, whatever their keys.
+    private static let credentials = ["Authorization", "Cookie", "Proxy-Authorization"]
+
+    private let key: RepeatKey
+    private let host: ObjectIdentifier
+    private let credentials: [[String]]
+    private let deadlines: TransportDeadlines
+    private let validation: ResponseValidation
+    /// The type of the item; nil when the key is the message itself, which gives the same answer whatever is made of it.
+    private let item: ObjectIdentifier?
+
+    init(name: String?, message: TransportRequest, request: some APIRequest, host: HostConfiguration) {
+        key = name.map(RepeatKey.named) ?? .message(message, host)
+        self.host = ObjectIdentifier(host)
+        credentials = Self.credentials.map(message.headers.values)
+        deadlines = message.deadlines
+        validation = request.validation ?? host.validation
+        item = name.map { _ in ObjectIdentifier(Self.itemType(of: request)) }
+    }
+
+    private static func itemType<Request: APIRequest>(of request: Request) -> Any.Type {
+        Request.Item.self
+    }
+}

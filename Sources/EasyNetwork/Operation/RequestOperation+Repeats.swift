@@ -1,0 +1,59 @@
+import Foundation
+
+/// What a queue does about operations that are alike, see ``RepeatPolicy``.
+extension RequestOperation {
+    /// What becomes of the operation while another one like it waits or runs in its ``NetworkQueue``. Default: the
+    /// request's ``BaseAPIRequest/repeatPolicy``.
+    ///
+    /// Set it before the operation is added to a queue; later it is ignored. For an operation whose request is made when
+    /// it starts, see ``then(_:)``, the policy acts then, and until it is known, ``RepeatPolicy/allow`` is returned.
+    public final var repeatPolicy: RepeatPolicy {
+        get { option(\.repeatPolicy) ?? .allow }
+        set { if scheduling == nil { setOption(\.repeatPolicy, newValue) } }
+    }
+
+    /// What makes operations alike, instead of the message they send. Default nil: the request's
+    /// ``BaseAPIRequest/repeatKey``. Set it before the operation is added to a queue; later it is ignored.
+    public final var repeatKey: String? {
+        get { option(\.repeatKey) }
+        set { if scheduling == nil { setOption(\.repeatKey, newValue) } }
+    }
+
+    /// Tells the queue what the operation repeats.
+    ///
+    /// - Returns: whether it may go on; if not, it has been ended.
+    final func noticeRepeats(of request: Request) -> Bool {
+        guard let scheduler = scheduling?.scheduler, !hasOutcome else { return true }
+        let policy = option(\.repeatPolicy) ?? request.repeatPolicy
+        let name = option(\.repeatKey) ?? request.repeatKey
+        guard policy != .allow || name != nil else { return true }
+        // What cannot be built is no repeat; it fails when it is sent.
+        guard let key = name.map(RepeatKey.named) ?? message(for: request).map({ .message($0, service.configuration) })
+        else { return true }
+        return scheduler.operation(self, repeats: key, policy: policy)
+    }
+
+    /// - Returns: nil when the operation sends its request itself.
+    final func sharedMessage(for request: Request) -> SharedMessage? {
+        let policy = option(\.repeatPolicy) ?? request.repeatPolicy
+        guard policy == .join, let message = message(for: request) else { return nil }
+        setOption(\.repeatPolicy, policy)
+        let name = option(\.repeatKey) ?? request.repeatKey
+        return SharedMessage(
+            key: SharingKey(name: name, message: message, request: request, host: service.configuration),
+            request: request,
+            configuration: service.configuration,
+            host: host ?? message.url.host
+        )
+    }
+
+    private func message(for request: Request) -> TransportRequest? {
+        let host = service.configuration
+        return try? RequestBuilder.build(
+            request,
+            base: host.baseURL,
+            headers: host.headers,
+            deadlines: host.deadlines
+        )
+    }
+}

@@ -1,0 +1,113 @@
+import Foundation
+
+/// What a queue knows of repeats.
+struct RepeatTable {
+    var registry = RepeatRegistry<NetworkOperation>()
+    var landings = SharedLandings<RequestCarrier, SharedAnswer.Receiver>()
+}
+
+/// The jobs of a queue that are like one another. Its lock is never held together with the one of the jobs.
+extension NetworkQueue {
+    func operation(_ operation: NetworkOperation, repeats key: RepeatKey, policy: RepeatPolicy) -> Bool {
+        let id = ObjectIdentifier(operation)
+        var released: [NetworkOperation?] = []
+        let (decision, isNew) = repeats.withLock { repeats in
+            let isNew = !repeats.registry.contains(id)
+            while true {
+                let decision = repeats.registry.enter(id, operation, key: key, policy: policy)
+                // One whose outcome is known counts no more, though its callbacks still run.
+                guard case .refuse(let older) = decision, older.hasOutcome, isNew else { return (decision, isNew) }
+                released.append(repeats.registry.leave(ObjectIdentifier(older)))
+                released.append(repeats.registry.leave(id))
+            }
+        }
+        if isNew {
+            operation.whenFinished {
+                let released = self.repeats.withLock { $0.registry.leave(id) }
+                withExtendedLifetime(released) {}
+            }
+        }
+        switch decision {
+        case .proceed(let older):
+            for operation in older { operation.cancel() }
+            return true
+        case .refuse(let older):
+            let message = "\(older.nameForMessages) waits or runs already, and is the same"
+            operation.finish(NetworkError(code: .refused, message: message))
+            return false
+        case .superseded:
+            operation.cancel()
+            return false
+        }
+    }
+
+    // MARK: - Sharing
+
+    func operation(
+        _ operation: NetworkOperation,
+        shares message: SharedMessage,
+        receive: @escaping SharedAnswer.Receiver
+    ) {
+        let id = ObjectIdentifier(operation)
+        let priority = JobPriority(operation.queuePriority)
+        let (landing, carrier, isNew) = repeats.withLock { repeats in
+            repeats.landings.join(id, receive, key: message.key, priority: priority) { landing in
+                RequestCarrier(message) { self.repeats.withLock { $0.landings.close(landing) } }
+            }
+        }
+        operation.whenFinished { self.stopSharing(id) }
+        if isNew {
+            carrier.tags = operation.tags
+            carrier.mutualExclusionCategories = operation.mutualExclusionCategories
+        }
+        adjustPriority(of: carrier, landing)
+        if isNew { add(carrier) }
+        // What changed between the look and the joining was told to nobody.
+        if JobPriority(operation.queuePriority) != priority { operationDidChangePriorityOfShare(operation) }
+    }
+
+    func operationDidStopSharing(_ operation: NetworkOperation) {
+        stopSharing(ObjectIdentifier(operation))
+    }
+
+    private func stopSharing(_ id: ObjectIdentifier) {
+        guard let departure = repeats.withLock({ $0.landings.leave(id) }) else { return }
+        if departure.wasLast {
+            departure.carrier.cancel()
+        } else {
+            adjustPriority(of: departure.carrier, departure.landing)
+        }
+    }
+
+    func operationDidChangePriorityOfShare(_ operation: NetworkOperation) {
+        let id = ObjectIdentifier(operation)
+        var priority: JobPriority
+        repeat {
+            priority = JobPriority(operation.queuePriority)
+            guard let share = repeats.withLock({ $0.landings.setPriority(priority, of: id) }) else { return }
+            adjustPriority(of: share.carrier, share.landing)
+            // Of two that change it at the same time the later one counts.
+        } while priority != JobPriority(operation.queuePriority)
+    }
+
+    /// Gives the carrier the highest priority of those that share it; again when that changes meanwhile.
+    private func adjustPriority(of carrier: RequestCarrier, _ landing: UInt64) {
+        while let priority = repeats.withLock({ $0.landings.priority(of: landing) }),
+            JobPriority(carrier.queuePriority) != priority
+        {
+            carrier.queuePriority = Operation.QueuePriority(priority)
+        }
+    }
+}
+
+extension Operation.QueuePriority {
+    init(_ priority: JobPriority) {
+        switch priority {
+        case .veryLow: self = .veryLow
+        case .low: self = .low
+        case .normal: self = .normal
+        case .high: self = .high
+        case .veryHigh: self = .veryHigh
+        }
+    }
+}

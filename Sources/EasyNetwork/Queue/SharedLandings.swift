@@ -1,0 +1,111 @@
+/// Who shares which message and its answer, as a value.
+///
+/// Whoever joins first opens a landing, for which there is a carrier that sends the message. The landing is closed when
+/// its answer is there, or when the last has left; whoever joins later opens another one. A step costs the same
+/// whatever the number of those that share.
+struct SharedLandings<Carrier, Joiner> {
+    typealias Number = UInt64
+
+    /// What somebody leaves behind.
+    struct Departure {
+        /// The one that left.
+        let joiner: Joiner
+        let landing: Number
+        /// Its priority may be another one now.
+        let carrier: Carrier
+        /// Nobody is left: the landing is closed, and its carrier is to be cancelled.
+        let wasLast: Bool
+    }
+
+    private struct Member {
+        let joiner: Joiner
+        let landing: Number
+        /// When it came.
+        let number: Number
+        var priority: JobPriority
+    }
+
+    private struct Row {
+        let key: SharingKey
+        let carrier: Carrier
+        var members: Set<ObjectIdentifier> = []
+        var priorities = [Int](repeating: 0, count: JobPriority.allCases.count)
+    }
+
+    private var lastNumber: Number = 0
+    private var open: [SharingKey: Number] = [:]
+    private var rows: [Number: Row] = [:]
+    private var members: [ObjectIdentifier: Member] = [:]
+
+    /// How many landings are open.
+    var count: Int { rows.count }
+    /// How many have joined and not left.
+    var memberCount: Int { members.count }
+
+    /// Somebody comes, once.
+    ///
+    /// - Parameter makeCarrier: called when there is no open landing of this key.
+    /// - Returns: the landing and its carrier, and whether that is new, so that it is to be set going.
+    mutating func join(
+        _ id: ObjectIdentifier,
+        _ joiner: Joiner,
+        key: SharingKey,
+        priority: JobPriority,
+        makeCarrier: (Number) -> Carrier
+    ) -> (landing: Number, carrier: Carrier, isNew: Bool) {
+        lastNumber += 1
+        let landing: Number
+        let carrier: Carrier
+        let isNew: Bool
+        if let number = open[key], let there = rows[number]?.carrier {
+            (landing, carrier, isNew) = (number, there, false)
+        } else {
+            (landing, carrier, isNew) = (lastNumber, makeCarrier(lastNumber), true)
+            open[key] = landing
+            rows[landing] = Row(key: key, carrier: carrier)
+        }
+        members[id] = Member(joiner: joiner, landing: landing, number: lastNumber, priority: priority)
+        rows[landing]?.members.insert(id)
+        rows[landing]?.priorities[priority.rawValue] += 1
+        return (landing, carrier, isNew)
+    }
+
+    /// - Returns: nil when it is not there, or not any more.
+    mutating func leave(_ id: ObjectIdentifier) -> Departure? {
+        guard let member = members.removeValue(forKey: id), let carrier = rows[member.landing]?.carrier else {
+            return nil
+        }
+        rows[member.landing]?.members.remove(id)
+        rows[member.landing]?.priorities[member.priority.rawValue] -= 1
+        let wasLast = rows[member.landing]?.members.isEmpty == true
+        if wasLast { _ = close(member.landing) }
+        return Departure(joiner: member.joiner, landing: member.landing, carrier: carrier, wasLast: wasLast)
+    }
+
+    /// The answer is there, or none will come.
+    ///
+    /// - Returns: those who get it, in the order in which they came, and which of them opened the landing.
+    mutating func close(_ landing: Number) -> [(joiner: Joiner, isOpener: Bool)] {
+        guard let row = rows.removeValue(forKey: landing) else { return [] }
+        open[row.key] = nil
+        return row.members.compactMap { members.removeValue(forKey: $0) }
+            .sorted { $0.number < $1.number }
+            // The landing has the number of the one that opened it.
+            .map { ($0.joiner, $0.number == landing) }
+    }
+
+    /// - Returns: the landing whose priority may have changed, and its carrier.
+    mutating func setPriority(_ priority: JobPriority, of id: ObjectIdentifier) -> (landing: Number, carrier: Carrier)?
+    {
+        guard let member = members[id], let carrier = rows[member.landing]?.carrier else { return nil }
+        members[id]?.priority = priority
+        rows[member.landing]?.priorities[member.priority.rawValue] -= 1
+        rows[member.landing]?.priorities[priority.rawValue] += 1
+        return (member.landing, carrier)
+    }
+
+    /// The highest priority of those that share the landing; nil when it is closed.
+    func priority(of landing: Number) -> JobPriority? {
+        rows[landing]?.priorities.lastIndex { $0 > 0 }.flatMap(JobPriority.init)
+    }
+}

@@ -1,0 +1,73 @@
+/// An answer that several requests get, with what an error of theirs needs to say about how it came.
+struct SharedAnswer: Sendable {
+    typealias Receiver = @Sendable (Result<SharedAnswer, NetworkError>) -> Void
+
+    var response: NetworkResponse
+    var request: NetworkError.Request?
+    var attempts: Int
+
+    /// - Parameter landing: the one that brought the answer.
+    init(_ response: NetworkResponse, landing: Landing) {
+        self.response = response
+        let sent = landing.annotate(NetworkError(code: .cancelled))
+        request = sent.request
+        attempts = sent.attempts
+    }
+
+    /// What the others get: the one that asked first has it from where it came.
+    var joined: SharedAnswer {
+        var answer = self
+        answer.response.source = .joined
+        return answer
+    }
+
+    /// Makes the item of one of those that get the answer.
+    func item<Item>(_ map: (NetworkResponse) throws -> Item) -> Result<Item, NetworkError> {
+        do {
+            return .success(try map(response))
+        } catch {
+            var error = response.mappingError(error)
+            error.request = request
+            error.attempts = attempts
+            return .failure(error)
+        }
+    }
+}
+
+extension EasyNetworkService {
+    /// Waits for an answer that another service fetches for several.
+    ///
+    /// Cancelling this service, or the one that it is a part of, ends the waiting and not the fetching.
+    ///
+    /// - Parameters:
+    ///   - map: makes the item from the answer, which has been accepted, on ``WorkQueue``.
+    ///   - join: asks for the answer; what it is given is to be called once.
+    ///   - leave: does not want it any more; called whenever all is over, possibly twice.
+    ///   - completion: called exactly once, on ``WorkQueue``.
+    func share<Item>(
+        map: @escaping @Sendable (NetworkResponse) throws -> Item,
+        join: (@escaping SharedAnswer.Receiver) -> Void,
+        leave: @escaping @Sendable () -> Void,
+        completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
+    ) {
+        let answer = Locked<SharedAnswer?>(nil)
+        let isOver = Locked(false)
+        let landing = Landing { landing, result in
+            self.forget(landing)
+            isOver.withLock { $0 = true }
+            leave()
+            completion(
+                result.flatMap { _ in
+                    answer.withLock { $0 }.map { $0.item(map) } ?? .failure(NetworkError(code: .cancelled))
+                }
+            )
+        }
+        if let refusal = remember(landing) { return landing.fail(refusal) }
+        join { result in
+            answer.withLock { $0 = try? result.get() }
+            landing.complete(result.map(\.response))
+        }
+        // Cancelled before there was anything to leave.
+        if isOver.withLock({ $0 }) { leave() }
+    }
+}
