@@ -88,6 +88,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Called without a lock, by whoever cancels or on the queue's thread, possibly twice.
     func stop() {}
 
+    /// Nobody wants to hear of it any more: lets go of the callbacks, which are not called. The work goes on.
+    func detach() {}
+
     /// Runs the callbacks, then calls `done`, on any thread.
     func deliver(_ done: @escaping @Sendable () -> Void) {
         done()
@@ -186,7 +189,10 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     private func conclude() {
         willChangeValue(forKey: "isExecuting")
         willChangeValue(forKey: "isFinished")
-        state.withLock { $0.lifecycle.concluded() }
+        _ = state.withLock { state in
+            state.lifecycle.concluded()
+            return state.options?.options.ownerTie.take()
+        }
         didChangeValue(forKey: "isExecuting")
         didChangeValue(forKey: "isFinished")
 

@@ -5,6 +5,7 @@ struct OperationOptions {
     /// Nil: the request's, where that is known.
     var repeatPolicy: RepeatPolicy?
     var repeatKey: String?
+    var ownerTie: OwnerTie?
 }
 
 /// The box of an operation's options; only the operation that owns it touches it, under its lock.

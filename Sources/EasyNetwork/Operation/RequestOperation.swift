@@ -22,8 +22,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         var callbackQueue: DispatchQueue?
         var item: Request.Item?
         var waiters = ValueWaiters<CheckedContinuation<Void, Never>>()
-        /// Whether the closures have been taken to be called.
-        var isDelivered = false
+        /// Whether a closure that is set now would never be called.
+        var refusesClosures = false
     }
 
     private enum Source {
@@ -65,14 +65,14 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// Called once with the item. Set it before the operation is added to a queue. Default nil.
     public final var success: (@Sendable (Request.Item) -> Void)? {
         get { state.withLock { $0.success } }
-        set { setUnlessDelivered(\.success, newValue) }
+        set { setUnlessTooLate(\.success, newValue) }
     }
 
     /// Called once with the error; also when the operation was cancelled or a dependency failed. Set it before the
     /// operation is added to a queue. Default nil.
     public final var failure: (@Sendable (NetworkError) -> Void)? {
         get { state.withLock { $0.failure } }
-        set { setUnlessDelivered(\.failure, newValue) }
+        set { setUnlessTooLate(\.failure, newValue) }
     }
 
     /// Where the closures are called. Default nil: the ``NetworkQueue``'s, or else the host's callback queue.
@@ -82,9 +82,9 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     }
 
     /// Set too late, a closure is never called, and not kept.
-    private func setUnlessDelivered<Closure>(_ path: WritableKeyPath<State, Closure?>, _ closure: Closure?) {
+    private func setUnlessTooLate<Closure>(_ path: WritableKeyPath<State, Closure?>, _ closure: Closure?) {
         let released = state.withLock { state -> Closure? in
-            guard !state.isDelivered else { return closure }
+            guard !state.refusesClosures else { return closure }
             let old = state[keyPath: path]
             state[keyPath: path] = closure
             return old
@@ -226,27 +226,41 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         NetworkError(code: .invalidRequest, message: "the operation was finished by hand, without an item")
     }
 
+    override func detach() {
+        let released = state.withLock { state in
+            state.refusesClosures = true
+            return (state.success.take(), state.failure.take())
+        }
+        withExtendedLifetime(released) {}
+    }
+
     override func deliver(_ done: @escaping @Sendable () -> Void) {
         // Whatever is let go of here is let go of outside the lock.
         state.exchange(\.source, nil)
-        let (success, failure, ownQueue) = state.withLock { state in
-            state.isDelivered = true
-            return (state.success.take(), state.failure.take(), state.callbackQueue)
+        let result = result
+        let (isAwaited, ownQueue) = state.withLock { state in
+            state.refusesClosures = true
+            let isAwaited =
+                switch result {
+                case .success: state.success != nil
+                case .failure: state.failure != nil
+                case nil: false
+                }
+            return (isAwaited, state.callbackQueue)
         }
-        let callback: @Sendable () -> Void
-        switch result {
-        case .success(let item):
-            guard let success else { return done() }
-            callback = { success(item) }
-        case .failure(let error):
-            guard let failure else { return done() }
-            callback = { failure(error) }
-        case nil:
+        guard isAwaited else {
+            detach()
             return done()
         }
         let queue = ownQueue ?? scheduling?.scheduler.callbackQueue ?? service.configuration.deliveryQueue
         queue.async {
-            callback()
+            // Taken only now: they may have been let go of meanwhile.
+            let (success, failure) = self.state.withLock { ($0.success.take(), $0.failure.take()) }
+            switch result {
+            case .success(let item): success?(item)
+            case .failure(let error): failure?(error)
+            case nil: break
+            }
             done()
         }
     }

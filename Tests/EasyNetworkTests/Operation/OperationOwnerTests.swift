@@ -1,0 +1,182 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("OperationOwner", .timeLimit(.minutes(5)))
+struct OperationOwnerTests {
+    private let transport = InMemoryTransport()
+    private let service: EasyNetworkService
+    private let queue = NetworkQueue()
+
+    init() {
+        transport.route("GET", "/a") { _ in .text("ok") }
+        transport.route("GET", "/stall") { _ in .fault(.stall) }
+        service = EasyNetworkService(
+            HostConfiguration(baseURL: URL(string: "http://memory.test"), transport: transport)
+        )
+    }
+
+    private func isHeld(_ operation: NetworkOperation) -> Bool {
+        if case .held = operation.releasePolicy { true } else { false }
+    }
+
+    /// Tells whether a closure that holds it has been let go of.
+    private final class Held: Sendable {}
+
+    @Test("OPQ-7: by default an operation is held until it is done, and its callbacks are called")
+    func held() async throws {
+        let gate = Gate()
+        do {
+            let operation = RequestOperation(Get(api: "a"), service: service)
+            #expect(isHeld(operation))
+            operation.success = { _ in gate.open() }
+            queue.addOperation(operation)
+        }
+        await gate.opened()
+    }
+
+    @Test("OPQ-7: operations are cancelled when their owner goes: one that runs, one that waits, one on no queue")
+    func cancelled() async throws {
+        var owner: OperationOwner? = OperationOwner()
+        weak var released: OperationOwner?
+        released = owner
+        let codes = Locked<[NetworkError.Code]>([])
+        let operations = (0..<3).map { _ in
+            let operation = RequestOperation(Get(api: "stall"), service: service)
+            if let owner { operation.releasePolicy = .cancelled(with: owner) }
+            operation.failure = { error in codes.withLock { $0.append(error.code) } }
+            return operation
+        }
+        queue.addOperation(operations[0])
+        await transport.waitForRequests(1)
+        queue.isSuspended = true
+        queue.addOperation(operations[1])
+        #expect(owner?.ties.count == 3 && operations.allSatisfy { !$0.isCancelled })
+        owner = nil
+        #expect(released == nil && operations.allSatisfy(\.isCancelled))
+        #expect(isHeld(operations[2]))
+        await operations[0].finished()
+        await operations[1].finished()
+        #expect(codes.withLock { $0 } == [.cancelled, .cancelled])
+    }
+
+    @Test("OPQ-7: a detached operation goes on without its owner, its closures are let go of and not called")
+    func detached() async throws {
+        var owner: OperationOwner? = OperationOwner()
+        queue.isSuspended = true
+        let operation = RequestOperation(Get(api: "a"), service: service)
+        if let owner { operation.releasePolicy = .detached(from: owner) }
+        var holder: Held? = Held()
+        weak var held: Held?
+        held = holder
+        operation.success = { [holder] _ in Issue.record("called, \(holder.debugDescription)") }
+        operation.failure = { [holder] _ in Issue.record("called, \(holder.debugDescription)") }
+        holder = nil
+        queue.addOperation(operation)
+        #expect(held != nil)
+        owner = nil
+        #expect(held == nil)
+        // One that is set now would not be called either, and is not kept.
+        operation.success = { _ in Issue.record("called") }
+        #expect(operation.success == nil)
+        queue.isSuspended = false
+        #expect(try await operation.value.text() == "ok")
+    }
+
+    @Test("OPQ-7: a callback that is on its way when the owner goes is not called any more")
+    func detachedBeforeCallback() async throws {
+        let callbackQueue = DispatchQueue(label: "callbacks", attributes: .initiallyInactive)
+        var owner: OperationOwner? = OperationOwner()
+        let operation = RequestOperation(Get(api: "a"), service: service)
+        operation.callbackQueue = callbackQueue
+        operation.success = { _ in Issue.record("called") }
+        if let owner { operation.releasePolicy = .detached(from: owner) }
+        queue.addOperation(operation)
+        #expect(await eventually { operation.result != nil })
+        owner = nil
+        callbackQueue.activate()
+        await operation.finished()
+        #expect(try await operation.value.text() == "ok")
+    }
+
+    @Test("OPQ-7: the latest policy counts, and says who the owner is")
+    func change() async throws {
+        let (first, second) = (OperationOwner(), OperationOwner())
+        let operation = RequestOperation(Get(api: "a"), service: service)
+        operation.releasePolicy = .cancelled(with: first)
+        operation.releasePolicy = .detached(from: second)
+        #expect(first.ties.count == 0 && second.ties.count == 1)
+        if case .detached(let owner) = operation.releasePolicy {
+            #expect(owner === second)
+        } else {
+            Issue.record("another policy")
+        }
+        operation.releasePolicy = .held
+        #expect(second.ties.count == 0)
+    }
+
+    @Test("OPQ-7: an owner keeps nothing of operations that finished or were let go of, 100,000 of them")
+    func growth() async throws {
+        let owner = OperationOwner()
+        for _ in 0..<1_000 {
+            let operations = (0..<100).map { index in
+                let operation = TestJob { $0.finish() }
+                operation.releasePolicy = index % 2 == 0 ? .cancelled(with: owner) : .detached(from: owner)
+                return operation
+            }
+            #expect(owner.ties.count >= 100)
+            let finished = operations.prefix(50)
+            for operation in finished { queue.addOperation(operation) }
+            for operation in finished { await operation.finished() }
+            // The other half never ran.
+            #expect(owner.ties.count == 50)
+        }
+        #expect(owner.ties.count == 0)
+    }
+
+    @Test(
+        "OPQ-7: an owner that goes while its operations finish, from any thread",
+        arguments: 1...8 as ClosedRange<UInt64>
+    )
+    func stress(seed: UInt64) async throws {
+        var generator = SeededGenerator(seed: seed)
+        let calls = Locked<[Int: Int]>([:])
+        let owners = Locked<[OperationOwner?]>((0..<20).map { _ in OperationOwner() })
+        let traits = (0..<400).map { _ in
+            (owner: Int.random(in: 0..<20, using: &generator), isCancelled: Bool.random(using: &generator))
+        }
+        let goesAt = (0..<20).map { _ in Int.random(in: 0..<400, using: &generator) }
+        let operations = (0..<400).map { number in
+            let operation = RequestOperation(Get(api: "a"), service: service)
+            operation.success = { _ in calls.withLock { $0[number, default: 0] += 1 } }
+            operation.failure = { _ in calls.withLock { $0[number, default: 0] += 1 } }
+            return operation
+        }
+        let queue = queue
+        DispatchQueue.concurrentPerform(iterations: 400) { index in
+            let (owner, isCancelled) = traits[index]
+            if let owner = owners.withLock({ $0[owner] }) {
+                operations[index].releasePolicy = isCancelled ? .cancelled(with: owner) : .detached(from: owner)
+            }
+            queue.addOperation(operations[index])
+            for (owner, moment) in goesAt.enumerated() where moment == index {
+                let gone = owners.withLock { owners in
+                    defer { owners[owner] = nil }
+                    return owners[owner]
+                }
+                withExtendedLifetime(gone) {}
+            }
+        }
+        for operation in operations { await operation.finished() }
+        for (number, operation) in operations.enumerated() {
+            let count = calls.withLock { $0[number] ?? 0 }
+            let isDetached = !traits[number].isCancelled
+            #expect(count == 1 || (isDetached && count == 0), "seed \(seed), operation \(number)")
+            #expect(operation.success == nil && operation.failure == nil, "seed \(seed), operation \(number)")
+            if isDetached { #expect(!operation.isCancelled, "seed \(seed), operation \(number)") }
+        }
+        #expect(queue.operationCount == 0)
+    }
+}
