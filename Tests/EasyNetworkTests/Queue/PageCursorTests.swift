@@ -1,0 +1,289 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("PageCursor", .timeLimit(.minutes(5)))
+struct PageCursorTests {
+    private struct List: Codable, Sendable {
+        var page: Int
+        var hasMore: Bool
+    }
+
+    private struct GetList: APIRequest {
+        typealias Item = List
+        var page: Int
+        var api: String { "list" }
+        var params: [String: Any]? { ["page": page] }
+    }
+
+    private typealias Cursor = PageCursor<GetList>
+
+    private let transport = InMemoryTransport()
+    private let queue = NetworkQueue()
+    private let cursor: Cursor
+    /// While it is set, the server answers 503.
+    private let isBroken = Locked(false)
+    private let outcomes = Locked<[String]>([])
+
+    init() {
+        let isBroken = isBroken
+        transport.route("GET", "/list") { request in
+            let page = Int(request.queryItems.first { $0.name == "page" }?.value ?? "") ?? 0
+            if isBroken.withLock({ $0 }) { return .status(503) }
+            return .json(["page": page, "hasMore": page < 3])
+        }
+        cursor = Self.cursor(transport, queue)
+    }
+
+    private static func cursor(
+        _ transport: InMemoryTransport,
+        _ queue: NetworkQueue,
+        next: @escaping @Sendable (GetList, List) throws -> GetList? = { request, list in
+            list.hasMore ? GetList(page: request.page + 1) : nil
+        }
+    ) -> Cursor {
+        let host = HostConfiguration(baseURL: URL(string: "http://memory.test"), transport: transport)
+        return Cursor(first: GetList(page: 1), service: EasyNetworkService(host), queue: queue, next: next)
+    }
+
+    /// Asks for a page, and returns when a closure has been called.
+    private func loaded(
+        _ begin: (@escaping @Sendable (List) -> Void, @escaping @Sendable (NetworkError) -> Void) -> Bool
+    ) async -> Bool {
+        let gate = Gate()
+        let outcomes = outcomes
+        let isBegun = begin(
+            { list in
+                outcomes.withLock { $0.append("\(list.page)") }
+                gate.open()
+            },
+            { error in
+                outcomes.withLock { $0.append("\(error.code)") }
+                gate.open()
+            }
+        )
+        if isBegun { await gate.opened() }
+        return isBegun
+    }
+
+    private func next() async -> Bool {
+        await loaded { cursor.loadNext(success: $0, failure: $1) }
+    }
+
+    private func first() async -> Bool {
+        await loaded { cursor.loadFirst(success: $0, failure: $1) }
+    }
+
+    @Test("OPQ-8: page after page to the last; after that nothing is begun")
+    func pages() async {
+        #expect(!cursor.isFirstPage && !cursor.isLastPage)
+        #expect(await first())
+        #expect(cursor.isFirstPage && !cursor.isLastPage && cursor.pageCount == 1)
+        #expect(await next())
+        #expect(await next())
+        #expect(cursor.isLastPage && cursor.pageCount == 3 && !cursor.isLoading)
+        #expect(await !next())
+        #expect(outcomes.withLock { $0 } == ["1", "2", "3"])
+        #expect(await first())
+        #expect(cursor.isFirstPage && transport.requests.count == 4)
+    }
+
+    @Test("OPQ-8: a second next while one is loaded is ignored; in the closure the next may be asked for")
+    func second() async {
+        queue.isSuspended = true
+        let (gate, cursor, outcomes) = (Gate(), cursor, outcomes)
+        let isBegun = cursor.loadNext(success: { _ in
+            outcomes.withLock { $0.append("loading: \(cursor.isLoading)") }
+            let isBegun = cursor.loadNext(success: { _ in gate.open() })
+            #expect(isBegun)
+        })
+        #expect(isBegun && cursor.isLoading)
+        let isBegunAgain = cursor.loadNext(
+            success: { _ in Issue.record("called") },
+            failure: { _ in Issue.record("called") }
+        )
+        #expect(!isBegunAgain && queue.operationCount == 1)
+        queue.isSuspended = false
+        await gate.opened()
+        #expect(outcomes.withLock { $0 } == ["loading: false"])
+        #expect(cursor.pageCount == 2 && transport.requests.count == 2)
+    }
+
+    @Test("OPQ-8: a page that failed may be asked for again, also when next threw")
+    func failure() async {
+        #expect(await first())
+        isBroken.withLock { $0 = true }
+        #expect(await next())
+        #expect(cursor.pageCount == 1 && !cursor.isLoading)
+        isBroken.withLock { $0 = false }
+        #expect(await next())
+        #expect(outcomes.withLock { $0 } == ["1", "unacceptableStatus", "2"])
+
+        let isFirstCall = Locked(true)
+        let other = Self.cursor(transport, queue) { _, _ in
+            let throwsNow = isFirstCall.withLock { isFirst in
+                defer { isFirst = false }
+                return isFirst
+            }
+            if throwsNow { throw ResponseMapperError.invalid }
+            return nil
+        }
+        #expect(await loaded { other.loadNext(success: $0, failure: $1) })
+        #expect(other.pageCount == 0)
+        #expect(await loaded { other.loadNext(success: $0, failure: $1) })
+        #expect(other.isLastPage)
+        #expect(outcomes.withLock { $0 } == ["1", "unacceptableStatus", "2", "invalidRequest", "1"])
+    }
+
+    @Test("OPQ-8: cancelled, the page may be asked for again at once; begun anew, the page before is cancelled")
+    func cancel() async {
+        #expect(await first())
+        queue.isSuspended = true
+        let (outcomes, cursor) = (outcomes, cursor)
+        let cancelled = Gate()
+        cursor.loadNext(failure: { error in
+            outcomes.withLock { $0.append("\(error.code)") }
+            cancelled.open()
+        })
+        cursor.cancel()
+        #expect(!cursor.isLoading)
+        await cancelled.opened()
+        let replaced = Gate()
+        let isBegun = cursor.loadNext(failure: { error in
+            outcomes.withLock { $0.append("\(error.code)") }
+            replaced.open()
+        })
+        #expect(isBegun)
+        let again = Gate()
+        cursor.loadFirst(success: { _ in again.open() })
+        await replaced.opened()
+        #expect(cursor.isLoading && cursor.pageCount == 1)
+        queue.isSuspended = false
+        await again.opened()
+        #expect(outcomes.withLock { $0 } == ["1", "cancelled", "cancelled"])
+        #expect(cursor.isFirstPage && transport.requests.count == 2)
+    }
+
+    @Test("OPQ-8: as a sequence: each page when it is asked for, an end after the last")
+    func sequence() async throws {
+        var pages: [Int] = []
+        for try await list in cursor.pages {
+            pages.append(list.page)
+            #expect(transport.requests.count == pages.count && !cursor.isLoading)
+        }
+        #expect(pages == [1, 2, 3] && cursor.isLastPage && cursor.pageCount == 3)
+        for try await list in cursor.pages {
+            #expect(list.page == 1)
+            break
+        }
+        #expect(transport.requests.count == 4 && cursor.isFirstPage)
+    }
+
+    @Test("OPQ-8: the sequence throws the error of a page, is over then, and the page may be asked for again")
+    func sequenceFailure() async throws {
+        var iterator = cursor.pages.makeAsyncIterator()
+        #expect(try await iterator.next()?.page == 1)
+        isBroken.withLock { $0 = true }
+        do {
+            _ = try await iterator.next()
+            Issue.record("no error")
+        } catch {
+            #expect((error as? NetworkError)?.statusCode == 503)
+        }
+        isBroken.withLock { $0 = false }
+        #expect(try await iterator.next() == nil)
+        #expect(await next())
+        #expect(cursor.pageCount == 2)
+    }
+
+    @Test("OPQ-8: another start, or another load, ends the sequence with an error of its own")
+    func sequenceInterrupted() async throws {
+        var iterator = cursor.pages.makeAsyncIterator()
+        _ = try await iterator.next()
+        var other = cursor.pages.makeAsyncIterator()
+        _ = try await other.next()
+        do {
+            _ = try await iterator.next()
+            Issue.record("no error")
+        } catch {
+            #expect((error as? NetworkError)?.code == .cancelled)
+        }
+        queue.isSuspended = true
+        cursor.loadNext()
+        do {
+            _ = try await other.next()
+            Issue.record("no error")
+        } catch {
+            #expect((error as? NetworkError)?.code == .refused)
+        }
+        cursor.cancel()
+    }
+
+    @Test("OPQ-8, BEY-3: cancelling the task that reads cancels the page, and the cursor may be used again")
+    func sequenceCancelled() async throws {
+        queue.isSuspended = true
+        let cursor = cursor
+        let task = Task {
+            for try await _ in cursor.pages { Issue.record("a page") }
+        }
+        let queue = queue
+        #expect(await eventually { queue.operationCount == 1 })
+        task.cancel()
+        do {
+            try await task.value
+            Issue.record("no error")
+        } catch {
+            #expect((error as? NetworkError)?.code == .cancelled)
+        }
+        #expect(!cursor.isLoading)
+        #expect(await eventually { queue.operationCount == 0 })
+        queue.isSuspended = false
+        #expect(await next())
+        #expect(transport.requests.count == 1)
+    }
+
+    @Test("OPQ-8: a cursor that loads nothing is let go of")
+    func release() async {
+        weak var released: Cursor?
+        do {
+            let cursor = Self.cursor(transport, queue)
+            released = cursor
+            _ = await loaded { cursor.loadNext(success: $0, failure: $1) }
+        }
+        #expect(await eventually { released == nil })
+    }
+
+    @Test(
+        "OPQ-8: asked from many threads, each page is loaded once and every load that is begun calls back once",
+        arguments: 1...5 as ClosedRange<UInt64>
+    )
+    func stress(seed: UInt64) async {
+        var generator = SeededGenerator(seed: seed)
+        let steps = (0..<300).map { _ in Int.random(in: 0..<8, using: &generator) }
+        let (begun, ended) = (Locked(0), Locked(0))
+        let cursor = cursor
+        DispatchQueue.concurrentPerform(iterations: 300) { index in
+            let success: @Sendable (List) -> Void = { _ in ended.withLock { $0 += 1 } }
+            let failure: @Sendable (NetworkError) -> Void = { error in
+                #expect(error.code == .cancelled, "seed \(seed)")
+                ended.withLock { $0 += 1 }
+            }
+            let isBegun =
+                switch steps[index] {
+                case 0: cursor.loadFirst(success: success, failure: failure)
+                case 1: false
+                default: cursor.loadNext(success: success, failure: failure)
+                }
+            if steps[index] == 1 { cursor.cancel() }
+            if isBegun { begun.withLock { $0 += 1 } }
+        }
+        #expect(
+            await eventually { queue.operationCount == 0 && ended.withLock { $0 } == begun.withLock { $0 } },
+            "seed \(seed)"
+        )
+        #expect(!cursor.isLoading, "seed \(seed)")
+        #expect((0...3).contains(cursor.pageCount), "seed \(seed)")
+    }
+}
