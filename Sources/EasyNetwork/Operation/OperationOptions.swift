@@ -5,6 +5,8 @@ struct OperationOptions {
     /// Nil: the request's, where that is known.
     var repeatPolicy: RepeatPolicy?
     var repeatKey: String?
+    /// Whether the operation waits for an answer that it shares.
+    var isSharing = false
     var ownerTie: OwnerTie?
 }
 

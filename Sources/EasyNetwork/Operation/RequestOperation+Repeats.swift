@@ -6,7 +6,7 @@ extension RequestOperation {
     /// request's ``BaseAPIRequest/repeatPolicy``.
     ///
     /// Set it before the operation is added to a queue; later it is ignored. For an operation whose request is made when
-    /// it starts, see ``then(_:)``, the policy acts then, and until it is known, ``RepeatPolicy/allow`` is returned.
+    /// it starts, see ``then(_:)``, the policy acts then; that of its request is not told here.
     public final var repeatPolicy: RepeatPolicy {
         get { option(\.repeatPolicy) ?? .allow }
         set { if scheduling == nil { setOption(\.repeatPolicy, newValue) } }
@@ -37,7 +37,6 @@ extension RequestOperation {
     final func sharedMessage(for request: Request) -> SharedMessage? {
         let policy = option(\.repeatPolicy) ?? request.repeatPolicy
         guard policy == .join, let message = message(for: request) else { return nil }
-        setOption(\.repeatPolicy, policy)
         let name = option(\.repeatKey) ?? request.repeatKey
         return SharedMessage(
             key: SharingKey(name: name, message: message, request: request, host: service.configuration),

@@ -186,6 +186,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         }
         // One that learned only now that it joins was given a slot.
         releaseSlot()
+        setOption(\.isSharing, true)
         service.share(map: request.item) { receive in
             scheduler.operation(self, shares: message, receive: receive)
         } leave: { [weak self] in
@@ -209,7 +210,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         get { super.queuePriority }
         set {
             super.queuePriority = newValue
-            if option(\.repeatPolicy) == .join { scheduling?.scheduler.operationDidChangePriorityOfShare(self) }
+            if option(\.isSharing) { scheduling?.scheduler.operationDidChangePriorityOfShare(self) }
         }
     }
 
