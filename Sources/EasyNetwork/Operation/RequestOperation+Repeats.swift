@@ -42,7 +42,7 @@ extension RequestOperation {
             key: SharingKey(name: name, message: message, request: request, host: service.configuration),
             request: request,
             configuration: service.configuration,
-            host: host ?? message.url.host
+            host: host ?? message.url.hostAndPort
         )
     }
 
@@ -54,5 +54,12 @@ extension RequestOperation {
             headers: host.headers,
             deadlines: host.deadlines
         )
+    }
+}
+
+extension URL {
+    /// As ``NetworkOperation/host`` has it.
+    fileprivate var hostAndPort: String? {
+        host.map { host in port.map { "\(host):\($0)" } ?? host }
     }
 }

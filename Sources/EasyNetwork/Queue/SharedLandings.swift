@@ -29,7 +29,7 @@ struct SharedLandings<Carrier, Joiner> {
         let key: SharingKey
         let carrier: Carrier
         var members: Set<ObjectIdentifier> = []
-        var priorities = [Int](repeating: 0, count: JobPriority.allCases.count)
+        var priorities = PriorityCounts()
     }
 
     private var lastNumber: Number = 0
@@ -66,7 +66,7 @@ struct SharedLandings<Carrier, Joiner> {
         }
         members[id] = Member(joiner: joiner, landing: landing, number: lastNumber, priority: priority)
         rows[landing]?.members.insert(id)
-        rows[landing]?.priorities[priority.rawValue] += 1
+        rows[landing]?.priorities.add(1, priority)
         return (landing, carrier, isNew)
     }
 
@@ -76,7 +76,7 @@ struct SharedLandings<Carrier, Joiner> {
             return nil
         }
         rows[member.landing]?.members.remove(id)
-        rows[member.landing]?.priorities[member.priority.rawValue] -= 1
+        rows[member.landing]?.priorities.add(-1, member.priority)
         let wasLast = rows[member.landing]?.members.isEmpty == true
         if wasLast { _ = close(member.landing) }
         return Departure(joiner: member.joiner, landing: member.landing, carrier: carrier, wasLast: wasLast)
@@ -99,13 +99,13 @@ struct SharedLandings<Carrier, Joiner> {
     {
         guard let member = members[id], let carrier = rows[member.landing]?.carrier else { return nil }
         members[id]?.priority = priority
-        rows[member.landing]?.priorities[member.priority.rawValue] -= 1
-        rows[member.landing]?.priorities[priority.rawValue] += 1
+        rows[member.landing]?.priorities.add(-1, member.priority)
+        rows[member.landing]?.priorities.add(1, priority)
         return (member.landing, carrier)
     }
 
     /// The highest priority of those that share the landing; nil when it is closed.
     func priority(of landing: Number) -> JobPriority? {
-        rows[landing]?.priorities.lastIndex { $0 > 0 }.flatMap(JobPriority.init)
+        rows[landing]?.priorities.highest
     }
 }

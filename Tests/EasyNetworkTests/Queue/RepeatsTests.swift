@@ -342,7 +342,9 @@ struct RepeatsTests {
         operations[0].queuePriority = .low
         queue.addOperations(operations, waitUntilFinished: false)
         #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 3 })
-        let hidden = { queue.state.withLock { $0.graph.places.compactMap(\.payload) }.compactMap { $0 as? RequestCarrier }.first }
+        let hidden = {
+            queue.state.withLock { $0.graph.places.compactMap(\.payload) }.compactMap { $0 as? RequestCarrier }.first
+        }
         let carrier = try #require(hidden())
         #expect(carrier.queuePriority == .normal)
         operations[0].queuePriority = .veryHigh
@@ -382,6 +384,30 @@ struct RepeatsTests {
         queue.addOperations([first] + next, waitUntilFinished: false)
         for operation in next { #expect(try await operation.value.statusCode == 200) }
         #expect(await eventually { isEmpty(queue) })
+    }
+
+    @Test("BEY-9: the message has the tags and categories of the first; cancelling by tag leaves the others")
+    func tags() async throws {
+        let (first, second) = (operation(Repeated(api: "stall")), operation(Repeated(api: "stall")))
+        first.tags = ["first"]
+        for operation in [first, second] { operation.mutualExclusionCategories = ["account"] }
+        queue.addOperation(first)
+        await server.waitForRequests(1)
+        queue.addOperation(second)
+        let queue = queue
+        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 2 })
+        // The message takes the slots, and not those that share it.
+        let excluded = TestJob()
+        excluded.mutualExclusionCategories = ["account"]
+        queue.addOperation(excluded)
+        queue.cancelOperations(tag: "first")
+        await first.finished()
+        #expect(code(first) == .cancelled && !second.isFinished && excluded.executionCount == 0)
+        #expect(server.connectionCount == 1)
+        second.cancel()
+        await excluded.finished()
+        #expect(excluded.executionCount == 1)
+        #expect(await server.waitForConnections(0))
     }
 
     @Test("BEY-9: cancelling the queue, or the service of one, ends them; the service of one leaves the others")
