@@ -84,7 +84,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// Set too late, a closure is never called, and not kept.
     private func setUnlessTooLate<Closure>(_ path: WritableKeyPath<State, Closure?>, _ closure: Closure?) {
         let released = state.withLock { state -> Closure? in
-            guard !state.refusesClosures else { return closure }
+            guard closure == nil || !state.refusesClosures else { return closure }
             let old = state[keyPath: path]
             state[keyPath: path] = closure
             return old

@@ -71,18 +71,20 @@ struct OperationOwnerTests {
         var holder: Held? = Held()
         weak var held: Held?
         held = holder
-        operation.success = { [holder] _ in Issue.record("called, \(holder.debugDescription)") }
-        operation.failure = { [holder] _ in Issue.record("called, \(holder.debugDescription)") }
+        let calls = Locked(0)
+        operation.success = { [holder] _ in calls.withLock { $0 += holder == nil ? 2 : 1 } }
+        operation.failure = { [holder] _ in calls.withLock { $0 += holder == nil ? 2 : 1 } }
         holder = nil
         queue.addOperation(operation)
         #expect(held != nil)
         owner = nil
         #expect(held == nil)
         // One that is set now would not be called either, and is not kept.
-        operation.success = { _ in Issue.record("called") }
+        operation.success = { _ in calls.withLock { $0 += 1 } }
         #expect(operation.success == nil)
         queue.isSuspended = false
         #expect(try await operation.value.text() == "ok")
+        #expect(calls.withLock { $0 } == 0)
     }
 
     @Test("OPQ-7: a callback that is on its way when the owner goes is not called any more")
@@ -91,14 +93,23 @@ struct OperationOwnerTests {
         var owner: OperationOwner? = OperationOwner()
         let operation = RequestOperation(Get(api: "a"), service: service)
         operation.callbackQueue = callbackQueue
-        operation.success = { _ in Issue.record("called") }
+        let calls = Locked(0)
+        operation.success = { _ in calls.withLock { $0 += 1 } }
         if let owner { operation.releasePolicy = .detached(from: owner) }
         queue.addOperation(operation)
-        #expect(await eventually { operation.result != nil })
+        // From the delivery on, no closure is taken.
+        #expect(
+            await eventually {
+                operation.failure = { _ in }
+                defer { operation.failure = nil }
+                return operation.failure == nil
+            }
+        )
         owner = nil
         callbackQueue.activate()
         await operation.finished()
         #expect(try await operation.value.text() == "ok")
+        #expect(calls.withLock { $0 } == 0)
     }
 
     @Test("OPQ-7: the latest policy counts, and says who the owner is")

@@ -40,12 +40,19 @@ struct PageCursorTests {
     private static func cursor(
         _ transport: InMemoryTransport,
         _ queue: NetworkQueue,
+        callbackQueue: DispatchQueue? = nil,
         next: @escaping @Sendable (GetList, List) throws -> GetList? = { request, list in
             list.hasMore ? GetList(page: request.page + 1) : nil
         }
     ) -> Cursor {
         let host = HostConfiguration(baseURL: URL(string: "http://memory.test"), transport: transport)
-        return Cursor(first: GetList(page: 1), service: EasyNetworkService(host), queue: queue, next: next)
+        return Cursor(
+            first: GetList(page: 1),
+            service: EasyNetworkService(host),
+            queue: queue,
+            callbackQueue: callbackQueue,
+            next: next
+        )
     }
 
     /// Asks for a page, and returns when a closure has been called.
@@ -164,6 +171,26 @@ struct PageCursorTests {
         await again.opened()
         #expect(outcomes.withLock { $0 } == ["1", "cancelled", "cancelled"])
         #expect(cursor.isFirstPage && transport.requests.count == 2)
+    }
+
+    @Test("OPQ-8: a page whose closure has not run when it is cancelled does not count")
+    func cancelBeforeClosure() async {
+        let callbackQueue = DispatchQueue(label: "callbacks", attributes: .initiallyInactive)
+        let cursor = Self.cursor(transport, queue, callbackQueue: callbackQueue)
+        let (outcomes, gate) = (outcomes, Gate())
+        cursor.loadFirst(
+            success: { _ in gate.open() },
+            failure: { error in
+                outcomes.withLock { $0.append("\(error.code)") }
+                gate.open()
+            }
+        )
+        let operation = queue.operations.first as? RequestOperation<GetList>
+        #expect(await eventually { operation?.result != nil })
+        cursor.cancel()
+        callbackQueue.activate()
+        await gate.opened()
+        #expect(outcomes.withLock { $0 } == ["cancelled"] && cursor.pageCount == 0)
     }
 
     @Test("OPQ-8: as a sequence: each page when it is asked for, an end after the last")
