@@ -56,10 +56,3 @@ extension RequestOperation {
         )
     }
 }
-
-extension URL {
-    /// As ``NetworkOperation/host`` has it.
-    fileprivate var hostAndPort: String? {
-        host.map { host in port.map { "\(host):\($0)" } ?? host }
-    }
-}
