@@ -17,6 +17,12 @@ let package = Package(
             path: "Samples/Quickstart",
             exclude: ["README.md"]
         ),
+        .executableTarget(
+            name: "Benchmark",
+            dependencies: ["EasyNetwork"],
+            path: "Samples/Benchmark",
+            exclude: ["README.md"]
+        ),
         .testTarget(name: "EasyNetworkTests", dependencies: ["EasyNetwork", "EasyNetworkTesting"]),
         .testTarget(name: "EasyNetworkTestingTests", dependencies: ["EasyNetworkTesting"]),
     ],

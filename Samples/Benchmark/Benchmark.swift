@@ -1,0 +1,23 @@
+import Foundation
+
+/// `swift run -c release Benchmark queue` measures the queue and compares it with the bars of the project.
+@main
+struct Benchmark {
+    static func main() {
+        let arguments: Arguments
+        do {
+            arguments = try Arguments(Array(CommandLine.arguments.dropFirst()))
+        } catch {
+            print(error.message)
+            print(Arguments.usage)
+            exit(2)
+        }
+        let report = Report()
+        switch arguments.subject {
+        case nil: print(Arguments.usage)
+        case .queue: QueueBenchmark(report: report).run()
+        }
+        report.printBars()
+        exit(arguments.isStrict && report.misses > 0 ? EXIT_FAILURE : EXIT_SUCCESS)
+    }
+}

@@ -1,0 +1,64 @@
+import Foundation
+
+/// What the process holds in memory.
+enum Memory {
+    /// Bytes that were allocated and not freed; nil when this platform does not tell.
+    static var allocated: Int? {
+        #if canImport(Darwin)
+        var statistics = malloc_statistics_t()
+        malloc_zone_statistics(nil, &statistics)
+        return Int(statistics.size_in_use)
+        #else
+        guard let text = mallocInfo else { return nil }
+        // The last lines are the sums over all heaps.
+        func last(_ tag: String) -> Int? {
+            guard let range = text.range(of: tag, options: .backwards),
+                let size = text[range.upperBound...].range(of: "size=\"")
+            else { return nil }
+            return Int(text[size.upperBound...].prefix { $0.isNumber })
+        }
+        guard let taken = last("<system type=\"current\""), let mapped = last("<total type=\"mmap\""),
+            let fast = last("<total type=\"fast\""), let rest = last("<total type=\"rest\"")
+        else { return nil }
+        return taken + mapped - fast - rest
+        #endif
+    }
+
+    /// Bytes of the process that are in memory; nil when this platform does not tell.
+    static var resident: Int? {
+        #if os(Linux)
+        guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return nil }
+        let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+        return pages.map { $0 * Int(sysconf(Int32(_SC_PAGESIZE))) }
+        #else
+        return nil
+        #endif
+    }
+
+    /// Gives back to the system what was freed, so that ``resident`` means something.
+    static func trim() {
+        #if canImport(Darwin)
+        malloc_zone_pressure_relief(nil, 0)
+        #else
+        guard let symbol = dlsym(nil, "malloc_trim") else { return }
+        let trim = unsafeBitCast(symbol, to: (@convention(c) (Int) -> Int32).self)
+        _ = trim(0)
+        #endif
+    }
+
+    #if !canImport(Darwin)
+    /// What glibc's `malloc_info` writes. It and `malloc_trim` are looked up by name, since Swift's Glibc module leaves
+    /// their header out.
+    private static var mallocInfo: String? {
+        guard let symbol = dlsym(nil, "malloc_info") else { return nil }
+        let write = unsafeBitCast(symbol, to: (@convention(c) (Int32, UnsafeMutablePointer<FILE>) -> Int32).self)
+        var bytes: UnsafeMutablePointer<CChar>?
+        var size = 0
+        guard let file = open_memstream(&bytes, &size) else { return nil }
+        _ = write(0, file)
+        fclose(file)
+        defer { free(bytes) }
+        return bytes.map { String(cString: $0) }
+    }
+    #endif
+}

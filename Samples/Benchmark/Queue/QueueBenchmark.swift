@@ -1,0 +1,71 @@
+import Foundation
+
+/// What a job costs, by shape and number.
+struct QueueBenchmark {
+    let report: Report
+
+    func run() {
+        #if DEBUG
+        report.line("A debug build: the figures mean little. Use swift run -c release Benchmark queue.")
+        #endif
+        if Memory.allocated == nil { report.line("This platform does not tell what is allocated: no bytes.") }
+        if Memory.resident == nil { report.line("This platform is not asked what is resident: no resident memory.") }
+        report.line("ns a job from adding the first to the end of the last; in all, with making, linking and release")
+        report.line(row("", "jobs", "NetworkQueue", "in all", "bytes", "OperationQueue", "in all", "bytes", "ratio"))
+        for shape in Shape.allCases { measure(shape) }
+        WaitingRequests(report: report).run()
+        CancelLatency(report: report).run()
+        LongChain(report: report).run()
+    }
+
+    private func measure(_ shape: Shape) {
+        var costs: [Contender: [Int: Round.Cost]] = [:]
+        // All sizes of both in turn, so that a slow moment of the machine meets no one of them alone.
+        for _ in 0..<Measurement.samples {
+            for size in Shape.sizes {
+                for contender in Contender.allCases where isBearable(shape, contender, size) {
+                    let sample = Round(shape: shape, contender: contender, size: size).sample()
+                    costs[contender, default: [:]][size, default: Round.Cost()].lower(to: sample)
+                }
+            }
+        }
+        for size in Shape.sizes { show(shape, size, costs) }
+        let own = Shape.sizes.compactMap { costs[.networkQueue]?[$0]?.running }
+        if let small = own.first, let large = own.last {
+            report.bar("\(shape.rawValue): a job among 100,000 against one among 1,000", large / small, atMost: 1.5)
+        }
+    }
+
+    private func isBearable(_ shape: Shape, _ contender: Contender, _ size: Int) -> Bool {
+        contender == .networkQueue || size <= shape.largestForOperationQueue
+    }
+
+    private func show(_ shape: Shape, _ size: Int, _ costs: [Contender: [Int: Round.Cost]]) {
+        var cells: [String] = [shape.rawValue, String(size)]
+        for contender in Contender.allCases {
+            if let cost = costs[contender]?[size] {
+                let bytes = Round(shape: shape, contender: contender, size: size).waitingBytes()
+                cells += [Report.number(cost.running, digits: 0), Report.number(cost.inAll, digits: 0)]
+                cells.append(bytes.map { Report.number($0, digits: 0) } ?? "-")
+            } else {
+                cells += ["-", "-", "-"]
+            }
+        }
+        if let own = costs[.networkQueue]?[size], let plain = costs[.operationQueue]?[size] {
+            let ratio = own.running / plain.running
+            cells.append(Report.number(ratio))
+            report.bar("\(shape.rawValue), \(size) jobs: against OperationQueue", ratio, atMost: 2)
+        } else {
+            cells.append("-")
+        }
+        report.line(row(cells))
+    }
+
+    private func row(_ cells: String...) -> String {
+        row(cells)
+    }
+
+    private func row(_ cells: [String]) -> String {
+        (cells.first ?? "").filled(14) + cells.dropFirst().map { $0.aligned(15) }.joined()
+    }
+}

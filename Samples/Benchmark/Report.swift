@@ -1,0 +1,55 @@
+import Foundation
+
+/// Prints figures as they come, and remembers those that have a bar.
+final class Report {
+    private struct Bar {
+        let name: String
+        let value: Double
+        let limit: Double
+        let unit: String
+
+        var isMissed: Bool { !(value <= limit) }
+    }
+
+    private var bars: [Bar] = []
+
+    var misses: Int { bars.count { $0.isMissed } }
+
+    /// Prints a line, to be seen at once, also when the output goes to a file.
+    func line(_ text: String) {
+        print(text)
+        fflush(nil)
+    }
+
+    /// Notes a figure that must not be above `limit`.
+    func bar(_ name: String, _ value: Double, atMost limit: Double, unit: String = "") {
+        bars.append(Bar(name: name, value: value, limit: limit, unit: unit))
+    }
+
+    func printBars() {
+        guard !bars.isEmpty else { return }
+        print("\nBars")
+        for bar in bars {
+            let verdict = bar.isMissed ? "over" : "ok"
+            let figures = Self.number(bar.value).aligned(10) + " <= " + Self.number(bar.limit)
+            print("  " + verdict.filled(6) + bar.name.filled(66) + figures + bar.unit)
+        }
+        print(misses == 0 ? "All kept." : "\(misses) of \(bars.count) missed.")
+    }
+
+    static func number(_ value: Double, digits: Int = 2) -> String {
+        String(format: "%.\(digits)f", value)
+    }
+}
+
+extension String {
+    /// The text, followed by blanks up to this width.
+    func filled(_ width: Int) -> String {
+        self + String(repeating: " ", count: max(0, width - count))
+    }
+
+    /// The text, with blanks before it up to this width.
+    func aligned(_ width: Int) -> String {
+        String(repeating: " ", count: max(0, width - count)) + self
+    }
+}
