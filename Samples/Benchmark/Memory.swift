@@ -24,6 +24,19 @@ enum Memory {
         #endif
     }
 
+    /// ``allocated`` when it has stopped changing: other threads let go of the last jobs.
+    static var settledAllocated: Int? {
+        guard var last = allocated else { return nil }
+        var equalLooks = 0
+        for _ in 0..<1_000 where equalLooks < 5 {
+            usleep(2_000)
+            let now = allocated ?? last
+            equalLooks = now == last ? equalLooks + 1 : 0
+            last = now
+        }
+        return last
+    }
+
     /// Bytes of the process that are in memory; nil when this platform does not tell.
     static var resident: Int? {
         #if os(Linux)

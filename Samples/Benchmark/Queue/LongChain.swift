@@ -48,14 +48,9 @@ struct LongChain {
         }
     }
 
-    /// The figures when they have stopped falling: other threads let go of the last jobs.
     private func settled() -> (allocated: Int?, resident: Int?) {
-        var lowest = Memory.allocated
-        for _ in 0..<20 {
-            usleep(10_000)
-            lowest = [lowest, Memory.allocated].compactMap { $0 }.min()
-        }
+        let allocated = Memory.settledAllocated
         Memory.trim()
-        return (lowest, Memory.resident)
+        return (allocated, Memory.resident)
     }
 }

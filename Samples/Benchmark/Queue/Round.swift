@@ -57,13 +57,13 @@ struct Round {
     ///
     /// Of as many queues at once as it takes for the odd thread or cache not to matter.
     func waitingBytes() -> Double? {
-        guard let before = Memory.allocated else { return nil }
+        guard let before = Memory.settledAllocated else { return nil }
         let queues = (0..<max(1, Measurement.jobsInSample / 2 / size)).map { _ in contender.makeQueue() }
         for queue in queues {
             queue.isSuspended = true
             for job in makeJobs() { queue.addOperation(job) }
         }
-        let after = Memory.allocated ?? before
+        let after = Memory.settledAllocated ?? before
         for queue in queues {
             queue.isSuspended = false
             queue.waitUntilAllOperationsAreFinished()

@@ -22,12 +22,12 @@ struct WaitingRequests {
     private static let never = TrivialJob()
 
     private func measure(_ name: String, _ make: (Int, EasyNetworkService) -> Operation) {
-        guard let before = Memory.allocated else { return }
+        guard let before = Memory.settledAllocated else { return }
         let service = EasyNetworkService(HostConfiguration(baseURL: URL(string: "https://example.com/v1")))
         let queue = NetworkQueue()
         queue.isSuspended = true
         for id in 0..<count { queue.addOperation(make(id, service)) }
-        let bytes = Double((Memory.allocated ?? before) - before) / Double(count)
+        let bytes = Double((Memory.settledAllocated ?? before) - before) / Double(count)
         queue.cancelAllOperations()
         queue.waitUntilAllOperationsAreFinished()
         report.line("  " + name.filled(40) + Report.number(bytes, digits: 0).aligned(8) + " bytes")

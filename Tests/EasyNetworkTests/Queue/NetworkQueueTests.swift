@@ -140,27 +140,6 @@ struct NetworkQueueTests {
         #expect(job.error == nil)
     }
 
-    @Test("OPQ-3: adding a job twice, to one queue or two, runs it once")
-    func addedTwice() async {
-        let queue = NetworkQueue()
-        let other = NetworkQueue()
-        let job = TestJob()
-        let plain = BlockOperation {}
-        for operation in [job, plain] {
-            queue.addOperation(operation)
-            queue.addOperation(operation)
-        }
-        other.addOperation(job)
-        other.addOperation(plain)
-        await job.finished()
-        await plain.finished()
-        queue.addOperation(job)
-        queue.addOperation(plain)
-        #expect(job.executionCount == 1)
-        #expect(other.operationCount == 0)
-        #expect(await eventually { queue.operationCount == 0 })
-    }
-
     @Test("OPQ-3: blocks and barriers")
     func barriers() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 8)
@@ -272,28 +251,6 @@ struct NetworkQueueTests {
         for job in jobs { queue.addOperation(job) }
         for job in jobs { await job.finished() }
         #expect(jobs.allSatisfy { $0.error?.code == .cancelled })
-    }
-
-    @Test("OPQ-2: a cancelled plain dependent that is freed before its dependency finishes does no harm")
-    func freedDependent() async {
-        let queue = NetworkQueue(maxConcurrentOperationCount: 4)
-        let gate = Gate()
-        let dependency = TestJob { job in gate.whenOpen { job.finish() } }
-        queue.addOperation(dependency)
-        for _ in 0..<200 {
-            let plain = BlockOperation {}
-            plain.addDependency(dependency)
-            queue.addOperation(plain)
-        }
-        for operation in queue.operations where operation !== dependency { operation.cancel() }
-        // A plain operation tells nobody that it was cancelled; this ends them all but the running one.
-        let others = queue.operations.filter { $0 !== dependency }
-        queue.isSuspended = true
-        queue.cancelAllOperations()
-        for operation in others { await operation.finished() }
-        gate.open()
-        await dependency.finished()
-        #expect(await eventually { queue.operationCount == 0 })
     }
 
     @Test("BEY-1: after a queue has run, it and its jobs are freed")
