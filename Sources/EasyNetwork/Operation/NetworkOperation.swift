@@ -118,14 +118,14 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     open override func start() {
         guard state.withLock({ $0.lifecycle.start() }) == .announceStart else { return }
         willChangeValue(forKey: "isExecuting")
-        let dependencies = state.withLock { state in
+        let (dependencies, conditions) = state.withLock { state in
             state.lifecycle.showExecuting()
-            return state.dependencies
+            return (state.dependencies, state.options?.options.conditions ?? [])
         }
         didChangeValue(forKey: "isExecuting")
         let obstacle = dependencies.lazy.compactMap(\.failure).first
         if state.withLock({ $0.lifecycle.began(obstacle: obstacle) }) == .execute {
-            execute()
+            if conditions.isEmpty { execute() } else { evaluate(conditions) { self.execute() } }
         } else {
             stop()
             deliverAndConclude()
@@ -198,11 +198,13 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
         // The queue first: who hears that the operation has finished finds it gone from there.
         if let scheduling { scheduling.scheduler.operationDidFinish(self, job: scheduling.job) }
-        let (actions, completion) = state.withLock { state in
+        let (actions, completion, slotAction) = state.withLock { state in
             state.isConcluded = true
             state.scheduling = nil
-            return (state.finishActions.take(), state.completion.take())
+            return (state.finishActions.take(), state.completion.take(), state.slotAction.take())
         }
+        // Ended while it asked for its slot: the action, which may hold the operation, will not be needed.
+        withExtendedLifetime(slotAction) {}
         if let completion { DispatchQueue.global().async(execute: completion) }
         for action in actions { action() }
         OperationDependency.releaseInTurn(takeDependencies())
@@ -363,6 +365,14 @@ extension NetworkOperation {
         }
         // What the old value holds is let go of outside the lock.
         withExtendedLifetime(old) {}
+    }
+
+    final func appendOption<Element>(_ path: WritableKeyPath<OperationOptions, [Element]>, _ element: Element) {
+        state.withLock { state in
+            let box = state.options ?? OperationOptionsBox()
+            state.options = box
+            box.options[keyPath: path].append(element)
+        }
     }
 
     /// What the operation belongs to, for limits and for cancelling several at once:

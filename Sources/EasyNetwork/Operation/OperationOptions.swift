@@ -8,6 +8,9 @@ struct OperationOptions {
     /// Whether the operation waits for an answer that it shares.
     var isSharing = false
     var ownerTie: OwnerTie?
+    var conditions: [any OperationCondition] = []
+    /// The name of the condition that is being waited for.
+    var pendingCondition: String?
 }
 
 /// The box of an operation's options; only the operation that owns it touches it, under its lock.

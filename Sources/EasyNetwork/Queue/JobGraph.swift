@@ -33,6 +33,8 @@ struct JobGraph<Payload> {
     struct Traits {
         var keys: [LimitKey] = []
         var isBarrier = false
+        /// Does not wait for a barrier: a job before the barrier waits for this one.
+        var passesBarriers = false
         /// One that needs no slot is started when it is ready.
         var occupiesSlot = true
         /// Not for the user's eyes: in no count or list.
@@ -131,8 +133,7 @@ struct JobGraph<Payload> {
     /// Makes a job of an expected one. It is held until ``release(_:failed:_:)`` is called once for it, so that its
     /// dependencies can be declared first.
     ///
-    /// It waits for the barrier submitted before it, unless it is hidden: then it is a part of jobs for which the barrier
-    /// may be waiting. A barrier waits for every job that is here.
+    /// It waits for the barrier submitted before it, unless it passes barriers; a barrier waits for every job that is here.
     ///
     /// - Returns: the circle that the job would close by waiting for that barrier; nil when there is none.
     mutating func submit(_ job: JobID, priority: JobPriority, _ traits: Traits, _ actions: inout Actions) -> [Payload]?
@@ -152,7 +153,7 @@ struct JobGraph<Payload> {
         refreshPriorities(of: [index], &actions)
 
         var cycle: [Payload]?
-        if !traits.isHidden, let barrier,
+        if let barrier, !traits.passesBarriers,
             case .cycle(let path) = addDependency(of: job, on: barrier, .allowFailure, &actions)
         {
             cycle = path

@@ -22,6 +22,7 @@ extension NetworkQueue {
     func add(
         _ operation: NetworkOperation,
         isBarrier: Bool = false,
+        passesBarriers: Bool = false,
         group: ObjectIdentifier? = nil,
         groupLimit: Int? = nil
     ) {
@@ -29,6 +30,7 @@ extension NetworkQueue {
         var traits = JobGraph<Operation>.Traits(
             keys: operation.limitKeys,
             isBarrier: isBarrier,
+            passesBarriers: passesBarriers,
             occupiesSlot: operation.occupiesSlot,
             isHidden: operation.isHidden
         )
@@ -54,14 +56,24 @@ extension NetworkQueue {
         add(child, group: group, groupLimit: limit)
     }
 
-    func add(plain operation: Operation) {
+    /// Adds what a job that has started waits for, unless some queue has it. A barrier behind that job must not hold it.
+    func addPrerequisite(_ operation: Operation) {
+        if let operation = operation as? NetworkOperation {
+            add(operation, passesBarriers: true)
+        } else {
+            add(plain: operation, passesBarriers: true)
+        }
+    }
+
+    func add(plain operation: Operation, passesBarriers: Bool = false) {
         guard Self.plainOperations.withLock({ $0.insert(ObjectIdentifier(operation)).inserted }) else { return }
         guard !operation.isExecuting, !operation.isFinished else {
             Self.plainOperations.withLock { _ = $0.remove(ObjectIdentifier(operation)) }
             return
         }
         let dependencies = operation.dependencies.map { OperationDependency(operation: $0, policy: .allowFailure) }
-        _ = submit(operation, JobPriority(operation.queuePriority), .init()) { job, state, _ in
+        let traits = JobGraph<Operation>.Traits(passesBarriers: passesBarriers)
+        _ = submit(operation, JobPriority(operation.queuePriority), traits) { job, state, _ in
             state.plainJobs[ObjectIdentifier(operation)] = job
             state.keptAlive = self
             return dependencies

@@ -134,22 +134,6 @@ struct NetworkOperationTests {
         #expect(job.error?.code == .invalidRequest && service.error?.code == .invalidRequest)
     }
 
-    @Test("BEY-4: a hundred thousand operations that hold each other are released without deep recursion")
-    func longChainDropped() async {
-        weak var first: TestJob?
-        do {
-            var last = TestJob()
-            first = last
-            for _ in 0..<100_000 {
-                let next = TestJob()
-                next.addDependency(last)
-                last = next
-            }
-        }
-        // If another thread is letting go of something at this moment, it does it.
-        #expect(await eventually { first == nil })
-    }
-
     @Test("BEY-1: afterwards nothing keeps an operation alive, its completion block included")
     func released() async {
         weak var released: TestJob?

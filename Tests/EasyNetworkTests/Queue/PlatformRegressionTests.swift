@@ -90,6 +90,26 @@ struct PlatformRegressionTests {
         #expect(runs.withLock { $0 } == (kind == .networkOperation ? 0 : jobs.count))
     }
 
+    @Test("OPQ-2: finished by others while the queue is just starting it, here or on a plain queue: one completion")
+    func finishedWhileStarted() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 4)
+        let plainQueue = OperationQueue()
+        let completions = Locked(0)
+        let jobs = (0..<2_000).map { _ in TestJob() }
+        for job in jobs { job.completionBlock = { completions.withLock { $0 += 1 } } }
+        async let finishing: Void = Task.detached { for job in jobs { job.finish() } }.value
+        for (index, job) in jobs.enumerated() {
+            if index % 2 == 0 { queue.addOperation(job) } else { plainQueue.addOperation(job) }
+        }
+        await finishing
+        for job in jobs { await job.finished() }
+        #expect(await eventually { completions.withLock { $0 } >= jobs.count })
+        let last = TestJob()
+        plainQueue.addOperation(last)
+        await last.finished()
+        #expect(completions.withLock { $0 } == jobs.count && queue.operationCount == 0)
+    }
+
     /// Reports its end in `cancel()`, started or not, as many do that were written on Apple's platforms.
     private final class HastyOperation: Operation, @unchecked Sendable {
         private let isOver = Locked(false)
@@ -283,5 +303,21 @@ struct PlatformRegressionTests {
         }
         #expect(await eventually { queue.operationCount == 0 })
         #expect(await eventually { first == nil && last == nil })
+    }
+
+    @Test("BEY-4: a chain of a hundred thousand that was never added is released without deep recursion")
+    func longChainDropped() async {
+        weak var first: TestJob?
+        do {
+            var last = TestJob()
+            first = last
+            for _ in 0..<100_000 {
+                let next = TestJob()
+                next.addDependency(last)
+                last = next
+            }
+        }
+        // If another thread is letting go of something at this moment, it does it.
+        #expect(await eventually { first == nil })
     }
 }

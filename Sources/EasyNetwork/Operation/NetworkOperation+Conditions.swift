@@ -1,0 +1,95 @@
+import Foundation
+
+extension NetworkOperation {
+    /// Runs `work` when every condition holds and the operation has a slot again, and ends the operation when one does
+    /// not hold.
+    ///
+    /// Called when the operation has been started.
+    final func evaluate(_ conditions: [any OperationCondition], then work: @escaping @Sendable () -> Void) {
+        releaseSlot()
+        let task = Task {
+            do {
+                for condition in conditions { try await self.wait(for: condition) }
+                self.pendingCondition = nil
+                self.reclaimSlot(work)
+            } catch {
+                let name = self.pendingCondition ?? ""
+                self.pendingCondition = nil
+                self.finish(Self.refusal(name, error))
+            }
+        }
+        // Cancelled, or finished by hand.
+        whenFinished { task.cancel() }
+    }
+
+    /// The name of the condition that the operation is being held by; nil when it is none.
+    final var pendingCondition: String? {
+        get { option(\.pendingCondition) }
+        set { setOption(\.pendingCondition, newValue) }
+    }
+
+    private func wait(for condition: any OperationCondition) async throws {
+        try Task.checkCancellation()
+        pendingCondition = condition.name
+        try await condition.satisfy(for: self)
+    }
+
+    private static func refusal(_ name: String, _ error: any Error) -> NetworkError {
+        switch error {
+        case let error as NetworkError: error
+        case is CancellationError: NetworkError(code: .cancelled)
+        default:
+            NetworkError(
+                code: .refused,
+                message: "the condition '\(name)' does not hold: \(error.wording)",
+                underlying: error
+            )
+        }
+    }
+}
+
+extension OperationCondition {
+    /// Has the prerequisite run, then evaluates the condition.
+    func satisfy(for operation: NetworkOperation) async throws {
+        if let prerequisite = prerequisite(for: operation) {
+            try await finish(of: prerequisite, for: operation)
+            try Task.checkCancellation()
+        }
+        try await evaluate(for: operation)
+    }
+
+    /// Adds the prerequisite and returns when it has finished, or when the task is cancelled.
+    private func finish(of prerequisite: Operation, for operation: NetworkOperation) async throws {
+        guard !prerequisite.waits(for: operation) else {
+            throw NetworkError(
+                code: .cycle,
+                message: "the prerequisite of the condition '\(name)' waits for the operation itself"
+            )
+        }
+        let queue = operation.scheduling?.scheduler as? NetworkQueue ?? NetworkQueue.shared
+        queue.addPrerequisite(prerequisite)
+        let waiting = Locked<CheckedContinuation<Void, Never>?>(nil)
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                waiting.withLock { $0 = continuation }
+                FinishWatcher.watch(prerequisite) { waiting.withLock { $0.take() }?.resume() }
+                if Task.isCancelled { waiting.withLock { $0.take() }?.resume() }
+            }
+        } onCancel: {
+            waiting.withLock { $0.take() }?.resume()
+        }
+    }
+}
+
+extension Operation {
+    /// Whether this is the other operation, or depends on it, at whatever remove.
+    fileprivate func waits(for other: Operation) -> Bool {
+        var seen: Set<ObjectIdentifier> = []
+        var unseen: [Operation] = [self]
+        while let operation = unseen.popLast() {
+            if operation === other { return true }
+            if seen.insert(ObjectIdentifier(operation)).inserted { unseen += operation.dependencies }
+        }
+        return false
+    }
+}

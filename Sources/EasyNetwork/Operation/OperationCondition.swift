@@ -1,0 +1,68 @@
+import Foundation
+
+/// Something that must hold before an operation does its work: a session, the network, a permission.
+///
+/// ```swift
+/// struct SignedIn: OperationCondition {
+///     let session: SessionStore
+///
+///     func prerequisite(for operation: NetworkOperation) -> Operation? {
+///         session.isValid ? nil : session.signInOperation   // one for all that wait
+///     }
+///
+///     func evaluate(for operation: NetworkOperation) async throws {
+///         guard session.isValid else { throw NetworkError(code: .unauthorized) }
+///     }
+/// }
+///
+/// operation.addCondition(SignedIn(session: store))
+/// ```
+///
+/// Conditions are looked at when the dependencies of the operation are over and its turn has come, one after the other,
+/// before ``NetworkOperation/execute()``. Meanwhile the operation takes no slot of its ``NetworkQueue``; when all hold,
+/// it asks for one again. On a plain `OperationQueue` they hold it too.
+public protocol OperationCondition: Sendable {
+    /// What messages call the condition. Default: the name of its type.
+    var name: String { get }
+
+    /// A job that is to be over before ``evaluate(for:)``, a sign-in for instance; nil, the default, for none.
+    ///
+    /// It is added to the operation's ``NetworkQueue``, or else to ``NetworkQueue/shared``, unless a `NetworkQueue` has
+    /// it already or it has been started; on an `OperationQueue` it must not be. Several operations may be given the
+    /// same job. How it ends is for ``evaluate(for:)`` to judge. It goes on when the operation is cancelled.
+    ///
+    /// Called once for each operation, on a background thread.
+    func prerequisite(for operation: NetworkOperation) -> Operation?
+
+    /// Returns when the condition holds, and throws when it does not.
+    ///
+    /// May wait as long as it likes without blocking its thread; there is no deadline. The task is cancelled when the
+    /// operation ends meanwhile, and what is thrown or returned then has no effect.
+    ///
+    /// - Throws: why the operation is not to run. A ``NetworkError`` becomes the operation's own, a `CancellationError`
+    ///   becomes ``NetworkError/Code/cancelled``, and anything else is what ``NetworkError/Code/refused`` is due to.
+    func evaluate(for operation: NetworkOperation) async throws
+}
+
+extension OperationCondition {
+    public var name: String { String(describing: Self.self) }
+
+    public func prerequisite(for operation: NetworkOperation) -> Operation? { nil }
+}
+
+extension NetworkOperation {
+    /// Makes the operation wait until `condition` holds, and fail if it does not.
+    ///
+    /// Conditions are looked at in the order in which they were added. Add them before the operation is added to a
+    /// queue; one that comes when it has started is not looked at.
+    ///
+    /// An operation that overrides `start()` and does its work there, and not in ``execute()``, does not wait.
+    public final func addCondition(_ condition: some OperationCondition) {
+        appendOption(\.conditions, condition)
+    }
+
+    /// What must hold before the operation does its work. Default none.
+    public final var conditions: [any OperationCondition] {
+        option(\.conditions)
+    }
+}

@@ -1,0 +1,88 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+/// Notes its name when it is looked at.
+private struct Noted: OperationCondition {
+    let name: String
+    let holds: Bool
+    let log: Locked<[String]>
+
+    func prerequisite(for operation: NetworkOperation) -> Operation? {
+        BlockOperation { log.withLock { $0.append("before " + name) } }
+    }
+
+    func evaluate(for operation: NetworkOperation) async throws {
+        log.withLock { $0.append(name) }
+        if !holds { throw NetworkError(code: .unauthorized, message: name) }
+    }
+}
+
+@Suite("CombinedCondition", .timeLimit(.minutes(5)))
+struct CombinedConditionTests {
+    private let log = Locked<[String]>([])
+
+    private func noted(_ name: String, _ holds: Bool) -> Noted {
+        Noted(name: name, holds: holds, log: log)
+    }
+
+    /// Runs an operation under this condition on a queue of one slot.
+    private func run(_ condition: any OperationCondition) async -> (error: NetworkError?, log: [String]) {
+        log.withLock { $0 = [] }
+        let job = TestJob()
+        job.addCondition(condition)
+        NetworkQueue(maxConcurrentOperationCount: 1).addOperation(job)
+        await job.finished()
+        #expect(job.executionCount == (job.error == nil ? 1 : 0))
+        return (job.error, log.withLock { $0 })
+    }
+
+    @Test("BEY-7: all: in order, each after its prerequisite, up to the first that fails")
+    func all() async {
+        let good = await run(.all(noted("a", true), noted("b", true)))
+        #expect(good.error == nil && good.log == ["before a", "a", "before b", "b"])
+        let bad = await run(.all(noted("a", true), noted("b", false), noted("c", true)))
+        #expect(bad.error?.code == .unauthorized && bad.error?.message == "b")
+        #expect(bad.log == ["before a", "a", "before b", "b"])
+        #expect(await run(.all()).error == nil)
+    }
+
+    @Test("BEY-7: any, or: in order, up to the first that holds; if none does, the reasons are told")
+    func any() async {
+        let good = await run(.any(noted("a", false), noted("b", true), noted("c", true)))
+        #expect(good.error == nil && good.log == ["before a", "a", "before b", "b"])
+        #expect(await run(noted("a", true).or(noted("b", false))).log == ["before a", "a"])
+        let bad = await run(noted("a", false).or(noted("b", false)))
+        #expect(bad.error?.code == .refused)
+        #expect((bad.error?.underlying as? NetworkError)?.code == .unauthorized)
+        let message = bad.error?.message ?? ""
+        #expect(message.hasPrefix("none of the conditions '(a or b)' holds: ") && message.contains("; "))
+        #expect(await run(.any()).error?.code == .refused)
+    }
+
+    @Test("BEY-7: not: the other way round, after the prerequisite")
+    func not() async {
+        let good = await run(.not(noted("a", false)))
+        #expect(good.error == nil && good.log == ["before a", "a"])
+        let bad = await run(.not(noted("a", true)))
+        #expect(bad.error?.code == .refused && bad.error?.message == "the condition 'a' holds")
+        #expect(await run(.not(.not(noted("a", true)))).error == nil)
+    }
+
+    @Test("BEY-7: silent: no prerequisite, however deep")
+    func silent() async {
+        #expect(await run(noted("a", true).silent).log == ["a"])
+        let nested = CombinedCondition.all([noted("a", true), noted("b", false).or(.not(noted("c", false)))]).silent
+        let good = await run(nested.silent)
+        #expect(good.error == nil && good.log == ["a", "b", "c"])
+        #expect(nested.name == "(a and (b or not c))")
+    }
+
+    @Test("BEY-7: to be cancelled is an answer to none of them")
+    func cancelled() async {
+        let cancelled = BlockCondition("cancelled") { _ in throw CancellationError() }
+        #expect(await run(.not(cancelled)).error?.code == .cancelled)
+        #expect(await run(cancelled.or(noted("a", true))).error?.code == .cancelled)
+    }
+}

@@ -1,0 +1,207 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("OperationCondition", .timeLimit(.minutes(5)))
+struct OperationConditionTests {
+    enum QueueKind: CaseIterable, Sendable { case networkQueue, plain }
+
+    private struct NoRoom: Error, LocalizedError {
+        var errorDescription: String? { "the disk is full." }
+    }
+
+    private func add(_ operations: [Operation], to kind: QueueKind) {
+        switch kind {
+        case .networkQueue: NetworkQueue().addOperations(operations, waitUntilFinished: false)
+        case .plain: OperationQueue().addOperations(operations, waitUntilFinished: false)
+        }
+    }
+
+    @Test(
+        "BEY-7: conditions are looked at in order, after the dependencies, before the work",
+        arguments: QueueKind.allCases
+    )
+    func order(kind: QueueKind) async {
+        let order = Locked<[String]>([])
+        let gate = Gate()
+        let dependency = TestJob { job in
+            gate.whenOpen {
+                order.withLock { $0.append("dependency") }
+                job.finish()
+            }
+        }
+        let job = TestJob { job in
+            order.withLock { $0.append("work") }
+            job.finish()
+        }
+        job.addDependency(dependency)
+        for name in ["first", "second"] {
+            job.addCondition(
+                BlockCondition(name) { operation in
+                    order.withLock { $0.append(name) }
+                    return operation === job && job.pendingCondition == name && job.isExecuting
+                }
+            )
+        }
+        #expect(job.conditions.map(\.name) == ["first", "second"])
+        add([job, dependency], to: kind)
+        gate.open()
+        await job.finished()
+        #expect(order.withLock { $0 } == ["dependency", "first", "second", "work"])
+        #expect(job.error == nil && job.pendingCondition == nil && job.executionCount == 1)
+    }
+
+    @Test(
+        "BEY-7: a condition that does not hold is the operation's error, and ends its dependents",
+        arguments: QueueKind.allCases
+    )
+    func failures(kind: QueueKind) async {
+        let fates: [(error: any Error, code: NetworkError.Code, message: String?)] = [
+            (NetworkError(code: .unauthorized, message: "sign in"), .unauthorized, "sign in"),
+            (CancellationError(), .cancelled, nil),
+            (NoRoom(), .refused, "the condition 'room' does not hold: the disk is full"),
+        ]
+        let asked = Locked(false)
+        for fate in fates {
+            let job = TestJob()
+            let dependent = TestJob()
+            dependent.addDependency(job)
+            job.addCondition(BlockCondition("room") { _ in throw fate.error })
+            job.addCondition(BlockCondition("never asked") { _ in asked.exchange(\.self, true) })
+            add([job, dependent], to: kind)
+            await dependent.finished()
+            #expect(job.error?.code == fate.code && job.error?.message == fate.message)
+            #expect(job.executionCount == 0 && job.pendingCondition == nil)
+            #expect(dependent.error?.rootCause.code == fate.code)
+        }
+        #expect(!asked.withLock { $0 })
+        let job = TestJob()
+        job.addCondition(BlockCondition("a false one") { _ in false })
+        add([job], to: kind)
+        await job.finished()
+        #expect(job.error?.code == .refused && job.error?.message == "the condition 'a false one' does not hold")
+    }
+
+    @Test("BEY-7: an operation that is held by a condition takes no slot, and asks for one afterwards")
+    func takesNoSlot() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let held = Gate()
+        let goOn = Gate()
+        let occupancy = Occupancy()
+        @Sendable func work(_ job: TestJob) {
+            occupancy.enter()
+            DispatchQueue.global().async {
+                occupancy.leave()
+                job.finish()
+            }
+        }
+        let job = TestJob(work)
+        job.addCondition(
+            BlockCondition("gate") { _ in
+                held.open()
+                await goOn.opened()
+                return true
+            }
+        )
+        queue.addOperation(job)
+        await held.opened()
+        let others = (0..<20).map { _ in TestJob(work) }
+        for other in others { queue.addOperation(other) }
+        await others[0].finished()
+        #expect(job.pendingCondition == "gate" && !job.isFinished)
+        goOn.open()
+        await job.finished()
+        for other in others { await other.finished() }
+        #expect(occupancy.most == 1 && job.executionCount == 1 && queue.operationCount == 0)
+    }
+
+    @Test(
+        "BEY-7: cancelled while a condition is evaluated: ends at once, the task is cancelled",
+        arguments: QueueKind.allCases
+    )
+    func cancelWhileEvaluating(kind: QueueKind) async {
+        weak var released: TestJob?
+        do {
+            let began = Gate()
+            let ended = Gate()
+            let job = TestJob()
+            released = job
+            job.addCondition(
+                BlockCondition("endless") { _ in
+                    began.open()
+                    for await _ in AsyncStream<Void>(unfolding: { try? await Task.sleep(nanoseconds: .max) }) {}
+                    #expect(Task.isCancelled)
+                    ended.open()
+                    return true
+                }
+            )
+            add([job], to: kind)
+            await began.opened()
+            job.cancel()
+            #expect(job.isFinished && job.error?.code == .cancelled)
+            await ended.opened()
+            #expect(job.executionCount == 0)
+        }
+        #expect(await eventually { released == nil })
+    }
+
+    @Test("BEY-7: one that is cancelled while it asks for its slot again does no work, and is freed")
+    func cancelWhileReclaiming() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let running = Gate()
+        let holds = Gate()
+        let end = Gate()
+        weak var released: TestJob?
+        do {
+            let job = TestJob()
+            released = job
+            job.addCondition(
+                BlockCondition("another runs") { _ in
+                    await running.opened()
+                    holds.open()
+                    return true
+                }
+            )
+            queue.addOperation(job)
+            let other = TestJob { other in
+                end.whenOpen { other.finish() }
+                running.open()
+            }
+            queue.addOperation(other)
+            // Held by nothing but the other one now.
+            await holds.opened()
+            #expect(await eventually { job.pendingCondition == nil })
+            job.cancel()
+            await job.finished()
+            #expect(job.executionCount == 0 && !other.isFinished)
+            end.open()
+            await other.finished()
+        }
+        #expect(await eventually { released == nil && queue.operationCount == 0 })
+    }
+
+    @Test("BEY-7: on a suspended queue an operation whose conditions hold waits like the others")
+    func suspended() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let held = Gate()
+        let goOn = Gate()
+        let job = TestJob()
+        job.addCondition(
+            BlockCondition("gate") { _ in
+                held.open()
+                await goOn.opened()
+                return true
+            }
+        )
+        queue.addOperation(job)
+        await held.opened()
+        queue.isSuspended = true
+        goOn.open()
+        #expect(await eventually { job.pendingCondition == nil })
+        #expect(job.executionCount == 0)
+        queue.isSuspended = false
+        await job.finished()
+        #expect(job.executionCount == 1)
+    }
+}

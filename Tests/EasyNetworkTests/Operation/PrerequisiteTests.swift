@@ -1,0 +1,164 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+/// Holds once its sign-in job has succeeded.
+private final class SignedIn: OperationCondition {
+    let job: Operation
+    let isSignedIn = Locked(false)
+    let asked = Locked(0)
+
+    init(_ makeJob: (_ signIn: @escaping @Sendable () -> Void) -> Operation) {
+        job = makeJob { [isSignedIn] in isSignedIn.withLock { $0 = true } }
+    }
+
+    convenience init() {
+        self.init { signIn in
+            TestJob { job in
+                signIn()
+                job.finish()
+            }
+        }
+    }
+
+    var name: String { "signed in" }
+
+    func prerequisite(for operation: NetworkOperation) -> Operation? {
+        asked.withLock { $0 += 1 }
+        return job
+    }
+
+    func evaluate(for operation: NetworkOperation) async throws {
+        guard isSignedIn.withLock({ $0 }) else { throw NetworkError(code: .unauthorized) }
+    }
+}
+
+@Suite("Prerequisites of conditions", .timeLimit(.minutes(5)))
+struct PrerequisiteTests {
+    @Test("BEY-7: with a limit of one, a prerequisite runs in the same queue, before the condition is looked at")
+    func limitOfOne() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let conditions = [SignedIn(), SignedIn { signIn in BlockOperation(block: signIn) }]
+        for condition in conditions {
+            let occupancy = Occupancy()
+            let jobs = (0..<20).map { _ in
+                TestJob { job in
+                    occupancy.enter()
+                    DispatchQueue.global().async {
+                        occupancy.leave()
+                        job.finish()
+                    }
+                }
+            }
+            for job in jobs {
+                job.addCondition(condition)
+                queue.addOperation(job)
+            }
+            for job in jobs { await job.finished() }
+            #expect(jobs.allSatisfy { $0.error == nil && $0.executionCount == 1 })
+            #expect(condition.job.isFinished && condition.asked.withLock { $0 } == jobs.count)
+            #expect(occupancy.most == 1)
+            #expect(await eventually { queue.operationCount == 0 })
+        }
+    }
+
+    @Test("BEY-7: operations on several queues share one prerequisite, which runs once")
+    func shared() async {
+        let condition = SignedIn()
+        let queues = [NetworkQueue(), NetworkQueue()]
+        let plainQueue = OperationQueue()
+        let jobs = (0..<60).map { _ in TestJob() }
+        for (index, job) in jobs.enumerated() {
+            job.addCondition(condition)
+            if index % 3 < 2 { queues[index % 3].addOperation(job) } else { plainQueue.addOperation(job) }
+        }
+        for job in jobs { await job.finished() }
+        #expect(jobs.allSatisfy { $0.error == nil })
+        #expect((condition.job as? TestJob)?.executionCount == 1)
+    }
+
+    @Test("BEY-7: a failed prerequisite leaves it to the condition whether the operation runs")
+    func failedPrerequisite() async {
+        let queue = NetworkQueue()
+        let job = TestJob()
+        job.addCondition(SignedIn { _ in TestJob { $0.finish(NetworkError(code: .timedOut)) } })
+        queue.addOperation(job)
+        await job.finished()
+        #expect(job.error?.code == .unauthorized && job.executionCount == 0)
+    }
+
+    @Test("BEY-7: cancelled while its prerequisite runs, an operation ends at once; the prerequisite goes on")
+    func cancelWhileWaiting() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let began = Gate()
+        let end = Gate()
+        let condition = SignedIn { signIn in
+            TestJob { job in
+                began.open()
+                end.whenOpen {
+                    signIn()
+                    job.finish()
+                }
+            }
+        }
+        let cancelled = TestJob()
+        let patient = TestJob()
+        for job in [cancelled, patient] {
+            job.addCondition(condition)
+            queue.addOperation(job)
+        }
+        await began.opened()
+        cancelled.cancel()
+        #expect(cancelled.isFinished && cancelled.error?.code == .cancelled)
+        #expect(!condition.job.isFinished)
+        end.open()
+        await patient.finished()
+        #expect(patient.error == nil && cancelled.executionCount == 0)
+    }
+
+    @Test("BEY-7: a prerequisite that waits for the operation itself is a cycle, and not waited for")
+    func cycle() async {
+        let queue = NetworkQueue()
+        let job = TestJob()
+        let between = TestJob()
+        let prerequisite = TestJob()
+        between.addDependency(job)
+        prerequisite.addDependency(between)
+        job.addCondition(SignedIn { _ in prerequisite })
+        queue.addOperation(job)
+        await job.finished()
+        #expect(job.error?.code == .cycle && job.executionCount == 0)
+    }
+
+    @Test("BEY-7: a prerequisite passes the barrier that the operation stands before", arguments: [true, false])
+    func barrier(plain: Bool) async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let held = Gate()
+        let goOn = Gate()
+        let order = Locked<[String]>([])
+        let job = TestJob { job in
+            order.withLock { $0.append("job") }
+            job.finish()
+        }
+        job.addCondition(
+            BlockCondition("gate") { _ in
+                held.open()
+                await goOn.opened()
+                return true
+            }
+        )
+        job.addCondition(plain ? SignedIn { signIn in BlockOperation(block: signIn) } : SignedIn())
+        queue.addOperation(job)
+        await held.opened()
+        queue.addBarrierBlock { order.withLock { $0.append("barrier") } }
+        let after = TestJob { job in
+            order.withLock { $0.append("after") }
+            job.finish()
+        }
+        queue.addOperation(after)
+        goOn.open()
+        await after.finished()
+        #expect(order.withLock { $0 } == ["job", "barrier", "after"])
+    }
+}

@@ -1,0 +1,91 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("Reachability", .timeLimit(.minutes(5)))
+struct ReachabilityConditionTests {
+    @Test("OPQ-9: unknown counts as reachable, waiting or not", arguments: [true, false])
+    func unknown(waits: Bool) async {
+        let queue = NetworkQueue()
+        for network in [ManualReachability(.unknown), ManualReachability(.reachable)] {
+            let job = TestJob()
+            job.addCondition(ReachabilityCondition(network, waits: waits))
+            queue.addOperation(job)
+            await job.finished()
+            #expect(job.error == nil && job.executionCount == 1)
+        }
+        #if !canImport(Network)
+        let job = TestJob()
+        job.addCondition(ReachabilityCondition(waits: waits))
+        queue.addOperation(job)
+        await job.finished()
+        #expect(job.error == nil && SystemReachability.shared.status == .unknown)
+        #endif
+    }
+
+    @Test("OPQ-9: without a network the operation is refused at once")
+    func refused() async {
+        let job = TestJob()
+        job.addCondition(ReachabilityCondition(ManualReachability(.unreachable)))
+        NetworkQueue().addOperation(job)
+        await job.finished()
+        #expect(job.error?.code == .refused && job.error?.message == "the network is not reachable")
+        #expect(job.executionCount == 0)
+    }
+
+    @Test("OPQ-9: told to wait, it waits without a slot until the network is there")
+    func waits() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let network = ManualReachability(.unreachable)
+        let jobs = (0..<5).map { _ in TestJob() }
+        for job in jobs {
+            job.addCondition(ReachabilityCondition(network, waits: true))
+            queue.addOperation(job)
+        }
+        let other = TestJob()
+        queue.addOperation(other)
+        await other.finished()
+        #expect(await eventually { jobs.allSatisfy { $0.pendingCondition == "network reachable" } })
+        jobs[0].cancel()
+        #expect(jobs[0].isFinished)
+        network.status = .reachable
+        for job in jobs { await job.finished() }
+        #expect(jobs.dropFirst().allSatisfy { $0.error == nil && $0.executionCount == 1 })
+        #expect(jobs[0].error?.code == .cancelled && jobs[0].executionCount == 0)
+    }
+
+    @Test("OPQ-9: an observer is told the status, then each change once and in order, until it is dropped")
+    func observer() async {
+        let network = ManualReachability(.unknown)
+        let seen = Locked<[ReachabilityStatus]>([])
+        var observation: ReachabilityObservation? = network.observe { status in seen.withLock { $0.append(status) } }
+        let changes: [ReachabilityStatus] = [.reachable, .reachable, .unreachable, .reachable]
+        for change in changes { network.status = change }
+        #expect(await eventually { seen.withLock { $0.count } >= 4 })
+        #expect(seen.withLock { $0 } == [.unknown, .reachable, .unreachable, .reachable])
+        withExtendedLifetime(observation) {}
+        observation = nil
+        network.status = .unreachable
+        let last = Gate()
+        let lastObservation = network.observe { _ in last.open() }
+        await last.opened()
+        #expect(seen.withLock { $0.count } == 4 && network.status == .unreachable)
+        lastObservation.cancel()
+    }
+
+    @Test("OPQ-9: the stream of statuses begins with the one there is, and lets go when nobody reads")
+    func stream() async {
+        weak var released: ManualReachability?
+        do {
+            let network = ManualReachability(.unreachable)
+            released = network
+            var statuses = network.statuses.makeAsyncIterator()
+            #expect(await statuses.next() == .unreachable)
+            network.status = .reachable
+            #expect(await statuses.next() == .reachable)
+        }
+        #expect(await eventually { released == nil })
+    }
+}
