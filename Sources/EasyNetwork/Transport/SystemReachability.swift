@@ -5,7 +5,9 @@ import Network
 
 /// What the system says of the network: `NWPathMonitor` on Apple's platforms. On Linux nobody says, and the status is
 /// always ``ReachabilityStatus/unknown``.
-public final class SystemReachability: NetworkReachability {
+public final class SystemReachability: NetworkReachability, @unchecked Sendable {
+    // Sendable because nothing here changes; not every SDK says so of the path monitor, which nobody touches later.
+
     /// Watches from its first use on, as long as the process lives.
     public static let shared = SystemReachability()
 

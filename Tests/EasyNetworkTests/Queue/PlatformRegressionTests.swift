@@ -163,6 +163,43 @@ struct PlatformRegressionTests {
         #expect(completions.withLock { $0 } == jobs.count && queue.operationCount == 0)
     }
 
+    /// What `start()` of Foundation's `Operation` does with it, its own two endings, is not ours to mend.
+    private final class OlderPlainOperation: Operation, @unchecked Sendable {
+        private let isOver = Locked(false)
+
+        override var isAsynchronous: Bool { true }
+        override var isFinished: Bool { isOver.withLock { $0 } }
+
+        override func start() {
+            super.start()
+            DispatchQueue.global().async {
+                self.willChangeValue(forKey: "isFinished")
+                self.isOver.withLock { $0 = true }
+                self.didChangeValue(forKey: "isFinished")
+            }
+        }
+    }
+
+    @Test("OPQ-3: a plain operation that calls super.start() gives its slot back once")
+    func superStartOfPlain() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let occupancy = Occupancy()
+        for _ in 0..<50 {
+            queue.addOperation(OlderPlainOperation())
+            queue.addOperation(
+                TestJob { job in
+                    occupancy.enter()
+                    DispatchQueue.global().async {
+                        occupancy.leave()
+                        job.finish()
+                    }
+                }
+            )
+        }
+        #expect(await eventually { queue.operationCount == 0 })
+        #expect(occupancy.most == 1)
+    }
+
     @Test("OPQ-1: a job whose unfinished dependency was taken back runs", arguments: JobKind.allCases)
     func removedDependency(dependencyKind: JobKind) async {
         let queue = NetworkQueue()
