@@ -32,7 +32,7 @@ final class Report {
         for bar in bars {
             let verdict = bar.isMissed ? "over" : "ok"
             let figures = Self.number(bar.value).aligned(10) + " <= " + Self.number(bar.limit)
-            print("  " + verdict.filled(6) + bar.name.filled(66) + figures + bar.unit)
+            print("  " + verdict.filled(6) + bar.name.filled(74) + figures + bar.unit)
         }
         print(misses == 0 ? "All kept." : "\(misses) of \(bars.count) missed.")
     }

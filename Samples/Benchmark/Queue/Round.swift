@@ -6,45 +6,54 @@ struct Round {
     let contender: Contender
     let size: Int
 
-    /// Nanoseconds for each job, from adding the first to the end of the last; and in all, with making, linking and
-    /// letting go of them.
+    /// Nanoseconds for each job.
     struct Cost {
+        /// From adding the first to the end of the last.
         var running = Double.infinity
+        /// The same in processor time.
+        var processor = Double.infinity
+        /// With making, linking and letting go of the jobs.
         var inAll = Double.infinity
 
         mutating func lower(to other: Cost) {
             running = min(running, other.running)
+            processor = min(processor, other.processor)
             inAll = min(inAll, other.inAll)
         }
     }
 
     /// Runs fresh jobs on a fresh queue, as often as a sample needs.
     func sample() -> Cost {
-        var running = 0.0
-        var inAll = 0.0
         let rounds = isQuadratic ? 1 : max(1, Measurement.jobsInSample / size)
+        var sum = Cost(running: 0, processor: 0, inAll: 0)
         for _ in 0..<rounds {
-            inAll += Measurement.seconds { running += run() }
+            sum.inAll += Measurement.seconds {
+                let cost = run()
+                sum.running += cost.running
+                sum.processor += cost.processor
+            }
         }
-        let jobs = Double(rounds * size)
-        return Cost(running: running * 1_000_000_000 / jobs, inAll: inAll * 1_000_000_000 / jobs)
+        let scale = 1_000_000_000 / Double(rounds * size)
+        return Cost(running: sum.running * scale, processor: sum.processor * scale, inAll: sum.inAll * scale)
     }
 
     private var isQuadratic: Bool {
         contender == .operationQueue && shape.largestForOperationQueue < 100_000
     }
 
-    private func run() -> Double {
+    private func run() -> (running: Double, processor: Double) {
         let jobs = makeJobs()
         let queue = contender.makeQueue()
         queue.isSuspended = shape != .live
-        return Measurement.seconds {
+        let processor = Measurement.processorTime
+        let running = Measurement.seconds {
             for job in jobs { queue.addOperation(job) }
             shape.disturb(jobs)
             // Cancelled jobs of a NetworkQueue end although it is suspended.
             if shape != .cancelled || contender == .operationQueue { queue.isSuspended = false }
             queue.waitUntilAllOperationsAreFinished()
         }
+        return (running, Measurement.processorTime - processor)
     }
 
     private func makeJobs() -> [Operation] {

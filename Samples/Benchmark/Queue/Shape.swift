@@ -28,6 +28,14 @@ enum Shape: String, CaseIterable {
         }
     }
 
+    /// Whether the jobs are only added, run and finished, which is what the bar against an OperationQueue is about.
+    var onlyRuns: Bool {
+        switch self {
+        case .live, .row, .chain, .fanIn, .fanOut: true
+        case .cancelled, .reprioritised: false
+        }
+    }
+
     func link(_ jobs: [Operation]) {
         guard let first = jobs.first, let last = jobs.last else { return }
         switch self {
