@@ -5,7 +5,7 @@ extension NetworkOperation {
     /// not hold.
     ///
     /// Called when the operation has been started.
-    final func evaluate(_ conditions: [any OperationCondition], then work: @escaping @Sendable () -> Void) {
+    final func hold(until conditions: [any OperationCondition], then work: @escaping @Sendable () -> Void) {
         releaseSlot()
         let task = Task {
             do {

@@ -120,12 +120,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         willChangeValue(forKey: "isExecuting")
         let (dependencies, conditions) = state.withLock { state in
             state.lifecycle.showExecuting()
-            return (state.dependencies, state.options?.options.conditions ?? [])
+            return (state.dependencies, state.options?.options.conditions.take() ?? [])
         }
         didChangeValue(forKey: "isExecuting")
         let obstacle = dependencies.lazy.compactMap(\.failure).first
         if state.withLock({ $0.lifecycle.began(obstacle: obstacle) }) == .execute {
-            if conditions.isEmpty { execute() } else { evaluate(conditions) { self.execute() } }
+            if conditions.isEmpty { execute() } else { hold(until: conditions) { self.execute() } }
         } else {
             stop()
             deliverAndConclude()

@@ -61,7 +61,8 @@ extension NetworkOperation {
         appendOption(\.conditions, condition)
     }
 
-    /// What must hold before the operation does its work. Default none.
+    /// What must hold before the operation does its work. Default none; none any more once it has started, when it lets
+    /// go of what the conditions hold as it is done with them.
     public final var conditions: [any OperationCondition] {
         option(\.conditions)
     }

@@ -204,4 +204,18 @@ struct OperationConditionTests {
         await job.finished()
         #expect(job.executionCount == 1)
     }
+
+    @Test("BEY-7: a condition that holds its operation keeps it no longer than it runs", arguments: [true, false])
+    func released(holds: Bool) async {
+        weak var released: TestJob?
+        do {
+            let job = TestJob()
+            released = job
+            job.addCondition(BlockCondition("holds its operation") { operation in operation === job && holds })
+            NetworkQueue().addOperation(job)
+            await job.finished()
+            #expect((job.error == nil) == holds && job.conditions.isEmpty)
+        }
+        #expect(await eventually { released == nil })
+    }
 }
