@@ -5,7 +5,11 @@ import Testing
 
 @Suite("Conditions at random", .timeLimit(.minutes(5)))
 struct ConditionStressTests {
-    @Test("BEY-7, OPQ-2, OPQ-3: conditions, prerequisites, cancels and suspensions at random", arguments: 0..<6, [true, false])
+    @Test(
+        "BEY-7, OPQ-2, OPQ-3: conditions, prerequisites, cancels and suspensions at random",
+        arguments: 0..<6,
+        [true, false]
+    )
     func stress(seed: UInt64, cancels: Bool) async {
         var random = SeededGenerator(seed: seed)
         let limit = Int.random(in: 1...4, using: &random)
@@ -58,8 +62,10 @@ struct ConditionStressTests {
         await disturbance
         for job in jobs { await job.finished() }
         #expect(unmet.withLock { $0 } == 0, "seed \(seed)")
-        #expect(jobs.allSatisfy { $0.executionCount <= 1 && $0.pendingCondition == nil }, "seed \(seed)")
+        #expect(jobs.allSatisfy { $0.executionCount <= 1 }, "seed \(seed)")
         #expect(jobs.allSatisfy { $0.executionCount == 1 || $0.error != nil }, "seed \(seed)")
+        // A condition may be at it still when its operation has been cancelled.
+        #expect(await eventually { jobs.allSatisfy { $0.pendingCondition == nil } }, "seed \(seed)")
         #expect(await eventually { queue.operationCount == 0 && occupancy.now == 0 }, "seed \(seed)")
         // A job that was ended while it worked has given its slot back before its work has left.
         #expect(occupancy.most <= limit + victims.count + byHand.count, "seed \(seed)")
