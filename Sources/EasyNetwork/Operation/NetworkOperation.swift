@@ -96,6 +96,11 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         done()
     }
 
+    /// Where callbacks run.
+    var deliveryQueue: DispatchQueue {
+        scheduling?.scheduler.callbackQueue ?? WorkQueue.shared
+    }
+
     /// Whether the operation counts in the limits of its queue. One that only waits for others takes no slot: it is
     /// started when its dependencies are over and the queue is not suspended. Must not change.
     var occupiesSlot: Bool { true }
@@ -118,12 +123,21 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     open override func start() {
         guard state.withLock({ $0.lifecycle.start() }) == .announceStart else { return }
         willChangeValue(forKey: "isExecuting")
-        let (dependencies, conditions) = state.withLock { state in
+        let (dependencies, conditions, accessories) = state.withLock { state in
             state.lifecycle.showExecuting()
-            return (state.dependencies, state.options?.options.conditions.take() ?? [])
+            let options = state.options
+            return (state.dependencies, options?.options.conditions.take() ?? [], options?.options.accessories ?? [])
         }
         didChangeValue(forKey: "isExecuting")
         let obstacle = dependencies.lazy.compactMap(\.failure).first
+        guard !accessories.isEmpty, obstacle == nil, !hasOutcome else { return begin(obstacle, conditions) }
+        tellAccessories(accessories, { $0.operationWillStart(self) }) {
+            // Not on the callback queue, where no work belongs.
+            WorkQueue.shared.async { self.begin(nil, conditions) }
+        }
+    }
+
+    private func begin(_ obstacle: NetworkError?, _ conditions: [any OperationCondition]) {
         if state.withLock({ $0.lifecycle.began(obstacle: obstacle) }) == .execute {
             if conditions.isEmpty { execute() } else { hold(until: conditions) { self.execute() } }
         } else {
@@ -183,7 +197,14 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func deliverAndConclude() {
-        deliver { self.conclude() }
+        let accessories = option(\.accessories)
+        guard !accessories.isEmpty else { return deliver { self.conclude() } }
+        setOption(\.accessories, [])
+        tellAccessories(accessories, { $0.operationWillStop(self) }) {
+            self.deliver {
+                self.tellAccessories(accessories, { $0.operationDidStop(self) }) { self.conclude() }
+            }
+        }
     }
 
     private func conclude() {
@@ -356,22 +377,21 @@ extension NetworkOperation {
     }
 
     final func setOption<Value>(_ path: WritableKeyPath<OperationOptions, Value>, _ value: Value) {
-        let old = state.withLock { state -> Value in
-            let box = state.options ?? OperationOptionsBox()
-            state.options = box
-            let old = box.options[keyPath: path]
-            box.options[keyPath: path] = value
+        let old = changeOptions { options, _ in
+            let old = options[keyPath: path]
+            options[keyPath: path] = value
             return old
         }
         // What the old value holds is let go of outside the lock.
         withExtendedLifetime(old) {}
     }
 
-    final func appendOption<Element>(_ path: WritableKeyPath<OperationOptions, [Element]>, _ element: Element) {
+    /// Changes options under the lock, in view of how far the operation is.
+    final func changeOptions<Value>(_ change: (inout OperationOptions, OperationLifecycle.Phase) -> Value) -> Value {
         state.withLock { state in
             let box = state.options ?? OperationOptionsBox()
             state.options = box
-            box.options[keyPath: path].append(element)
+            return change(&box.options, state.lifecycle.phase)
         }
     }
 
@@ -417,6 +437,12 @@ extension NetworkOperation {
         }
         if isForeign { SchedulerCrossing.note() }
         return dependencies
+    }
+
+    /// Whether some queue has the operation, or it has been started. A plain `OperationQueue` gives itself away by asking
+    /// whether it is ready.
+    final var isTaken: Bool {
+        state.withLock { $0.scheduling != nil || $0.readiness.isWatching || $0.lifecycle.phase != .waiting }
     }
 
     /// The operation's place in `scheduler`; nil when it is not there, or not any more.

@@ -58,7 +58,7 @@ extension NetworkOperation {
     ///
     /// An operation that overrides `start()` and does its work there, and not in ``execute()``, does not wait.
     public final func addCondition(_ condition: some OperationCondition) {
-        appendOption(\.conditions, condition)
+        changeOptions { options, _ in options.conditions.append(condition) }
     }
 
     /// What must hold before the operation does its work. Default none; none any more once it has started, when it lets

@@ -11,6 +11,7 @@ struct OperationOptions {
     var conditions: [any OperationCondition] = []
     /// The name of the condition that is being waited for.
     var pendingCondition: String?
+    var accessories: [any OperationAccessory] = []
 }
 
 /// The box of an operation's options; only the operation that owns it touches it, under its lock.

@@ -147,14 +147,27 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     public final func then<Next: APIRequest>(
         _ next: @escaping @Sendable (Request.Item) throws -> Next
     ) -> RequestOperation<Next> {
+        let item = itemOfDependency
+        return nextOperation { try next(item()) }
+    }
+
+    /// An operation for the same host that depends on this one.
+    final func nextOperation<Next: APIRequest>(
+        _ makeRequest: @escaping @Sendable () throws -> Next
+    ) -> RequestOperation<Next> {
         let parent = service.parent ?? EasyNetworkService(service.configuration)
-        let operation = RequestOperation<Next>(service: parent) { [weak self] in
-            // The dependency keeps this operation alive; it is gone only if the user took that back.
-            guard let item = try self?.result?.get() else { throw Self.noItem }
-            return try next(item)
-        }
+        let operation = RequestOperation<Next>(service: parent, makeRequest: makeRequest)
         operation.addDependency(self)
         return operation
+    }
+
+    /// Reads the item in an operation that depends on this one.
+    final var itemOfDependency: @Sendable () throws -> Request.Item {
+        { [weak self] in
+            // The dependency keeps this operation alive; it is gone only if the user took that back.
+            guard let item = try self?.result?.get() else { throw Self.noItem }
+            return item
+        }
     }
 
     // MARK: - The work
@@ -227,6 +240,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         NetworkError(code: .invalidRequest, message: "the operation was finished by hand, without an item")
     }
 
+    override var deliveryQueue: DispatchQueue { callbackQueue ?? super.deliveryQueue }
+
     override func detach() {
         let released = state.withLock { state in
             state.refusesClosures = true
@@ -239,22 +254,19 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         // Whatever is let go of here is let go of outside the lock.
         state.exchange(\.source, nil)
         let result = result
-        let (isAwaited, ownQueue) = state.withLock { state in
+        let isAwaited = state.withLock { state -> Bool in
             state.refusesClosures = true
-            let isAwaited =
-                switch result {
-                case .success: state.success != nil
-                case .failure: state.failure != nil
-                case nil: false
-                }
-            return (isAwaited, state.callbackQueue)
+            return switch result {
+            case .success: state.success != nil
+            case .failure: state.failure != nil
+            case nil: false
+            }
         }
         guard isAwaited else {
             detach()
             return done()
         }
-        let queue = ownQueue ?? scheduling?.scheduler.callbackQueue ?? service.configuration.deliveryQueue
-        queue.async {
+        deliveryQueue.async {
             // Taken only now: they may have been let go of meanwhile.
             let (success, failure) = self.state.withLock { ($0.success.take(), $0.failure.take()) }
             switch result {

@@ -1,3 +1,5 @@
+import Dispatch
+
 /// A job that makes its calls through an ``EasyNetworkService``.
 ///
 /// ```swift
@@ -38,6 +40,10 @@ open class ServiceOperation: NetworkOperation, @unchecked Sendable {
         if type(of: self) == ServiceOperation.self {
             finish(NetworkError(code: .invalidRequest, message: "a ServiceOperation needs its execute() overridden"))
         }
+    }
+
+    override var deliveryQueue: DispatchQueue {
+        scheduling?.scheduler.callbackQueue ?? service.configuration.deliveryQueue
     }
 
     override func stop() {

@@ -1,0 +1,245 @@
+import Dispatch
+import Foundation
+
+/// The way of a child: taken in, handed on to the queue, finished, told of, settled.
+extension GroupOperation {
+    /// Changes of all progresses, one after the other: on Linux the members of a tree of them are not safe to change from
+    /// several threads, and on Apple's platforms observers are called, which must not happen under a lock.
+    private static let progressUpdates = TurnTaking()
+
+    // MARK: - Taken in
+
+    /// - Returns: false when the group has ended, or the child is a group that this one is in. The child ends then with
+    ///   ``NetworkError/Code/refused`` or ``NetworkError/Code/cycle``.
+    final func append(_ operation: NetworkOperation, then: (@Sendable () -> Void)? = nil) -> Bool {
+        let group = operation as? GroupOperation
+        if group != nil, lineage.contains(ObjectIdentifier(operation)) {
+            refuse(operation, NetworkError(code: .cycle, message: "\(operation.nameForMessages) would be in itself"))
+            return false
+        }
+        // Counted first, so that the progress never looks complete in between.
+        let bringsProgress = group?.claimProgress() ?? false
+        Self.progressUpdates.perform { [progress] in
+            progress.totalUnitCount += 1
+            if bringsProgress, let group { progress.addChild(group.progress, withPendingUnitCount: 1) }
+        }
+        group?.addParent(self)
+        let child = Child(operation: operation, bringsProgress: bringsProgress, then: then)
+        let isAdded = state.withLock { state in
+            guard state.ledger.add() else { return false }
+            state.children.append(child)
+            return true
+        }
+        guard isAdded else {
+            Self.progressUpdates.perform { [progress] in progress.totalUnitCount -= 1 }
+            refuse(operation, NetworkError(code: .refused, message: "\(nameForMessages) has ended already"))
+            return false
+        }
+        handOn()
+        return true
+    }
+
+    /// A child that is not taken ends all the same, as somebody may wait for it.
+    private func refuse(_ child: NetworkOperation, _ error: NetworkError) {
+        guard !child.isTaken else { return }
+        child.finish(error)
+        (scheduling?.scheduler as? NetworkQueue ?? NetworkQueue()).add(child)
+    }
+
+    /// - Returns: whether the caller may make this group's progress a child of its own; only the first one may.
+    private func claimProgress() -> Bool {
+        state.withLock { state in
+            guard !state.isProgressClaimed, !state.ledger.isDrained else { return false }
+            state.isProgressClaimed = true
+            return true
+        }
+    }
+
+    private func addParent(_ parent: GroupOperation) {
+        state.withLock { $0.parents.append(WeakGroup(group: parent)) }
+    }
+
+    /// This group and all that it is in.
+    private var lineage: Set<ObjectIdentifier> {
+        var found: Set<ObjectIdentifier> = []
+        var groups = [self]
+        while let group = groups.popLast() {
+            guard found.insert(ObjectIdentifier(group)).inserted else { continue }
+            groups += group.state.withLock { $0.parents.compactMap(\.group) }
+        }
+        return found
+    }
+
+    // MARK: - Handed on
+
+    /// Hands on what may be handed on.
+    final func handOn() {
+        // By one thread at a time, and in a loop: a child that has finished already asks for the next from in here.
+        let isMine = state.withLock { state in
+            defer { state.isHandingOn = true }
+            return !state.isHandingOn
+        }
+        guard isMine else { return }
+        while let (index, child) = takeNext() { run(child, at: index) }
+    }
+
+    private func takeNext() -> (Int, NetworkOperation)? {
+        state.withLock { state in
+            let index = state.ledger.takeNext()
+            state.isHandingOn = index != nil
+            return index.map { ($0, state.children[$0].operation) }
+        }
+    }
+
+    private func run(_ child: NetworkOperation, at index: Int) {
+        let dependencies = child.dependencies
+        if !dependencies.isEmpty {
+            let lineage = lineage
+            if let group = dependencies.first(where: { lineage.contains(ObjectIdentifier($0)) }) {
+                let message = "\(child.nameForMessages) depends on \(group.nameForMessages), which waits for it"
+                child.finish(NetworkError(code: .cycle, message: message))
+            }
+        }
+        if !child.isTaken {
+            let limit = maxConcurrentOperationCount > 0 ? maxConcurrentOperationCount : nil
+            queue.add(child, in: ObjectIdentifier(self), limit: limit)
+        }
+        child.whenFinished { self.childDidFinish(child, at: index) }
+    }
+
+    private var queue: NetworkQueue {
+        if let queue = scheduling?.scheduler as? NetworkQueue { return queue }
+        let limit = maxConcurrentOperationCount > 0 ? maxConcurrentOperationCount : nil
+        return state.withLock { state in
+            let queue =
+                state.queue
+                ?? NetworkQueue(
+                    name: "EasyNetwork.GroupOperation",
+                    maxConcurrentOperationCount: limit ?? NetworkQueue.defaultMaxConcurrentOperationCount
+                )
+            state.queue = queue
+            return queue
+        }
+    }
+
+    // MARK: - Finished, told of, settled
+
+    private func childDidFinish(_ child: NetworkOperation, at index: Int) {
+        let error = child.error
+        if let error { childDidFail(child, at: index, error) }
+        let then = state.withLock { $0.children[index].then.take() }
+        let callback = callback(for: child, at: index)
+        let isThenCalled = error == nil && then != nil
+        guard callback != nil || isThenCalled else { return settle(at: index) }
+        turns.async {
+            callback?()
+            // The end is final, also for what was on its way.
+            if isThenCalled, !self.hasOutcome { then?() }
+            self.settle(at: index)
+        }
+    }
+
+    private func childDidFail(_ child: NetworkOperation, at index: Int, _ error: NetworkError) {
+        var (index, child, error) = (index, child, error)
+        guard state.withLock({ $0.ledger.endsAtFirstFailure && $0.ledger.isOpen }) else { return }
+        // One that failed because another child did may be heard of before that one.
+        if error.code == .dependencyFailed,
+            let origin = failures.first(where: { $0.error.code != .dependencyFailed })
+        {
+            (index, child, error) = (origin.index, origin.operation, origin.error)
+        }
+        guard state.withLock({ $0.ledger.fail(index) }) else { return }
+        finish(error.ofChild(child, at: index))
+        // Accessories may delay the delivery, which does it too.
+        endChildren()
+    }
+
+    private func settle(at index: Int) {
+        let bringsProgress = state.withLock { state in
+            state.ledger.settle()
+            return state.children[index].bringsProgress
+        }
+        if !bringsProgress {
+            Self.progressUpdates.perform { [progress] in progress.completedUnitCount += 1 }
+        }
+        handOn()
+        endIfComplete()
+        deliverIfDrained()
+    }
+
+    final func endIfComplete() {
+        if state.withLock({ $0.ledger.succeed() }) { finish() }
+    }
+
+    // MARK: - The end
+
+    /// Ends the children that have not finished, once.
+    final func endChildren() {
+        let (handedOnCount, children) = state.withLock { state -> (Int?, [Child]) in
+            let handedOnCount = state.ledger.takeRest()
+            guard handedOnCount != nil else { return (nil, []) }
+            let children = state.children
+            for index in state.children.indices { state.children[index].then = nil }
+            return (handedOnCount, children)
+        }
+        guard let handedOnCount else { return }
+        let reason = reasonForRest
+        for (index, child) in children.enumerated() {
+            if let reason, index >= handedOnCount { child.operation.finish(reason) } else { child.operation.cancel() }
+        }
+        state.withLock { $0.ledger.restEnded() }
+        handOn()
+        deliverIfDrained()
+    }
+
+    /// How those end whose turn never came; nil when they are cancelled.
+    private var reasonForRest: NetworkError? {
+        guard !isCancelled, let error else { return nil }
+        let ledger = state.withLock { $0.ledger }
+        guard let failedIndex = ledger.failedIndex else { return error.code == .dependencyFailed ? error : nil }
+        guard ledger.order == .inTurn else { return nil }
+        let failed = state.withLock { $0.children[failedIndex].operation }
+        return OperationDependency(operation: failed, policy: .requireSuccess).failure
+    }
+
+    final func deliverIfDrained() {
+        let (done, isEmpty) = state.withLock { state in
+            (state.ledger.isDrained ? state.done.take() : nil, state.ledger.count == 0)
+        }
+        guard let done else { return }
+        let callback = takeEndCallback(error)
+        let queue = callback == nil ? WorkQueue.shared : turns
+        // Behind the last change of the progress.
+        Self.progressUpdates.perform { [progress] in
+            if isEmpty {
+                progress.totalUnitCount = 1
+                progress.completedUnitCount = 1
+            }
+            queue.async {
+                callback?()
+                done()
+            }
+        }
+    }
+
+    /// Callbacks run one after the other also where the queue would run several at once.
+    private var turns: DispatchQueue {
+        let target = deliveryQueue
+        return state.withLock { state in
+            let turns = state.turns ?? DispatchQueue(label: "EasyNetwork.GroupOperation", target: target)
+            state.turns = turns
+            return turns
+        }
+    }
+}
+
+extension NetworkError {
+    /// The error of a group that ended with this one of a child.
+    fileprivate func ofChild(_ child: NetworkOperation, at index: Int) -> NetworkError {
+        var error = self
+        let place = "operations[\(index)], \(child.nameForMessages)"
+        error.message = message.map { "\(place): \($0)" } ?? place
+        error.underlying = self
+        return error
+    }
+}

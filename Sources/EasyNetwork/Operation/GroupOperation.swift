@@ -1,0 +1,144 @@
+import Dispatch
+import Foundation
+
+/// What ``BatchOperation`` and ``ChainOperation`` have in common: one outcome for several operations.
+///
+/// It takes no slot of its queue. Its children become jobs of the same ``NetworkQueue``; on a plain `OperationQueue` they
+/// run on a `NetworkQueue` of the group's own. A child that is already on a queue is left there and waited for.
+///
+/// The group ends when it is cancelled, when a dependency or, as its policy has it, a child fails, or when the last child
+/// has finished. It has finished, and its callbacks run, when every child has finished and the children's callbacks
+/// have run: those that are left when it ends are cancelled. A child on a plain `OperationQueue`, which needs a slot to
+/// finish, is waited for nevertheless.
+///
+/// Groups may hold groups. A child must not depend on the group that it is in, or on one around that: it ends with
+/// ``NetworkError/Code/cycle``. The children are kept as long as the group, for what they know of their outcomes. All
+/// members may be used from any thread.
+open class GroupOperation: NetworkOperation, @unchecked Sendable {
+    // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own, and
+    // `progress` is changed by one thread at a time, see `progressUpdates`.
+    struct Child {
+        let operation: NetworkOperation
+        /// Whether its own progress is part of the group's.
+        let bringsProgress: Bool
+        /// Called on the callback queue when it has succeeded, and released when the group ends.
+        var then: (@Sendable () -> Void)?
+    }
+
+    struct State {
+        var ledger: ChildLedger
+        var children: [Child] = []
+        var callbackQueue: DispatchQueue?
+        /// Where callbacks run one after the other, once the first one has.
+        var turns: DispatchQueue?
+        /// Where children run that are on no queue, once the first one does.
+        var queue: NetworkQueue?
+        var isHandingOn = false
+        /// Called when the group has ended and every child has finished.
+        var done: (@Sendable () -> Void)?
+        /// The groups that this one is in.
+        var parents: [WeakGroup] = []
+        var isProgressClaimed = false
+    }
+
+    struct WeakGroup {
+        weak var group: GroupOperation?
+    }
+
+    let state: Locked<State>
+
+    /// How many children run at once; a number below 1 means as many as the queue lets.
+    public let maxConcurrentOperationCount: Int
+
+    /// How many children there are, and how many have finished, in whatever way.
+    ///
+    /// Cancelling it cancels the group. The progress of a group in this one is a child of this progress, so do not add
+    /// that to another one. An empty group ends at 1 of 1. It changes on background threads.
+    public let progress = Progress.discreteProgress(totalUnitCount: 0)
+
+    init(order: ChildLedger.Order, endsAtFirstFailure: Bool, maxConcurrentOperationCount: Int) {
+        let ledger = ChildLedger(order: order, endsAtFirstFailure: endsAtFirstFailure)
+        state = Locked(State(ledger: ledger))
+        self.maxConcurrentOperationCount = maxConcurrentOperationCount
+        super.init()
+        progress.cancellationHandler = { [weak self] in self?.cancel() }
+    }
+
+    // MARK: - What can be read
+
+    /// A child that failed, or was cancelled.
+    public struct Failure: Sendable {
+        /// Its place in ``GroupOperation/operations``.
+        public let index: Int
+        public let operation: NetworkOperation
+        /// The child's own error.
+        public let error: NetworkError
+    }
+
+    /// The children, in the order in which they were added. Linear in their number.
+    public final var operations: [NetworkOperation] {
+        state.withLock { $0.children.map(\.operation) }
+    }
+
+    /// The children that have ended with an error so far, in the order of ``operations``. Linear in their number.
+    public final var failures: [Failure] {
+        operations.enumerated().compactMap { index, operation in
+            operation.error.map { Failure(index: index, operation: operation, error: $0) }
+        }
+    }
+
+    /// The child whose failure ended the group; nil when none did.
+    public final var decisiveFailure: Failure? {
+        let decisive = state.withLock { state in
+            state.ledger.failedIndex.map { (index: $0, operation: state.children[$0].operation) }
+        }
+        guard let decisive, let error = decisive.operation.error else { return nil }
+        return Failure(index: decisive.index, operation: decisive.operation, error: error)
+    }
+
+    /// Where the closures and the delegate are called, one at a time. Set it before the group is added to a queue. Default
+    /// nil: the ``NetworkQueue``'s, or else a background queue.
+    public final var callbackQueue: DispatchQueue? {
+        get { state.withLock { $0.callbackQueue } }
+        set { state.exchange(\.callbackQueue, newValue) }
+    }
+
+    // MARK: - For the subclasses in this package
+
+    /// - Returns: what is to be called because a child has finished, on the callback queue.
+    func callback(for child: NetworkOperation, at index: Int) -> (@Sendable () -> Void)? {
+        nil
+    }
+
+    /// - Returns: what is to be called at the end, on the callback queue; called once.
+    func takeEndCallback(_ error: NetworkError?) -> (@Sendable () -> Void)? {
+        nil
+    }
+
+    // MARK: - The work
+
+    /// Starts the children. A subclass may override it to add children first, and calls `super`.
+    open override func execute() {
+        state.withLock { $0.ledger.begin() }
+        handOn()
+        endIfComplete()
+    }
+
+    override var occupiesSlot: Bool { false }
+
+    override var deliveryQueue: DispatchQueue { callbackQueue ?? super.deliveryQueue }
+
+    override func stop() {
+        endChildren()
+    }
+
+    override func deliver(_ done: @escaping @Sendable () -> Void) {
+        state.withLock { state in
+            state.ledger.begin()
+            state.done = done
+        }
+        endChildren()
+        handOn()
+        deliverIfDrained()
+    }
+}

@@ -1,0 +1,25 @@
+/// An operation whose request is made from the items of several others.
+///
+/// ```swift
+/// let order = join(signIn, cart) { session, cart in PlaceOrder(token: session.token, items: cart.items) }
+/// NetworkQueue.shared.addOperations([signIn, cart, order], waitUntilFinished: false)
+/// ```
+///
+/// It depends on all of them, as with ``RequestOperation/then(_:)``: if one fails, it ends with
+/// ``NetworkError/Code/dependencyFailed`` and sends nothing. It goes to the host of the first.
+///
+/// - Parameter next: called once, on a thread of the queue, when the operation starts. What it throws is the operation's
+///   error.
+public func join<First: APIRequest, Second: APIRequest, each Other: APIRequest, Next: APIRequest>(
+    _ first: RequestOperation<First>,
+    _ second: RequestOperation<Second>,
+    _ other: repeat RequestOperation<each Other>,
+    next: @escaping @Sendable (First.Item, Second.Item, repeat (each Other).Item) throws -> Next
+) -> RequestOperation<Next> {
+    let (firstItem, secondItem) = (first.itemOfDependency, second.itemOfDependency)
+    let otherItems = (repeat (each other).itemOfDependency)
+    let operation = first.nextOperation { try next(firstItem(), secondItem(), repeat (each otherItems)()) }
+    operation.addDependency(second)
+    repeat operation.addDependency(each other)
+    return operation
+}
