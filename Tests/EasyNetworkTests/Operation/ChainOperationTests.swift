@@ -1,0 +1,188 @@
+import Dispatch
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("ChainOperation", .timeLimit(.minutes(5)))
+struct ChainOperationTests {
+    private let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+
+    private struct Profile: APIRequest {
+        typealias Item = NetworkResponse
+        var token: String
+        var api: String { "profile" }
+        var headers: [String: String]? { ["Authorization": "Bearer \(token)"] }
+    }
+
+    private final class Listener: ChainOperationDelegate {
+        let events = Locked<[String]>([])
+
+        func note(_ event: String) { events.withLock { $0.append(event) } }
+
+        func chainOperation(_ chain: ChainOperation, didFinish operation: NetworkOperation, at index: Int) {
+            note("step \(index)")
+        }
+        func chainOperationDidSucceed(_ chain: ChainOperation) { note("succeeded") }
+        func chainOperation(_ chain: ChainOperation, didFailWith error: NetworkError) { note("failed \(error.code)") }
+    }
+
+    @Test("OPQ-5: the next request is built from the last result, from the chain's own callback", arguments: [true, false])
+    func grows(onPlainQueue: Bool) async throws {
+        let server = try MockServer()
+        server.route("GET", "/users/1") { _ in .json(["id": 1, "name": "Ada"]) }
+        server.route("GET", "/profile") { _ in .status(200) }
+        let service = EasyNetworkService(server.host())
+        let listener = Listener()
+        let chain = ChainOperation()
+        chain.delegate = listener
+        chain.success = { _ in listener.note("closure") }
+        let signIn = RequestOperation(GetAccount(id: 1), service: service)
+        signIn.success = { _ in listener.note("own") }
+        chain.addOperation(signIn) { chain, signIn in
+            listener.note("then")
+            guard let token = try? signIn.result?.get().name else { return }
+            let profile = RequestOperation(Profile(token: token), service: service)
+            chain.addOperation(profile) { _, profile in listener.note("\(profile.result != nil)") }
+        }
+        let plain = OperationQueue()
+        plain.maxConcurrentOperationCount = 1
+        if onPlainQueue { plain.addOperation(chain) } else { queue.addOperation(chain) }
+        await chain.finished()
+        #expect(chain.error == nil)
+        #expect(server.requests(to: "/profile").first?.headers["Authorization"] == "Bearer Ada")
+        let expected = ["own", "step 0", "then", "step 1", "true", "succeeded", "closure"]
+        #expect(listener.events.withLock { $0 } == expected)
+        #expect(chain.progress.completedUnitCount == 2 && chain.progress.totalUnitCount == 2)
+    }
+
+    @Test("OPQ-5: steps run one after the other, whatever the queue's limit")
+    func oneAtATime() async {
+        let occupancy = Occupancy()
+        let order = Locked<[Int]>([])
+        let wide = NetworkQueue(maxConcurrentOperationCount: 8)
+        let chain = ChainOperation(
+            (0..<50).map { index in
+                TestJob { job in
+                    occupancy.enter()
+                    order.withLock { $0.append(index) }
+                    DispatchQueue.global().async {
+                        occupancy.leave()
+                        job.finish()
+                    }
+                }
+            }
+        )
+        wide.addOperation(chain)
+        await chain.finished()
+        #expect(occupancy.most == 1 && order.withLock { $0 } == Array(0..<50))
+    }
+
+    @Test("OPQ-5: a failed step is named, and stops the rest, which ends too", arguments: [true, false])
+    func failure(onPlainQueue: Bool) async {
+        let steps = [
+            TestJob(), TestJob { $0.finish(NetworkError(code: .unauthorized, message: "no", statusCode: 401)) },
+            TestJob(), TestJob(),
+        ]
+        steps[1].name = "fetch"
+        let thens = Locked(0)
+        let chain = ChainOperation()
+        let listener = Listener()
+        chain.delegate = listener
+        for step in steps { chain.addOperation(step) { _, _ in thens.withLock { $0 += 1 } } }
+        let plain = OperationQueue()
+        plain.maxConcurrentOperationCount = 1
+        if onPlainQueue { plain.addOperation(chain) } else { queue.addOperation(chain) }
+        await chain.finished()
+        #expect(chain.error?.code == .unauthorized && chain.error?.statusCode == 401)
+        #expect(chain.error?.message == "operations[1], 'fetch': no")
+        #expect((chain.error?.underlying as? NetworkError)?.message == "no")
+        #expect(chain.decisiveFailure?.index == 1 && chain.decisiveFailure?.operation === steps[1])
+        for step in steps[2...] {
+            #expect(step.isFinished && step.executionCount == 0)
+            #expect(step.error?.code == .dependencyFailed && step.error?.rootCause.code == .unauthorized)
+            #expect(step.error?.message?.contains("fetch") == true)
+        }
+        #expect(thens.withLock { $0 } == 1)
+        #expect(listener.events.withLock { $0.last } == "failed unauthorized")
+    }
+
+    @Test("OPQ-5: cancel is final: the rest is cancelled, what is added later refused, no callback is left")
+    func cancelIsFinal() async {
+        let rest = [TestJob(), TestJob()]
+        let added = TestJob()
+        let failures = Locked<[NetworkError.Code]>([])
+        let chain = ChainOperation()
+        chain.failure = { _, error in failures.withLock { $0.append(error.code) } }
+        chain.addOperation(TestJob()) { chain, _ in
+            chain.cancel()
+            #expect(!chain.addOperation(added))
+        }
+        for step in rest { chain.addOperation(step) { _, _ in Issue.record("called after the end") } }
+        queue.addOperation(chain)
+        await chain.finished()
+        await added.finished()
+        #expect(chain.isCancelled && failures.withLock { $0 } == [.cancelled])
+        #expect(rest.allSatisfy { $0.executionCount == 0 && $0.isFinished && $0.error?.code == .cancelled })
+        #expect(added.error?.code == .refused && added.executionCount == 0)
+        #expect(queue.operationCount == 0)
+    }
+
+    @Test("OPQ-5: an empty chain completes; a chain in a chain, and one in a batch")
+    func nested() async {
+        let order = Locked<[Int]>([])
+        func job(_ number: Int) -> TestJob {
+            TestJob { job in
+                order.withLock { $0.append(number) }
+                job.finish()
+            }
+        }
+        let chain = ChainOperation([job(0), ChainOperation([job(1), job(2)]), ChainOperation(), job(3)])
+        let batch = BatchOperation([chain])
+        queue.addOperation(batch)
+        await batch.finished()
+        #expect(order.withLock { $0 } == [0, 1, 2, 3] && batch.error == nil)
+        #expect(batch.progress.fractionCompleted == 1)
+    }
+
+    @Test("BEY-4: a hundred thousand steps, run, already done, and cancelled, without deep recursion")
+    func long() async {
+        let steps = (0..<100_000).map { _ in TestJob { $0.finish() } }
+        let chain = ChainOperation(steps)
+        queue.addOperation(chain)
+        await chain.finished()
+        #expect(chain.error == nil && steps.allSatisfy { $0.executionCount == 1 })
+        let again = ChainOperation(steps)
+        queue.addOperation(again)
+        await again.finished()
+        #expect(again.error == nil && again.progress.completedUnitCount == 100_000)
+        let stopped = ChainOperation([TestJob { $0.finish(NetworkError(code: .refused)) }])
+        for _ in 0..<100_000 { stopped.addOperation(TestJob()) }
+        queue.addOperation(stopped)
+        await stopped.finished()
+        #expect(stopped.failures.count == 100_001 && queue.operationCount == 0)
+    }
+
+    @Test("OPQ-5: nothing keeps a chain or its steps alive afterwards, closures that hold them included")
+    func released() async {
+        weak var chain: ChainOperation?
+        weak var step: TestJob?
+        for fails in [false, true] {
+            do {
+                let strong = ChainOperation()
+                let first = TestJob { $0.finish(fails ? NetworkError(code: .refused) : nil) }
+                let second = TestJob()
+                for operation in [first, second] {
+                    strong.addOperation(operation) { [strong] _, _ in _ = (strong, first, second) }
+                }
+                strong.success = { [strong] _ in _ = strong }
+                strong.failure = { [strong] _, _ in _ = strong }
+                (chain, step) = (strong, second)
+                queue.addOperation(strong)
+                await strong.finished()
+            }
+            #expect(await eventually { chain == nil && step == nil })
+        }
+    }
+}
