@@ -45,6 +45,7 @@ struct ChainOperationTests {
             guard let token = try? signIn.result?.get().name else { return }
             let profile = RequestOperation(Profile(token: token), service: service)
             chain.addOperation(profile) { _, profile in listener.note("\(profile.result != nil)") }
+            chain.addOperation(RequestOperation(GetAccount(id: 1), service: service))
         }
         let plain = OperationQueue()
         plain.maxConcurrentOperationCount = 1
@@ -52,9 +53,9 @@ struct ChainOperationTests {
         await chain.finished()
         #expect(chain.error == nil)
         #expect(server.requests(to: "/profile").first?.headers["Authorization"] == "Bearer Ada")
-        let expected = ["own", "step 0", "then", "step 1", "true", "succeeded", "closure"]
+        let expected = ["own", "step 0", "then", "step 1", "true", "step 2", "succeeded", "closure"]
         #expect(listener.events.withLock { $0 } == expected)
-        #expect(chain.progress.completedUnitCount == 2 && chain.progress.totalUnitCount == 2)
+        #expect(chain.progress.completedUnitCount == 3 && chain.progress.totalUnitCount == 3)
     }
 
     @Test("OPQ-5: steps run one after the other, whatever the queue's limit")
