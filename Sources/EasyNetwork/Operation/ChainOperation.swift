@@ -30,7 +30,7 @@ open class ChainOperation: GroupOperation, @unchecked Sendable {
     /// Adds a step at the end, also while the chain runs.
     ///
     /// - Parameter then: called once on the callback queue when the step has succeeded, after its own closures and before
-    ///   the next step. It may add steps, or cancel the chain. Released when the chain ends.
+    ///   the next step. It may add steps, or cancel the chain. Released when the step has finished.
     /// - Returns: false when the chain has ended. The step ends then with ``NetworkError/Code/refused`` and does not run,
     ///   unless it is on a queue already.
     @discardableResult
@@ -44,7 +44,7 @@ open class ChainOperation: GroupOperation, @unchecked Sendable {
     /// Adds a step of any kind at the end, also while the chain runs.
     ///
     /// - Parameter then: called once on the callback queue when the step has succeeded, before the next step. It may add
-    ///   steps, or cancel the chain. Released when the chain ends.
+    ///   steps, or cancel the chain. Released when the step has finished.
     /// - Returns: false when the chain has ended. The step ends then with ``NetworkError/Code/refused`` and does not run,
     ///   unless it is on a queue already.
     @discardableResult

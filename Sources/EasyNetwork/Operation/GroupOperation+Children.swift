@@ -175,13 +175,7 @@ extension GroupOperation {
 
     /// Ends the children that have not finished, once.
     final func endChildren() {
-        let (handedOnCount, children) = state.withLock { state -> (Int?, [Child]) in
-            let handedOnCount = state.ledger.takeRest()
-            guard handedOnCount != nil else { return (nil, []) }
-            let children = state.children
-            for index in state.children.indices { state.children[index].then = nil }
-            return (handedOnCount, children)
-        }
+        let (handedOnCount, children) = state.withLock { ($0.ledger.takeRest(), $0.children) }
         guard let handedOnCount else { return }
         let reason = reasonForRest
         for (index, child) in children.enumerated() {

@@ -4,7 +4,8 @@ import Foundation
 /// What ``BatchOperation`` and ``ChainOperation`` have in common: one outcome for several operations.
 ///
 /// It takes no slot of its queue. Its children become jobs of the same ``NetworkQueue``; on a plain `OperationQueue` they
-/// run on a `NetworkQueue` of the group's own. A child that is already on a queue is left there and waited for.
+/// run on a `NetworkQueue` of the group's own. A child that is already on a queue is left there and waited for; one
+/// whose `isReady` somebody has asked for counts as being on a plain queue, which is how such a queue shows itself.
 ///
 /// The group ends when it is cancelled, when a dependency or, as its policy has it, a child fails, or when the last child
 /// has finished. It has finished, and its callbacks run, when every child has finished and the children's callbacks
@@ -21,7 +22,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         let operation: NetworkOperation
         /// Whether its own progress is part of the group's.
         let bringsProgress: Bool
-        /// Called on the callback queue when it has succeeded, and released when the group ends.
+        /// Called on the callback queue when it has succeeded, and released when it has finished.
         var then: (@Sendable () -> Void)?
     }
 

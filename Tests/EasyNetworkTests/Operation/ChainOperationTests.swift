@@ -28,7 +28,10 @@ struct ChainOperationTests {
         func chainOperation(_ chain: ChainOperation, didFailWith error: NetworkError) { note("failed \(error.code)") }
     }
 
-    @Test("OPQ-5: the next request is built from the last result, from the chain's own callback", arguments: [true, false])
+    @Test(
+        "OPQ-5: the next request is built from the last result, from the chain's own callback",
+        arguments: [true, false]
+    )
     func grows(onPlainQueue: Bool) async throws {
         let server = try MockServer()
         server.route("GET", "/users/1") { _ in .json(["id": 1, "name": "Ada"]) }
@@ -128,6 +131,30 @@ struct ChainOperationTests {
         #expect(rest.allSatisfy { $0.executionCount == 0 && $0.isFinished && $0.error?.code == .cancelled })
         #expect(added.error?.code == .refused && added.executionCount == 0)
         #expect(queue.operationCount == 0)
+    }
+
+    @Test("OPQ-5: a callback that was on its way when the chain was cancelled is not called")
+    func cancelBeforeThen() async {
+        let (hasStarted, mayEnd) = (Gate(), Gate())
+        let callbackQueue = DispatchQueue(label: "callbacks")
+        callbackQueue.suspend()
+        let step = TestJob { job in
+            hasStarted.open()
+            mayEnd.whenOpen { job.finish() }
+        }
+        let chain = ChainOperation()
+        chain.callbackQueue = callbackQueue
+        chain.addOperation(step) { _, _ in Issue.record("called after the end") }
+        queue.addOperation(chain)
+        await hasStarted.opened()
+        // The chain has listened before: its callback is under way by then.
+        step.whenFinished {
+            chain.cancel()
+            callbackQueue.resume()
+        }
+        mayEnd.open()
+        await chain.finished()
+        #expect(chain.isCancelled && step.error == nil)
     }
 
     @Test("OPQ-5: an empty chain completes; a chain in a chain, and one in a batch")
