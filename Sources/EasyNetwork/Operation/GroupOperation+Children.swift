@@ -17,24 +17,23 @@ extension GroupOperation {
             refuse(operation, NetworkError(code: .cycle, message: "\(operation.nameForMessages) would be in itself"))
             return false
         }
-        // Counted first, so that the progress never looks complete in between.
         let bringsProgress = group?.claimProgress() ?? false
-        Self.progressUpdates.perform { [progress] in
-            progress.totalUnitCount += 1
-            if bringsProgress, let group { progress.addChild(group.progress, withPendingUnitCount: 1) }
-        }
         group?.addParent(self)
         let child = Child(operation: operation, bringsProgress: bringsProgress, then: then)
         let isAdded = state.withLock { state in
             guard state.ledger.add() else { return false }
             state.children.append(child)
+            Self.progressUpdates.add { [progress] in
+                progress.totalUnitCount += 1
+                if bringsProgress, let group { progress.addChild(group.progress, withPendingUnitCount: 1) }
+            }
             return true
         }
         guard isAdded else {
-            Self.progressUpdates.perform { [progress] in progress.totalUnitCount -= 1 }
             refuse(operation, NetworkError(code: .refused, message: "\(nameForMessages) has ended already"))
             return false
         }
+        Self.progressUpdates.run()
         handOn()
         return true
     }
@@ -155,13 +154,14 @@ extension GroupOperation {
     }
 
     private func settle(at index: Int) {
-        let bringsProgress = state.withLock { state in
+        state.withLock { state in
             state.ledger.settle()
-            return state.children[index].bringsProgress
+            if !state.children[index].bringsProgress {
+                // In the order in which they are settled, so that the last one is the last.
+                Self.progressUpdates.add { [progress] in progress.completedUnitCount += 1 }
+            }
         }
-        if !bringsProgress {
-            Self.progressUpdates.perform { [progress] in progress.completedUnitCount += 1 }
-        }
+        Self.progressUpdates.run()
         handOn()
         endIfComplete()
         deliverIfDrained()
@@ -204,7 +204,7 @@ extension GroupOperation {
         let callback = takeEndCallback(error)
         let queue = callback == nil ? WorkQueue.shared : turns
         // Behind the last change of the progress.
-        Self.progressUpdates.perform { [progress] in
+        Self.progressUpdates.add { [progress] in
             if isEmpty {
                 progress.totalUnitCount = 1
                 progress.completedUnitCount = 1
@@ -214,6 +214,7 @@ extension GroupOperation {
                 done()
             }
         }
+        Self.progressUpdates.run()
     }
 
     /// Callbacks run one after the other also where the queue would run several at once.

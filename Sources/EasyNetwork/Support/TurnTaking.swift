@@ -1,12 +1,17 @@
-/// Runs pieces of work one after the other, in the order in which they are brought, and without a lock held.
+/// Runs pieces of work one after the other, in the order in which they are added, and without a lock held.
 ///
-/// Whoever brings one when nobody is at it runs it on the own thread, and what others bring meanwhile.
+/// Whoever comes when nobody is at it runs what there is on the own thread, and what others add meanwhile.
 final class TurnTaking: Sendable {
     private let state = Locked<(isBusy: Bool, waiting: [@Sendable () -> Void])>((false, []))
 
-    func perform(_ work: @escaping @Sendable () -> Void) {
+    /// Adds work, also under the lock that decides its place in the order. Call ``run()`` when that is open.
+    func add(_ work: @escaping @Sendable () -> Void) {
+        state.withLock { $0.waiting.append(work) }
+    }
+
+    /// Runs what has been added, unless somebody else is at it.
+    func run() {
         let isFirst = state.withLock { state in
-            state.waiting.append(work)
             defer { state.isBusy = true }
             return !state.isBusy
         }

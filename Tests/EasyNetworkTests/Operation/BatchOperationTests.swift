@@ -55,7 +55,7 @@ struct BatchOperationTests {
     }
 
     @Test(
-        "OPQ-4: one delegate, closure pair and progress, called one at a time, the children's before the batch's",
+        "OPQ-4: one delegate, closure pair and progress; the children's callbacks before the batch's",
         arguments: Host.allCases
     )
     func order(host: Host) async {

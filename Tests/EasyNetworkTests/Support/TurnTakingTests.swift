@@ -5,27 +5,30 @@ import Testing
 
 @Suite("TurnTaking")
 struct TurnTakingTests {
-    @Test("OPQ-4: work is done one at a time, in order, also what is brought from inside")
+    @Test("OPQ-4: work is done one at a time, in order, also what is added from inside")
     func inTurn() async {
         let turns = TurnTaking()
         let occupancy = Occupancy()
         let order = Locked<[Int]>([])
-        turns.perform {
+        turns.add {
             order.withLock { $0.append(0) }
-            turns.perform { order.withLock { $0.append(2) } }
+            turns.add { order.withLock { $0.append(2) } }
+            turns.run()
             order.withLock { $0.append(1) }
         }
+        turns.run()
         #expect(order.withLock { $0 } == [0, 1, 2])
         let count = Locked(0)
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<8 {
                 group.addTask {
                     for _ in 0..<1_000 {
-                        turns.perform {
+                        turns.add {
                             occupancy.enter()
                             count.withLock { $0 += 1 }
                             occupancy.leave()
                         }
+                        turns.run()
                     }
                 }
             }
