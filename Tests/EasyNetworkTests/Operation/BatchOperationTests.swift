@@ -299,6 +299,29 @@ struct BatchOperationTests {
         #expect(outer.progress.completedUnitCount == 6)
     }
 
+    @Test("OPQ-4: a batch has a limit of its own, which a batch in it does not take up", arguments: [true, false])
+    func limit(onPlainQueue: Bool) async {
+        let occupancy = Occupancy()
+        let jobs = (0..<40).map { _ in
+            TestJob { job in
+                occupancy.enter()
+                DispatchQueue.global().async {
+                    occupancy.leave()
+                    job.finish()
+                }
+            }
+        }
+        let inner = BatchOperation([TestJob(), TestJob()], maxConcurrentOperationCount: 1)
+        let batch = BatchOperation([inner] + jobs, maxConcurrentOperationCount: 2)
+        if onPlainQueue {
+            plainQueue.addOperation(batch)
+        } else {
+            NetworkQueue(maxConcurrentOperationCount: 8).addOperation(batch)
+        }
+        await batch.finished()
+        #expect(batch.error == nil && occupancy.most <= 2)
+    }
+
     @Test("OPQ-4: a real batch of requests; each keeps its typed result")
     func requests() async throws {
         let server = try MockServer()
