@@ -30,7 +30,8 @@ extension NetworkQueue {
         var traits = JobGraph<Operation>.Traits(
             keys: operation.limitKeys,
             isBarrier: isBarrier,
-            passesBarriers: passesBarriers,
+            // A part of a job must not wait for a barrier that waits for that job.
+            passesBarriers: passesBarriers || group != nil || operation.isHidden,
             occupiesSlot: operation.occupiesSlot,
             isHidden: operation.isHidden
         )
@@ -73,11 +74,13 @@ extension NetworkQueue {
         }
         let dependencies = operation.dependencies.map { OperationDependency(operation: $0, policy: .allowFailure) }
         let traits = JobGraph<Operation>.Traits(passesBarriers: passesBarriers)
-        _ = submit(operation, JobPriority(operation.queuePriority), traits) { job, state, _ in
+        let job = submit(operation, JobPriority(operation.queuePriority), traits) { job, state, _ in
             state.plainJobs[ObjectIdentifier(operation)] = job
             state.keptAlive = self
             return dependencies
         }
+        // It waits for nothing any more, not even for a slot.
+        if let job, operation.isCancelled { step { $0.graph.end(job, &$1) } }
     }
 
     /// - Parameter adopt: returns the dependencies of the job; nil when the operation is not to be taken after all.
