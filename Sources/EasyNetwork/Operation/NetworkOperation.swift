@@ -68,7 +68,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// - Parameter error: why it failed; nil, the default, for success.
     public final func finish(_ error: NetworkError? = nil) {
         let error = error ?? missingResultError()
-        let (wins, action) = state.withLock { $0.lifecycle.end(error.map(Result.failure) ?? .success(())) }
+        let (wins, action) = state.withLock { $0.lifecycle.end(error.map { .failure($0) } ?? .success) }
         if wins { proceed(with: action) }
     }
 
@@ -470,6 +470,16 @@ extension NetworkOperation {
 
     final var scheduling: Scheduling? {
         state.withLock { $0.scheduling }
+    }
+
+    /// Whether the outcome is known, and an error.
+    final var hasFailed: Bool {
+        state.withLock { $0.lifecycle.hasFailed }
+    }
+
+    /// All options at once; nil when none was ever set.
+    final var optionsIfAny: OperationOptions? {
+        state.withLock { $0.options?.options }
     }
 
     /// Whether the outcome is known; the callbacks may still be under way.

@@ -21,6 +21,12 @@ struct OperationLifecycle {
         case finished
     }
 
+    /// How it ended. The error lies apart: few fail, and all would pay for the room.
+    enum Outcome {
+        case success
+        indirect case failure(NetworkError)
+    }
+
     /// What the caller does next.
     enum Action {
         /// Nothing: somebody else was first, or a later step will see to it.
@@ -35,7 +41,7 @@ struct OperationLifecycle {
 
     private(set) var phase = Phase.waiting
     /// How it ended; nil while that is open.
-    private(set) var outcome: Result<Void, NetworkError>?
+    private(set) var outcome: Outcome?
     /// Whether ``cancel()`` decided the outcome.
     private(set) var isCancelled = false
     /// What `Operation.isExecuting` says.
@@ -43,6 +49,10 @@ struct OperationLifecycle {
 
     var error: NetworkError? {
         if case .failure(let error) = outcome { error } else { nil }
+    }
+
+    var hasFailed: Bool {
+        if case .failure = outcome { true } else { false }
     }
 
     /// The queue starts the operation.
@@ -69,7 +79,7 @@ struct OperationLifecycle {
     /// The work ended, or the operation is ended from outside.
     ///
     /// - Returns: whether this ending is the one that counts, and what to do.
-    mutating func end(_ outcome: Result<Void, NetworkError>) -> (wins: Bool, action: Action) {
+    mutating func end(_ outcome: Outcome) -> (wins: Bool, action: Action) {
         guard self.outcome == nil else { return (false, .none) }
         self.outcome = outcome
         guard phase == .executing else { return (true, .none) }

@@ -393,8 +393,8 @@ struct JobGraph<Payload> {
 
     /// What a job that has left still waited for hears that it does not any more.
     private mutating func leaveDependencies(of index: Int, _ actions: inout Actions) {
+        guard !places[index].dependencies.isEmpty else { return }
         let others = places[index].dependencies.take().filter(isLive)
-        guard !others.isEmpty else { return }
         for other in others {
             places[Int(other.index)].departedCount += 1
             places[Int(other.index)].inherited.add(-1, places[index].priority)

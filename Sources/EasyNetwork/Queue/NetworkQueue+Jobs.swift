@@ -255,7 +255,8 @@ extension NetworkQueue {
         defer { withExtendedLifetime(keptAlive) {} }
         Self.plainOperations.withLock { _ = $0.remove(ObjectIdentifier(operation)) }
         if let job {
-            finish(operation, job, error: operation.isCancelled ? NetworkError(code: .cancelled) : nil)
+            let wasCancelled = operation.isCancelled
+            finish(operation, job, succeeded: !wasCancelled) { wasCancelled ? NetworkError(code: .cancelled) : nil }
         }
         #if !canImport(Darwin)
         // A dependency that goes on after its dependent has ended keeps a pointer to it that nothing else clears. And
@@ -268,10 +269,11 @@ extension NetworkQueue {
         #endif
     }
 
-    private func finish(_ operation: Operation, _ job: JobID, error: NetworkError?) {
+    /// - Parameter error: only asked when somebody listens.
+    private func finish(_ operation: Operation, _ job: JobID, succeeded: Bool, error: () -> NetworkError?) {
         let emptyWaiters = step { state, actions -> [@Sendable () -> Void] in
-            state.graph.finish(job, succeeded: error == nil, &actions)
-            if !operation.isHiddenJob { state.events.note(.finished(operation, error)) }
+            state.graph.finish(job, succeeded: succeeded, &actions)
+            if state.events.isHeard, !operation.isHiddenJob { state.events.note(.finished(operation, error())) }
             return state.graph.isEmpty ? state.emptyWaiters.take() : []
         }
         for waiter in emptyWaiters { waiter() }
@@ -326,7 +328,7 @@ extension NetworkQueue: OperationScheduler {
     }
 
     func operationDidFinish(_ operation: NetworkOperation, job: JobID) {
-        finish(operation, job, error: operation.error)
+        finish(operation, job, succeeded: !operation.hasFailed) { operation.error }
     }
 }
 
@@ -335,8 +337,9 @@ extension NetworkOperation {
     fileprivate var limitKeys: [LimitKey] {
         var keys: [LimitKey] = []
         if let host { keys.append(.host(host.lowercased())) }
-        for tag in tags { keys.append(.tag(tag)) }
-        for category in mutualExclusionCategories { keys.append(.exclusion(category)) }
+        guard let options = optionsIfAny else { return keys }
+        for tag in options.tags { keys.append(.tag(tag)) }
+        for category in options.mutualExclusionCategories { keys.append(.exclusion(category)) }
         return keys
     }
 }

@@ -15,7 +15,7 @@ struct OperationLifecycleTests {
         #expect(life.isExecuting)
         #expect(life.began(obstacle: nil) == .execute)
         #expect(life.outcome == nil)
-        let ending = life.end(.success(()))
+        let ending = life.end(.success)
         #expect(ending.wins && ending.action == .deliver)
         #expect(life.isExecuting)
         life.concluded()
@@ -30,7 +30,7 @@ struct OperationLifecycleTests {
         _ = life.began(obstacle: nil)
         #expect(life.began(obstacle: nil) == .none)
         #expect(life.end(.failure(failure)).wins)
-        #expect(!life.end(.success(())).wins)
+        #expect(!life.end(.success).wins)
         #expect(!life.cancel().wins)
         #expect(life.error?.code == .timedOut && !life.isCancelled)
     }
