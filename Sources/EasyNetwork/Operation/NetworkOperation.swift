@@ -20,8 +20,8 @@ import Foundation
 ///
 /// All members may be used from any thread.
 open class NetworkOperation: Operation, @unchecked Sendable {
-    // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
-    private struct State {
+    // Sendable because everything that changes is in `core`, behind its lock; subclasses answer for their own.
+    struct State {
         var lifecycle = OperationLifecycle()
         var dependencies: [OperationDependency] = []
         var readiness = OperationReadiness()
@@ -37,7 +37,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         var awaitedBy: ObjectIdentifier?
     }
 
-    private let state = Locked(State())
+    let core = Locked(State())
 
     public override init() {
         super.init()
@@ -68,13 +68,13 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// - Parameter error: why it failed; nil, the default, for success.
     public final func finish(_ error: NetworkError? = nil) {
         let error = error ?? missingResultError()
-        let (wins, action) = state.withLock { $0.lifecycle.end(error.map { .failure($0) } ?? .success) }
+        let (wins, action) = core.withLock { $0.lifecycle.end(error.map { .failure($0) } ?? .success) }
         if wins { proceed(with: action) }
     }
 
     /// Why the operation failed; nil while it goes on and after success.
     public final var error: NetworkError? {
-        state.withLock { $0.lifecycle.error }
+        core.withLock { $0.lifecycle.error }
     }
 
     /// The host that the operation calls, as in its URL, with the port if that names one: what limits and cancellation
@@ -121,9 +121,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Called by the queue. A subclass that overrides it calls `super.start()` first.
     open override func start() {
-        guard state.withLock({ $0.lifecycle.start() }) == .announceStart else { return }
+        guard core.withLock({ $0.lifecycle.start() }) == .announceStart else { return }
         willChangeValue(forKey: "isExecuting")
-        let (dependencies, conditions, accessories) = state.withLock { state in
+        let (dependencies, conditions, accessories) = core.withLock { state in
             state.lifecycle.showExecuting()
             let options = state.options
             return (state.dependencies, options?.options.conditions.take() ?? [], options?.options.accessories ?? [])
@@ -138,7 +138,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func begin(_ obstacle: NetworkError?, _ conditions: [any OperationCondition]) {
-        if state.withLock({ $0.lifecycle.began(obstacle: obstacle) }) == .execute {
+        if core.withLock({ $0.lifecycle.began(obstacle: obstacle) }) == .execute {
             if conditions.isEmpty { execute() } else { hold(until: conditions) { self.execute() } }
         } else {
             stop()
@@ -147,7 +147,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     open override func cancel() {
-        let (wins, action) = state.withLock { $0.lifecycle.cancel() }
+        let (wins, action) = core.withLock { $0.lifecycle.cancel() }
         guard wins else { return }
         super.cancel()
         stop()
@@ -156,17 +156,17 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Whether `cancel()` decided how the operation ended. Cancelling one whose outcome is known changes nothing.
     public final override var isCancelled: Bool {
-        state.withLock { $0.lifecycle.isCancelled }
+        core.withLock { $0.lifecycle.isCancelled }
     }
 
     public final override var isAsynchronous: Bool { true }
 
     public final override var isExecuting: Bool {
-        state.withLock { $0.lifecycle.isExecuting }
+        core.withLock { $0.lifecycle.isExecuting }
     }
 
     public final override var isFinished: Bool {
-        state.withLock { $0.lifecycle.phase == .finished }
+        core.withLock { $0.lifecycle.phase == .finished }
     }
 
     /// Default `.normal`. A change while the operation waits puts it at the end of the row of its new priority.
@@ -182,8 +182,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     ///
     /// Kept here and not by Foundation, which on Linux reads it without a lock and never lets go of it.
     public final override var completionBlock: (@Sendable () -> Void)? {
-        get { state.withLock { $0.completion } }
-        set { state.exchange(\.completion, newValue) }
+        get { core.withLock { $0.completion } }
+        set { core.exchange(\.completion, newValue) }
     }
 
     private func proceed(with action: OperationLifecycle.Action) {
@@ -210,7 +210,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     private func conclude() {
         willChangeValue(forKey: "isExecuting")
         willChangeValue(forKey: "isFinished")
-        _ = state.withLock { state in
+        _ = core.withLock { state in
             state.lifecycle.concluded()
             return state.options?.options.ownerTie.take()
         }
@@ -219,7 +219,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
         // The queue first: who hears that the operation has finished finds it gone from there.
         if let scheduling { scheduling.scheduler.operationDidFinish(self, job: scheduling.job) }
-        let (actions, completion, slotAction) = state.withLock { state in
+        let (actions, completion, slotAction) = core.withLock { state in
             state.isConcluded = true
             state.scheduling = nil
             return (state.finishActions.take(), state.completion.take(), state.slotAction.take())
@@ -248,7 +248,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             return finish(.cycle([self, self]))
         }
         let dependency = OperationDependency(operation: operation, policy: policy)
-        let (scheduling, isWatching) = state.withLock { state -> (Scheduling?, Bool) in
+        let (scheduling, isWatching) = core.withLock { state -> (Scheduling?, Bool) in
             guard state.lifecycle.phase == .waiting else { return (nil, false) }
             state.dependencies.append(dependency)
             guard state.scheduling == nil else { return (state.scheduling, false) }
@@ -267,7 +267,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Takes back what ``addDependency(_:)`` did. Ignored once the operation has started, and once it waits in a plain
     /// `OperationQueue`.
     open override func removeDependency(_ operation: Operation) {
-        let (before, scheduling) = state.withLock { state -> ([OperationDependency], Scheduling?) in
+        let (before, scheduling) = core.withLock { state -> ([OperationDependency], Scheduling?) in
             let before = state.dependencies
             if state.lifecycle.phase == .waiting, !state.readiness.isWatching {
                 state.dependencies.removeAll { $0.operation === operation }
@@ -285,7 +285,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func removeLast(_ dependency: OperationDependency) {
-        state.withLock { state in
+        core.withLock { state in
             let index = state.dependencies.lastIndex { $0.operation === dependency.operation }
             if let index { state.dependencies.remove(at: index) }
         }
@@ -293,14 +293,14 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// The operations that this one waits for; empty once it has finished, when it has let go of them.
     public final override var dependencies: [Operation] {
-        state.withLock { $0.dependencies.map(\.operation) }
+        core.withLock { $0.dependencies.map(\.operation) }
     }
 
     /// Whether a plain `OperationQueue` may start the operation. On a ``NetworkQueue``, which holds it back itself, always
     /// true.
     public final override var isReady: Bool {
         guard super.isReady else { return false }
-        let unwatched = state.withLock { state -> [OperationDependency]? in
+        let unwatched = core.withLock { state -> [OperationDependency]? in
             guard state.scheduling == nil, state.lifecycle.outcome == nil, !state.readiness.isWatching else {
                 return nil
             }
@@ -308,7 +308,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             return state.dependencies
         }
         if let unwatched { for dependency in unwatched { watch(dependency) } }
-        let (isReady, announceAgain) = state.withLock { state in
+        let (isReady, announceAgain) = core.withLock { state in
             if unwatched != nil { state.readiness.watchingBegan() }
             return state.readiness.answer(
                 isFree: state.scheduling != nil || state.lifecycle.outcome != nil,
@@ -321,173 +321,16 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     private func watch(_ dependency: OperationDependency) {
         FinishWatcher.watch(dependency.operation) { [weak self] in
-            guard let self, self.state.withLock({ $0.readiness.dependencyFinished() }) else { return }
+            guard let self, self.core.withLock({ $0.readiness.dependencyFinished() }) else { return }
             self.announceReadiness()
         }
     }
 
     private func announceReadiness() {
         let thread = ObjectIdentifier(Thread.current)
-        state.withLock { $0.readiness.announcementBegins(on: thread) }
+        core.withLock { $0.readiness.announcementBegins(on: thread) }
         willChangeValue(forKey: "isReady")
         didChangeValue(forKey: "isReady")
-        state.withLock { $0.readiness.announcementEnds(on: thread) }
-    }
-}
-
-// MARK: - Slots
-
-extension NetworkOperation {
-    /// Gives the operation's slot in its ``NetworkQueue`` back while it waits for something: a moment, a token, the
-    /// network. It counts in no limit then.
-    ///
-    /// Call it from ``execute()`` or later. Without a `NetworkQueue` it does nothing.
-    public final func releaseSlot() {
-        if let scheduling { scheduling.scheduler.operationDidReleaseSlot(scheduling.job) }
-    }
-
-    /// Asks for a slot again, and runs `action` when the operation's turn has come, on a background queue.
-    ///
-    /// The operation stands in the row of its priority like any other that is ready. `action` is dropped if the
-    /// operation ends before. Without a `NetworkQueue`, or when the slot was not released, it runs at once. One
-    /// request at a time: another one replaces the action.
-    public final func reclaimSlot(_ action: @escaping @Sendable () -> Void) {
-        guard let scheduling else { return WorkQueue.shared.async { self.runUnlessEnded(action) } }
-        state.exchange(\.slotAction, action)
-        if !scheduling.scheduler.operationDidReclaimSlot(scheduling.job) { slotGranted() }
-    }
-
-    /// Called by the scheduler, without a lock, when the operation has its slot again.
-    final func slotGranted() {
-        guard let action = state.exchange(\.slotAction, nil) else { return }
-        WorkQueue.shared.async { self.runUnlessEnded(action) }
-    }
-
-    private func runUnlessEnded(_ action: @Sendable () -> Void) {
-        if !hasOutcome { action() }
-    }
-}
-
-// MARK: - Options
-
-extension NetworkOperation {
-    /// Reads an option without making a box for it.
-    final func option<Value>(_ path: KeyPath<OperationOptions, Value>) -> Value {
-        state.withLock { $0.options?.options[keyPath: path] } ?? OperationOptions()[keyPath: path]
-    }
-
-    final func setOption<Value>(_ path: WritableKeyPath<OperationOptions, Value>, _ value: Value) {
-        let old = changeOptions { options, _ in
-            let old = options[keyPath: path]
-            options[keyPath: path] = value
-            return old
-        }
-        // What the old value holds is let go of outside the lock.
-        withExtendedLifetime(old) {}
-    }
-
-    /// Changes options under the lock, in view of how far the operation is.
-    final func changeOptions<Value>(_ change: (inout OperationOptions, OperationLifecycle.Phase) -> Value) -> Value {
-        state.withLock { state in
-            let box = state.options ?? OperationOptionsBox()
-            state.options = box
-            return change(&box.options, state.lifecycle.phase)
-        }
-    }
-
-    /// What the operation belongs to, for limits and for cancelling several at once:
-    /// `cancelOperations(tag:)`. Read when it is added to a queue. Default none.
-    public final var tags: Set<String> {
-        get { option(\.tags) }
-        set { setOption(\.tags, newValue) }
-    }
-
-    /// Of the operations of a queue that share a category, one runs at a time. Read when it is added to a queue. Default
-    /// none.
-    ///
-    /// All categories are taken together when the operation starts, so that no two wait for each other; they are given
-    /// back with its slot, also by ``releaseSlot()``.
-    public final var mutualExclusionCategories: Set<String> {
-        get { option(\.mutualExclusionCategories) }
-        set { setOption(\.mutualExclusionCategories, newValue) }
-    }
-}
-
-// MARK: - For the rest of the package
-
-extension NetworkOperation {
-    /// Calls `action` once, when the operation has finished; at once, on this thread, if it already has.
-    final func whenFinished(_ action: @escaping @Sendable () -> Void) {
-        let isConcluded = state.withLock { state in
-            if !state.isConcluded { state.finishActions.append(action) }
-            return state.isConcluded
-        }
-        if isConcluded { action() }
-    }
-
-    /// Takes the operation in, once: an operation that has a scheduler, or has been started, is not taken again.
-    ///
-    /// - Returns: its dependencies; nil when it is not taken.
-    final func adopt(_ scheduling: Scheduling) -> [OperationDependency]? {
-        let (dependencies, isForeign) = state.withLock { state -> ([OperationDependency]?, Bool) in
-            guard state.scheduling == nil, state.lifecycle.phase == .waiting else { return (nil, false) }
-            state.scheduling = scheduling
-            let isForeign = state.awaitedBy.map { $0 != ObjectIdentifier(scheduling.scheduler) } ?? false
-            return (state.dependencies, isForeign)
-        }
-        if isForeign { SchedulerCrossing.note() }
-        return dependencies
-    }
-
-    /// Whether some queue has the operation, or it has been started. A plain `OperationQueue` gives itself away by asking
-    /// whether it is ready.
-    final var isTaken: Bool {
-        state.withLock { $0.scheduling != nil || $0.readiness.isWatching || $0.lifecycle.phase != .waiting }
-    }
-
-    /// The operation's place in `scheduler`; nil when it is not there, or not any more.
-    final func job(in scheduler: any OperationScheduler) -> JobID? {
-        state.withLock { $0.scheduling?.scheduler === scheduler ? $0.scheduling?.job : nil }
-    }
-
-    /// A scheduler is about to wait for the operation, which is no job of its own.
-    final func noteAwaited(by scheduler: any OperationScheduler) {
-        let isForeign = state.withLock { state in
-            let first = state.awaitedBy ?? ObjectIdentifier(scheduler)
-            state.awaitedBy = first
-            let isElsewhere = state.scheduling.map { $0.scheduler !== scheduler } ?? false
-            return isElsewhere || first != ObjectIdentifier(scheduler)
-        }
-        if isForeign { SchedulerCrossing.note() }
-    }
-
-    /// What the operation has to do with others; for ``cycleAcrossSchedulers(isAwaited:)``.
-    final var relations: (isAwaited: Bool, isScheduled: Bool, dependencies: [Operation]) {
-        state.withLock { state in
-            (!state.finishActions.isEmpty, state.scheduling != nil, state.dependencies.map(\.operation))
-        }
-    }
-
-    final var scheduling: Scheduling? {
-        state.withLock { $0.scheduling }
-    }
-
-    /// Whether the outcome is known, and an error.
-    final var hasFailed: Bool {
-        state.withLock { $0.lifecycle.hasFailed }
-    }
-
-    /// All options at once; nil when none was ever set.
-    final var optionsIfAny: OperationOptions? {
-        state.withLock { $0.options?.options }
-    }
-
-    /// Whether the outcome is known; the callbacks may still be under way.
-    final var hasOutcome: Bool {
-        state.withLock { $0.lifecycle.outcome != nil }
-    }
-
-    final func takeDependencies() -> [OperationDependency] {
-        state.withLock { $0.dependencies.take() }
+        core.withLock { $0.readiness.announcementEnds(on: thread) }
     }
 }

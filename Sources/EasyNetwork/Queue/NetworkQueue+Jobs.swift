@@ -74,20 +74,27 @@ extension NetworkQueue {
         }
         let dependencies = operation.dependencies.map { OperationDependency(operation: $0, policy: .allowFailure) }
         let traits = JobGraph<Operation>.Traits(passesBarriers: passesBarriers)
-        let job = submit(operation, JobPriority(operation.queuePriority), traits) { job, state, _ in
+        let isCancelled = operation.isCancelled
+        let job = submit(operation, JobPriority(operation.queuePriority), traits, isOver: isCancelled) {
+            job,
+            state,
+            _ in
             state.plainJobs[ObjectIdentifier(operation)] = job
             state.keptAlive = self
             return dependencies
         }
-        // It waits for nothing any more, not even for a slot.
-        if let job, operation.isCancelled { step { $0.graph.end(job, &$1) } }
+        // Cancelled meanwhile.
+        if let job, !isCancelled, operation.isCancelled { step { $0.graph.end(job, &$1) } }
     }
 
-    /// - Parameter adopt: returns the dependencies of the job; nil when the operation is not to be taken after all.
+    /// - Parameters:
+    ///   - isOver: whether the operation only has to end.
+    ///   - adopt: returns the dependencies of the job; nil when the operation is not to be taken after all.
     private func submit(
         _ operation: Operation,
         _ priority: JobPriority,
         _ traits: JobGraph<Operation>.Traits,
+        isOver: Bool = false,
         adopt: (JobID, inout State, Actions) -> [OperationDependency]?
     ) -> JobID? {
         var outside: [Outside] = []
@@ -105,6 +112,8 @@ extension NetworkQueue {
             let linked = link(job, to: dependencies, &state, &actions)
             outside = linked.outside
             cycle = cycle ?? linked.cycle
+            // It waits for nothing, not even for a slot.
+            if isOver || (operation as? NetworkOperation)?.hasOutcome == true { state.graph.end(job, &actions) }
             // One that waits for itself is not let go of, but ended.
             if cycle == nil { state.graph.release(job, &actions) }
             return job

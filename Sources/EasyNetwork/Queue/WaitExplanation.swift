@@ -89,6 +89,7 @@ extension NetworkQueue {
 
     private func reasons(for operation: Operation) -> [WaitExplanation.Reason] {
         if operation.isFinished { return [.finished] }
+        if let condition = (operation as? NetworkOperation)?.pendingCondition { return [.condition(condition)] }
         let now = clock.now
         let standing = state.withLock { state -> JobGraph<Operation>.Standing? in
             let job =

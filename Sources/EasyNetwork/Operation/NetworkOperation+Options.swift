@@ -1,0 +1,43 @@
+/// What an operation may be given before it is added.
+extension NetworkOperation {
+    /// Reads an option without making a box for it.
+    final func option<Value>(_ path: KeyPath<OperationOptions, Value>) -> Value {
+        core.withLock { $0.options?.options[keyPath: path] } ?? OperationOptions()[keyPath: path]
+    }
+
+    final func setOption<Value>(_ path: WritableKeyPath<OperationOptions, Value>, _ value: Value) {
+        let old = changeOptions { options, _ in
+            let old = options[keyPath: path]
+            options[keyPath: path] = value
+            return old
+        }
+        // What the old value holds is let go of outside the lock.
+        withExtendedLifetime(old) {}
+    }
+
+    /// Changes options under the lock, in view of how far the operation is.
+    final func changeOptions<Value>(_ change: (inout OperationOptions, OperationLifecycle.Phase) -> Value) -> Value {
+        core.withLock { state in
+            let box = state.options ?? OperationOptionsBox()
+            state.options = box
+            return change(&box.options, state.lifecycle.phase)
+        }
+    }
+
+    /// What the operation belongs to, for limits and for cancelling several at once:
+    /// `cancelOperations(tag:)`. Read when it is added to a queue. Default none.
+    public final var tags: Set<String> {
+        get { option(\.tags) }
+        set { setOption(\.tags, newValue) }
+    }
+
+    /// Of the operations of a queue that share a category, one runs at a time. Read when it is added to a queue. Default
+    /// none.
+    ///
+    /// All categories are taken together when the operation starts, so that no two wait for each other; they are given
+    /// back with its slot, also by ``releaseSlot()``.
+    public final var mutualExclusionCategories: Set<String> {
+        get { option(\.mutualExclusionCategories) }
+        set { setOption(\.mutualExclusionCategories, newValue) }
+    }
+}
