@@ -35,13 +35,12 @@ extension NetworkOperation {
         }
     }
 
-    /// Tells the accessories, then goes on with `next`: at once when there are none, else on the callback queue.
+    /// Tells the accessories, then goes on with `next`, on the callback queue.
     final func tellAccessories(
         _ accessories: [any OperationAccessory],
         _ event: @escaping @Sendable (any OperationAccessory) -> Void,
         next: @escaping @Sendable () -> Void
     ) {
-        guard !accessories.isEmpty else { return next() }
         deliveryQueue.async {
             for accessory in accessories { event(accessory) }
             next()

@@ -27,8 +27,8 @@ struct JobAdmission {
     var gate: RateGate?
 
     private var limits: [LimitKey: Int] = [:]
-    private var rates: [LimitKey: RateLimit] = [:]
-    private var hostLimit: Int?
+    /// For each host that has no limit of its own.
+    private(set) var hostLimit: Int?
 
     private var standings: [Standing] = []
     private var counters: [Counter] = []
@@ -198,20 +198,13 @@ struct JobAdmission {
         for index in counterIndices.values { refresh(index, at: now) }
     }
 
-    var limitPerHost: Int? { hostLimit }
-
-    func limit(for key: LimitKey) -> Int? { limits[key] }
-
     /// - Parameter limit: nil for none of its own.
     mutating func setLimit(_ limit: Int?, for key: LimitKey, at now: TimeInterval) {
         limits[key] = limit
         if let index = counterIndices[key] { refresh(index, at: now) }
     }
 
-    func rate(for key: LimitKey) -> RateLimit? { rates[key] }
-
     mutating func setRate(_ rate: RateLimit?, for key: LimitKey, at now: TimeInterval) {
-        rates[key] = rate
         // Kept while nobody uses it: what has been taken from the bucket stays taken.
         if rate != nil { _ = counterIndex(of: key) }
         if let index = counterIndices[key] {

@@ -20,7 +20,7 @@ extension NetworkQueue {
     /// How many jobs run at once for each host that has no limit of its own; a negative number, the default, means no
     /// limit.
     public var maxConcurrentOperationCountPerHost: Int {
-        get { Self.count(state.withLock { $0.graph.admission.limitPerHost }) }
+        get { Self.count(state.withLock { $0.graph.admission.hostLimit }) }
         set { changeAdmission { $0.setHostLimit(Self.limit(newValue), at: $1) } }
     }
 
