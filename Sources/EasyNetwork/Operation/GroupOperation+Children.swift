@@ -100,15 +100,18 @@ extension GroupOperation {
             }
         }
         if !child.isTaken {
-            let limit = maxConcurrentOperationCount > 0 ? maxConcurrentOperationCount : nil
             queue.add(child, in: ObjectIdentifier(self), limit: limit)
         }
         child.whenFinished { self.childDidFinish(child, at: index) }
     }
 
+    /// Nil when the group has none of its own.
+    private var limit: Int? {
+        maxConcurrentOperationCount > 0 ? maxConcurrentOperationCount : nil
+    }
+
     private var queue: NetworkQueue {
         if let queue = scheduling?.scheduler as? NetworkQueue { return queue }
-        let limit = maxConcurrentOperationCount > 0 ? maxConcurrentOperationCount : nil
         return state.withLock { state in
             let queue =
                 state.queue

@@ -19,6 +19,18 @@ enum JobPriority: UInt8, CaseIterable, Comparable {
     }
 }
 
+extension Operation.QueuePriority {
+    init(_ priority: JobPriority) {
+        switch priority {
+        case .veryLow: self = .veryLow
+        case .low: self = .low
+        case .normal: self = .normal
+        case .high: self = .high
+        case .veryHigh: self = .veryHigh
+        }
+    }
+}
+
 /// How many jobs of each priority wait for a job: what is the highest of them, without looking at them.
 struct PriorityCounts {
     private var counts: (Int32, Int32, Int32, Int32, Int32) = (0, 0, 0, 0, 0)

@@ -99,15 +99,3 @@ extension NetworkQueue {
         }
     }
 }
-
-extension Operation.QueuePriority {
-    init(_ priority: JobPriority) {
-        switch priority {
-        case .veryLow: self = .veryLow
-        case .low: self = .low
-        case .normal: self = .normal
-        case .high: self = .high
-        case .veryHigh: self = .veryHigh
-        }
-    }
-}
