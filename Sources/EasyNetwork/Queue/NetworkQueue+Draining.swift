@@ -48,24 +48,3 @@ extension NetworkQueue {
         }
     }
 }
-
-/// Something that happens once, whoever comes first.
-private final class OneShot: Sendable {
-    private let state = Locked<(isOver: Bool, action: (@Sendable () -> Void)?)>((false, nil))
-
-    func begin(_ action: @escaping @Sendable () -> Void) {
-        let isOver = state.withLock { state in
-            if !state.isOver { state.action = action }
-            return state.isOver
-        }
-        if isOver { action() }
-    }
-
-    func end() {
-        let action = state.withLock { state in
-            state.isOver = true
-            return state.action.take()
-        }
-        action?()
-    }
-}

@@ -78,11 +78,3 @@ public final class HostConfiguration: Sendable {
         callbackQueue ?? WorkQueue.shared
     }
 }
-
-extension URL {
-    /// The host in lower case, with the port if the URL names one: what limits by host go by.
-    var hostAndPort: String? {
-        guard let host = host?.lowercased() else { return nil }
-        return port.map { "\(host):\($0)" } ?? host
-    }
-}
