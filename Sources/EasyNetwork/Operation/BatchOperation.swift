@@ -25,6 +25,7 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
         case collectAll
     }
 
+    /// What the failure of a child means for the batch.
     public let policy: Policy
     private let callbacks = GroupCallbacks<BatchOperation>()
 
@@ -102,6 +103,7 @@ public protocol BatchOperationDelegate: AnyObject, Sendable {
     /// A child has finished, in whatever way; its own callbacks have run. The batch does not end before this returns, unless
     /// it has failed, so that another child may be added.
     func batchOperation(_ batch: BatchOperation, didFinish operation: NetworkOperation, at index: Int)
+    /// The batch has succeeded; with ``BatchOperation/Policy/collectAll`` children may have failed.
     func batchOperationDidSucceed(_ batch: BatchOperation)
     /// The batch has failed or was cancelled.
     func batchOperation(_ batch: BatchOperation, didFailWith error: NetworkError)

@@ -111,6 +111,7 @@ open class ChainOperation: GroupOperation, @unchecked Sendable {
 public protocol ChainOperationDelegate: AnyObject, Sendable {
     /// A step has finished, in whatever way; its own callbacks have run, and its `then` runs next.
     func chainOperation(_ chain: ChainOperation, didFinish operation: NetworkOperation, at index: Int)
+    /// Every step has succeeded.
     func chainOperationDidSucceed(_ chain: ChainOperation)
     /// The chain has failed or was cancelled.
     func chainOperation(_ chain: ChainOperation, didFailWith error: NetworkError)

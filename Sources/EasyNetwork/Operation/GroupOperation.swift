@@ -48,7 +48,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
 
     let state: Locked<State>
 
-    /// How many children run at once; a number below 1 means as many as the queue lets.
+    /// How many children run at once; a number below 1 means as many as the queue lets. In a ``ChainOperation`` 1.
     public let maxConcurrentOperationCount: Int
 
     /// How many children there are, and how many have finished, in whatever way.
@@ -71,6 +71,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     public struct Failure: Sendable {
         /// Its place in ``GroupOperation/operations``.
         public let index: Int
+        /// The child.
         public let operation: NetworkOperation
         /// The child's own error.
         public let error: NetworkError

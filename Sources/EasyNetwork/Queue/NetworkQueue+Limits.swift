@@ -44,6 +44,8 @@ extension NetworkQueue {
     }
 
     /// How fast jobs of this host start; nil, the default, means as fast as they can.
+    ///
+    /// - Parameter host: as in ``NetworkOperation/host``, in upper or lower case.
     public func setRateLimit(_ limit: RateLimit?, forHost host: String) {
         changeAdmission { $0.setRate(limit, for: .host(host.lowercased()), at: $1) }
     }

@@ -2,6 +2,7 @@ import Foundation
 
 /// What happens to a job of a ``NetworkQueue``, in this order; see ``NetworkQueue/events``.
 public enum NetworkQueueEvent: Sendable {
+    /// The queue has taken it in.
     case added(Operation)
     /// It has been given its slot. One that ends without having run was never started.
     case started(Operation)

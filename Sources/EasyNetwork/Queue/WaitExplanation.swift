@@ -6,6 +6,7 @@ import Foundation
 /// print(queue.explain(profile))   // 'profile' waits for 'sign-in', which is on no queue.
 /// ```
 public struct WaitExplanation: Hashable, Sendable, CustomStringConvertible {
+    /// One thing that holds a job, or how far it is when nothing does.
     public enum Reason: Hashable, Sendable {
         /// It is on no queue, or on another one.
         case notHere
@@ -18,7 +19,9 @@ public struct WaitExplanation: Hashable, Sendable, CustomStringConvertible {
         case suspended
         /// As many jobs run as the queue allows in all.
         case limit(Int)
+        /// As many jobs of its host run as the queue allows.
         case hostLimit(host: String, Int)
+        /// As many jobs with one of its tags run as the queue allows.
         case tagLimit(tag: String, Int)
         /// Another job of the category runs.
         case mutualExclusion(category: String)
@@ -28,7 +31,7 @@ public struct WaitExplanation: Hashable, Sendable, CustomStringConvertible {
         case rate(seconds: TimeInterval)
         /// Others are before it.
         case turn
-        /// A condition of its own has not been met.
+        /// It is being held by the condition with this name.
         case condition(String)
         /// It has given its slot back, and waits for something of its own.
         case slotReleased
@@ -83,6 +86,8 @@ extension WaitExplanation.Reason {
 
 extension NetworkQueue {
     /// What holds a job at this moment: a dependency, a limit, a rate, a condition, suspension, or nothing.
+    ///
+    /// A look, from any thread; by the time it is read it may be another. Linear in the job's dependencies.
     public func explain(_ operation: Operation) -> WaitExplanation {
         WaitExplanation(name: operation.nameForMessages, reasons: reasons(for: operation))
     }

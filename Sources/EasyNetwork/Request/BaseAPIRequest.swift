@@ -11,8 +11,9 @@ import Foundation
 /// ```
 ///
 /// Its properties are read when the request is built: once for each time it is sent, on the thread that sends it, for an
-/// operation a thread of its queue. ``priority``, ``repeatPolicy`` and ``repeatKey`` are read when the operation is made. A
-/// request whose repeats are noticed is built once more for that, on the thread that adds the operation.
+/// operation a thread of its queue. ``priority`` is read when the operation is made; ``repeatPolicy`` then, and with
+/// ``repeatKey`` when it is added to a queue and when it starts. A request whose repeats are noticed is built for that
+/// as well, each time, on the thread that adds the operation and on the one that starts it.
 public protocol BaseAPIRequest: Sendable {
     /// The path below the host's base URL, or an absolute http or https URL.
     ///

@@ -22,9 +22,11 @@ extension NetworkError {
         public static let cancelled = Code(rawValue: 2)
         /// A dependency that had to succeed did not; ``NetworkError/underlying`` is the root cause.
         public static let dependencyFailed = Code(rawValue: 3)
-        /// The operation waits for itself, over its dependencies; ``NetworkError/dependencyPath`` names the circle.
+        /// The operation waits for itself: over its dependencies, which ``NetworkError/dependencyPath`` names, over a
+        /// group that it is in, or over the prerequisite of a condition.
         public static let cycle = Code(rawValue: 4)
-        /// An interceptor, a condition or a limit refused it before anything was sent.
+        /// It was not let begin, and nothing was sent: a condition does not hold, it repeats another one, its queue
+        /// has been drained, or its group has ended.
         public static let refused = Code(rawValue: 5)
 
         /// The host's name could not be looked up, or nobody accepted the connection. Nothing was sent.

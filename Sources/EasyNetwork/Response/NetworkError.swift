@@ -49,7 +49,8 @@ public struct NetworkError: Error, Sendable {
     public var attempts: Int
 
     /// The names of the operations that led here. For ``Code/dependencyFailed`` from the one that failed to the one this
-    /// operation waited for, for ``Code/cycle`` the circle, which begins and ends with this operation; else empty. At most sixteen, `"…"` for those left out.
+    /// operation waited for; for ``Code/cycle`` among dependencies the circle, which begins and ends with this
+    /// operation; else empty. At most sixteen, `"…"` for those left out.
     public var dependencyPath: [String]
 
     public init(

@@ -1,5 +1,6 @@
 /// Knows whether there is a network.
 public protocol NetworkReachability: Sendable {
+    /// What is known at this moment.
     var status: ReachabilityStatus { get }
 
     /// Tells `observer` the status as it is now, and then every change, in order, on a background queue.
@@ -8,6 +9,7 @@ public protocol NetworkReachability: Sendable {
     func observe(_ observer: @escaping @Sendable (ReachabilityStatus) -> Void) -> ReachabilityObservation
 }
 
+/// Whether there is a network, as far as anybody knows.
 public enum ReachabilityStatus: Hashable, Sendable {
     /// Not known yet, or never: counts as reachable.
     case unknown
