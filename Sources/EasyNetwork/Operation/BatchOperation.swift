@@ -8,7 +8,8 @@
 /// ```
 ///
 /// Each child keeps its own result, closures and dependencies; it may depend on other children, also on later ones. An
-/// empty batch succeeds. To perform values, again and again, see ``NetworkQueue/perform(_:maxConcurrentOperationCount:service:)``.
+/// empty batch succeeds. To perform values, again and again, see
+/// ``NetworkQueue/perform(_:maxConcurrentOperationCount:service:)``.
 ///
 /// See ``GroupOperation`` for queues, cancellation, progress and lifetime.
 open class BatchOperation: GroupOperation, @unchecked Sendable {
@@ -16,12 +17,13 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
 
     /// What the failure of a child means.
     public enum Policy: Sendable {
-        /// The first failure cancels the other children and is the batch's: its ``NetworkOperation/error`` has the code, the
-        /// status and all else of the child's, a message that names the child, and the child's error as
-        /// ``NetworkError/underlying``. See ``GroupOperation/decisiveFailure``. To cancel a child counts as its failure.
+        /// The first failure cancels the other children and is the batch's: its ``NetworkOperation/error`` has the
+        /// code, the status and all else of the child's, a message that names the child, and the child's error as
+        /// ``NetworkError/underlying``. See ``GroupOperation/decisiveFailure``. To cancel a child counts as its
+        /// failure.
         case failFast
-        /// All children run, and the batch succeeds whatever becomes of them, unless it is cancelled itself or a dependency
-        /// of its own fails. See ``GroupOperation/failures``.
+        /// All children run, and the batch succeeds whatever becomes of them, unless it is cancelled itself or a
+        /// dependency of its own fails. See ``GroupOperation/failures``.
         case collectAll
     }
 
@@ -49,8 +51,8 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
 
     /// Adds a child, also while the batch runs; it goes on until all have finished.
     ///
-    /// - Returns: false when the batch has ended. The child ends then with ``NetworkError/Code/refused`` and does not run,
-    ///   unless it is on a queue already.
+    /// - Returns: false when the batch has ended. The child ends then with ``NetworkError/Code/refused`` and does not
+    ///   run, unless it is on a queue already.
     @discardableResult
     public final func add(_ operation: NetworkOperation) -> Bool {
         append(operation)
@@ -58,15 +60,15 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
 
     // MARK: - Callbacks
 
-    /// Called once when the batch has succeeded, after the delegate. Set it before the batch is added to a queue. Default
-    /// nil.
+    /// Called once when the batch has succeeded, after the delegate. Set it before the batch is added to a queue.
+    /// Default nil.
     public final var success: (@Sendable (BatchOperation) -> Void)? {
         get { callbacks.success }
         set { callbacks.success = newValue }
     }
 
-    /// Called once when the batch has failed or was cancelled, after the delegate. Set it before the batch is added to a
-    /// queue. Default nil.
+    /// Called once when the batch has failed or was cancelled, after the delegate. Set it before the batch is added to
+    /// a queue. Default nil.
     public final var failure: (@Sendable (BatchOperation, NetworkError) -> Void)? {
         get { callbacks.failure }
         set { callbacks.failure = newValue }
@@ -97,11 +99,11 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
     }
 }
 
-/// Hears of a batch: of each child in the order in which they finish, and of the end, before the closures. Called on the
-/// batch's callback queue, one call at a time. Every method does nothing by default.
+/// Hears of a batch: of each child in the order in which they finish, and of the end, before the closures. Called on
+/// the batch's callback queue, one call at a time. Every method does nothing by default.
 public protocol BatchOperationDelegate: AnyObject, Sendable {
-    /// A child has finished, in whatever way; its own callbacks have run. The batch does not end before this returns, unless
-    /// it has failed, so that another child may be added.
+    /// A child has finished, in whatever way; its own callbacks have run. The batch does not end before this returns,
+    /// unless it has failed, so that another child may be added.
     func batchOperation(_ batch: BatchOperation, didFinish operation: NetworkOperation, at index: Int)
     /// The batch has succeeded; with ``BatchOperation/Policy/collectAll`` children may have failed.
     func batchOperationDidSucceed(_ batch: BatchOperation)

@@ -9,14 +9,14 @@
 /// NetworkQueue.shared.addOperation(chain)
 /// ```
 ///
-/// A step that fails, or is cancelled, ends the chain: its ``NetworkOperation/error`` has the code, the status and all else
-/// of the step's error, a message that names the step, and the step's error as ``NetworkError/underlying``; see
+/// A step that fails, or is cancelled, ends the chain: its ``NetworkOperation/error`` has the code, the status and all
+/// else of the step's error, a message that names the step, and the step's error as ``NetworkError/underlying``; see
 /// ``GroupOperation/decisiveFailure``. The steps behind it do not run and end with
-/// ``NetworkError/Code/dependencyFailed``. `cancel()` is final: the rest is cancelled, and what is added later refused. An
-/// empty chain succeeds.
+/// ``NetworkError/Code/dependencyFailed``. `cancel()` is final: the rest is cancelled, and what is added later refused.
+/// An empty chain succeeds.
 ///
-/// To build the next request from an item without a chain, see ``RequestOperation/then(_:)``. See ``GroupOperation`` for
-/// queues, cancellation, progress and lifetime.
+/// To build the next request from an item without a chain, see ``RequestOperation/then(_:)``. See ``GroupOperation``
+/// for queues, cancellation, progress and lifetime.
 open class ChainOperation: GroupOperation, @unchecked Sendable {
     // Sendable because what changes is in `callbacks`, behind its lock; subclasses answer for their own.
     private let callbacks = GroupCallbacks<ChainOperation>()
@@ -29,10 +29,10 @@ open class ChainOperation: GroupOperation, @unchecked Sendable {
 
     /// Adds a step at the end, also while the chain runs.
     ///
-    /// - Parameter then: called once on the callback queue when the step has succeeded, after its own closures and before
-    ///   the next step. It may add steps, or cancel the chain. Released when the step has finished.
-    /// - Returns: false when the chain has ended. The step ends then with ``NetworkError/Code/refused`` and does not run,
-    ///   unless it is on a queue already.
+    /// - Parameter then: called once on the callback queue when the step has succeeded, after its own closures and
+    ///   before the next step. It may add steps, or cancel the chain. Released when the step has finished.
+    /// - Returns: false when the chain has ended. The step ends then with ``NetworkError/Code/refused`` and does not
+    ///   run, unless it is on a queue already.
     @discardableResult
     public final func addOperation<R: APIRequest>(
         _ operation: RequestOperation<R>,
@@ -43,10 +43,10 @@ open class ChainOperation: GroupOperation, @unchecked Sendable {
 
     /// Adds a step of any kind at the end, also while the chain runs.
     ///
-    /// - Parameter then: called once on the callback queue when the step has succeeded, before the next step. It may add
-    ///   steps, or cancel the chain. Released when the step has finished.
-    /// - Returns: false when the chain has ended. The step ends then with ``NetworkError/Code/refused`` and does not run,
-    ///   unless it is on a queue already.
+    /// - Parameter then: called once on the callback queue when the step has succeeded, before the next step. It may
+    ///   add steps, or cancel the chain. Released when the step has finished.
+    /// - Returns: false when the chain has ended. The step ends then with ``NetworkError/Code/refused`` and does not
+    ///   run, unless it is on a queue already.
     @discardableResult
     public final func addOperation(
         _ operation: NetworkOperation,
@@ -67,15 +67,15 @@ open class ChainOperation: GroupOperation, @unchecked Sendable {
 
     // MARK: - Callbacks
 
-    /// Called once when every step has succeeded, after the delegate. Set it before the chain is added to a queue. Default
-    /// nil.
+    /// Called once when every step has succeeded, after the delegate. Set it before the chain is added to a queue.
+    /// Default nil.
     public final var success: (@Sendable (ChainOperation) -> Void)? {
         get { callbacks.success }
         set { callbacks.success = newValue }
     }
 
-    /// Called once when the chain has failed or was cancelled, after the delegate. Set it before the chain is added to a
-    /// queue. Default nil.
+    /// Called once when the chain has failed or was cancelled, after the delegate. Set it before the chain is added to
+    /// a queue. Default nil.
     public final var failure: (@Sendable (ChainOperation, NetworkError) -> Void)? {
         get { callbacks.failure }
         set { callbacks.failure = newValue }
@@ -106,8 +106,8 @@ open class ChainOperation: GroupOperation, @unchecked Sendable {
     }
 }
 
-/// Hears of a chain: of each step, and of the end, before the closures. Called on the chain's callback queue, one call at
-/// a time. Every method does nothing by default.
+/// Hears of a chain: of each step, and of the end, before the closures. Called on the chain's callback queue, one call
+/// at a time. Every method does nothing by default.
 public protocol ChainOperationDelegate: AnyObject, Sendable {
     /// A step has finished, in whatever way; its own callbacks have run, and its `then` runs next.
     func chainOperation(_ chain: ChainOperation, didFinish operation: NetworkOperation, at index: Int)

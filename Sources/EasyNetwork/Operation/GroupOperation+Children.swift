@@ -3,8 +3,8 @@ import Foundation
 
 /// The way of a child: taken in, handed on to the queue, finished, told of, settled.
 extension GroupOperation {
-    /// Changes of all progresses, one after the other: on Linux the members of a tree of them are not safe to change from
-    /// several threads, and on Apple's platforms observers are called, which must not happen under a lock.
+    /// Changes of all progresses, one after the other: on Linux the members of a tree of them are not safe to change
+    /// from several threads, and on Apple's platforms observers are called, which must not happen under a lock.
     private static let progressUpdates = TurnTaking()
 
     // MARK: - Taken in

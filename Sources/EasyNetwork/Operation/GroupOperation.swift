@@ -3,14 +3,14 @@ import Foundation
 
 /// What ``BatchOperation`` and ``ChainOperation`` have in common: one outcome for several operations.
 ///
-/// It takes no slot of its queue. Its children become jobs of the same ``NetworkQueue``; on a plain `OperationQueue` they
-/// run on a `NetworkQueue` of the group's own. A child that is already on a queue is left there and waited for; one
-/// whose `isReady` somebody has asked for counts as being on a plain queue, which is how such a queue shows itself.
+/// It takes no slot of its queue. Its children become jobs of the same ``NetworkQueue``; on a plain `OperationQueue`
+/// they run on a `NetworkQueue` of the group's own. A child that is already on a queue is left there and waited for;
+/// one whose `isReady` somebody has asked for counts as being on a plain queue, which is how such a queue shows itself.
 ///
-/// The group ends when it is cancelled, when a dependency or, as its policy has it, a child fails, or when the last child
-/// has finished. It has finished, and its callbacks run, when every child has finished and the children's callbacks
-/// have run: those that are left when it ends are cancelled. A child on a plain `OperationQueue`, which needs a slot to
-/// finish, is waited for nevertheless.
+/// The group ends when it is cancelled, when a dependency or, as its policy has it, a child fails, or when the last
+/// child has finished. It has finished, and its callbacks run, when every child has finished and the children's
+/// callbacks have run: those that are left when it ends are cancelled. A child on a plain `OperationQueue`, which needs
+/// a slot to finish, is waited for nevertheless.
 ///
 /// Groups may hold groups. A child must not depend on the group that it is in, or on one around that: it ends with
 /// ``NetworkError/Code/cycle``. The children are kept as long as the group, for what they know of their outcomes. All
@@ -98,8 +98,8 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         return Failure(index: decisive.index, operation: decisive.operation, error: error)
     }
 
-    /// Where the closures and the delegate are called, one at a time. Set it before the group is added to a queue. Default
-    /// nil: the ``NetworkQueue``'s, or else a background queue.
+    /// Where the closures and the delegate are called, one at a time. Set it before the group is added to a queue.
+    /// Default nil: the ``NetworkQueue``'s, or else a background queue.
     public final var callbackQueue: DispatchQueue? {
         get { state.withLock { $0.callbackQueue } }
         set { state.exchange(\.callbackQueue, newValue) }

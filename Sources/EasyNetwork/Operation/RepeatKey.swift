@@ -24,7 +24,8 @@ struct SharingKey: Hashable, Sendable {
     private let credentials: [[String]]
     private let deadlines: TransportDeadlines
     private let validation: ResponseValidation
-    /// The type of the item; nil when the key is the message itself, which gives the same answer whatever is made of it.
+    /// The type of the item; nil when the key is the message itself, which gives the same answer whatever is made of
+    /// it.
     private let item: ObjectIdentifier?
 
     init(name: String?, message: TransportRequest, request: some APIRequest, host: HostConfiguration) {

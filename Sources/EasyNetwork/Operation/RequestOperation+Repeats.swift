@@ -5,8 +5,8 @@ extension RequestOperation {
     /// What becomes of the operation while another one like it waits or runs in its ``NetworkQueue``. Default: the
     /// request's ``BaseAPIRequest/repeatPolicy``.
     ///
-    /// Set it before the operation is added to a queue; later it is ignored. For an operation whose request is made when
-    /// it starts, see ``then(_:)``, the policy acts then; that of its request is not told here.
+    /// Set it before the operation is added to a queue; later it is ignored. For an operation whose request is made
+    /// when it starts, see ``then(_:)``, the policy acts then; that of its request is not told here.
     public final var repeatPolicy: RepeatPolicy {
         get { option(\.repeatPolicy) ?? .allow }
         set { if scheduling == nil { setOption(\.repeatPolicy, newValue) } }

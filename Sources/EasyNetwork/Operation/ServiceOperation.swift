@@ -13,8 +13,8 @@ import Dispatch
 /// An older way works too: override `start()`, call `super.start()` first, make the calls there, and call
 /// ``NetworkOperation/finish(_:)`` in both closures.
 ///
-/// The closures of its calls come on the host's callback queue. Cancelling the operation cancels its calls; calls that it
-/// makes afterwards, or after a dependency has failed, are refused with the operation's error, and nothing is sent.
+/// The closures of its calls come on the host's callback queue. Cancelling the operation cancels its calls; calls that
+/// it makes afterwards, or after a dependency has failed, are refused with the operation's error, and nothing is sent.
 open class ServiceOperation: NetworkOperation, @unchecked Sendable {
     // Sendable because `service` never changes; subclasses answer for their own.
 

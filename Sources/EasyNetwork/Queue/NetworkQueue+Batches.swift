@@ -5,8 +5,8 @@ extension NetworkQueue {
     /// let users = try await NetworkQueue.shared.perform(ids.map { GetUser(id: $0) })
     /// ```
     ///
-    /// The first failure cancels the others. Cancelling the task cancels all. Nothing is used up: the same values may be
-    /// performed again. For many requests, or results one by one, see
+    /// The first failure cancels the others. Cancelling the task cancels all. Nothing is used up: the same values may
+    /// be performed again. For many requests, or results one by one, see
     /// ``results(of:maxConcurrentOperationCount:service:)``.
     ///
     /// - Parameters:

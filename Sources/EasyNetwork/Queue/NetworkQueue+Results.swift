@@ -7,9 +7,10 @@ extension NetworkQueue {
     /// }
     /// ```
     ///
-    /// Nothing happens before the first result is asked for. A request is taken from the sequence when there is room for
-    /// it, on the task that asks for a result: of operations that run and results that have not been fetched there are
-    /// never more than `maxConcurrentOperationCount`, so a lazy sequence of a million requests needs the memory of a few.
+    /// Nothing happens before the first result is asked for. A request is taken from the sequence when there is room
+    /// for it, on the task that asks for a result: of operations that run and results that have not been fetched there
+    /// are never more than `maxConcurrentOperationCount`, so a lazy sequence of a million requests needs the memory of
+    /// a few.
     ///
     /// A failure is a result like others. When the loop is left, or its task cancelled, what still runs is cancelled; a
     /// cancelled task gets no more results.

@@ -5,8 +5,8 @@ extension PageCursor {
     /// for try await list in cursor.pages { show(list) }
     /// ```
     ///
-    /// Reading moves the cursor: it starts over, and what it was loading is cancelled. Cancelling the task cancels the page
-    /// that is being loaded. The sequence throws the error of a page, and is over then;
+    /// Reading moves the cursor: it starts over, and what it was loading is cancelled. Cancelling the task cancels the
+    /// page that is being loaded. The sequence throws the error of a page, and is over then;
     /// ``loadNext(success:failure:)`` may ask for the same page again.
     ///
     /// A cursor is in one place. When somebody else starts it over, the sequence throws

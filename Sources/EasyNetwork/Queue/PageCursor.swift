@@ -12,8 +12,8 @@ import Dispatch
 ///
 /// Or, in a task: `for try await list in cursor.pages { … }`.
 ///
-/// One page is loaded at a time. A page that failed may be asked for again. A page that is being loaded keeps the cursor
-/// alive; nothing else does. All members may be used from any thread.
+/// One page is loaded at a time. A page that failed may be asked for again. A page that is being loaded keeps the
+/// cursor alive; nothing else does. All members may be used from any thread.
 public final class PageCursor<Request: APIRequest>: Sendable {
     typealias Load = PageWalk<Request>.Load
 
@@ -34,8 +34,8 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     ///   - queue: where each page is a job. Default: ``NetworkQueue/shared`` as it is now.
     ///   - callbackQueue: where closures are called. Default nil: the queue's, or else the host's callback queue.
     ///   - next: makes the request for the page after one, from its request and its item; nil when that was the last.
-    ///     Called once for a page, on the callback queue before its closure, or in the task that reads ``pages``. What it
-    ///     throws fails the page.
+    ///     Called once for a page, on the callback queue before its closure, or in the task that reads ``pages``. What
+    ///     it throws fails the page.
     public init(
         first: Request,
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared),
@@ -65,9 +65,9 @@ public final class PageCursor<Request: APIRequest>: Sendable {
 
     /// Loads the first page, whatever has been loaded.
     ///
-    /// A page that is being loaded is cancelled, and its `failure` called with ``NetworkError/Code/cancelled``. Until the
-    /// first page has arrived, the cursor stays where it is: when it fails, ``loadNext(success:failure:)`` goes on from
-    /// there.
+    /// A page that is being loaded is cancelled, and its `failure` called with ``NetworkError/Code/cancelled``. Until
+    /// the first page has arrived, the cursor stays where it is: when it fails, ``loadNext(success:failure:)`` goes on
+    /// from there.
     ///
     /// - Parameters:
     ///   - success: called with the item, once, on the callback queue.
@@ -88,7 +88,8 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     ///   - success: called with the item, once, on the callback queue. By then the cursor has moved, and the next page
     ///     may be asked for.
     ///   - failure: called with the error, once, on the callback queue. The same page may be asked for again.
-    /// - Returns: whether it was begun; false, and no closure is called, while a page is being loaded and after the last.
+    /// - Returns: whether it was begun; false, and no closure is called, while a page is being loaded and after the
+    ///   last.
     @discardableResult
     public func loadNext(
         success: (@Sendable (Request.Item) -> Void)? = nil,

@@ -26,8 +26,8 @@ public struct RateLimit: Hashable, Sendable {
     }
 }
 
-/// A ``RateLimit`` at work, as a value: the generic cell rate algorithm (ITU-T I.371), which is the token bucket without
-/// a counter to refill.
+/// A ``RateLimit`` at work, as a value: the generic cell rate algorithm (ITU-T I.371), which is the token bucket
+/// without a counter to refill.
 struct RateGate {
     let limit: RateLimit
     /// When the next token would come if tokens were taken as evenly as they come.

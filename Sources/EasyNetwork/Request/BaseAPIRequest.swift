@@ -10,16 +10,16 @@ import Foundation
 /// }
 /// ```
 ///
-/// Its properties are read when the request is built: once for each time it is sent, on the thread that sends it, for an
-/// operation a thread of its queue. ``priority`` is read when the operation is made; ``repeatPolicy`` then, and with
+/// Its properties are read when the request is built: once for each time it is sent, on the thread that sends it, for
+/// an operation a thread of its queue. ``priority`` is read when the operation is made; ``repeatPolicy`` then, and with
 /// ``repeatKey`` when it is added to a queue and when it starts. A request whose repeats are noticed is built for that
 /// as well, each time, on the thread that adds the operation and on the one that starts it.
 public protocol BaseAPIRequest: Sendable {
     /// The path below the host's base URL, or an absolute http or https URL.
     ///
     /// It may have a query, which is kept, and a fragment, which stays last. Escaped bytes are left as they are; what
-    /// a URL may not hold (a space, Unicode, a control character) is percent-encoded. A `..` in it climbs, as in any URL:
-    /// percent-encode what comes from elsewhere before it is put in.
+    /// a URL may not hold (a space, Unicode, a control character) is percent-encoded. A `..` in it climbs, as in any
+    /// URL: percent-encode what comes from elsewhere before it is put in.
     var api: String { get }
 
     /// Default ``NetworkService/Method/get``.
@@ -31,8 +31,8 @@ public protocol BaseAPIRequest: Sendable {
     /// The parameters. Default nil.
     ///
     /// A value may be a Bool, a number, a String, a Date (sent as ISO 8601 in UTC), a Data (sent as Base64), a URL,
-    /// a UUID, an enum with such a raw value, nil or `NSNull`, an array, or a dictionary with String keys. Anything else
-    /// is ``NetworkError/Code/invalidRequest``, with a message that names the place.
+    /// a UUID, an enum with such a raw value, nil or `NSNull`, an array, or a dictionary with String keys. Anything
+    /// else is ``NetworkError/Code/invalidRequest``, with a message that names the place.
     var params: [String: Any]? { get }
 
     /// How ``params`` are written into a query or a form. Default: arrays as `a[]=1`, Bools as `true` and `false`.

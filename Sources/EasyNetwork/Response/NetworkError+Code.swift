@@ -1,8 +1,8 @@
 extension NetworkError {
     /// The kind of a failure.
     ///
-    /// A struct and not an enum, so that a new code breaks no `switch`. A program may add its own with numbers of 10,000
-    /// and above:
+    /// A struct and not an enum, so that a new code breaks no `switch`. A program may add its own with numbers of
+    /// 10,000 and above:
     ///
     /// ```swift
     /// extension NetworkError.Code {

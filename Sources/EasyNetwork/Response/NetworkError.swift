@@ -48,8 +48,8 @@ public struct NetworkError: Error, Sendable {
     /// How many times sending was tried; 0 when it never was.
     public var attempts: Int
 
-    /// The names of the operations that led here. For ``Code/dependencyFailed`` from the one that failed to the one this
-    /// operation waited for; for ``Code/cycle`` among dependencies the circle, which begins and ends with this
+    /// The names of the operations that led here. For ``Code/dependencyFailed`` from the one that failed to the one
+    /// this operation waited for; for ``Code/cycle`` among dependencies the circle, which begins and ends with this
     /// operation; else empty. At most sixteen, `"…"` for those left out.
     public var dependencyPath: [String]
 

@@ -45,8 +45,8 @@ private struct Lock {
     func dispose() {}
 }
 #else
-/// A POSIX mutex. Foundation's `NSLock` has three objects and a condition to each: an operation has several locks, and a
-/// hundred thousand of them wait at once.
+/// A POSIX mutex. Foundation's `NSLock` has three objects and a condition to each: an operation has several locks, and
+/// a hundred thousand of them wait at once.
 private struct Lock {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
 
