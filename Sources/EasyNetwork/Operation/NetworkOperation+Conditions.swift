@@ -68,16 +68,9 @@ extension OperationCondition {
         }
         let queue = operation.scheduling?.scheduler as? NetworkQueue ?? NetworkQueue.shared
         queue.addPrerequisite(prerequisite)
-        let waiting = Locked<CheckedContinuation<Void, Never>?>(nil)
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                waiting.withLock { $0 = continuation }
-                FinishWatcher.watch(prerequisite) { waiting.withLock { $0.take() }?.resume() }
-                if Task.isCancelled { waiting.withLock { $0.take() }?.resume() }
-            }
-        } onCancel: {
-            waiting.withLock { $0.take() }?.resume()
-        }
+        let over = OneShot()
+        FinishWatcher.watch(prerequisite) { over.end() }
+        await over.wait()
     }
 }
 

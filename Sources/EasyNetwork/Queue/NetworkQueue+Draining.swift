@@ -18,16 +18,10 @@ extension NetworkQueue {
     public func drain(deadline: TimeInterval) async -> [Operation] {
         state.withLock { $0.isClosed = true }
         isSuspended = false
-        let wait = OneShot()
-        let timer = clock.schedule(after: deadline) { wait.end() }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                wait.begin { continuation.resume() }
-                whenEmpty { wait.end() }
-            }
-        } onCancel: {
-            wait.end()
-        }
+        let over = OneShot()
+        let timer = clock.schedule(after: deadline) { over.end() }
+        whenEmpty { over.end() }
+        await over.wait()
         timer.cancel()
         let undone = operations
         if !undone.isEmpty { cancelAllOperations() }

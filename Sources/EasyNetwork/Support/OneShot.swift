@@ -17,4 +17,13 @@ final class OneShot: Sendable {
         }
         action?()
     }
+
+    /// Returns when it has happened, or when the task is cancelled, which makes it happen.
+    func wait() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in begin { continuation.resume() } }
+        } onCancel: {
+            end()
+        }
+    }
 }
