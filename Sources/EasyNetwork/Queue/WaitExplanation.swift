@@ -105,10 +105,14 @@ extension NetworkQueue {
         case nil: return [.notHere]
         case .waiting(let others): return others.isEmpty ? [.turn] : others.map(reason(waitingFor:))
         case .ready(let obstacle): return [reason(obstacle, now)]
-        case .parked: return [.slotReleased]
-        case .running: return [.running]
+        case .parked: return [condition(of: operation) ?? .slotReleased]
+        case .running: return [condition(of: operation) ?? .running]
         case .ending: return [.ending]
         }
+    }
+
+    private func condition(of operation: Operation) -> WaitExplanation.Reason? {
+        (operation as? NetworkOperation)?.pendingCondition.map { .condition($0) }
     }
 
     private func reason(waitingFor operation: Operation) -> WaitExplanation.Reason {
