@@ -54,11 +54,14 @@ extension NetworkOperation {
     /// Makes the operation wait until `condition` holds, and fail if it does not.
     ///
     /// Conditions are looked at in the order in which they were added. Add them before the operation is added to a
-    /// queue; one that comes when it has started is not looked at.
+    /// queue; one that comes when it has started is not looked at, nor kept.
     ///
     /// An operation that overrides `start()` and does its work there, and not in ``execute()``, does not wait.
     public final func addCondition(_ condition: some OperationCondition) {
-        changeOptions { options, _ in options.conditions.append(condition) }
+        changeOptions { options, phase in
+            guard phase == .waiting else { return }
+            options.conditions.append(condition)
+        }
     }
 
     /// What must hold before the operation does its work. Default none; none any more once it has started, when it lets
