@@ -149,11 +149,15 @@ public final class NetworkQueue: Sendable {
 
     /// Runs a request as a job and returns its item.
     ///
-    /// It goes to ``HostConfiguration/shared``, or to its own absolute URL. Cancelling the task cancels the job.
+    /// Cancelling the task cancels the job.
     ///
+    /// - Parameter service: gives the host; nil, the default, means ``HostConfiguration/shared``.
     /// - Throws: the error of the job.
-    public func perform<Request: APIRequest>(_ request: Request) async throws(NetworkError) -> Request.Item {
-        let operation = RequestOperation(request)
+    public func perform<Request: APIRequest>(
+        _ request: Request,
+        service: EasyNetworkService? = nil
+    ) async throws(NetworkError) -> Request.Item {
+        let operation = RequestOperation(request, of: service)
         addOperation(operation)
         return try await operation.value
     }
