@@ -15,7 +15,7 @@ extension NetworkOperation {
             } catch {
                 let name = self.pendingCondition ?? ""
                 self.pendingCondition = nil
-                self.finish(Self.refusal(name, error))
+                self.finish(.thrown(error, otherwise: .refused, prefix: "the condition '\(name)' does not hold: "))
             }
         }
         // Cancelled, or finished by hand.
@@ -32,19 +32,6 @@ extension NetworkOperation {
         try Task.checkCancellation()
         pendingCondition = condition.name
         try await condition.satisfy(for: self)
-    }
-
-    private static func refusal(_ name: String, _ error: any Error) -> NetworkError {
-        switch error {
-        case let error as NetworkError: error
-        case is CancellationError: NetworkError(code: .cancelled)
-        default:
-            NetworkError(
-                code: .refused,
-                message: "the condition '\(name)' does not hold: \(error.wording)",
-                underlying: error
-            )
-        }
     }
 }
 

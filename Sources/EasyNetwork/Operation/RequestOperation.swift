@@ -177,12 +177,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         let request: Request
         do {
             request = try Self.request(from: source)
-        } catch let error as NetworkError {
-            return finish(error)
-        } catch is CancellationError {
-            return finish(NetworkError(code: .cancelled))
         } catch {
-            return finish(NetworkError(code: .invalidRequest, message: error.wording, underlying: error))
+            return finish(.thrown(error, otherwise: .invalidRequest))
         }
         guard noticeRepeats(of: request) else { return }
         let completion: @Sendable (Result<Request.Item, NetworkError>) -> Void = { result in

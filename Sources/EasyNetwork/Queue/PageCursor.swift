@@ -188,14 +188,6 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     }
 
     private func following(_ request: Request, _ item: Request.Item) -> Result<Request?, NetworkError> {
-        do {
-            return .success(try next(request, item))
-        } catch let error as NetworkError {
-            return .failure(error)
-        } catch is CancellationError {
-            return .failure(NetworkError(code: .cancelled))
-        } catch {
-            return .failure(NetworkError(code: .invalidRequest, message: error.wording, underlying: error))
-        }
+        Result { try next(request, item) }.mapError { .thrown($0, otherwise: .invalidRequest) }
     }
 }
