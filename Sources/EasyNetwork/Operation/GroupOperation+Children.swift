@@ -100,7 +100,7 @@ extension GroupOperation {
             }
         }
         if !child.isTaken {
-            queue.add(child, in: ObjectIdentifier(self), limit: limit)
+            queue.add(child, in: self, limit: limit)
         }
         child.whenFinished { self.childDidFinish(child, at: index) }
     }

@@ -35,7 +35,8 @@ extension NetworkOperation {
     /// none.
     ///
     /// All categories are taken together when the operation starts, so that no two wait for each other; they are given
-    /// back with its slot, also by ``releaseSlot()``.
+    /// back with its slot, also by ``releaseSlot()``. A batch or chain keeps them until it ends, and its children need not
+    /// wait for those.
     public final var mutualExclusionCategories: Set<String> {
         get { option(\.mutualExclusionCategories) }
         set { setOption(\.mutualExclusionCategories, newValue) }

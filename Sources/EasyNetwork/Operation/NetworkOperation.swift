@@ -257,7 +257,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
         if let scheduling {
             let isTooLate = !scheduling.scheduler.operation(self, job: scheduling.job, didAdd: dependency)
-            if isTooLate { removeLast(dependency) }
+            if isTooLate {
+                removeLast(dependency)
+            } else if core.withLock({ $0.dependencies.lastIndex { $0.operation === operation } }) == nil {
+                // Taken back meanwhile, before the scheduler knew of it.
+                scheduling.scheduler.operation(self, job: scheduling.job, didRemove: operation)
+            }
         } else if isWatching {
             announceReadiness()
             watch(dependency)

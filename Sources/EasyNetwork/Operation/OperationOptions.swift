@@ -2,6 +2,8 @@
 struct OperationOptions {
     var tags: Set<String> = []
     var mutualExclusionCategories: Set<String> = []
+    /// The categories that the group holds of which the operation is a part.
+    var heldCategories: Set<String> = []
     /// Nil: the request's, where that is known.
     var repeatPolicy: RepeatPolicy?
     var repeatKey: String?

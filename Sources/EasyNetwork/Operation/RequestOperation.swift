@@ -93,6 +93,13 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         withExtendedLifetime(released) {}
     }
 
+    /// The host of the request's own address, if it has one, else that of the service. Nil for a request that is made
+    /// only at the start and for a host that has no base URL.
+    open override var host: String? {
+        guard case .request(let request) = state.withLock({ $0.source }) else { return super.host }
+        return URL(string: request.api)?.hostAndPort ?? request.baseURL?.hostAndPort ?? super.host
+    }
+
     // MARK: - The outcome
 
     /// The item or the error; nil while the operation goes on. Known before the closures are called.

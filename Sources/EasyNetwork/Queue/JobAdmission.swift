@@ -2,12 +2,23 @@ import Foundation
 
 /// What jobs are counted by, beside all together.
 enum LimitKey: Hashable, Sendable {
+    /// What every job counts by that needs a slot: the rate of the whole queue.
+    case everything
     case host(String)
     case tag(String)
     /// Jobs of one category run one at a time.
     case exclusion(String)
     /// The children of one batch.
     case group(ObjectIdentifier)
+
+    /// Whether a job that needs no slot, since it only waits for others, counts by this key all the same. Not where
+    /// those others count too: it would hold what they wait for.
+    fileprivate var countsWithoutSlot: Bool {
+        switch self {
+        case .exclusion, .group: true
+        case .everything, .host, .tag: false
+        }
+    }
 }
 
 /// Which of the jobs that are ready may start: rows by priority, limits, rates. A value; it knows jobs by their place.
@@ -24,7 +35,6 @@ struct JobAdmission {
     /// After how many starts of higher priority in a row a lower one has its turn, so that it is not starved; nil
     /// means never.
     var overtakingLimit: Int?
-    var gate: RateGate?
 
     private var limits: [LimitKey: Int] = [:]
     /// For each host that has no limit of its own.
@@ -34,8 +44,8 @@ struct JobAdmission {
     private var counters: [Counter] = []
     private var freeCounters: [Int32] = []
     private var counterIndices: [LimitKey: Int32] = [:]
-    /// The counters that have a rate.
-    private var gated: [Int32] = []
+    /// The counters that have a rate, and jobs that wait for it.
+    private var awaitedGates: Set<Int32> = []
     private var rows = [Row](repeating: Row(), count: 2 * JobPriority.allCases.count)
     private var turns: UInt64 = 0
 
@@ -43,6 +53,8 @@ struct JobAdmission {
     /// For jobs that need no slot.
     private static let freeLane: Int32 = 1
     private static let firstKeyLane: Int32 = 2
+    /// The counter that is always there.
+    private static let everythingIndex: Int32 = 0
 
     /// Where a job stands.
     private struct Standing {
@@ -57,6 +69,8 @@ struct JobAdmission {
         var promisedBy: Int32 = -1
         var priority = JobPriority.normal
         var occupiesSlot = true
+        /// It has started before: rates concern it no more.
+        var isReturning = false
     }
 
     private struct Row {
@@ -75,9 +89,11 @@ struct JobAdmission {
         var promised = 0
         /// Jobs that have the key and have not finished.
         var users = 0
+        /// Jobs in its lane.
+        var waiting = 0
 
-        func hasRoom(at now: TimeInterval) -> Bool {
-            limit.map { running < $0 } ?? true && gate.map { $0.opens <= now } ?? true
+        func hasRoom(at now: TimeInterval, isReturning: Bool) -> Bool {
+            limit.map { running < $0 } ?? true && (isReturning || gate.map { $0.opens <= now } ?? true)
         }
 
         /// Whether one more job may come back from the lane.
@@ -85,6 +101,12 @@ struct JobAdmission {
             limit.map { running + promised < $0 } ?? true && gate.map { $0.opens <= now && promised == 0 } ?? true
         }
     }
+
+    init() {
+        _ = counterIndex(of: .everything)
+    }
+
+    private var everything: Counter { counters[Int(Self.everythingIndex)] }
 
     // MARK: - Jobs
 
@@ -110,11 +132,14 @@ struct JobAdmission {
     }
 
     /// The job is ready: it joins the end of its row.
-    mutating func enqueue(_ place: Int32, priority: JobPriority) {
+    ///
+    /// - Parameter isReturning: whether it has had a slot before; nil means as it was.
+    mutating func enqueue(_ place: Int32, priority: JobPriority, isReturning: Bool? = nil) {
         turns += 1
         standings[Int(place)].turn = turns
         standings[Int(place)].priority = priority
-        join(place, lane: standings[Int(place)].occupiesSlot ? Self.mainLane : Self.freeLane)
+        if let isReturning { standings[Int(place)].isReturning = isReturning }
+        join(place, lane: baseLane(of: place))
     }
 
     /// The job is not ready any more. Does nothing when it stands nowhere.
@@ -127,20 +152,18 @@ struct JobAdmission {
     /// The next job to start, which now has its slot; nil when none may.
     mutating func next(at now: TimeInterval) -> Int32? {
         guard !isSuspended else { return nil }
-        if let place = head(of: Self.freeLane) {
+        if !awaitedGates.isEmpty { for index in Array(awaitedGates) { invite(index, at: now) } }
+        return next(in: Self.freeLane, at: now) ?? next(in: Self.mainLane, at: now)
+    }
+
+    private mutating func next(in lane: Int32, at now: TimeInterval) -> Int32? {
+        while lane == Self.freeLane || limit.map({ runningCount < $0 }) ?? true, let place = head(of: lane) {
             leave(place)
-            return place
-        }
-        for index in gated { invite(index, at: now) }
-        while limit.map({ runningCount < $0 }) ?? true, gate.map({ $0.opens <= now }) ?? true,
-            let place = head(of: Self.mainLane)
-        {
-            leave(place)
-            if let full = standings[Int(place)].keys.first(where: { !counters[Int($0)].hasRoom(at: now) }) {
+            if let full = firstFull(of: place, at: now) {
                 join(place, lane: Self.firstKeyLane + full)
                 breakPromise(to: place, at: now)
             } else {
-                noteOvertaking(by: standings[Int(place)].priority, in: Self.mainLane)
+                noteOvertaking(by: standings[Int(place)].priority, in: lane)
                 occupy(place, at: now)
                 return place
             }
@@ -148,26 +171,46 @@ struct JobAdmission {
         return nil
     }
 
+    private func firstFull(of place: Int32, at now: TimeInterval) -> Int32? {
+        let standing = standings[Int(place)]
+        if standing.occupiesSlot, !everything.hasRoom(at: now, isReturning: standing.isReturning) {
+            return Self.everythingIndex
+        }
+        return standing.keys.first { index in
+            counts(place, index) && !counters[Int(index)].hasRoom(at: now, isReturning: standing.isReturning)
+        }
+    }
+
     /// The job has no slot any more.
     mutating func vacate(_ place: Int32, at now: TimeInterval) {
-        guard standings[Int(place)].occupiesSlot else { return }
-        runningCount -= 1
-        for index in standings[Int(place)].keys {
+        if standings[Int(place)].occupiesSlot { runningCount -= 1 }
+        for index in standings[Int(place)].keys where counts(place, index) {
             counters[Int(index)].running -= 1
             invite(index, at: now)
         }
     }
 
     private mutating func occupy(_ place: Int32, at now: TimeInterval) {
-        runningCount += 1
-        gate?.take(at: now)
-        for index in standings[Int(place)].keys {
+        let isFresh = !standings[Int(place)].isReturning
+        if standings[Int(place)].occupiesSlot {
+            runningCount += 1
+            if isFresh { counters[Int(Self.everythingIndex)].gate?.take(at: now) }
+        }
+        for index in standings[Int(place)].keys where counts(place, index) {
             counters[Int(index)].running += 1
-            counters[Int(index)].gate?.take(at: now)
+            if isFresh { counters[Int(index)].gate?.take(at: now) }
         }
         let promise = standings[Int(place)].promisedBy
         standings[Int(place)].promisedBy = -1
         if promise >= 0 { counters[Int(promise)].promised -= 1 }
+    }
+
+    private func counts(_ place: Int32, _ index: Int32) -> Bool {
+        standings[Int(place)].occupiesSlot || counters[Int(index)].key.countsWithoutSlot
+    }
+
+    private func baseLane(of place: Int32) -> Int32 {
+        standings[Int(place)].occupiesSlot ? Self.mainLane : Self.freeLane
     }
 
     /// The room that was meant for the job is somebody else's.
@@ -182,12 +225,14 @@ struct JobAdmission {
     /// As many come back from the lane of the key as there is room for.
     private mutating func invite(_ index: Int32, at now: TimeInterval) {
         let lane = Self.firstKeyLane + index
-        while counters[Int(index)].isInviting(at: now), let place = head(of: lane) {
+        var last: Int32 = -1
+        while counters[Int(index)].waiting > 0, counters[Int(index)].isInviting(at: now), let place = head(of: lane) {
             leave(place)
             noteOvertaking(by: standings[Int(place)].priority, in: lane)
             standings[Int(place)].promisedBy = index
             counters[Int(index)].promised += 1
-            join(place, lane: Self.mainLane)
+            join(place, lane: baseLane(of: place), notBefore: last)
+            last = place
         }
     }
 
@@ -204,15 +249,22 @@ struct JobAdmission {
         if let index = counterIndices[key] { refresh(index, at: now) }
     }
 
+    /// The rate of the whole queue.
+    var rate: RateLimit? { everything.gate?.limit }
+
+    /// - Parameter rate: nil for none. What has been taken from the bucket stays taken when it changes.
     mutating func setRate(_ rate: RateLimit?, for key: LimitKey, at now: TimeInterval) {
-        // Kept while nobody uses it: what has been taken from the bucket stays taken.
-        if rate != nil { _ = counterIndex(of: key) }
-        if let index = counterIndices[key] {
+        guard rate != nil || counterIndices[key] != nil else { return }
+        // Kept while nobody uses it.
+        let index = counterIndex(of: key)
+        if let rate, counters[Int(index)].gate != nil {
+            counters[Int(index)].gate?.limit = rate
+        } else {
             counters[Int(index)].gate = rate.map(RateGate.init)
-            gated.removeAll { $0 == index }
-            if rate != nil { gated.append(index) } else if counters[Int(index)].users == 0 { freeCounter(index) }
-            refresh(index, at: now)
         }
+        noteWaiting(index, 0)
+        refresh(index, at: now)
+        if rate == nil, counters[Int(index)].users == 0 { freeCounter(index) }
     }
 
     private mutating func refresh(_ index: Int32, at now: TimeInterval) {
@@ -224,6 +276,7 @@ struct JobAdmission {
         switch key {
         case .exclusion: 1
         case .host: limits[key] ?? hostLimit
+        case .everything: nil
         case .tag, .group: limits[key]
         }
     }
@@ -248,7 +301,7 @@ struct JobAdmission {
         let key = counters[Int(index)].key
         // The limit of a batch goes with its last child.
         if case .group = key { limits[key] = nil }
-        guard counters[Int(index)].gate == nil else { return }
+        guard counters[Int(index)].gate == nil, index != Self.everythingIndex else { return }
         counterIndices[key] = nil
         freeCounters.append(index)
     }
@@ -258,15 +311,7 @@ struct JobAdmission {
     /// When a job that waits for nothing but time may start; nil when there is none.
     func wake(after now: TimeInterval) -> TimeInterval? {
         guard !isSuspended else { return nil }
-        var earliest: TimeInterval?
-        func consider(_ time: TimeInterval?) {
-            if let time, time > now { earliest = min(earliest ?? time, time) }
-        }
-        if limit.map({ runningCount < $0 }) ?? true, head(of: Self.mainLane) != nil { consider(gate?.opens) }
-        for index in gated where head(of: Self.firstKeyLane + index) != nil {
-            consider(counters[Int(index)].gate?.opens)
-        }
-        return earliest
+        return awaitedGates.compactMap { counters[Int($0)].gate?.opens }.filter { $0 > now }.min()
     }
 
     /// What holds a job that is ready.
@@ -283,13 +328,12 @@ struct JobAdmission {
 
     func obstacle(of place: Int32, at now: TimeInterval) -> Obstacle {
         if isSuspended { return .suspended }
-        for index in standings[Int(place)].keys where !counters[Int(index)].hasRoom(at: now) {
+        if let index = firstFull(of: place, at: now) {
             let counter = counters[Int(index)]
             if let limit = counter.limit, counter.running >= limit { return .key(counter.key, limit: limit) }
             if let gate = counter.gate { return .rate(until: gate.opens) }
         }
-        if let limit, runningCount >= limit { return .limit(limit) }
-        if let gate, gate.opens > now { return .rate(until: gate.opens) }
+        if let limit, runningCount >= limit, standings[Int(place)].occupiesSlot { return .limit(limit) }
         return .turn
     }
 
@@ -335,18 +379,28 @@ struct JobAdmission {
     }
 
     /// By turn. Who joins for the first time is last; who comes back stood at the head, so that few are before it.
-    private mutating func join(_ place: Int32, lane: Int32) {
+    ///
+    /// - Parameter notBefore: one that joined just before, and whose turn is earlier if it stands in the same row.
+    private mutating func join(_ place: Int32, lane: Int32, notBefore: Int32 = -1) {
         let row = row(lane, standings[Int(place)].priority)
+        let turn = standings[Int(place)].turn
         var next: Int32 = -1
         var previous = rows[row].last
-        if previous >= 0, standings[Int(previous)].turn > standings[Int(place)].turn {
+        if previous >= 0, standings[Int(previous)].turn > turn {
             previous = -1
             next = rows[row].first
-            while standings[Int(next)].turn < standings[Int(place)].turn {
+            if notBefore >= 0, standings[Int(notBefore)].lane == lane, standings[Int(notBefore)].turn < turn,
+                standings[Int(notBefore)].priority == standings[Int(place)].priority
+            {
+                previous = notBefore
+                next = standings[Int(notBefore)].next
+            }
+            while standings[Int(next)].turn < turn {
                 previous = next
                 next = standings[Int(next)].next
             }
         }
+        if lane >= Self.firstKeyLane { noteWaiting(lane - Self.firstKeyLane, 1) }
         standings[Int(place)].lane = lane
         standings[Int(place)].previous = previous
         standings[Int(place)].next = next
@@ -368,8 +422,15 @@ struct JobAdmission {
             rows[row].last = standing.previous
         }
         standings[Int(place)].lane = -1
+        if standing.lane >= Self.firstKeyLane { noteWaiting(standing.lane - Self.firstKeyLane, -1) }
         // An empty row has nobody who was overtaken.
         if rows[row].first < 0 { rows[row].overtaken = 0 }
+    }
+
+    private mutating func noteWaiting(_ index: Int32, _ change: Int) {
+        counters[Int(index)].waiting += change
+        let isAwaited = counters[Int(index)].waiting > 0 && counters[Int(index)].gate != nil
+        if isAwaited { awaitedGates.insert(index) } else if !awaitedGates.isEmpty { awaitedGates.remove(index) }
     }
 
     /// No job is left: nothing of a burst stays behind.

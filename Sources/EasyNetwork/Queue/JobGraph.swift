@@ -301,7 +301,7 @@ struct JobGraph<Payload> {
         guard isLive(job) else { return false }
         guard places[Int(job.index)].phase == .parked else { return places[Int(job.index)].phase == .returning }
         places[Int(job.index)].phase = .returning
-        admission.enqueue(job.index, priority: places[Int(job.index)].priority)
+        admission.enqueue(job.index, priority: places[Int(job.index)].priority, isReturning: true)
         admit(&actions)
         return true
     }

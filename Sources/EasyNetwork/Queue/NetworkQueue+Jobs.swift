@@ -31,7 +31,7 @@ extension NetworkQueue {
             keys: operation.limitKeys,
             isBarrier: isBarrier,
             // A part of a job must not wait for a barrier that waits for that job.
-            passesBarriers: passesBarriers || group != nil || operation.isHidden,
+            passesBarriers: passesBarriers || operation.isHidden,
             occupiesSlot: operation.occupiesSlot,
             isHidden: operation.isHidden
         )
@@ -53,8 +53,10 @@ extension NetworkQueue {
     }
 
     /// Adds a job that another job of this queue is made of: a child of a batch, a step of a chain.
-    func add(_ child: NetworkOperation, in group: ObjectIdentifier, limit: Int?) {
-        add(child, group: group, groupLimit: limit)
+    func add(_ child: NetworkOperation, in group: NetworkOperation, limit: Int?) {
+        let held = group.mutualExclusionCategories.union(group.option(\.heldCategories))
+        if !held.isEmpty { child.setOption(\.heldCategories, held) }
+        add(child, passesBarriers: true, group: ObjectIdentifier(group), groupLimit: limit)
     }
 
     /// Adds what a job that has started waits for, unless some queue has it. A barrier behind that job must not hold it.
@@ -99,6 +101,7 @@ extension NetworkQueue {
     ) -> JobID? {
         var outside: [Outside] = []
         var cycle: [Operation]?
+        var isRefused = false
         let added = step { state, actions -> JobID? in
             let job = state.outside.removeValue(forKey: ObjectIdentifier(operation)) ?? state.graph.expect(operation)
             guard let dependencies = adopt(job, &state, actions) else {
@@ -107,16 +110,21 @@ extension NetworkQueue {
                 state.graph.forgetIfUnwanted(job, &actions)
                 return nil
             }
+            isRefused = state.isClosed && !traits.passesBarriers
             cycle = state.graph.submit(job, priority: priority, traits, &actions)
             if !traits.isHidden { state.events.note(.added(operation)) }
             let linked = link(job, to: dependencies, &state, &actions)
             outside = linked.outside
             cycle = cycle ?? linked.cycle
             // It waits for nothing, not even for a slot.
-            if isOver || (operation as? NetworkOperation)?.hasOutcome == true { state.graph.end(job, &actions) }
+            if isOver || isRefused || (operation as? NetworkOperation)?.hasOutcome == true {
+                state.graph.end(job, &actions)
+            }
             // One that waits for itself is not let go of, but ended.
             if cycle == nil { state.graph.release(job, &actions) }
             return job
+        } beforeActing: { _ in
+            if isRefused { refuse(operation) }
         }
         for other in outside { watch(other) }
         if let added, let cycle { end(operation, added, cycle) }
@@ -167,7 +175,11 @@ extension NetworkQueue {
             // Asked before the lock is taken: it may be the dependency's own code that answers.
             let dependency = OperationDependency(operation: outside.operation, policy: .requireSuccess)
             let succeeded = dependency.failure == nil
-            self.step { $0.graph.finish(outside.job, succeeded: succeeded, &$1) }
+            self.step { state, actions in
+                // If it has become a job here, its end is seen here too.
+                guard state.outside[ObjectIdentifier(outside.operation)] == outside.job else { return }
+                state.graph.finish(outside.job, succeeded: succeeded, &actions)
+            }
         }
     }
 
@@ -191,35 +203,61 @@ extension NetworkQueue {
         beforeActing: (Result) -> Void = { _ in }
     ) -> Result {
         var actions = Actions(now: clock.now)
-        let (result, timer, isHeard) = state.withLock { state -> (Result, TimeInterval?, Bool) in
+        let (result, timer, isHeard) = state.withLock { state -> (Result, (new: Wake, old: (any ClockTimer)?)?, Bool) in
             let result = body(&state, &actions)
             for operation in actions.forget { state.outside[ObjectIdentifier(operation)] = nil }
             if state.events.isHeard {
-                for operation in actions.start where !operation.isHiddenJob { state.events.note(.started(operation)) }
+                // A plain one may have to wait after all, see act(on:).
+                for case let operation as NetworkOperation in actions.start where !operation.isHidden {
+                    state.events.note(.started(operation))
+                }
             }
             return (result, state.wakeIsDue(actions), state.events.isHeard)
         }
-        if let timer { wake(after: timer) }
+        if let timer {
+            timer.old?.cancel()
+            set(timer.new)
+        }
         beforeActing(result)
         act(on: actions)
         if isHeard { publishEvents() }
         return result
     }
 
-    private func wake(after delay: TimeInterval) {
-        _ = clock.schedule(after: delay) { [weak self] in
+    /// When the queue is to look again at jobs that a rate holds back.
+    struct Wake {
+        /// On the clock of the queue.
+        var time: TimeInterval
+        var delay: TimeInterval
+        /// Tells this one from those before.
+        var number: Int
+        var timer: (any ClockTimer)?
+    }
+
+    private func set(_ wake: Wake) {
+        let timer = clock.schedule(after: wake.delay) { [weak self] in
             self?.step { state, actions in
-                state.wakeTime = nil
+                if state.wake?.number == wake.number { state.wake = nil }
                 state.graph.admit(&actions)
             }
         }
+        let isWanted = state.withLock { state in
+            if state.wake?.number == wake.number { state.wake?.timer = timer }
+            return state.wake?.number == wake.number
+        }
+        // It has fired already, or another one is set for an earlier time.
+        if !isWanted { timer.cancel() }
     }
 
     private func act(on actions: Actions) {
         for operation in actions.end { hand(operation, to: Self.endings) }
         for operation in actions.resume { (operation as? NetworkOperation)?.slotGranted() }
         for operation in actions.start {
-            if operation is NetworkOperation || !postpone(operation) { hand(operation, to: queue) }
+            if !(operation is NetworkOperation) {
+                if postpone(operation) { continue }
+                state.withLock { $0.events.note(.started(operation)) }
+            }
+            hand(operation, to: queue)
         }
     }
 
@@ -253,6 +291,8 @@ extension NetworkQueue {
         guard let job else { return false }
         for other in outside { watch(other) }
         if let cycle { end(operation, job, cycle) }
+        // Cancelled meanwhile, when it seemed to run.
+        if operation.isCancelled { step { $0.graph.end(job, &$1) } }
         return true
     }
 
@@ -348,7 +388,9 @@ extension NetworkOperation {
         if let host { keys.append(.host(host.lowercased())) }
         guard let options = optionsIfAny else { return keys }
         for tag in options.tags { keys.append(.tag(tag)) }
-        for category in options.mutualExclusionCategories { keys.append(.exclusion(category)) }
+        for category in options.mutualExclusionCategories.subtracting(options.heldCategories) {
+            keys.append(.exclusion(category))
+        }
         return keys
     }
 }
@@ -360,10 +402,15 @@ extension Operation {
 }
 
 extension NetworkQueue.State {
-    /// - Returns: after how many seconds the queue is to be woken, unless it is woken before that anyway.
-    fileprivate mutating func wakeIsDue(_ actions: NetworkQueue.Actions) -> TimeInterval? {
-        guard let time = actions.wake, wakeTime.map({ time < $0 }) ?? true else { return nil }
-        wakeTime = time
-        return time - actions.now
+    /// - Returns: the timer to set, unless one is set that comes before.
+    fileprivate mutating func wakeIsDue(_ actions: NetworkQueue.Actions) -> (
+        new: NetworkQueue.Wake, old: (any ClockTimer)?
+    )? {
+        guard let time = actions.wake, wake.map({ time < $0.time }) ?? true else { return nil }
+        let old = wake?.timer
+        wakeCount += 1
+        let new = NetworkQueue.Wake(time: time, delay: time - actions.now, number: wakeCount)
+        wake = new
+        return (new, old)
     }
 }

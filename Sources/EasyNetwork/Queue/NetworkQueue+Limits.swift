@@ -39,8 +39,8 @@ extension NetworkQueue {
 
     /// How fast jobs start, whatever their host. Default nil: as fast as they can.
     public var rateLimit: RateLimit? {
-        get { state.withLock { $0.graph.admission.gate?.limit } }
-        set { changeAdmission { admission, _ in admission.gate = newValue.map(RateGate.init) } }
+        get { state.withLock { $0.graph.admission.rate } }
+        set { changeAdmission { $0.setRate(newValue, for: .everything, at: $1) } }
     }
 
     /// How fast jobs of this host start; nil, the default, means as fast as they can.
@@ -56,11 +56,11 @@ extension NetworkQueue {
     }
 
     /// How many jobs of higher priority may start one after the other while one of a lower priority is ready; then that
-    /// one has its turn, so that it is not starved. A negative number means any number. Default
+    /// one has its turn, so that it is not starved. 0 counts as 1; a negative number means any number. Default
     /// ``defaultOvertakingLimit``.
     public var overtakingLimit: Int {
         get { Self.count(state.withLock { $0.graph.admission.overtakingLimit }) }
-        set { changeAdmission { admission, _ in admission.overtakingLimit = Self.limit(newValue) } }
+        set { changeAdmission { admission, _ in admission.overtakingLimit = Self.limit(newValue).map { max(1, $0) } } }
     }
 
     private func changeAdmission(_ change: (inout JobAdmission, TimeInterval) -> Void) {

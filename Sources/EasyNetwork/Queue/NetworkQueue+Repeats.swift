@@ -58,7 +58,6 @@ extension NetworkQueue {
         operation.whenFinished { self.stopSharing(id) }
         if isNew {
             carrier.tags = operation.tags
-            carrier.mutualExclusionCategories = operation.mutualExclusionCategories
         }
         adjustPriority(of: carrier, landing)
         if isNew { add(carrier) }

@@ -56,8 +56,8 @@ public final class NetworkQueue: Sendable {
         /// Who waits for the queue to become empty.
         var emptyWaiters: [@Sendable () -> Void] = []
         var events = EventBroadcast()
-        /// When the queue will look again at jobs that a rate holds back.
-        var wakeTime: TimeInterval?
+        var wake: Wake?
+        var wakeCount = 0
         /// Whether no more jobs are taken.
         var isClosed = false
     }
@@ -91,7 +91,7 @@ public final class NetworkQueue: Sendable {
         self.clock = clock
         var graph = JobGraph<Operation>(limit: Self.limit(maxConcurrentOperationCount))
         graph.admission.setHostLimit(Self.limit(maxConcurrentOperationCountPerHost), at: 0)
-        graph.admission.gate = rateLimit.map(RateGate.init)
+        graph.admission.setRate(rateLimit, for: .everything, at: 0)
         graph.admission.overtakingLimit = Self.defaultOvertakingLimit
         state = Locked(State(graph: graph))
         executor.owner = self
@@ -109,7 +109,6 @@ public final class NetworkQueue: Sendable {
     /// Its dependencies are not added with it. An operation that is also added to an `OperationQueue` by hand stops the
     /// process, as it does when it is added to two of those.
     public func addOperation(_ operation: Operation) {
-        if state.withLock({ $0.isClosed }) { refuse(operation) }
         if let operation = operation as? NetworkOperation {
             add(operation)
         } else {
@@ -142,9 +141,7 @@ public final class NetworkQueue: Sendable {
     /// A job before the barrier must not depend on one after it: each would wait for the other, and the later one ends
     /// with ``NetworkError/Code/cycle``.
     public func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) {
-        let operation = BlockNetworkOperation(barrier)
-        if state.withLock({ $0.isClosed }) { refuse(operation) }
-        add(operation, isBarrier: true)
+        add(BlockNetworkOperation(barrier), isBarrier: true)
     }
 
     /// Runs a request as a job and returns its item.

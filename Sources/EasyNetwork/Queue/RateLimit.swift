@@ -11,7 +11,7 @@ import Foundation
 public struct RateLimit: Hashable, Sendable {
     /// How many tokens come in ``seconds``; at least 1.
     public let count: Int
-    /// Seconds; at least a nanosecond.
+    /// At least a nanosecond, at most a thousand million seconds.
     public let seconds: TimeInterval
     /// How many tokens are kept while nobody takes one; at least 1.
     public let burst: Int
@@ -21,7 +21,7 @@ public struct RateLimit: Hashable, Sendable {
     /// - Parameter burst: default 1, so that jobs start evenly spaced.
     public init(_ count: Int, per seconds: TimeInterval, burst: Int = 1) {
         self.count = max(1, count)
-        self.seconds = seconds.isFinite ? max(1e-9, seconds) : 1
+        self.seconds = seconds.isFinite ? min(max(1e-9, seconds), 1e9) : 1
         self.burst = max(1, burst)
     }
 }
@@ -29,7 +29,7 @@ public struct RateLimit: Hashable, Sendable {
 /// A ``RateLimit`` at work, as a value: the generic cell rate algorithm (ITU-T I.371), which is the token bucket
 /// without a counter to refill.
 struct RateGate {
-    let limit: RateLimit
+    var limit: RateLimit
     /// When the next token would come if tokens were taken as evenly as they come.
     private var arrival = -TimeInterval.infinity
 

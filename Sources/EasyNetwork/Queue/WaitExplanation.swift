@@ -94,7 +94,6 @@ extension NetworkQueue {
 
     private func reasons(for operation: Operation) -> [WaitExplanation.Reason] {
         if operation.isFinished { return [.finished] }
-        if let condition = (operation as? NetworkOperation)?.pendingCondition { return [.condition(condition)] }
         let now = clock.now
         let standing = state.withLock { state -> JobGraph<Operation>.Standing? in
             let job =
@@ -129,6 +128,7 @@ extension NetworkQueue {
         case .key(.tag(let tag), let count): .tagLimit(tag: tag, count)
         case .key(.exclusion(let category), _): .mutualExclusion(category: category)
         case .key(.group, let count): .batchLimit(count)
+        case .key(.everything, let count): .limit(count)
         case .rate(let time): .rate(seconds: time - now)
         case .turn: .turn
         }

@@ -1,0 +1,291 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+/// What comes between two steps, with a hook in the place of the other thread.
+@Suite("Races of NetworkQueue", .timeLimit(.minutes(2)))
+struct QueueRaceTests {
+    @Test("BEY-13: adding a running job again, to its own queue or to a drained one, leaves it as it is")
+    func addedAgain() async {
+        let queue = NetworkQueue()
+        let drained = NetworkQueue()
+        await drained.drain(deadline: 0)
+        let job = TestJob { _ in }
+        let plain = BlockOperation {}
+        plain.addDependency(job)
+        queue.addOperation(job)
+        queue.addOperation(plain)
+        #expect(await eventually { job.executionCount == 1 })
+        let drain = Task { await queue.drain(deadline: 1_000).count }
+        #expect(await eventually { queue.isDrained })
+        for queue in [queue, drained] {
+            queue.addOperation(job)
+            queue.addOperation(plain)
+        }
+        #expect(job.error == nil && !plain.isCancelled)
+        job.finish()
+        #expect(await drain.value == 0)
+    }
+
+    private final class SlowToAnswer: NetworkOperation, @unchecked Sendable {
+        // Sendable because what it has never changes, or is behind a lock.
+        let asked = Gate()
+        let answer = DispatchSemaphore(value: 0)
+        let hasRun = Locked(false)
+
+        override var host: String? {
+            asked.open()
+            answer.wait()
+            return nil
+        }
+
+        override func execute() {
+            hasRun.withLock { $0 = true }
+            finish()
+        }
+    }
+
+    @Test("BEY-13: a job that is being added while the queue is drained is refused")
+    func addedWhileDraining() async {
+        let queue = NetworkQueue()
+        let job = SlowToAnswer()
+        Thread { queue.addOperation(job) }.start()
+        await job.asked.opened()
+        #expect(await queue.drain(deadline: 0).isEmpty)
+        job.answer.signal()
+        await job.finished()
+        #expect(job.error?.code == .refused && !job.hasRun.withLock { $0 })
+    }
+
+    @Test("BEY-13: the children of a job that is there still come in")
+    func childrenWhileDraining() async {
+        let queue = NetworkQueue()
+        let gate = Gate()
+        let chain = ChainOperation()
+        chain.addOperation(TestJob { job in gate.whenOpen { job.finish() } })
+        chain.addOperation(TestJob())
+        queue.addOperation(chain)
+        let drain = Task { await queue.drain(deadline: 1_000).count }
+        #expect(await eventually { queue.isDrained })
+        gate.open()
+        #expect(await drain.value == 0)
+        #expect(chain.error == nil)
+    }
+
+    private final class Odd: Operation, @unchecked Sendable {
+        // Sendable because the hook is behind a lock.
+        let hook = Locked<(@Sendable () -> Void)?>(nil)
+
+        override var isCancelled: Bool {
+            let isCancelled = super.isCancelled
+            hook.exchange(\.self, nil)?()
+            return isCancelled
+        }
+    }
+
+    @Test("BEY-5: a plain operation that is cancelled while its slot is taken back ends")
+    func cancelledWhilePostponed() async {
+        let queue = NetworkQueue()
+        queue.isSuspended = true
+        let odd = Odd()
+        queue.addOperation(odd)
+        odd.addDependency(TestJob())
+        odd.hook.withLock { $0 = { queue.cancelAllOperations() } }
+        queue.isSuspended = false
+        await odd.finished()
+        #expect(odd.isCancelled)
+    }
+
+    private struct HookClock: NetworkClock {
+        let hook = Locked<(@Sendable () -> Void)?>(nil)
+
+        var now: TimeInterval {
+            hook.exchange(\.self, nil)?()
+            return 0
+        }
+
+        func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer {
+            SystemClock().schedule(after: delay, action)
+        }
+    }
+
+    @Test("OPQ-1: a dependency that is taken back while it is being added holds nothing")
+    func takenBackWhileAdded() async {
+        let clock = HookClock()
+        let queue = NetworkQueue(clock: clock)
+        queue.isSuspended = true
+        let (job, other) = (TestJob(), TestJob())
+        queue.addOperation(job)
+        clock.hook.withLock { $0 = { job.removeDependency(other) } }
+        job.addDependency(other)
+        #expect(job.dependencies.isEmpty)
+        queue.isSuspended = false
+        await job.finished()
+    }
+
+    @Test(
+        "BEY-3: a plain operation that has to wait after all is told of as started once, and ends before its dependents start"
+    )
+    func plainEvents() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        queue.isSuspended = true
+        let events = queue.events
+        let gate = Gate()
+        let dependency = TestJob { job in gate.whenOpen { job.finish() } }
+        let plain = BlockOperation {}
+        let dependent = TestJob()
+        dependent.addDependency(plain)
+        queue.addOperation(dependent)
+        queue.addOperation(plain)
+        plain.addDependency(dependency)
+        queue.addOperation(dependency)
+        queue.isSuspended = false
+        gate.open()
+        await dependent.finished()
+        var seen: [String] = []
+        for await event in events {
+            let name = event.operation === plain ? "plain" : event.operation === dependent ? "dependent" : "other"
+            switch event {
+            case .added: continue
+            case .started: seen.append("\(name) started")
+            case .finished: seen.append("\(name) finished")
+            }
+            if seen.last == "dependent finished" { break }
+        }
+        let expected = ["plain started", "plain finished", "dependent started", "dependent finished"]
+        #expect(seen.filter { !$0.hasPrefix("other") } == expected)
+    }
+
+    @Test("BEY-6: a job with a condition takes one token, and the same rate set again gives none")
+    func tokens() async {
+        let clock = ManualClock()
+        let rate = RateLimit(1, per: 10)
+        let queue = NetworkQueue(rateLimit: rate, clock: clock)
+        let job = TestJob()
+        job.addCondition(BlockCondition("always") { _ in true })
+        queue.addOperation(job)
+        await job.finished()
+        queue.rateLimit = rate
+        let next = TestJob()
+        queue.addOperation(next)
+        #expect(queue.explain(next).reasons == [.rate(seconds: 10)])
+        #expect(queue.rateLimit == rate)
+        clock.advance(by: 10)
+        await next.finished()
+    }
+
+    @Test("BEY-6: one timer is set, whatever rates there are")
+    func timers() async {
+        let clock = ManualClock()
+        let queue = NetworkQueue(clock: clock)
+        queue.setRateLimit(RateLimit(1, per: 1_000), forTag: "slow")
+        queue.setRateLimit(RateLimit(1, per: 1), forTag: "fast")
+        func jobs(_ count: Int, _ tag: String) -> [TestJob] {
+            (0..<count).map { _ in
+                let job = TestJob()
+                job.tags = [tag]
+                return job
+            }
+        }
+        for job in jobs(3, "slow") { queue.addOperation(job) }
+        for _ in 0..<20 {
+            let pair = jobs(2, "fast")
+            for job in pair { queue.addOperation(job) }
+            await pair[0].finished()
+            clock.advance(by: 1)
+            await pair[1].finished()
+            clock.advance(by: 1)
+            #expect(clock.pendingCount == 1)
+        }
+        queue.cancelAllOperations()
+    }
+
+    private func occupying(_ occupancy: Occupancy) -> TestJob {
+        TestJob { job in
+            occupancy.enter()
+            DispatchQueue.global().async {
+                occupancy.leave()
+                job.finish()
+            }
+        }
+    }
+
+    @Test("BEY-6, OPQ-5: chains and batches exclude each other; their children may be of the same category")
+    func exclusiveGroups() async {
+        let queue = NetworkQueue()
+        let occupancy = Occupancy()
+        let groups: [NetworkOperation] = (0..<20).map { number in
+            let children = [occupying(occupancy), occupying(occupancy)]
+            for child in children { child.mutualExclusionCategories = ["one"] }
+            return number % 2 == 0
+                ? ChainOperation(children) : BatchOperation(children, maxConcurrentOperationCount: 1)
+        }
+        for group in groups {
+            group.mutualExclusionCategories = ["one"]
+            queue.addOperation(group)
+        }
+        for group in groups { await group.finished() }
+        #expect(occupancy.most == 1 && groups.allSatisfy { $0.error == nil })
+    }
+
+    @Test("OPQ-4: the limit of a batch holds for batches in it, and for requests that join")
+    func limitOfGroups() async throws {
+        let queue = NetworkQueue()
+        let occupancy = Occupancy()
+        let batch = BatchOperation(
+            (0..<8).map { _ in BatchOperation([occupying(occupancy)]) },
+            maxConcurrentOperationCount: 1
+        )
+        queue.addOperation(batch)
+        await batch.finished()
+        #expect(occupancy.most == 1)
+
+        let transport = InMemoryTransport()
+        for number in 0..<5 { transport.route("GET", "/\(number)") { _ in .fault(.stall) } }
+        let host = HostConfiguration(baseURL: URL(string: "http://example.com/"), transport: transport)
+        let joins = (0..<5).map { number in
+            let operation = RequestOperation(Get(api: "\(number)"), service: EasyNetworkService(host))
+            operation.repeatPolicy = .join
+            return operation
+        }
+        let joining = BatchOperation(joins, maxConcurrentOperationCount: 1)
+        queue.addOperation(joining)
+        #expect(await eventually { transport.requests.count == 1 })
+        for join in joins[1...] { #expect(queue.explain(join).reasons == [.batchLimit(1)]) }
+        joining.cancel()
+        await joining.finished()
+        #expect(transport.requests.count == 1)
+    }
+
+    @Test("BEY-6: a request is counted by the host that its own address names")
+    func hostOfAddress() {
+        let service = EasyNetworkService(HostConfiguration(baseURL: URL(string: "http://one.example/v1")))
+        #expect(RequestOperation(Get(api: "x"), service: service).host == "one.example")
+        #expect(RequestOperation(Get(api: "http://Two.example:81/x"), service: service).host == "two.example:81")
+    }
+
+    @Test("BEY-4: a limit lifted for many, and many rates that nobody waits for, cost no more than they must")
+    func costs() {
+        var admission = JobAdmission()
+        admission.limit = 2
+        admission.setLimit(1, for: .tag("x"), at: 0)
+        for number in 0..<10_000 { admission.setRate(RateLimit(1, per: 1), for: .tag("\(number)"), at: 0) }
+        let count: Int32 = 100_000
+        for place in 0..<count {
+            admission.register(place, keys: [.tag("x")], occupiesSlot: true)
+            admission.enqueue(place, priority: .normal)
+        }
+        for place in count..<count + 2 {
+            admission.register(place, keys: [], occupiesSlot: true)
+            admission.enqueue(place, priority: .normal)
+        }
+        while admission.next(at: 0) != nil {}
+        admission.setLimit(nil, for: .tag("x"), at: 0)
+        admission.limit = nil
+        var order: [Int32] = []
+        while let place = admission.next(at: 0) { order.append(place) }
+        #expect(order == Array(1..<count) + [count + 1])
+    }
+}
