@@ -82,19 +82,46 @@ final class InMemoryExchange: TransportExchange, Sendable {
 
     private func play(_ response: MockResponse) {
         switch response.fault?.kind {
-        case .stall:
-            break
-        case .close, .reset:
-            end(failure(.connectionLost, "the server closed the connection in place of an answer"))
         case .raw:
             end(failure(.badServerResponse, "bytes in place of an answer are not read in memory"))
-        case .truncate, nil:
-            let plan = ResponsePlan(response, method: request.method.rawValue)
-            // RFC 9110, section 15.2: an interim answer, after which the final one fails to come.
-            guard plan.statusCode >= 200 else { return }
-            emit(.head(TransportHead(statusCode: plan.statusCode, headers: plan.headers)))
-            for piece in plan.pieces where !piece.data.isEmpty { emit(.body(piece.data)) }
-            end(plan.isComplete ? nil : failure(.connectionLost, "the answer is not complete"))
+        case .malformed(.statusLine):
+            end(failure(.badServerResponse, "the status line is malformed"))
+        case .breaksOff(let action, let place) where place.isBeforeHead:
+            breakOff(action, "the server closed the connection in place of an answer")
+        case .breaksOff, .malformed, nil:
+            deliver(ResponsePlan(response, method: request.method.rawValue))
+        }
+    }
+
+    private func deliver(_ plan: ResponsePlan) {
+        // RFC 9110, section 15.2: an interim answer, after which the final one fails to come.
+        guard plan.statusCode >= 200 else { return }
+        emit(.head(TransportHead(statusCode: plan.statusCode, headers: plan.headers)))
+        var left = Int.max
+        if case .contentLength = plan.malformation { left = plan.headers["Content-Length"].flatMap { Int($0) } ?? left }
+        for piece in plan.pieces {
+            var offset = 0
+            let count = min(left, piece.content.count)
+            while offset < count, !isInterrupted {
+                let data = piece.content.data(from: offset).prefix(count - offset)
+                emit(.body(data))
+                offset += data.count
+            }
+            left -= count
+        }
+        if case .badChunk = plan.malformation, !plan.isComplete {
+            end(failure(.badServerResponse, "a chunk has no proper size"))
+        } else if plan.isComplete {
+            end(nil)
+        } else {
+            breakOff(plan.ending ?? .close, "the answer is not complete")
+        }
+    }
+
+    private func breakOff(_ action: MockResponse.Fault.Action, _ message: String) {
+        switch action {
+        case .stall, .halfOpen: break
+        case .close, .reset: end(failure(.connectionLost, message))
         }
     }
 

@@ -14,10 +14,14 @@ import Foundation
 ///
 /// | fault or answer | what is heard |
 /// |-|-|
-/// | `.stall`, or a status of 1xx | nothing, until cancelled or a deadline passes |
+/// | `.stall`, `.halfOpen`, or a status of 1xx | nothing, until cancelled or a deadline passes |
 /// | `.close`, `.reset` | the end, with `NetworkError.Code.connectionLost` |
-/// | `.truncate(after:)` | head, the bytes, the end with `.connectionLost` |
-/// | `.raw` | the end, with `.badServerResponse` |
+/// | one of these in the body | head, the bytes, then the same; the end alone when nothing is missing |
+/// | `.truncate(after:)`, a length too long | head, the bytes, the end with `.connectionLost` |
+/// | a length too short | head, that many bytes, the end |
+/// | `.badChunk` | head, the bytes, the end with `.badServerResponse` |
+/// | `.raw`, `.statusLine` | the end, with `.badServerResponse` |
+/// | any other malformation | the answer |
 ///
 /// Time is that of the clock given. An exchange sets one timer for the sooner of its deadlines before
 /// ``start(_:events:)`` returns, and one for the answer's delay, should it have one, once its closure has answered.

@@ -22,6 +22,22 @@ public struct MockResponse: Sendable {
         case data(Data)
         /// Sent with `Transfer-Encoding: chunked`, one chunk for each that is not empty.
         case chunks([Data])
+        /// One byte over and over, sent with a `Content-Length`. The bytes are made as they are sent, so that a body of
+        /// many gigabytes takes no memory. A count below 0 is taken for 0.
+        case repeating(UInt8, count: Int)
+    }
+
+    /// An answer before the final one (RFC 9110, section 15.2).
+    public struct Interim: Hashable, Sendable {
+        /// From 100 to 199.
+        public var statusCode: Int
+        /// Default none.
+        public var headers: HTTPHeaders
+
+        public init(_ statusCode: Int, headers: HTTPHeaders = HTTPHeaders()) {
+            self.statusCode = statusCode
+            self.headers = headers
+        }
     }
 
     /// Default 200; from 100 to 999. An answer with 1xx, 204 or 304, and every answer to HEAD, goes out without body.
@@ -34,52 +50,34 @@ public struct MockResponse: Sendable {
     public var delay: TimeInterval
     /// What goes wrong, by intent. Default nothing.
     public var fault: Fault?
+    /// Answers that go out before this one, after the delay: 100, 102, 103. Default none. A client of HTTP/1.0 gets none
+    /// (RFC 9110, section 15.2), and ``InMemoryTransport`` shows none, as a transport passes them over.
+    public var interim: [Interim]
+    /// Fields after the body, which then goes out in chunks whatever it is. Default none. They are dropped where there is
+    /// no chunked body: for HEAD, a status without body, a client of HTTP/1.0, and in ``InMemoryTransport``.
+    public var trailers: HTTPHeaders
+    /// How fast the answer trickles, head included, in bytes per second; below 1 is taken for 1. Default nil, which is
+    /// as fast as the client reads. It is never faster than this, the first byte included, and may be slower.
+    /// ``InMemoryTransport`` passes it over.
+    public var bytesPerSecond: Int?
 
     public init(
         statusCode: Int = 200,
         headers: HTTPHeaders = HTTPHeaders(),
         body: Body = .data(Data()),
         delay: TimeInterval = 0,
-        fault: Fault? = nil
+        fault: Fault? = nil,
+        interim: [Interim] = [],
+        trailers: HTTPHeaders = HTTPHeaders(),
+        bytesPerSecond: Int? = nil
     ) {
         self.statusCode = statusCode
         self.headers = headers
         self.body = body
         self.delay = delay
         self.fault = fault
-    }
-
-    /// A failure that the client is to meet. A struct and not an enum, so that a new fault breaks no `switch`.
-    public struct Fault: Hashable, Sendable {
-        enum Kind: Hashable, Sendable {
-            case stall
-            case close
-            case reset
-            case truncate(Int)
-            case raw(Data)
-        }
-
-        let kind: Kind
-
-        /// Never answers. The connection stays open until the client closes it or the server stops.
-        public static let stall = Fault(kind: .stall)
-        /// Closes the connection in place of an answer.
-        public static let close = Fault(kind: .close)
-        /// Breaks the connection off in place of an answer: the client sees a TCP reset.
-        public static let reset = Fault(kind: .reset)
-
-        /// Sends the head as if the whole body followed, then that many bytes of the body, and closes.
-        ///
-        /// - Parameter count: bytes of the body, chunk framing not counted. With a `Content-Length`, as many as there
-        ///   are or more make a complete answer; a chunked body still lacks its last chunk.
-        public static func truncate(after count: Int) -> Fault {
-            Fault(kind: .truncate(max(count, 0)))
-        }
-
-        /// Sends these bytes in place of the answer, head included, and closes. ``InMemoryTransport``, which reads no
-        /// bytes, ends with `NetworkError.Code.badServerResponse`.
-        public static func raw(_ bytes: Data) -> Fault {
-            Fault(kind: .raw(bytes))
-        }
+        self.interim = interim
+        self.trailers = trailers
+        self.bytesPerSecond = bytesPerSecond
     }
 }

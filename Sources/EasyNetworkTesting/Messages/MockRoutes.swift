@@ -13,6 +13,8 @@ struct MockRoutes: Sendable {
     private struct Route {
         /// Counts registrations: the higher wins.
         var order: Int
+        /// What a request meets, perhaps before there is an answer to give.
+        var fault: MockResponse.Fault?
         var answer: Answer
     }
 
@@ -24,9 +26,14 @@ struct MockRoutes: Sendable {
 
     /// - Returns: the closure that was there before for the same.
     @discardableResult
-    mutating func add(_ method: String, _ path: String, _ answer: @escaping Answer) -> Answer? {
+    mutating func add(
+        _ method: String,
+        _ path: String,
+        fault: MockResponse.Fault? = nil,
+        _ answer: @escaping Answer
+    ) -> Answer? {
         count += 1
-        let route = Route(order: count, answer: answer)
+        let route = Route(order: count, fault: fault, answer: answer)
         let method = method.uppercased()
         return path.hasSuffix("*")
             ? prefixes.updateValue(route, forKey: Key(method: method, path: String(path.dropLast())))?.answer
@@ -35,6 +42,15 @@ struct MockRoutes: Sendable {
 
     /// The closure for a request; one that answers 404 when there is no route.
     func answer(for request: MockRequest) -> Answer {
+        if let best = route(for: request) { return best.answer }
+        return { request in MockResponse.error("no route for \(request.method) \(request.path)", status: 404) }
+    }
+
+    func fault(for request: MockRequest) -> MockResponse.Fault? {
+        route(for: request)?.fault
+    }
+
+    private func route(for request: MockRequest) -> Route? {
         var best: Route?
         func consider(_ route: Route?) {
             if let route, route.order > best?.order ?? 0 { best = route }
@@ -46,7 +62,6 @@ struct MockRoutes: Sendable {
             // Bytes, as `hasPrefix` of strings would see equal what differs only in its Unicode form.
             if request.path.utf8.starts(with: key.path.utf8) { consider(route) }
         }
-        if let best { return best.answer }
-        return { request in MockResponse.error("no route for \(request.method) \(request.path)", status: 404) }
+        return best
     }
 }

@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 extension ResponsePlan {
@@ -10,39 +11,71 @@ extension ResponsePlan {
     ///   - closing: whether the connection is closed afterwards; the client is then told.
     ///   - minorVersion: of the request. A client of HTTP/1.0 knows no chunks and gets the bare bytes, whose end is
     ///     that of the connection.
-    func wire(closing: Bool, minorVersion: Int) -> [Data] {
+    func wire(closing: Bool, minorVersion: Int) -> [WireSegment] {
         let framesChunks = isChunked && minorVersion > 0
-        var segments: [Data] = []
-        var current = Data(head(closing: closing, keepsTransferEncoding: minorVersion > 0).utf8)
+        var segments: [WireSegment] = []
+        var current = minorVersion > 0 ? Data(interimHeads().utf8) : Data()
+        let head = head(closing: closing, keepsTransferEncoding: minorVersion > 0)
+        current.append(head.prefix(headCount ?? head.count))
         for piece in pieces {
             if framesChunks { current.append(contentsOf: "\(String(piece.promisedCount, radix: 16))\r\n".utf8) }
-            if current.count + piece.data.count <= Self.copyLimit {
-                current.append(piece.data)
+            if case .bytes(let data) = piece.content, current.count + data.count <= Self.copyLimit {
+                current.append(data)
             } else {
-                if !current.isEmpty { segments.append(current) }
-                segments.append(piece.data)
+                if !current.isEmpty { segments.append(.bytes(current)) }
+                segments.append(piece.content)
                 current = Data()
             }
-            if framesChunks && piece.data.count == piece.promisedCount { current.append(contentsOf: "\r\n".utf8) }
+            if framesChunks && piece.content.count == piece.promisedCount { current.append(contentsOf: "\r\n".utf8) }
         }
-        if framesChunks && isComplete { current.append(contentsOf: "0\r\n\r\n".utf8) }
-        if !current.isEmpty { segments.append(current) }
+        if framesChunks { current.append(contentsOf: lastChunk().utf8) }
+        if !current.isEmpty { segments.append(.bytes(current)) }
         return segments
     }
 
-    private func head(closing: Bool, keepsTransferEncoding: Bool) -> String {
-        var text = "HTTP/1.1 \(statusCode) \(Self.reasons[statusCode] ?? "")\r\n"
-        for field in headers {
-            if !keepsTransferEncoding && field.name == "Transfer-Encoding" { continue }
-            text += "\(field.name): \(field.value)\r\n"
-        }
+    private func lastChunk() -> String {
+        if case .badChunk = malformation { return "zz\r\n" }
+        return isFramedToEnd ? "0\r\n" + Self.lines(trailers) + "\r\n" : ""
+    }
+
+    private func interimHeads() -> String {
+        interim.map { answer in
+            Self.statusLine(answer.statusCode) + "\r\n" + Self.lines(answer.headers) + "\r\n"
+        }.joined()
+    }
+
+    private func head(closing: Bool, keepsTransferEncoding: Bool) -> Data {
+        var sent = headers
+        if !keepsTransferEncoding { sent.remove("Transfer-Encoding") }
+        var text = statusLine + "\r\n" + Self.lines(sent)
         if closing && !asksToClose { text += "Connection: close\r\n" }
-        return text + "\r\n"
+        text += "\r\n"
+        switch malformation {
+        case .lineFeedsOnly: return Data(text.utf8.filter { $0 != 0x0D })
+        case .latin1Headers: return Data(text.unicodeScalars.map { UInt8(exactly: $0.value) ?? UInt8(ascii: "?") })
+        default: return Data(text.utf8)
+        }
+    }
+
+    private var statusLine: String {
+        switch malformation {
+        case .statusLine(let line): line
+        case .noReasonPhrase: "HTTP/1.1 \(statusCode)"
+        default: Self.statusLine(statusCode)
+        }
+    }
+
+    private static func statusLine(_ statusCode: Int) -> String {
+        "HTTP/1.1 \(statusCode) \(reasons[statusCode] ?? "")"
+    }
+
+    private static func lines(_ fields: HTTPHeaders) -> String {
+        fields.map { "\($0.name): \($0.value)\r\n" }.joined()
     }
 
     /// RFC 9110, section 15; a client ignores them, a person reading a trace does not.
     private static let reasons: [Int: String] = [
-        100: "Continue", 101: "Switching Protocols", 103: "Early Hints",
+        100: "Continue", 101: "Switching Protocols", 102: "Processing", 103: "Early Hints",
         200: "OK", 201: "Created", 202: "Accepted", 203: "Non-Authoritative Information", 204: "No Content",
         205: "Reset Content", 206: "Partial Content",
         300: "Multiple Choices", 301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified",

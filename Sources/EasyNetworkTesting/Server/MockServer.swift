@@ -7,6 +7,8 @@ import Foundation
 /// let server = try MockServer()
 /// server.route("GET", "/users/1") { _ in .json(["name": "Ada"]) }
 /// server.route("GET", "/broken") { _ in .fault(.reset) }
+/// server.route("POST", "/upload", fault: .close(at: .requestBody(after: 4_096)))
+/// server.failNextRequests(with: .stall(at: .requestStart))
 /// let host = HostConfiguration(baseURL: server.baseURL)
 /// ```
 ///
@@ -19,7 +21,8 @@ public final class MockServer: Sendable {
     /// `http://127.0.0.1:` and the port, without a slash at its end.
     public let baseURL: URL
 
-    private let loop: ServerLoop
+    let loop: ServerLoop
+    let faults: Locked<RequestFaults>
     private let routes: Locked<MockRoutes>
 
     /// Starts a server.
@@ -27,16 +30,24 @@ public final class MockServer: Sendable {
     /// - Throws: `NetworkError.Code.cannotConnect` when the system gives no socket, with a `POSIXError` underneath.
     public init() throws {
         let routes = Locked(MockRoutes())
-        let loop = try ServerLoop { request in
-            let answer = routes.withLock { $0.answer(for: request) }
-            return answer(request)
-        }
+        let faults = Locked(RequestFaults())
+        let script = ServerLoop.Script(
+            answer: { request in
+                let answer = routes.withLock { $0.answer(for: request) }
+                return answer(request)
+            },
+            hasNext: { faults.withLock { !$0.isEmpty } },
+            next: { faults.withLock { $0.next() } },
+            route: { request in routes.withLock { $0.fault(for: request) } }
+        )
+        let loop = try ServerLoop(script: script)
         loop.start()
         guard let url = URL(string: "http://127.0.0.1:\(loop.port)") else {
             loop.stop()
             throw NetworkError(code: .cannotConnect, message: "the mock server has no address")
         }
         self.routes = routes
+        self.faults = faults
         self.loop = loop
         baseURL = url
     }
@@ -57,8 +68,17 @@ public final class MockServer: Sendable {
         _ path: String,
         _ answer: @escaping @Sendable (MockRequest) -> MockResponse
     ) {
+        addRoute(method, path, fault: nil, answer)
+    }
+
+    func addRoute(
+        _ method: String,
+        _ path: String,
+        fault: MockResponse.Fault?,
+        _ answer: @escaping @Sendable (MockRequest) -> MockResponse
+    ) {
         // What the route replaces is handed out of the lock, as letting go of a closure may run anything.
-        _ = routes.withLock { $0.add(method, path, answer) }
+        _ = routes.withLock { $0.add(method, path, fault: fault, answer) }
     }
 
     /// Everything received, in order, from the start; also after ``stop()``.

@@ -59,6 +59,14 @@ struct RequestParser {
     /// Up to where no line end was found.
     private var scanned = 0
 
+    /// Whether the head has been read and the body has not.
+    var isInBody: Bool {
+        switch phase {
+        case .fixedBody, .chunkSize, .chunkData, .chunkEnd, .trailers: true
+        case .requestLine, .fields, .failed: false
+        }
+    }
+
     /// How many bytes wait to be read.
     var bufferedCount: Int { input.count - start }
 

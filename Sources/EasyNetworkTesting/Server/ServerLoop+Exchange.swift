@@ -9,21 +9,28 @@ extension ServerLoop {
     /// Takes the next request, if the last one is done with.
     func readOn(_ connection: ServerConnection) {
         guard case .reading = connection.phase else { return }
+        if connection.parser.bufferedCount > 0 && !begin(connection) { return }
         do {
             while let event = try connection.parser.next() {
                 switch event {
                 case .continueExpected:
-                    connection.enqueue([Data("HTTP/1.1 100 Continue\r\n\r\n".utf8)])
+                    guard readsOn(connection.parser.message, isComplete: false, on: connection) else { return }
+                    connection.enqueue([.bytes(Data("HTTP/1.1 100 Continue\r\n\r\n".utf8))])
                     flush(connection)
                     guard connection.isOpen else { return }
                 case .request(let message):
+                    guard readsOn(message, isComplete: true, on: connection) else { return }
                     return ask(message, on: connection)
                 }
             }
+            if connection.parser.isInBody,
+                !readsOn(connection.parser.message, isComplete: false, on: connection)
+            {
+                return
+            }
             if connection.isInputEnded { close(connection) }
         } catch {
-            connection.request = nil
-            connection.phase = .writing(thenClose: true)
+            connection.phase = .writing(then: .close)
             let response = MockResponse.error(error.reason, status: error.statusCode)
             connection.enqueue(ResponsePlan(response, method: "").wire(closing: true, minorVersion: 1))
             flush(connection)
@@ -40,63 +47,63 @@ extension ServerLoop {
             connection: id
         )
         connection.phase = .answering
-        connection.request = message
-        connection.request?.body = Data()
         state.update { $0.requests.append(request) }
-        workers.async { self.post(.answer(connection: id, self.handler(request))) }
+        let fault = connection.fault
+        workers.async {
+            let answer = PreparedAnswer(self.script.answer(request), to: message, fault: fault)
+            self.post(.answer(connection: id, answer))
+        }
     }
 
     func perform(_ command: Command) {
         switch command {
-        case .answer(let id, let response):
+        case .answer(let id, let answer):
             guard let connection = connection(id), case .answering = connection.phase else { return }
-            guard response.delay > 0 else { return answer(response, on: connection) }
+            guard answer.delay > 0 else { return send(answer, on: connection) }
             if connection.isInputEnded { return close(connection) }
-            let timer = SystemClock().schedule(after: response.delay) { [weak self] in
+            let timer = SystemClock().schedule(after: answer.delay) { [weak self] in
                 self?.post(.delayOver(connection: id))
             }
-            connection.phase = .delayed(response, timer: timer)
+            connection.phase = .delayed(answer, timer: timer)
         case .delayOver(let id):
-            guard let connection = connection(id), case .delayed(let response, _) = connection.phase else { return }
-            answer(response, on: connection)
+            guard let connection = connection(id), case .delayed(let answer, _) = connection.phase else { return }
+            send(answer, on: connection)
+        case .paceTick(let id):
+            guard let connection = connection(id) else { return }
+            connection.paceTimer = nil
+            connection.pace?.tick()
+            flush(connection)
         case .drainOver(let id):
             guard let connection = connection(id), case .draining = connection.phase else { return }
             close(connection)
         }
     }
 
-    private func answer(_ response: MockResponse, on connection: ServerConnection) {
-        guard let request = connection.request else { return close(connection) }
-        connection.request = nil
-        switch response.fault?.kind {
-        case .stall:
-            connection.phase = .stalled
-            if connection.isInputEnded { close(connection) }
-        case .close:
-            close(connection)
-        case .reset:
-            close(connection, reset: true)
-        case .raw(let bytes):
-            connection.phase = .writing(thenClose: true)
-            connection.enqueue(bytes.isEmpty ? [] : [bytes])
-            flush(connection)
-        case .truncate, nil:
-            let plan = ResponsePlan(response, method: request.method)
-            let closing = !request.keepsAlive
-            connection.phase = .writing(thenClose: closing || plan.closes)
-            connection.enqueue(plan.wire(closing: closing, minorVersion: request.minorVersion))
-            flush(connection)
-        }
+    private func send(_ answer: PreparedAnswer, on connection: ServerConnection) {
+        connection.fault = nil
+        connection.hasBegunRequest = false
+        connection.hasLookedUpFault = false
+        connection.phase = .writing(then: answer.ending)
+        connection.pace = answer.pace
+        connection.enqueue(answer.segments)
+        // First, so that a client that has seen the fault finds it counted.
+        if answer.hasFault { countFault() }
+        flush(connection)
     }
 
     /// Sends what can be sent, and goes on when all is out.
     func flush(_ connection: ServerConnection) {
         guard connection.flush() else { return close(connection) }
-        guard !connection.hasOutput, case .writing(let thenClose) = connection.phase else { return }
-        if !thenClose {
-            connection.phase = .reading
-            return readOn(connection)
-        }
+        setPace(connection)
+        guard !connection.hasOutput, case .writing(let ending) = connection.phase else { return }
+        connection.pace = nil
+        if let ending { return end(connection, with: ending) }
+        connection.phase = .reading
+        readOn(connection)
+    }
+
+    /// Tells the client that nothing more comes, and waits for it to close as well.
+    func finish(_ connection: ServerConnection) {
         if connection.isInputEnded { return close(connection) }
         Socket.finishWriting(connection.descriptor)
         let id = connection.id
@@ -113,7 +120,7 @@ extension ServerLoop {
         case .reading:
             // An answer to 100-continue may not be out yet, but without a body there is nothing to go on with.
             readOn(connection)
-        case .answering, .writing: break
+        case .answering, .writing, .halfOpen: break
         case .delayed, .stalled, .draining: close(connection)
         }
     }

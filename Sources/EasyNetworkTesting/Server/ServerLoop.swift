@@ -15,6 +15,7 @@ struct ServerState: Sendable {
     var requests: [MockRequest] = []
     /// The descriptors of the open connections by number.
     var connections: [Int: Int32] = [:]
+    var faultCount = 0
 }
 
 /// The thread that owns the sockets of a ``MockServer``, and waits for them with poll(2).
@@ -23,11 +24,23 @@ struct ServerState: Sendable {
 /// byte through a pipe wakes it. No code of the user's runs on it.
 final class ServerLoop: @unchecked Sendable {
     // Sendable because what is not a constant or behind a lock is touched on the loop's thread only.
-    typealias Handler = @Sendable (MockRequest) -> MockResponse
+    /// What the tests have scripted.
+    struct Script: Sendable {
+        /// Answers a request; called on a concurrent queue.
+        var answer: @Sendable (MockRequest) -> MockResponse
+        /// Whether a request that begins meets a fault. This and those below run no code of the user's, and are called on
+        /// the loop's thread.
+        var hasNext: @Sendable () -> Bool
+        /// Takes the fault of a request that begins.
+        var next: @Sendable () -> MockResponse.Fault?
+        /// The fault of the route for a request, of which the head is known.
+        var route: @Sendable (MockRequest) -> MockResponse.Fault?
+    }
 
     enum Command: Sendable {
-        case answer(connection: Int, MockResponse)
+        case answer(connection: Int, PreparedAnswer)
         case delayOver(connection: Int)
+        case paceTick(connection: Int)
         case drainOver(connection: Int)
     }
 
@@ -40,7 +53,7 @@ final class ServerLoop: @unchecked Sendable {
 
     let port: UInt16
     let state = Watched(ServerState())
-    let handler: Handler
+    let script: Script
     let workers = DispatchQueue(label: "EasyNetworkTesting.MockServer", attributes: .concurrent)
 
     private let listener: Int32
@@ -54,9 +67,8 @@ final class ServerLoop: @unchecked Sendable {
     private var isOutOfDescriptors = false
     private var buffer = [UInt8](repeating: 0, count: 131_072)
 
-    /// - Parameter handler: answers a request; called on a concurrent queue.
-    init(handler: @escaping Handler) throws {
-        self.handler = handler
+    init(script: Script) throws {
+        self.script = script
         pipe = try Socket.makePipe()
         do {
             (listener, port) = try Socket.listen()
@@ -133,7 +145,7 @@ final class ServerLoop: @unchecked Sendable {
             pollfd(fd: isOutOfDescriptors ? -1 : listener, events: Int16(POLLIN), revents: 0),
         ]
         for connection in polled {
-            let events = (connection.wantsInput ? POLLIN : 0) | (connection.hasOutput ? POLLOUT : 0)
+            let events = (connection.wantsInput ? POLLIN : 0) | (connection.wantsOutput ? POLLOUT : 0)
             entries.append(pollfd(fd: connection.descriptor, events: Int16(events), revents: 0))
         }
         // Descriptors come free elsewhere in the process too, so it is tried again after a while.
@@ -173,6 +185,11 @@ final class ServerLoop: @unchecked Sendable {
     }
 
     private func receive(_ connection: ServerConnection) {
+        if case .reading = connection.phase, !connection.hasBegunRequest, script.hasNext(),
+            Socket.hasBytes(connection.descriptor), !begin(connection)
+        {
+            return
+        }
         let result = buffer.withUnsafeMutableBytes { Socket.receive(connection.descriptor, into: $0) }
         switch result {
         case .wouldBlock: return
@@ -182,7 +199,7 @@ final class ServerLoop: @unchecked Sendable {
             inputEnded(connection)
         case .count(let count):
             switch connection.phase {
-            case .stalled, .draining: return
+            case .stalled, .draining, .halfOpen: return
             case .reading, .answering, .delayed, .writing:
                 buffer.withUnsafeBytes { connection.parser.append($0[..<count]) }
                 readOn(connection)
@@ -202,6 +219,7 @@ final class ServerLoop: @unchecked Sendable {
         case .delayed(_, let timer), .draining(let timer): timer.cancel()
         default: break
         }
+        connection.paceTimer?.cancel()
         if reset {
             Socket.reset(connection.descriptor)
         } else {

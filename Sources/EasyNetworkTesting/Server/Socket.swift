@@ -76,6 +76,12 @@ enum Socket {
         }
     }
 
+    /// Whether bytes wait to be received, and not the end. They stay.
+    static func hasBytes(_ descriptor: Int32) -> Bool {
+        var byte: UInt8 = 0
+        return recv(descriptor, &byte, 1, peekFlag) > 0
+    }
+
     static func send(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
         while true {
             let count = systemSend(descriptor, bytes.baseAddress, bytes.count, sendFlags)
@@ -149,6 +155,8 @@ enum Socket {
     #else
     private static let streamType = SOCK_STREAM
     #endif
+
+    private static let peekFlag = Int32(MSG_PEEK)
 
     #if canImport(Darwin)
     private static let sendFlags: Int32 = 0

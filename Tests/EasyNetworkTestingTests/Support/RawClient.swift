@@ -116,6 +116,44 @@ final class RawClient: @unchecked Sendable {
         return String(bytes: input, encoding: .utf8) ?? "no text"
     }
 
+    /// Everything that comes until the stream ends or breaks, and how it does.
+    func receiveAll() -> Sight {
+        defer { input = Data() }
+        do {
+            while try fill() {}
+            return Sight(bytes: input, ending: .end)
+        } catch let failure as Failure where failure.number == ECONNRESET {
+            return Sight(bytes: input, ending: .reset)
+        } catch {
+            return Sight(bytes: input, ending: .failed("\(error)"))
+        }
+    }
+
+    /// Reads that many bytes and keeps none of them.
+    ///
+    /// - Returns: whether all of them were `byte`.
+    func receive(_ count: Int, of byte: UInt8) throws -> Bool {
+        var isEqual = input.prefix(count).allSatisfy { $0 == byte }
+        var left = count - min(count, input.count)
+        input = Data(input.dropFirst(count))
+        let expected = [UInt8](repeating: byte, count: scratch.count)
+        while left > 0 {
+            let received = recv(descriptor, &scratch, min(left, scratch.count), 0)
+            guard received > 0 else { throw Failure(what: "the stream ended \(left) bytes early") }
+            // memcmp, as a loop is slow without optimization.
+            isEqual = isEqual && memcmp(scratch, expected, received) == 0
+            left -= received
+        }
+        return isEqual
+    }
+
+    /// How long sending may be held up, in seconds.
+    func limitSending(to seconds: Double) {
+        var limit = timeval()
+        limit.tv_usec = .init(seconds * 1_000_000)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    }
+
     /// The next head, with the empty line at its end.
     func receiveHead() throws -> String {
         let end = Data("\r\n\r\n".utf8)
@@ -150,5 +188,46 @@ private func systemSend(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, _ 
 func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     try await withCheckedThrowingContinuation { continuation in
         Thread { continuation.resume(with: Swift.Result(catching: body)) }.start()
+    }
+}
+
+/// What a client has seen of an answer.
+struct Sight: Equatable, Sendable, CustomStringConvertible {
+    enum Ending: Equatable {
+        case end
+        case reset
+        case failed(String)
+    }
+
+    var bytes: Data
+    var ending: Ending
+
+    init(bytes: Data, ending: Ending) {
+        self.bytes = bytes
+        self.ending = ending
+    }
+
+    init(_ text: String, _ ending: Ending = .end) {
+        self.init(bytes: Data(text.utf8), ending: ending)
+    }
+
+    var text: String { String(bytes: bytes, encoding: .utf8) ?? "no text" }
+
+    var description: String { "\(text.debugDescription), then \(ending)" }
+}
+
+extension MockServer {
+    /// All that a client sees of the answer to GET `/`, to the end of the connection.
+    static func sight(
+        of response: MockResponse,
+        request: String = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+    ) async throws -> Sight {
+        let server = try MockServer()
+        server.route("*", "/") { _ in response }
+        return try await onThread {
+            let client = try RawClient(server)
+            try client.send(request)
+            return client.receiveAll()
+        }
     }
 }

@@ -1,0 +1,97 @@
+import EasyNetwork
+import Foundation
+import Testing
+
+@testable import EasyNetworkTesting
+
+@Suite("Answers broken off")
+struct BrokenAnswerTests {
+    typealias Fault = MockResponse.Fault
+
+    private static let head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
+    private static let whole = head + "0123456789"
+
+    /// Each place, and what of an answer with a length is sent before it.
+    static let places: [(Fault.Place, String)] = [
+        (.requestStart, ""), (.requestBody(after: 5), ""), (.responseStart, ""),
+        (.responseHead(after: 0), ""), (.responseHead(after: 12), "HTTP/1.1 200"), (.responseHead(after: 999), head),
+        (.responseBody(after: 0), head), (.responseBody(after: 3), head + "012"), (.responseBody(after: -1), head),
+        (.responseBody(after: 99), whole), (.responseEnd, whole),
+    ]
+
+    private func answer(_ fault: Fault) -> MockResponse {
+        MockResponse(body: .data(Data("0123456789".utf8)), fault: fault)
+    }
+
+    @Test("BEY-11: an answer is closed or reset at each place, and the bytes before it arrive", arguments: places)
+    func closeAndReset(place: Fault.Place, sent: String) async throws {
+        #expect(try await MockServer.sight(of: answer(.close(at: place))) == Sight(sent))
+        #expect(try await MockServer.sight(of: answer(.reset(at: place))) == Sight(sent, .reset))
+    }
+
+    @Test("BEY-11: an answer stalls at each place, until the client closes", arguments: places)
+    func stall(place: Fault.Place, sent: String) async throws {
+        let server = try MockServer()
+        let response = answer(.stall(at: place))
+        server.route("GET", "/") { _ in response }
+        let client = try RawClient(server)
+        // A second request is not answered either, and a client that goes on sending is not held up.
+        try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        let bytes = try await onThread {
+            let bytes = try client.receive(sent.utf8.count)
+            try client.send(Data(count: 16_000_000))
+            client.finishWriting()
+            return bytes + client.receiveAll().bytes
+        }
+        #expect(bytes == Data(sent.utf8))
+        #expect(await server.waitForConnections(0))
+        #expect(server.faultCount == 1)
+    }
+
+    @Test("BEY-11: a half-open connection neither reads nor writes and outlives its client", arguments: places)
+    func halfOpen(place: Fault.Place, sent: String) async throws {
+        let server = try MockServer()
+        let response = answer(.halfOpen(at: place))
+        server.route("GET", "/") { _ in response }
+        server.route("GET", "/other") { _ in .text("other") }
+        let client = try RawClient(server)
+        try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        let bytes = try await onThread { try client.receive(sent.utf8.count) }
+        #expect(bytes == Data(sent.utf8))
+        #expect(await server.waitForFaults(1))
+        client.limitSending(to: 0.2)
+        let failure = await #expect(throws: RawClient.Failure.self) {
+            try await onThread { try client.send(Data(count: 64_000_000)) }
+        }
+        #expect(failure?.number == EAGAIN, "the server reads on")
+        client.finishWriting()
+        // The loop has gone round when this is answered.
+        #expect(try await onThread { try RawClient(server).get("/other") } == "other")
+        #expect(await server.waitForConnections(1))
+        server.stop()
+        #expect(try await onThread { client.receiveAll().bytes } == Data())
+        #expect(server.connectionCount == 0)
+    }
+
+    @Test("BEY-11: in a chunked body the chunk that is cut has told its whole size, and the end comes after the last")
+    func chunks() async throws {
+        func sight(_ place: Fault.Place) async throws -> Sight {
+            let chunks = [Data("abc".utf8), Data("defgh".utf8)]
+            return try await MockServer.sight(of: MockResponse(body: .chunks(chunks), fault: .reset(at: place)))
+        }
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        #expect(try await sight(.responseBody(after: 5)) == Sight(head + "3\r\nabc\r\n5\r\nde", .reset))
+        #expect(try await sight(.responseBody(after: 8)) == Sight(head + "3\r\nabc\r\n5\r\ndefgh\r\n", .reset))
+        #expect(try await sight(.responseEnd) == Sight(head + "3\r\nabc\r\n5\r\ndefgh\r\n0\r\n\r\n", .reset))
+    }
+
+    @Test("BEY-11: the delay passes before a fault of the answer, and interim answers go out before a broken head")
+    func delayAndInterim() async throws {
+        var response = answer(.close(at: .responseHead(after: 4)))
+        response.interim = [MockResponse.Interim(103)]
+        response.delay = 0.02
+        let start = DispatchTime.now().uptimeNanoseconds
+        #expect(try await MockServer.sight(of: response) == Sight("HTTP/1.1 103 Early Hints\r\n\r\nHTTP"))
+        #expect(DispatchTime.now().uptimeNanoseconds - start >= 20_000_000)
+    }
+}

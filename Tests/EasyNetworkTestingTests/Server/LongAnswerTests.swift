@@ -1,0 +1,136 @@
+import EasyNetwork
+import Foundation
+import Testing
+
+@testable import EasyNetworkTesting
+
+@Suite("Long and slow answers")
+struct LongAnswerTests {
+    private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+    @Test("BEY-11: a body of a gibibyte is announced and sent, and takes no memory")
+    func repeating() async throws {
+        let count = 1 << 30
+        let response = MockResponse(body: .repeating(0x61, count: count))
+        let segments = ResponsePlan(response, method: "GET").wire(closing: false, minorVersion: 1)
+        #expect(segments.last == .repeating(0x61, count: count))
+        #expect(segments.count == 2)
+        let server = try MockServer()
+        server.route("GET", "/") { _ in response }
+        server.route("GET", "/next") { _ in .text("next") }
+        let (head, isEqual, next) = try await onThread {
+            let client = try RawClient(server)
+            try client.send(Self.get)
+            let head = try client.receiveHead()
+            return (head, try client.receive(count, of: 0x61), try client.get("/next"))
+        }
+        #expect(head == "HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n\r\n")
+        #expect(isEqual)
+        #expect(next == "next")
+    }
+
+    @Test("BEY-11: a repeated byte is cut, put in a chunk, and none at all, as other bodies are")
+    func repeatingFramed() async throws {
+        func sight(_ count: Int, _ fault: MockResponse.Fault?, _ trailers: HTTPHeaders = [:]) async throws -> Sight {
+            try await MockServer.sight(
+                of: MockResponse(body: .repeating(0x62, count: count), fault: fault, trailers: trailers),
+                request: "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            )
+        }
+        func head(_ field: String) -> String { "HTTP/1.1 200 OK\r\n\(field)\r\nConnection: close\r\n\r\n" }
+        let cut = head("Content-Length: \(Int.max)") + String(repeating: "b", count: 300_000)
+        #expect(try await sight(.max, .truncate(after: 300_000)) == Sight(cut))
+        let chunked =
+            head("Transfer-Encoding: chunked") + "10\r\n\(String(repeating: "b", count: 16))\r\n0\r\nA: b\r\n\r\n"
+        #expect(try await sight(16, nil, ["A": "b"]) == Sight(chunked))
+        #expect(try await sight(-1, nil) == Sight(head("Content-Length: 0")))
+    }
+
+    @Test("BEY-11: a client that leaves an endless body takes its connection along, and others are served meanwhile")
+    func endless() async throws {
+        let server = try MockServer()
+        server.route("GET", "/") { _ in MockResponse(body: .repeating(0, count: .max)) }
+        server.route("GET", "/other") { _ in .text("other") }
+        let client = try RawClient(server)
+        try client.send(Self.get)
+        let isEqual = try await onThread {
+            _ = try client.receiveHead()
+            return try client.receive(10_000_000, of: 0)
+        }
+        #expect(isEqual)
+        #expect(try await onThread { try RawClient(server).get("/other") } == "other")
+        client.close()
+        #expect(await server.waitForConnections(0))
+    }
+
+    @Test("BEY-11: an answer trickles no faster than its rate, head included, and is whole", arguments: [400, 5])
+    func trickle(rate: Int) async throws {
+        let server = try MockServer()
+        let body = Data(repeating: 0x63, count: rate == 5 ? 0 : 100)
+        server.route("GET", "/") { _ in
+            MockResponse(
+                body: .data(body),
+                fault: rate == 5 ? .close(at: .responseHead(after: 3)) : .close(at: .responseEnd),
+                bytesPerSecond: rate
+            )
+        }
+        server.route("GET", "/other") { _ in .text("other") }
+        let start = DispatchTime.now().uptimeNanoseconds
+        let client = try RawClient(server)
+        try client.send(Self.get)
+        #expect(await server.waitForRequests(1))
+        // The loop is not held up.
+        #expect(try await onThread { try RawClient(server).get("/other") } == "other")
+        let sight = try await onThread { client.receiveAll() }
+        let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
+        let whole = Data("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n".utf8) + body
+        #expect(sight == Sight(bytes: rate == 5 ? Data("HTT".utf8) : whole, ending: .end))
+        #expect(seconds >= Double(sight.bytes.count) / Double(rate))
+    }
+
+    @Test("BEY-11: after a trickling answer the connection goes on at full speed")
+    func trickleThenNext() async throws {
+        let server = try MockServer()
+        server.route("GET", "/") { _ in MockResponse(bytesPerSecond: 2_000) }
+        server.route("GET", "/fast") { _ in MockResponse(body: .repeating(0x64, count: 10_000_000)) }
+        let isEqual = try await onThread {
+            let client = try RawClient(server)
+            _ = try client.get("/")
+            // At the rate before, this would last for more than an hour.
+            try client.send("GET /fast HTTP/1.1\r\nHost: a\r\n\r\n")
+            _ = try client.receiveHead()
+            return try client.receive(10_000_000, of: 0x64)
+        }
+        #expect(isEqual)
+    }
+
+    @Test("BEY-11: a trickling answer ends with its client, and with the server")
+    func trickleAway() async throws {
+        let server = try MockServer()
+        server.route("GET", "/") { _ in MockResponse(bytesPerSecond: 1) }
+        let (gone, left) = (try RawClient(server), try RawClient(server))
+        try gone.send(Self.get)
+        try left.send(Self.get)
+        #expect(await server.waitForRequests(2))
+        gone.close()
+        #expect(await server.waitForConnections(1))
+        server.stop()
+        #expect(try await onThread { left.receiveAll().bytes.count } < 10)
+    }
+
+    @Test("BEY-11: a pace grants its share at each tick and saves nothing up")
+    func pace() {
+        for (rate, share, interval) in [(1, 1, 1.0), (0, 1, 1.0), (-5, 1, 1.0), (10, 1, 0.1), (1_000, 20, 0.02)] {
+            var pace = Pace(bytesPerSecond: rate)
+            #expect(pace.share == share)
+            #expect(pace.interval == interval)
+            #expect(pace.allowance == 0)
+            pace.tick()
+            pace.tick()
+            #expect(pace.allowance == share)
+            pace.spend(share)
+            #expect(pace.allowance == 0)
+        }
+        #expect(Pace(bytesPerSecond: .max).interval.isFinite)
+    }
+}
