@@ -11,7 +11,8 @@ struct InMemoryFaultTests {
     static let places: [(Fault.Place, String, isOver: Bool)] = [
         (.requestStart, "", false), (.requestBody(after: 3), "", false), (.responseStart, "", false),
         (.responseHead(after: 5), "", false), (.responseBody(after: 0), "200 ", false),
-        (.responseBody(after: 2), "200 body:ab ", false), (.responseBody(after: 9), "200 body:abcd ", true),
+        (.responseBody(after: 2), "200 body:ab ", false), (.responseBody(after: 4), "200 body:abcd ", true),
+        (.responseBody(after: 9), "200 body:abcd ", true),
         (.responseEnd, "200 body:abcd ", true),
     ]
 
@@ -65,6 +66,17 @@ struct InMemoryFaultTests {
         #expect(story == heard)
         if fault == .manyHeaders(7) { #expect(headers?["X-Field-7"] == "7") }
         if fault == .longHeader(9) { #expect(headers?["X-Long"] == "xxxxxxxxx") }
+    }
+
+    @Test("BEY-11: a chunked body that is cut after its bytes is lost, one that ends is not")
+    func chunks() async throws {
+        let body = MockResponse.Body.chunks([Data("ab".utf8), Data("cd".utf8)])
+        for count in [4, 9] {
+            let response = MockResponse(body: body, fault: .truncate(after: count))
+            #expect(try await story(response).story == "200 body:ab body:cd end:connectionLost")
+        }
+        let response = MockResponse(body: body, fault: .reset(at: .responseEnd))
+        #expect(try await story(response).story == "200 body:ab body:cd end")
     }
 
     @Test("BEY-11: a repeated byte comes in pieces, and cancelling ends an endless body")

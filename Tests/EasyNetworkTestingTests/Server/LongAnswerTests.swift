@@ -69,16 +69,13 @@ struct LongAnswerTests {
         server.route("GET", "/") { _ in MockResponse(body: .repeating(0x63, count: 161), bytesPerSecond: 200) }
         let seconds = try await onThread {
             let client = try RawClient(server)
-            try client.send(Self.get)
-            // From byte to byte, so that what comes before is not counted. Those of one tick are not spaced.
-            _ = try client.receive(1)
             let start = DispatchTime.now().uptimeNanoseconds
-            _ = try client.receive(199)
+            try client.send(Self.get)
+            _ = try client.receive(200)
             return Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
         }
-        // 50 ticks of 4 bytes, the first of which came with the first byte; a fifth is allowed for bytes that lay
-        // waiting before the clock was read.
-        #expect(seconds >= 49 * 0.02 * 0.8)
+        // A slow machine only makes it longer. The rest is for rounding.
+        #expect(seconds >= 0.99)
     }
 
     @Test(

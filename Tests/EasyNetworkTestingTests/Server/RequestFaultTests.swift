@@ -69,6 +69,23 @@ struct RequestFaultTests {
         #expect(try await onThread { try RawClient(server).get("/") } == "0123")
     }
 
+    @Test("BEY-11: the fault of the next request comes before those of its route and of its answer")
+    func precedence() async throws {
+        let server = try MockServer()
+        server.route("GET", "/", fault: .reset(at: .requestStart))
+        server.route("GET", "/answer") { _ in .fault(.reset) }
+        for path in ["/", "/answer"] {
+            server.failNextRequests(with: .raw(Data("next".utf8)))
+            let client = try RawClient(server)
+            try client.send("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(try await onThread { client.receiveAll() } == Sight("next"))
+            let second = try RawClient(server)
+            try second.send("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(try await onThread { second.receiveAll() } == Sight("", .reset))
+        }
+        #expect(server.faultCount == 4)
+    }
+
     @Test("BEY-11: a request is broken off after so many bytes of its body", arguments: [0, 1, 100])
     func body(count: Int) async throws {
         for (fault, ending) in [
