@@ -9,8 +9,19 @@ struct TransportFixture: Sendable {
     enum Kind: CaseIterable, Sendable, CustomTestStringConvertible {
         case urlSession
         case inMemory
+        #if os(Linux)
+        case curl
+        #endif
 
-        var testDescription: String { self == .urlSession ? "URLSessionTransport" : "InMemoryTransport" }
+        var testDescription: String {
+            switch self {
+            case .urlSession: "URLSessionTransport"
+            case .inMemory: "InMemoryTransport"
+            #if os(Linux)
+            case .curl: "CurlTransport"
+            #endif
+            }
+        }
     }
 
     let transport: any NetworkTransport
@@ -33,6 +44,14 @@ struct TransportFixture: Sendable {
             self.inMemory = inMemory
             baseURL = try #require(URL(string: "http://memory.test"))
             transport = inMemory
+        #if os(Linux)
+        case .curl:
+            let server = try MockServer()
+            self.server = server
+            inMemory = nil
+            baseURL = server.baseURL
+            transport = CurlTransport(maximumConnectionsPerHost: maximumConnectionsPerHost, clock: clock)
+        #endif
         }
     }
 

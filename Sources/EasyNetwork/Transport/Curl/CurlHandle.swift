@@ -1,0 +1,71 @@
+#if os(Linux) && canImport(CCurl)
+internal import CCurl
+import Foundation
+
+/// One of libcurl's easy handles with the memory that belongs to it; used on the loop's thread only, again and again.
+final class CurlHandle {
+    /// What libcurl calls the handle.
+    let easy: UnsafeMutableRawPointer
+    /// libcurl writes here while the handle lives: the memory must not move, as an array's may.
+    private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+    private var headerList: UnsafeMutablePointer<curl_slist>?
+
+    /// - Returns: nil without memory.
+    init?() {
+        guard let easy = curl_easy_init() else {
+            errorText.deallocate()
+            return nil
+        }
+        self.easy = easy
+        errorText.pointee = 0
+    }
+
+    deinit {
+        // Before what it points to.
+        curl_easy_cleanup(easy)
+        curl_slist_free_all(headerList)
+        errorText.deallocate()
+    }
+
+    /// Takes back all options; connections, names and TLS sessions stay.
+    func reset() {
+        curl_easy_reset(easy)
+        curl_slist_free_all(headerList)
+        headerList = nil
+        errorText.pointee = 0
+    }
+
+    func error(_ result: CURLcode) -> NetworkError {
+        NetworkError(curl: result, detail: String(cString: errorText))
+    }
+
+    func useErrorText() throws(NetworkError) {
+        errorText.pointee = 0
+        try check(ccurl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText))
+    }
+
+    func set(_ option: CURLoption, _ value: Int) throws(NetworkError) {
+        try check(ccurl_set_long(easy, option, value))
+    }
+
+    func set(_ option: CURLoption, _ value: String) throws(NetworkError) {
+        try check(ccurl_set_string(easy, option, value))
+    }
+
+    func setBodyCount(_ count: Int) throws(NetworkError) {
+        try check(ccurl_set_offset(easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(count)))
+    }
+
+    func setHeaders(_ lines: [String]) throws(NetworkError) {
+        for line in lines {
+            guard let longer = curl_slist_append(headerList, line) else { throw error(CURLE_OUT_OF_MEMORY) }
+            headerList = longer
+        }
+        try check(ccurl_set_list(easy, CURLOPT_HTTPHEADER, headerList))
+    }
+
+    func check(_ result: CURLcode) throws(NetworkError) {
+        if result != CURLE_OK { throw error(result) }
+    }
+}
+#endif

@@ -1,0 +1,92 @@
+#if os(Linux) && canImport(CCurl)
+internal import CCurl
+import Foundation
+
+extension CurlTransfer {
+    /// Writes the request into a handle that has no options set.
+    func configure(_ handle: CurlHandle) throws(NetworkError) {
+        try handle.useErrorText()
+        // Signals belong to the process: libcurl would use one to end the look-up of a name.
+        try handle.set(CURLOPT_NOSIGNAL, 1)
+        try handle.check(ccurl_allow_http_only(handle.easy))
+        try handle.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+        try handle.set(CURLOPT_FOLLOWLOCATION, 0)
+        try handle.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+        // Everything that this libcurl can take off again.
+        try handle.set(CURLOPT_ACCEPT_ENCODING, "")
+        // The deadlines are ours. Left alone, libcurl gives up connecting after 300 seconds.
+        try handle.set(CURLOPT_CONNECTTIMEOUT_MS, 7 * 24 * 3_600 * 1_000)
+        try handle.set(CURLOPT_BUFFERSIZE, 65_536)
+        // A cancel during the look-up of a name would otherwise stop the loop until the system's resolver returns.
+        // Before 7.87 there is no such option, and it does.
+        _ = ccurl_set_quick_exit(handle.easy)
+        try configureTarget(handle)
+        try configureMethod(handle)
+        try handle.setHeaders(try headerLines())
+        setCallbacks(handle)
+        self.handle = handle
+    }
+
+    private func configureTarget(_ handle: CurlHandle) throws(NetworkError) {
+        let url = request.url
+        guard url.isHTTPS || url.scheme?.isEqualIgnoringASCIICase(to: "http") == true else {
+            throw NetworkError(code: .invalidRequest, message: "\(url.absoluteString) is no absolute http or https URL")
+        }
+        try handle.set(CURLOPT_URL, url.absoluteString)
+        try handle.set(CURLOPT_PATH_AS_IS, 1)
+        if url.user != nil || url.password != nil {
+            // libcurl would make an Authorization field of them.
+            try handle.set(CURLOPT_USERNAME, "")
+            try handle.set(CURLOPT_HTTPAUTH, 0)
+        }
+    }
+
+    private func configureMethod(_ handle: CurlHandle) throws(NetworkError) {
+        let method = request.method.rawValue
+        guard HTTPSyntax.isToken(method.utf8) else {
+            throw NetworkError(code: .invalidRequest, message: "'\(method)' is no HTTP method")
+        }
+        switch request.body {
+        case .none:
+            // RFC 9110, section 8.6: these say that they have no body.
+            if ["POST", "PUT", "PATCH"].contains(method) { body = CurlBody(Data()) }
+        case .data(let data):
+            body = CurlBody(data)
+        case .file(let file):
+            body = try CurlBody(file: file)
+        }
+        if method == "HEAD" {
+            // Otherwise libcurl waits for the body that the answer's Content-Length speaks of.
+            guard body == nil else {
+                throw NetworkError(code: .invalidRequest, message: "a HEAD request has no body")
+            }
+            try handle.set(CURLOPT_NOBODY, 1)
+        } else if let body {
+            try handle.set(CURLOPT_UPLOAD, 1)
+            try handle.setBodyCount(body.count)
+        } else {
+            try handle.set(CURLOPT_HTTPGET, 1)
+        }
+        try handle.set(CURLOPT_CUSTOMREQUEST, method)
+    }
+
+    /// The fields as libcurl wants them: `Name: value`, and `Name;` for one without value.
+    private func headerLines() throws(NetworkError) -> [String] {
+        var lines: [String] = []
+        // A name alone takes back the field that libcurl would add.
+        if request.headers["Expect"] == nil { lines.append("Expect:") }
+        for field in request.headers {
+            guard HTTPSyntax.isToken(field.name.utf8), HTTPSyntax.isFieldValue(field.value.utf8) else {
+                throw NetworkError(code: .invalidRequest, message: "the header field '\(field.name)' cannot be sent")
+            }
+            // How the body is framed is the transport's to say: two lengths make two messages of one.
+            if Self.framing.contains(where: { $0.isEqualIgnoringASCIICase(to: field.name) }) { continue }
+            let isBlank = field.value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 }
+            lines.append(isBlank ? "\(field.name);" : "\(field.name): \(field.value)")
+        }
+        return lines
+    }
+
+    private static let framing = ["Content-Length", "Transfer-Encoding"]
+}
+#endif

@@ -1,0 +1,186 @@
+#if os(Linux) && canImport(CCurl)
+internal import CCurl
+import Foundation
+
+/// What a loop's thread does; made, used and freed on it alone.
+final class CurlWorker {
+    private let loop: CurlLoop
+    private let multi: UnsafeMutableRawPointer
+    private let clock: any NetworkClock
+
+    /// All that have not ended, also those that wait for their turn.
+    private var transfers: [ObjectIdentifier: CurlTransfer] = [:]
+    /// Those under way, by their easy handle.
+    private var underWay: [UnsafeMutableRawPointer: CurlTransfer] = [:]
+    /// A place with the host comes first, then one among all.
+    private var hostAdmission: ConnectionAdmission<CurlTransfer>
+    private var admission: ConnectionAdmission<CurlTransfer>
+    /// Those that have both and are to begin.
+    private var admitted: [CurlTransfer] = []
+    private var idleHandles: [CurlHandle] = []
+    private var alarm: CurlAlarm
+
+    /// How many easy handles are kept for later; each takes some 20 KB.
+    private static let idleHandleLimit = 64
+
+    init(_ loop: CurlLoop, multi: UnsafeMutableRawPointer) {
+        self.loop = loop
+        self.multi = multi
+        clock = loop.clock
+        hostAdmission = ConnectionAdmission(limit: loop.maximumConnectionsPerHost)
+        admission = ConnectionAdmission(limit: loop.maximumConnections)
+        alarm = CurlAlarm(loop)
+        // Left alone, libcurl keeps four connections for each exchange under way, and closes those above.
+        _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, loop.maximumConnections)
+    }
+
+    func run() {
+        while true {
+            let work = loop.take()
+            for command in work.commands { perform(command) }
+            if work.isLast { return finish() }
+            beginAdmitted()
+            perform()
+            collect()
+            endLate()
+            beginAdmitted()
+            wait()
+        }
+    }
+
+    private func finish() {
+        alarm.cancel()
+        for transfer in Array(transfers.values) { end(transfer, NetworkError(code: .cancelled), admitsNext: false) }
+        idleHandles = []
+        curl_multi_cleanup(multi)
+    }
+
+    // MARK: - Commands
+
+    private func perform(_ command: CurlLoop.Command) {
+        switch command {
+        case .start(let start):
+            let transfer = CurlTransfer(start, clock: clock)
+            transfers[ObjectIdentifier(start.exchange)] = transfer
+            guard hostAdmission.enter(transfer, origin: transfer.origin), admission.enter(transfer, origin: "") else {
+                return
+            }
+            transfer.hasPlace = true
+            admitted.append(transfer)
+        case .cancel(let exchange):
+            guard let transfer = transfers[ObjectIdentifier(exchange)] else { return }
+            end(transfer, NetworkError(code: .cancelled))
+        case .look:
+            break
+        }
+    }
+
+    /// In a row and not one from within the end of another: of many that cannot begin, each end admits the next.
+    private func beginAdmitted() {
+        while !admitted.isEmpty {
+            for transfer in admitted.take() where !transfer.isOver { begin(transfer) }
+        }
+    }
+
+    private func begin(_ transfer: CurlTransfer) {
+        do throws(NetworkError) {
+            if transfer.exchange.isCancelled { throw NetworkError(code: .cancelled) }
+            guard let handle = idleHandles.popLast() ?? CurlHandle() else {
+                throw NetworkError(code: .cannotConnect, message: "libcurl has no memory left")
+            }
+            try transfer.configure(handle)
+            let result = curl_multi_add_handle(multi, handle.easy)
+            guard result == CURLM_OK else { throw Self.error(result) }
+            underWay[handle.easy] = transfer
+            let now = clock.now
+            let watch = DeadlineWatch(transfer.request.deadlines, now: now)
+            transfer.watch = watch
+            switch watch.verdict(now: now) {
+            case .never: break
+            case .checkAgain(let delay): alarm.set(now + delay, now: now)
+            case .expired: alarm.set(now, now: now)
+            }
+        } catch {
+            end(transfer, error)
+        }
+    }
+
+    // MARK: - Going on
+
+    private func perform() {
+        var running: Int32 = 0
+        let result = curl_multi_perform(multi, &running)
+        guard result != CURLM_OK else { return }
+        // It has no memory left or is broken; nobody else would end these.
+        for transfer in Array(underWay.values) { end(transfer, Self.error(result)) }
+    }
+
+    private func collect() {
+        var left: Int32 = 0
+        while let message = curl_multi_info_read(multi, &left) {
+            guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle,
+                let transfer = underWay[easy]
+            else { continue }
+            let result = message.pointee.data.result
+            let error = result == CURLE_OK ? nil : transfer.handle?.error(result)
+            end(transfer, transfer.failure ?? error)
+        }
+    }
+
+    private func endLate() {
+        guard alarm.time < .infinity else { return }
+        let now = clock.now
+        guard now >= alarm.time else { return }
+        alarm.cancel()
+        for transfer in Array(underWay.values) {
+            switch transfer.watch?.verdict(now: now) ?? .never {
+            case .never: break
+            case .checkAgain(let delay): alarm.set(now + delay, now: now)
+            case .expired(let message): end(transfer, NetworkError(code: .timedOut, message: message))
+            }
+        }
+    }
+
+    private func wait() {
+        let result = curl_multi_poll(multi, nil, 0, alarm.pollTimeout(now: clock.now), nil)
+        // So that a poll that fails at once does not take the whole processor.
+        if result != CURLM_OK { usleep(10_000) }
+    }
+
+    // MARK: - Ending
+
+    /// Ends a transfer, wherever it stands, and begins what waited for its place.
+    private func end(_ transfer: CurlTransfer, _ error: NetworkError?, admitsNext: Bool = true) {
+        guard transfers.removeValue(forKey: ObjectIdentifier(transfer.exchange)) != nil else { return }
+        // Before libcurl lets go: without the quick exit it may wait for the look-up of a name.
+        transfer.end(error)
+        if let handle = transfer.handle {
+            if underWay.removeValue(forKey: handle.easy) != nil { curl_multi_remove_handle(multi, handle.easy) }
+            transfer.handle = nil
+            handle.reset()
+            if idleHandles.count < Self.idleHandleLimit { idleHandles.append(handle) }
+        }
+        if underWay.isEmpty { alarm.cancel() }
+        if transfer.hasPlace && admitsNext { leave(transfer) }
+    }
+
+    /// Gives the places back. Those that ended while they waited for theirs pass them on.
+    private func leave(_ transfer: CurlTransfer) {
+        var leaving = [transfer]
+        while let last = leaving.popLast() {
+            if let next = admission.end(origin: "") { admit(next, orAddTo: &leaving) }
+            guard let next = hostAdmission.end(origin: last.origin), admission.enter(next, origin: "") else { continue }
+            admit(next, orAddTo: &leaving)
+        }
+    }
+
+    private func admit(_ transfer: CurlTransfer, orAddTo leaving: inout [CurlTransfer]) {
+        transfer.hasPlace = true
+        if transfer.isOver { leaving.append(transfer) } else { admitted.append(transfer) }
+    }
+
+    private static func error(_ result: CURLMcode) -> NetworkError {
+        NetworkError(code: .cannotConnect, message: String(cString: curl_multi_strerror(result)))
+    }
+}
+#endif

@@ -1,0 +1,47 @@
+#if os(Linux) && canImport(CCurl)
+internal import CCurl
+
+extension NetworkError {
+    /// What a result of libcurl's means.
+    ///
+    /// - Parameter detail: libcurl's own words for this case; empty when it has none.
+    init(curl result: CURLcode, detail: String) {
+        self.init(
+            code: Code(curl: result),
+            message: detail.isEmpty ? String(cString: curl_easy_strerror(result)) : detail
+        )
+    }
+}
+
+extension NetworkError.Code {
+    init(curl result: CURLcode) {
+        switch result {
+        case CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED,
+            CURLE_PROXY, CURLE_FAILED_INIT, CURLE_NO_CONNECTION_AVAILABLE:
+            self = .cannotConnect
+        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
+            CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_PEER_FAILED_VERIFICATION,
+            CURLE_USE_SSL_FAILED, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_SHUTDOWN_FAILED, CURLE_SSL_CRL_BADFILE,
+            CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT:
+            self = .tls
+        case CURLE_OPERATION_TIMEDOUT:
+            self = .timedOut
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY:
+            // Other schemes than http and https never get here; this is what bytes that are no HTTP become.
+            self = .badServerResponse
+        case CURLE_OUT_OF_MEMORY:
+            // Also libcurl's word for a header line longer than it takes.
+            self = .badServerResponse
+        case CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:
+            // A write error that is not ours comes from taking a content coding off.
+            self = .cannotParseResponse
+        case CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT, CURLE_READ_ERROR, CURLE_SEND_FAIL_REWIND,
+            CURLE_LOGIN_DENIED, CURLE_NOT_BUILT_IN, CURLE_UNKNOWN_OPTION:
+            self = .invalidRequest
+        default:
+            // Partial file, got nothing, send and receive errors, broken HTTP/2 streams.
+            self = .connectionLost
+        }
+    }
+}
+#endif
