@@ -14,7 +14,8 @@ public final class CurlTransport: NetworkTransport {
     /// One for the whole process.
     public static let shared = CurlTransport()
 
-    private let loop: CurlLoop
+    /// Its thread keeps it, so a test sees by it that the thread has ended.
+    let loop: CurlLoop
 
     /// - Parameters:
     ///   - maximumConnectionsPerHost: exchanges under way to one scheme, host and port at once; more wait. Default 6.

@@ -1,0 +1,69 @@
+#if os(Linux)
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+/// Many requests of every fate over one transport, some cancelled, after which nothing may be left of it.
+struct CurlFates {
+    static var descriptorCount: Int {
+        (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
+    }
+
+    func run(count: Int, seed: UInt64) async throws {
+        var random = SeededGenerator(seed: seed)
+        let server = try MockServer()
+        let paths = ["/ok", "/chunked", "/reset", "/close", "/cut", "/stall", "/slow", "/missing"]
+        server.route("*", "/ok") { _ in .text("ok") }
+        server.route("*", "/chunked") { _ in .chunked(Array(repeating: Data(repeating: 1, count: 9_000), count: 9)) }
+        server.route("*", "/reset") { _ in .fault(.reset) }
+        server.route("*", "/close") { _ in .fault(.close) }
+        server.route("*", "/cut") { _ in
+            var response = MockResponse.data(Data(repeating: 7, count: 1_000))
+            response.fault = .truncate(after: 10)
+            return response
+        }
+        server.route("*", "/stall") { _ in .fault(.stall) }
+        server.route("*", "/slow") { _ in
+            var response = MockResponse.text("late")
+            response.delay = 0.005
+            return response
+        }
+        weak var loop: CurlLoop?
+        var transport: CurlTransport? = CurlTransport(maximumConnectionsPerHost: 8)
+        loop = transport?.loop
+        var exchanges: [RecordedExchange] = []
+        for _ in 0..<count {
+            let path = paths.randomElement(using: &random) ?? "/ok"
+            var request = TransportRequest(url: try #require(URL(string: server.baseURL.absoluteString + path)))
+            request.deadlines.idle = 0.05
+            if Bool.random(using: &random) {
+                request.method = .post
+                request.body = .data(Data(repeating: 2, count: Int.random(in: 0..<200_000, using: &random)))
+            }
+            let recording = Recording {}
+            guard let exchange = transport?.start(request, events: { recording.note($0) }) else { return }
+            exchanges.append(RecordedExchange(exchange: exchange, recording: recording))
+            switch Int.random(in: 0..<6, using: &random) {
+            case 0: exchange.cancel()
+            case 1: exchanges.randomElement(using: &random)?.exchange.cancel()
+            case 2: await Task.yield()
+            case 3: await exchanges.randomElement(using: &random)?.recording.ended.opened()
+            default: break
+            }
+        }
+        // The last ones are still under way.
+        for exchange in exchanges.dropLast(20) { _ = await exchange.end() }
+        transport = nil
+        for exchange in exchanges {
+            let outcome = await exchange.end()
+            #expect(outcome.faults.isEmpty, "seed \(seed)")
+        }
+        #expect(await server.waitForConnections(0), "seed \(seed)")
+        exchanges = []
+        #expect(await eventually { loop == nil }, "seed \(seed)")
+        server.stop()
+    }
+}
+#endif

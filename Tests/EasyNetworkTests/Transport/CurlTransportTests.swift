@@ -1,0 +1,265 @@
+#if os(Linux)
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("CurlTransport", .timeLimit(.minutes(5)))
+struct CurlTransportTests {
+    /// Starts an exchange and notes what happens to it.
+    private func start(_ request: TransportRequest, over transport: CurlTransport) -> RecordedExchange {
+        let recording = Recording {}
+        return RecordedExchange(exchange: transport.start(request) { recording.note($0) }, recording: recording)
+    }
+
+    private func request(_ server: MockServer, _ path: String) throws -> TransportRequest {
+        TransportRequest(url: try #require(URL(string: server.baseURL.absoluteString + path)))
+    }
+
+    /// The outcome of a GET that is answered with these bytes.
+    private func outcome(ofAnswer bytes: some Sequence<UInt8>) async throws -> Recording.Contents {
+        let server = try MockServer()
+        let bytes = Data(bytes)
+        server.route("GET", "/raw") { _ in .fault(.raw(bytes)) }
+        let transport = CurlTransport()
+        // Let go of, it would end them.
+        defer { withExtendedLifetime(transport) {} }
+        return await start(try request(server, "/raw"), over: transport).end()
+    }
+
+    // MARK: - Ending
+
+    @Test("SEC-2: let go of, it ends what is under way or waits, closes its connections and its thread ends")
+    func closes() async throws {
+        let server = try MockServer()
+        server.route("GET", "/ok") { _ in .text("ok") }
+        server.route("GET", "/stall") { _ in .fault(.stall) }
+        weak var loop: CurlLoop?
+        var transport: CurlTransport? = CurlTransport(maximumConnectionsPerHost: 2)
+        loop = transport?.loop
+        var exchanges: [RecordedExchange] = []
+        if let transport {
+            #expect(await start(try request(server, "/ok"), over: transport).end().end?.error == nil)
+            exchanges = try (0..<5).map { _ in start(try request(server, "/stall"), over: transport) }
+            await server.waitForRequests(3)
+        }
+        transport = nil
+        for exchange in exchanges {
+            let outcome = await exchange.end()
+            #expect(outcome.code == .cancelled && outcome.faults.isEmpty)
+            exchange.exchange.cancel()
+        }
+        #expect(await server.waitForConnections(0))
+        exchanges = []
+        #expect(await eventually { loop == nil })
+    }
+
+    @Test("BEY-1: two thousand requests of mixed fates, cancelled at random: one end each, and nothing is left")
+    func mixedFates() async throws {
+        #if compiler(>=6.2)
+        // In a process of its own, since it counts descriptors.
+        await #expect(processExitsWith: .success) {
+            try await CurlFates().run(count: 20, seed: 0)
+            let before = CurlFates.descriptorCount
+            for seed in 1...2 { try await CurlFates().run(count: 1_000, seed: UInt64(seed)) }
+            #expect(await eventually { CurlFates.descriptorCount <= before })
+        }
+        #else
+        for seed in 1...2 { try await CurlFates().run(count: 1_000, seed: UInt64(seed)) }
+        #endif
+    }
+
+    // MARK: - Places
+
+    @Test("BEY-6: no more exchanges under way than the limits, for one host and in all; none is forgotten")
+    func limits() async throws {
+        for (perHost, inAll) in [(3, 100), (100, 4)] {
+            let server = try MockServer()
+            let most = Locked((now: 0, most: 0))
+            server.route("GET", "/busy") { _ in
+                most.withLock {
+                    $0.now += 1
+                    $0.most = max($0.most, $0.now)
+                }
+                // Long enough that others come in between, were they let.
+                Thread.sleep(forTimeInterval: 0.002)
+                most.withLock { $0.now -= 1 }
+                return .text("ok")
+            }
+            let transport = CurlTransport(maximumConnectionsPerHost: perHost, maximumConnections: inAll)
+            defer { withExtendedLifetime(transport) {} }
+            let exchanges = try (0..<60).map { _ in start(try request(server, "/busy"), over: transport) }
+            for index in exchanges.indices where index % 5 == 4 { exchanges[index].exchange.cancel() }
+            for (index, exchange) in exchanges.enumerated() where index % 5 != 4 {
+                #expect(await exchange.end().end?.error == nil)
+            }
+            for exchange in exchanges { #expect(await exchange.end().faults.isEmpty) }
+            #expect(most.withLock { $0.most } <= min(perHost, inAll))
+            #expect(server.connectionCount <= min(perHost, inAll))
+        }
+    }
+
+    @Test("REQ-5: the deadlines of one that waits for its place have not begun")
+    func waitingIsNotSending() async throws {
+        let server = try MockServer()
+        let clock = ManualClock()
+        server.route("GET", "/stall") { _ in .fault(.stall) }
+        server.route("GET", "/ok") { _ in .text("ok") }
+        let transport = CurlTransport(maximumConnectionsPerHost: 1, clock: clock)
+        defer { withExtendedLifetime(transport) {} }
+        var first = try request(server, "/stall")
+        first.deadlines = TransportDeadlines(idle: nil)
+        let stalled = start(first, over: transport)
+        var second = try request(server, "/ok")
+        second.deadlines = TransportDeadlines(idle: 1, total: 1)
+        let waiting = start(second, over: transport)
+        await server.waitForRequests(1)
+        clock.advance(by: 100)
+        stalled.exchange.cancel()
+        #expect(await stalled.end().code == .cancelled)
+        #expect(await waiting.end().end?.error == nil)
+    }
+
+    @Test("BEY-1: ten thousand that wait and cannot be sent end one after the other, not one within the other")
+    func manyThatCannotBegin() async throws {
+        let server = try MockServer()
+        server.route("GET", "/stall") { _ in .fault(.stall) }
+        let transport = CurlTransport(maximumConnectionsPerHost: 1)
+        defer { withExtendedLifetime(transport) {} }
+        let stalled = start(try request(server, "/stall"), over: transport)
+        var bad = try request(server, "/bad")
+        bad.headers = ["Bad Name": "x"]
+        let message = bad
+        let exchanges = (0..<10_000).map { _ in start(message, over: transport) }
+        await server.waitForRequests(1)
+        stalled.exchange.cancel()
+        for exchange in exchanges { #expect(await exchange.end().code == .invalidRequest) }
+        #expect(server.requests.count == 1)
+    }
+
+    @Test("REQ-5: with the machine's clock, deadlines of fractions of a second end an exchange")
+    func realDeadlines() async throws {
+        let server = try MockServer()
+        server.route("GET", "/stall") { _ in .fault(.stall) }
+        let transport = CurlTransport()
+        defer { withExtendedLifetime(transport) {} }
+        for deadlines in [
+            TransportDeadlines(idle: 0.05), TransportDeadlines(idle: nil, total: 0.05), TransportDeadlines(idle: 0),
+        ] {
+            var message = try request(server, "/stall")
+            message.deadlines = deadlines
+            #expect(await start(message, over: transport).end().code == .timedOut)
+        }
+    }
+
+    // MARK: - Messages
+
+    @Test("RSP-1: 1xx answers are passed over; fields keep their order and repeats; trailers are no fields")
+    func heads() async throws {
+        let answer = """
+            HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\nZulu: 1\r\nSet-Cookie: a=1\r\n\
+            Alpha:  two words \r\nSet-Cookie: b=2\r\nEmpty:\r\nTransfer-Encoding: chunked\r\n\r\n\
+            2\r\nok\r\n0\r\nLate: 1\r\n\r\n
+            """
+        let outcome = try await outcome(ofAnswer: answer.utf8)
+        let head = try #require(outcome.head)
+        #expect(head.statusCode == 200 && outcome.body == Data("ok".utf8))
+        #expect(outcome.end?.error == nil && outcome.faults.isEmpty)
+        #expect(
+            head.headers.map(\.name) == ["Zulu", "Set-Cookie", "Alpha", "Set-Cookie", "Empty", "Transfer-Encoding"]
+        )
+        #expect(head.headers.values(for: "Set-Cookie") == ["a=1", "b=2"])
+        #expect(head.headers["Alpha"] == "two words" && head.headers["Empty"] == "")
+    }
+
+    @Test("SEC-2: header fields without end, and one without colon, are a bad answer")
+    func badHeads() async throws {
+        let start = "HTTP/1.1 200 OK\r\n"
+        let nines = String(repeating: "9", count: 9_000)
+        let many = start + String(repeating: "A: b\r\n", count: CurlHead.fieldLimit + 1) + "\r\n"
+        let long = start + String(repeating: "A: \(nines)\r\n", count: 30) + "\r\n"
+        let endless = start + "A: " + String(repeating: "b", count: 300_000)
+        for answer in [many, long, endless, start + "no colon\r\n\r\n"] {
+            let outcome = try await outcome(ofAnswer: answer.utf8)
+            #expect(outcome.code == .badServerResponse, "\(answer.prefix(60)): \(String(describing: outcome.end))")
+            #expect(outcome.head == nil && outcome.faults.isEmpty)
+        }
+    }
+
+    @Test("RSP-3: gzip is asked for and taken off; a coding that is broken or unknown says so")
+    func contentCoding() async throws {
+        let hello: [UInt8] = [
+            0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 0xCB, 0x48, 0xCD, 0xC9, 0xC9, 7, 0, 0x86, 0xA6, 0x10, 0x36, 5, 0, 0, 0,
+        ]
+        func answer(_ coding: String, _ body: [UInt8]) -> [UInt8] {
+            Array("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: \(body.count)\r\n\r\n".utf8) + body
+        }
+        let good = try await outcome(ofAnswer: answer("gzip", hello))
+        #expect(good.body == Data("hello".utf8) && good.end?.error == nil)
+        #expect(try await outcome(ofAnswer: answer("gzip", Array("hello".utf8))).code == .cannotParseResponse)
+        #expect(try await outcome(ofAnswer: answer("mystery", hello)).code == .cannotParseResponse)
+    }
+
+    @Test("REQ-3: a POST without body says so, and lengths, signs of waiting and credentials are not passed on")
+    func framing() async throws {
+        let server = try MockServer()
+        server.route("*", "/a") { _ in .status(200) }
+        let transport = CurlTransport()
+        defer { withExtendedLifetime(transport) {} }
+        let address = server.baseURL.absoluteString.replacingOccurrences(of: "//", with: "//user:secret@")
+        var message = TransportRequest(method: .post, url: try #require(URL(string: address + "/a")))
+        message.headers = ["Content-Length": "7", "transfer-encoding": "chunked", "Empty": "", "A": "1", "a": "2"]
+        #expect(await start(message, over: transport).end().head?.statusCode == 200)
+        let bare = try #require(server.requests.last)
+        #expect(bare.headers.values(for: "Content-Length") == ["0"])
+        #expect(bare.headers["Transfer-Encoding"] == nil && bare.headers["Expect"] == nil)
+        #expect(bare.headers["Authorization"] == nil && bare.headers["Content-Type"] == nil)
+        #expect(bare.headers["Empty"] == "" && bare.headers.values(for: "A") == ["1", "2"])
+        message.body = .data(Data(repeating: 1, count: 3_000_000))
+        #expect(await start(message, over: transport).end().head?.statusCode == 200)
+        #expect(server.requests.last?.body.count == 3_000_000 && server.requests.last?.headers["Expect"] == nil)
+    }
+
+    @Test("REQ-1: what cannot be sent is an error of that request")
+    func invalid() async throws {
+        let server = try MockServer()
+        let transport = CurlTransport()
+        defer { withExtendedLifetime(transport) {} }
+        var messages: [TransportRequest] = []
+        for address in ["ftp://127.0.0.1/a", "file:///etc/passwd", "relative/path", "http://", "gopher://127.0.0.1/"] {
+            messages.append(TransportRequest(url: try #require(URL(string: address))))
+        }
+        for headers: HTTPHeaders in [["A": "b\r\nC: d"], ["A\r\n": "b"], ["": "b"], ["A": "\0"]] {
+            var message = try request(server, "/")
+            message.headers = headers
+            messages.append(message)
+        }
+        var method = try request(server, "/")
+        method.method = NetworkService.Method(rawValue: "GET / HTTP/1.1\r\nA:")
+        messages.append(method)
+        for message in messages {
+            let outcome = await start(message, over: transport).end()
+            #expect(outcome.code == .invalidRequest, "\(message.url): \(String(describing: outcome.end))")
+            #expect(outcome.end?.error?.message?.isEmpty == false)
+        }
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test("BEY-1: nobody there, no such name, no TLS: what happened, in libcurl's words")
+    func cannotConnect() async throws {
+        let server = try MockServer()
+        let address = server.baseURL.absoluteString
+        let transport = CurlTransport()
+        defer { withExtendedLifetime(transport) {} }
+        let secure = try #require(URL(string: address.replacingOccurrences(of: "http:", with: "https:")))
+        let tls = await start(TransportRequest(url: secure), over: transport).end()
+        #expect(tls.code == .tls && tls.end?.error?.message?.isEmpty == false)
+        server.stop()
+        let refused = await start(try request(server, "/"), over: transport).end()
+        #expect(refused.code == .cannotConnect && refused.end?.error?.message?.contains("127.0.0.1") == true)
+        let name = try #require(URL(string: "http://nowhere.invalid/"))
+        #expect(await start(TransportRequest(url: name), over: transport).end().code == .cannotConnect)
+    }
+}
+#endif
