@@ -30,6 +30,9 @@ struct CurlFates {
             response.delay = 0.005
             return response
         }
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try Data(repeating: 3, count: 150_000).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
         weak var loop: CurlLoop?
         var transport: CurlTransport? = CurlTransport(maximumConnectionsPerHost: 8)
         loop = transport?.loop
@@ -40,7 +43,8 @@ struct CurlFates {
             request.deadlines.idle = 0.05
             if Bool.random(using: &random) {
                 request.method = .post
-                request.body = .data(Data(repeating: 2, count: Int.random(in: 0..<200_000, using: &random)))
+                let body = Data(repeating: 2, count: Int.random(in: 0..<200_000, using: &random))
+                request.body = Bool.random(using: &random) ? .file(file) : .data(body)
             }
             let recording = Recording {}
             guard let exchange = transport?.start(request, events: { recording.note($0) }) else { return }

@@ -76,27 +76,25 @@ struct CurlTransportTests {
     func limits() async throws {
         for (perHost, inAll) in [(3, 100), (100, 4)] {
             let server = try MockServer()
-            let most = Locked((now: 0, most: 0))
-            server.route("GET", "/busy") { _ in
-                most.withLock {
-                    $0.now += 1
-                    $0.most = max($0.most, $0.now)
-                }
-                // Long enough that others come in between, were they let.
-                Thread.sleep(forTimeInterval: 0.002)
-                most.withLock { $0.now -= 1 }
-                return .text("ok")
-            }
+            server.route("GET", "/stall") { _ in .fault(.stall) }
+            server.route("GET", "/ok") { _ in .text("ok") }
+            let limit = min(perHost, inAll)
             let transport = CurlTransport(maximumConnectionsPerHost: perHost, maximumConnections: inAll)
+            let other = CurlTransport()
             defer { withExtendedLifetime(transport) {} }
-            let exchanges = try (0..<60).map { _ in start(try request(server, "/busy"), over: transport) }
-            for index in exchanges.indices where index % 5 == 4 { exchanges[index].exchange.cancel() }
-            for (index, exchange) in exchanges.enumerated() where index % 5 != 4 {
-                #expect(await exchange.end().end?.error == nil)
+            let exchanges = try (0..<20).map { _ in start(try request(server, "/stall"), over: transport) }
+            for cancelled in 0...10 {
+                await server.waitForRequests(limit + cancelled * 2)
+                // Were there more under way, they would have come in before this one.
+                #expect(await start(try request(server, "/ok"), over: other).end().end?.error == nil)
+                #expect(server.requests(to: "/stall").count == limit + cancelled)
+                exchanges[cancelled].exchange.cancel()
+                #expect(await exchanges[cancelled].end().code == .cancelled)
             }
+            // Those that wait, too, and those that are under way: nothing is left to wait for.
+            for exchange in exchanges.reversed() { exchange.exchange.cancel() }
             for exchange in exchanges { #expect(await exchange.end().faults.isEmpty) }
-            #expect(most.withLock { $0.most } <= min(perHost, inAll))
-            #expect(server.connectionCount <= min(perHost, inAll))
+            #expect(await start(try request(server, "/ok"), over: transport).end().end?.error == nil)
         }
     }
 
@@ -221,6 +219,28 @@ struct CurlTransportTests {
         #expect(server.requests.last?.body.count == 3_000_000 && server.requests.last?.headers["Expect"] == nil)
     }
 
+    @Test("SEC-2: nothing of one request is found in the next, which uses its connection")
+    func nothingIsLeft() async throws {
+        let server = try MockServer()
+        server.route("*", "/a") { _ in .text("answer") }
+        let transport = CurlTransport()
+        var secret = try request(server, "/a")
+        secret.method = .put
+        secret.headers = ["Authorization": "secret", "Accept": "text/plain", "Expect": "nothing"]
+        secret.body = .data(Data("body".utf8))
+        #expect(await start(secret, over: transport).end().end?.error == nil)
+        #expect(await start(try request(server, "/a"), over: transport).end().body == Data("answer".utf8))
+        var head = try request(server, "/a")
+        head.method = .head
+        #expect(await start(head, over: transport).end().head?.headers["Content-Length"] == "6")
+        #expect(await start(try request(server, "/a"), over: transport).end().body == Data("answer".utf8))
+        for received in server.requests.dropFirst() {
+            #expect(Set(received.headers.map { $0.name.lowercased() }) == ["host", "accept", "accept-encoding"])
+            #expect(received.body.isEmpty && received.connection == server.requests.first?.connection)
+        }
+        #expect(server.requests.map(\.method) == ["PUT", "GET", "HEAD", "GET"])
+    }
+
     @Test("REQ-1: what cannot be sent is an error of that request")
     func invalid() async throws {
         let server = try MockServer()
@@ -260,6 +280,36 @@ struct CurlTransportTests {
         #expect(refused.code == .cannotConnect && refused.end?.error?.message?.contains("127.0.0.1") == true)
         let name = try #require(URL(string: "http://nowhere.invalid/"))
         #expect(await start(TransportRequest(url: name), over: transport).end().code == .cannotConnect)
+    }
+}
+
+@Suite("CurlAlarm")
+struct CurlAlarmTests {
+    @Test("REQ-5: the loop waits until the earliest deadline, rounded up, or for another clock's timer")
+    func alarm() {
+        func loop(_ clock: any NetworkClock) -> CurlLoop {
+            CurlLoop(maximumConnectionsPerHost: 1, maximumConnections: 1, clock: clock)
+        }
+        let systemLoop = loop(SystemClock())
+        var alarm = CurlAlarm(systemLoop)
+        #expect(alarm.pollTimeout(now: 10) == .max)
+        alarm.set(12, now: 10)
+        alarm.set(15, now: 10)
+        #expect(alarm.time == 12 && alarm.pollTimeout(now: 10) == 2_000)
+        #expect(alarm.pollTimeout(now: 11.9995) == 1 && alarm.pollTimeout(now: 13) == 0)
+        alarm.set(1e18, now: 10)
+        alarm.cancel()
+        alarm.set(1e18, now: 10)
+        #expect(alarm.pollTimeout(now: 10) == 1_000_000_000)
+
+        let clock = ManualClock(now: 10)
+        let manualLoop = loop(clock)
+        alarm = CurlAlarm(manualLoop)
+        alarm.set(15, now: 10)
+        alarm.set(12, now: 10)
+        #expect(alarm.pollTimeout(now: 10) == .max && clock.pendingCount == 1)
+        alarm.cancel()
+        #expect(clock.pendingCount == 0)
     }
 }
 #endif
