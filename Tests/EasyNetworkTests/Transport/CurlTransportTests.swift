@@ -280,6 +280,10 @@ struct CurlTransportTests {
         #expect(refused.code == .cannotConnect && refused.end?.error?.message?.contains("127.0.0.1") == true)
         let name = try #require(URL(string: "http://nowhere.invalid/"))
         #expect(await start(TransportRequest(url: name), over: transport).end().code == .cannotConnect)
+        // What a failure leaves in a handle of libcurl's must not meet the next request.
+        let next = try MockServer()
+        next.route("GET", "/ok") { _ in .text("ok") }
+        #expect(await start(try request(next, "/ok"), over: transport).end().end?.error == nil)
     }
 }
 

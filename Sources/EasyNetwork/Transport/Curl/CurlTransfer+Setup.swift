@@ -16,7 +16,8 @@ extension CurlTransfer {
         try handle.set(CURLOPT_ACCEPT_ENCODING, "")
         // The deadlines are ours. Left alone, libcurl gives up connecting after 300 seconds.
         try handle.set(CURLOPT_CONNECTTIMEOUT_MS, 7 * 24 * 3_600 * 1_000)
-        try handle.set(CURLOPT_BUFFERSIZE, 65_536)
+        // Refused while a handle that was used before still has its buffer, which then is of this size already.
+        _ = ccurl_set_long(handle.easy, CURLOPT_BUFFERSIZE, 65_536)
         // A cancel during the look-up of a name would otherwise stop the loop until the system's resolver returns.
         // Before 7.87 there is no such option, and it does.
         _ = ccurl_set_quick_exit(handle.easy)

@@ -8,6 +8,9 @@ import Dispatch
 /// `https_proxy`, `all_proxy`, `no_proxy`), as with the `curl` command. `Content-Length` and `Transfer-Encoding` among
 /// the headers of a request are left out, as the body says what they are, and so are user and password in a URL.
 ///
+/// It needs libcurl 7.81. With one older than 7.87, a cancel during the look-up of a name holds up the other exchanges
+/// until the system's resolver returns. With HTTP/2 the limits count exchanges, not connections.
+///
 /// When the transport is let go of, the exchanges that are still under way end with ``NetworkError/Code/cancelled``, its
 /// connections are closed and its thread ends.
 public final class CurlTransport: NetworkTransport {

@@ -123,7 +123,7 @@ final class CurlWorker {
             else { continue }
             let result = message.pointee.data.result
             let error = result == CURLE_OK ? nil : transfer.handle?.error(result)
-            end(transfer, transfer.failure ?? error)
+            end(transfer, transfer.failure ?? error, isWhole: result == CURLE_OK)
         }
     }
 
@@ -149,16 +149,21 @@ final class CurlWorker {
 
     // MARK: - Ending
 
-    /// Ends a transfer, wherever it stands, and begins what waited for its place.
-    private func end(_ transfer: CurlTransfer, _ error: NetworkError?, admitsNext: Bool = true) {
+    /// Ends a transfer, wherever it stands, and admits what waited for its place.
+    ///
+    /// - Parameter isWhole: whether libcurl was done with it, without error.
+    private func end(_ transfer: CurlTransfer, _ error: NetworkError?, admitsNext: Bool = true, isWhole: Bool = false) {
         guard transfers.removeValue(forKey: ObjectIdentifier(transfer.exchange)) != nil else { return }
         // Before libcurl lets go: without the quick exit it may wait for the look-up of a name.
         transfer.end(error)
         if let handle = transfer.handle {
             if underWay.removeValue(forKey: handle.easy) != nil { curl_multi_remove_handle(multi, handle.easy) }
             transfer.handle = nil
-            handle.reset()
-            if idleHandles.count < Self.idleHandleLimit { idleHandles.append(handle) }
+            // libcurl's reset does not reach all that a transfer broken off leaves in its handle, so that goes.
+            if isWhole && idleHandles.count < Self.idleHandleLimit {
+                handle.reset()
+                idleHandles.append(handle)
+            }
         }
         if underWay.isEmpty { alarm.cancel() }
         if transfer.hasPlace && admitsNext { leave(transfer) }
