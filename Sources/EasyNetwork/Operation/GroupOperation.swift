@@ -127,6 +127,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     }
 
     override var occupiesSlot: Bool { false }
+    override var takesCategories: Bool { true }
 
     override var deliveryQueue: DispatchQueue { callbackQueue ?? super.deliveryQueue }
 

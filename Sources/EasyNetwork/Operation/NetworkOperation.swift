@@ -105,6 +105,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// started when its dependencies are over and the queue is not suspended. Must not change.
     var occupiesSlot: Bool { true }
 
+    /// Whether the operation itself holds its ``mutualExclusionCategories``. Must not change.
+    var takesCategories: Bool { occupiesSlot }
+
     /// Whether it is a job of the package's own making, a part of others: its queue does not show it, and it waits for
     /// no barrier, which waits for those others. Must not change.
     var isHidden: Bool { false }

@@ -388,6 +388,7 @@ extension NetworkOperation {
         if let host { keys.append(.host(host.lowercased())) }
         guard let options = optionsIfAny else { return keys }
         for tag in options.tags { keys.append(.tag(tag)) }
+        guard takesCategories else { return keys }
         for category in options.mutualExclusionCategories.subtracting(options.heldCategories) {
             keys.append(.exclusion(category))
         }

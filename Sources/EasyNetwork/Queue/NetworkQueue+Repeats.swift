@@ -58,6 +58,9 @@ extension NetworkQueue {
         operation.whenFinished { self.stopSharing(id) }
         if isNew {
             carrier.tags = operation.tags
+            // It is the message that excludes others. What holds it as a part of a group already has its categories.
+            carrier.mutualExclusionCategories = operation.mutualExclusionCategories
+                .subtracting(operation.option(\.heldCategories))
         }
         adjustPriority(of: carrier, landing)
         if isNew { add(carrier) }
