@@ -32,7 +32,7 @@ struct ChildLedger {
     /// The child whose failure ended the group.
     private(set) var failedIndex: Int?
     private var phase = Phase.waiting
-    private var hasStarted = false
+    private(set) var hasStarted = false
     private var isRestTaken = false
 
     init(order: Order, endsAtFirstFailure: Bool) {
@@ -45,6 +45,11 @@ struct ChildLedger {
 
     /// Whether the group has ended and every child too.
     var isDrained: Bool { phase == .closed && settledCount == count }
+
+    /// The child that the next one waits for; nil when none does.
+    var runningStep: Int? {
+        order == .inTurn && settledCount < handedOnCount ? handedOnCount - 1 : nil
+    }
 
     /// Takes one more child in, at the end.
     ///

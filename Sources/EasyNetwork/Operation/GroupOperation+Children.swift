@@ -13,12 +13,13 @@ extension GroupOperation {
     ///   ``NetworkError/Code/refused`` or ``NetworkError/Code/cycle``.
     final func append(_ operation: NetworkOperation, then: (@Sendable () -> Void)? = nil) -> Bool {
         let group = operation as? GroupOperation
-        if group != nil, lineage.contains(ObjectIdentifier(operation)) {
-            refuse(operation, NetworkError(code: .cycle, message: "\(operation.nameForMessages) would be in itself"))
+        if let circle = group.flatMap(way) {
+            refuse(operation, .cycle(circle))
             return false
         }
         let bringsProgress = group?.claimProgress() ?? false
         group?.addParent(self)
+        operation.join(self)
         let child = Child(operation: operation, bringsProgress: bringsProgress, then: then)
         let isAdded = state.withLock { state in
             guard state.ledger.add() else { return false }
@@ -34,6 +35,7 @@ extension GroupOperation {
             return false
         }
         Self.progressUpdates.run()
+        endIfItsTurnNeverComes(operation)
         handOn()
         return true
     }
@@ -58,15 +60,35 @@ extension GroupOperation {
         state.withLock { $0.parents.append(WeakGroup(group: parent)) }
     }
 
-    /// This group and all that it is in.
-    private var lineage: Set<ObjectIdentifier> {
-        var found: Set<ObjectIdentifier> = []
+    /// The way from a group that this one is in down to this one, and back; nil when it is not in that group.
+    private func way(from other: GroupOperation) -> [Operation]? {
+        var inner: [ObjectIdentifier: GroupOperation?] = [ObjectIdentifier(self): nil]
         var groups = [self]
         while let group = groups.popLast() {
-            guard found.insert(ObjectIdentifier(group)).inserted else { continue }
-            groups += group.state.withLock { $0.parents.compactMap(\.group) }
+            if group === other {
+                var way: [Operation] = [group]
+                var next = group
+                while let child = inner[ObjectIdentifier(next)] ?? nil {
+                    way.append(child)
+                    next = child
+                }
+                return way + [other]
+            }
+            for parent in group.state.withLock({ $0.parents.compactMap(\.group) })
+            where inner[ObjectIdentifier(parent)] == nil {
+                inner[ObjectIdentifier(parent)] = .some(group)
+                groups.append(parent)
+            }
         }
-        return found
+        return nil
+    }
+
+    /// One that is waited for by what this group waits for.
+    private func endIfItsTurnNeverComes(_ child: NetworkOperation) {
+        guard isTaken, !child.isTaken, child.mayBeInCircle,
+            let circle = WaitWalk(queue: nil).circle(of: child)
+        else { return }
+        refuse(child, .cycle(circle))
     }
 
     // MARK: - Handed on
@@ -91,15 +113,16 @@ extension GroupOperation {
     }
 
     private func run(_ child: NetworkOperation, at index: Int) {
-        let dependencies = child.dependencies
-        if !dependencies.isEmpty {
-            let lineage = lineage
-            if let group = dependencies.first(where: { lineage.contains(ObjectIdentifier($0)) }) {
-                let message = "\(child.nameForMessages) depends on \(group.nameForMessages), which waits for it"
-                child.finish(NetworkError(code: .cycle, message: message))
+        let queue = queue
+        if child.isFinished {
+            // Nothing to wait for.
+        } else if child.isTaken {
+            // What comes behind a barrier that waits for this group would wait for the group, too.
+            queue.passBarriers(child)
+            if child.mayBeInCircle, let circle = WaitWalk(queue: queue).circle(of: child) {
+                child.finish(.cycle(circle))
             }
-        }
-        if !child.isTaken {
+        } else {
             queue.add(child, in: self, limit: limit)
         }
         child.whenFinished { self.childDidFinish(child, at: index) }
@@ -119,6 +142,8 @@ extension GroupOperation {
                     name: "EasyNetwork.GroupOperation",
                     maxConcurrentOperationCount: limit ?? NetworkQueue.defaultMaxConcurrentOperationCount
                 )
+            // What waits for this group is elsewhere.
+            SchedulerCrossing.note()
             state.queue = queue
             return queue
         }

@@ -12,9 +12,11 @@ import Foundation
 /// callbacks have run: those that are left when it ends are cancelled. A child on a plain `OperationQueue`, which needs
 /// a slot to finish, is waited for nevertheless.
 ///
-/// Groups may hold groups. A child must not depend on the group that it is in, or on one around that: it ends with
-/// ``NetworkError/Code/cycle``. The children are kept as long as the group, for what they know of their outcomes. All
-/// members may be used from any thread.
+/// Groups may hold groups. A child must not wait for the group that it is in, or for one around that, at whatever
+/// remove: what closes the circle ends with ``NetworkError/Code/cycle``. A child on no queue counts as waiting for its
+/// group's turn: add one that is to run before that to its queue first. One that was added to the group's queue behind
+/// a barrier passes the barrier if that waits for the group; what the child depends on does not. The children are kept
+/// as long as the group, for what they know of their outcomes. All members may be used from any thread.
 open class GroupOperation: NetworkOperation, @unchecked Sendable {
     // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own, and
     // `progress` is changed by one thread at a time, see `progressUpdates`.
@@ -128,6 +130,8 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
 
     override var occupiesSlot: Bool { false }
     override var takesCategories: Bool { true }
+
+    override var isComposite: Bool { true }
 
     override var deliveryQueue: DispatchQueue { callbackQueue ?? super.deliveryQueue }
 

@@ -47,29 +47,24 @@ extension OperationCondition {
 
     /// Adds the prerequisite and returns when it has finished, or when the task is cancelled.
     private func finish(of prerequisite: Operation, for operation: NetworkOperation) async throws {
-        guard !prerequisite.waits(for: operation) else {
-            throw NetworkError(
-                code: .cycle,
-                message: "the prerequisite of the condition '\(name)' waits for the operation itself"
-            )
+        let own = operation.scheduling?.scheduler as? NetworkQueue
+        let queue = own ?? NetworkQueue.shared
+        own?.noteComposite(1)
+        // Before it is looked for a circle: two that wait for each other note it both, and the second one sees it.
+        operation.setOption(\.pendingPrerequisite, prerequisite)
+        defer {
+            operation.setOption(\.pendingPrerequisite, nil)
+            own?.noteComposite(-1)
         }
-        let queue = operation.scheduling?.scheduler as? NetworkQueue ?? NetworkQueue.shared
-        queue.addPrerequisite(prerequisite)
+        // If it is a job already.
+        own?.passBarriers(prerequisite)
+        if let circle = WaitWalk(queue: queue, seesIdle: true).circle(from: prerequisite, backTo: operation) {
+            throw NetworkError.cycle(circle)
+        }
+        (prerequisite as? NetworkOperation)?.noteAwaited(by: queue)
         let over = OneShot()
         FinishWatcher.watch(prerequisite) { over.end() }
+        queue.addPrerequisite(prerequisite)
         await over.wait()
-    }
-}
-
-extension Operation {
-    /// Whether this is the other operation, or depends on it, at whatever remove.
-    fileprivate func waits(for other: Operation) -> Bool {
-        var seen: Set<ObjectIdentifier> = []
-        var unseen: [Operation] = [self]
-        while let operation = unseen.popLast() {
-            if operation === other { return true }
-            if seen.insert(ObjectIdentifier(operation)).inserted { unseen += operation.dependencies }
-        }
-        return false
     }
 }

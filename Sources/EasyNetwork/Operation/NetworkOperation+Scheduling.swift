@@ -47,13 +47,6 @@ extension NetworkOperation {
         if isForeign { SchedulerCrossing.note() }
     }
 
-    /// What the operation has to do with others; for ``cycleAcrossSchedulers(isAwaited:)``.
-    final var relations: (isAwaited: Bool, isScheduled: Bool, dependencies: [Operation]) {
-        core.withLock { state in
-            (!state.finishActions.isEmpty, state.scheduling != nil, state.dependencies.map(\.operation))
-        }
-    }
-
     final var scheduling: Scheduling? {
         core.withLock { $0.scheduling }
     }

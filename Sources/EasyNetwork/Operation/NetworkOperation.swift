@@ -35,6 +35,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         var options: OperationOptionsBox?
         /// The first scheduler that waited for the operation without having it.
         var awaitedBy: ObjectIdentifier?
+        /// The group that it was added to last.
+        weak var group: GroupOperation?
+        var isInSeveralGroups = false
     }
 
     let core = Locked(State())
@@ -111,6 +114,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Whether it is a job of the package's own making, a part of others: its queue does not show it, and it waits for
     /// no barrier, which waits for those others. Must not change.
     var isHidden: Bool { false }
+
+    /// Whether it waits for others after its start, which its queue does not see. Must not change.
+    var isComposite: Bool { false }
 
     /// Called once, without a lock, when a ``NetworkQueue`` has taken the operation in; it may run by then.
     func wasAdded() {}

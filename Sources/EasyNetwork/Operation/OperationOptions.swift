@@ -1,3 +1,5 @@
+import Foundation
+
 /// What few operations are given. It lives in a box of its own, so that the others pay for one pointer.
 struct OperationOptions {
     var tags: Set<String> = []
@@ -13,6 +15,8 @@ struct OperationOptions {
     var conditions: [any OperationCondition] = []
     /// The name of the condition that is being waited for.
     var pendingCondition: String?
+    /// The prerequisite that is being waited for.
+    var pendingPrerequisite: Operation?
     var accessories: [any OperationAccessory] = []
 }
 

@@ -14,6 +14,10 @@ protocol OperationScheduler: AnyObject, Sendable {
     /// - Returns: false when it is too late for that: the operation is being started.
     func operation(_ operation: NetworkOperation, job: JobID, didAdd dependency: OperationDependency) -> Bool
     func operation(_ operation: NetworkOperation, job: JobID, didRemove dependency: Operation)
+    /// What the job waits for before it starts, whoever made it wait for that.
+    func obstacles(of job: JobID) -> [Operation]
+    /// Whether other jobs of this scheduler wait for the job.
+    func hasDependents(_ job: JobID) -> Bool
     func operationDidReleaseSlot(_ job: JobID)
     /// - Returns: false when the job has its slot: nothing will be granted.
     func operationDidReclaimSlot(_ job: JobID) -> Bool

@@ -42,13 +42,14 @@ extension NetworkQueue {
             if dependencies != nil, let group {
                 state.graph.admission.setLimit(groupLimit, for: .group(group), at: actions.now)
             }
+            if dependencies != nil, operation.isComposite { state.compositeCount += 1 }
             return dependencies
         }
         guard let job else { return }
         // What changed between the first look and the adoption was told to nobody.
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
         if operation.hasOutcome { operationDidEndEarly(operation, job: job) }
-        if let path = operation.cycleAcrossSchedulers(isAwaited: false) { operation.finish(.cycle(path)) }
+        if let path = circle(of: operation, job, isNew: true) { operation.finish(.cycle(path)) }
         operation.wasAdded()
     }
 
@@ -87,6 +88,7 @@ extension NetworkQueue {
         }
         // Cancelled meanwhile.
         if let job, !isCancelled, operation.isCancelled { step { $0.graph.end(job, &$1) } }
+        if let job, let path = circle(of: operation, job, isNew: true) { end(operation, job, path) }
     }
 
     /// - Parameters:
@@ -290,7 +292,7 @@ extension NetworkQueue {
         }
         guard let job else { return false }
         for other in outside { watch(other) }
-        if let cycle { end(operation, job, cycle) }
+        if let cycle = cycle ?? circle(of: operation, job, isNew: false) { end(operation, job, cycle) }
         // Cancelled meanwhile, when it seemed to run.
         if operation.isCancelled { step { $0.graph.end(job, &$1) } }
         return true
@@ -354,7 +356,7 @@ extension NetworkQueue: OperationScheduler {
         }
         guard isInTime else { return false }
         for other in outside { watch(other) }
-        if let cycle = cycle ?? operation.cycleAcrossSchedulers(isAwaited: true) { end(operation, job, cycle) }
+        if let cycle = cycle ?? circle(of: operation, job, isNew: false) { end(operation, job, cycle) }
         step { $0.graph.release(job, &$1) }
         return true
     }
@@ -377,6 +379,7 @@ extension NetworkQueue: OperationScheduler {
     }
 
     func operationDidFinish(_ operation: NetworkOperation, job: JobID) {
+        if operation.isComposite { noteComposite(-1) }
         finish(operation, job, succeeded: !operation.hasFailed) { operation.error }
     }
 }

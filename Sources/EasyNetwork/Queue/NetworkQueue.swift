@@ -51,6 +51,8 @@ public final class NetworkQueue: Sendable {
         var plainJobs: [ObjectIdentifier: JobID] = [:]
         /// The places of operations that jobs wait for, and that are not jobs here. The graph keeps them alive.
         var outside: [ObjectIdentifier: JobID] = [:]
+        /// How many jobs wait for something that is in no graph: groups for children, others for a prerequisite.
+        var compositeCount = 0
         /// The queue itself while it has plain jobs; the others hold it themselves.
         var keptAlive: NetworkQueue?
         /// Who waits for the queue to become empty.

@@ -231,12 +231,14 @@ struct BatchOperationTests {
         child.addDependency(outer)
         await run(outer, on: host)
         #expect(child.error?.code == .cycle && inner.error?.code == .cycle && outer.error?.code == .cycle)
+        #expect(child.error?.dependencyPath == ["TestJob", "BatchOperation", "BatchOperation", "TestJob"])
 
         let first = BatchOperation()
         let second = BatchOperation([first])
         #expect(!first.add(second))
         await second.finished()
         #expect(second.error?.code == .cycle && first.isFinished)
+        #expect(second.error?.dependencyPath.count == 3)
     }
 
     @Test(
