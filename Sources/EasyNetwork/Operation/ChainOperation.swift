@@ -93,16 +93,19 @@ open class ChainOperation: GroupOperation, @unchecked Sendable {
     }
 
     override func takeEndCallback(_ error: NetworkError?) -> (@Sendable () -> Void)? {
-        let closure = callbacks.take(for: self, error)
-        guard closure != nil || delegate != nil else { return nil }
+        guard callbacks.end(error) else { return nil }
         return {
             if let error {
                 self.delegate?.chainOperation(self, didFailWith: error)
             } else {
                 self.delegate?.chainOperationDidSucceed(self)
             }
-            closure?()
+            self.callbacks.call(for: self, error)
         }
+    }
+
+    override func detach() {
+        callbacks.detach()
     }
 }
 

@@ -32,8 +32,9 @@ public enum ReleasePolicy: Sendable {
     case held
     /// It is cancelled when the owner goes; ``RequestOperation/failure`` gets ``NetworkError/Code/cancelled``.
     case cancelled(with: OperationOwner)
-    /// It goes on when the owner has gone, but ``RequestOperation/success`` and ``RequestOperation/failure`` are let go
-    /// of without having been called. Tasks that await its value get it.
+    /// It goes on when the owner has gone, but its `success` and `failure`, and the delegate of a batch or a chain, are
+    /// let go of without having been called. Tasks that await its value get it. What belongs to the work is kept: the
+    /// `then` of a chain's steps, and the closures of the children, which have policies of their own.
     case detached(from: OperationOwner)
 }
 

@@ -112,6 +112,78 @@ struct OperationOwnerTests {
         #expect(calls.withLock { $0 } == 0)
     }
 
+    private final class Listener: BatchOperationDelegate, ChainOperationDelegate {
+        let calls = Locked(0)
+        func batchOperationDidSucceed(_ batch: BatchOperation) { calls.withLock { $0 += 1 } }
+        func chainOperationDidSucceed(_ chain: ChainOperation) { calls.withLock { $0 += 1 } }
+    }
+
+    @Test("OPQ-7, OPQ-4: a detached batch or chain goes on, its closures and delegate are let go of and not called")
+    func detachedGroups() async throws {
+        var owner: OperationOwner? = OperationOwner()
+        queue.isSuspended = true
+        let children = [TestJob(), TestJob()]
+        let steps = Locked(0)
+        let chain = ChainOperation()
+        chain.addOperation(children[1]) { _, _ in steps.withLock { $0 += 1 } }
+        let batch = BatchOperation([children[0]])
+        var holder: Held? = Held()
+        weak var held: Held?
+        held = holder
+        let listener = Listener()
+        let call: @Sendable () -> Void = { [holder] in listener.calls.withLock { $0 += holder == nil ? 2 : 1 } }
+        func prepare(_ call: @escaping @Sendable () -> Void) {
+            batch.success = { _ in call() }
+            batch.failure = { _, _ in call() }
+            chain.success = { _ in call() }
+            chain.failure = { _, _ in call() }
+            batch.delegate = listener
+            chain.delegate = listener
+        }
+        prepare(call)
+        do { _ = consume call }
+        holder = nil
+        for group in [batch, chain] as [GroupOperation] {
+            if let owner { group.releasePolicy = .detached(from: owner) }
+            queue.addOperation(group)
+        }
+        #expect(held != nil)
+        owner = nil
+        #expect(held == nil && batch.delegate == nil && chain.delegate == nil)
+        // Those that are set now would not be called either, and are not kept.
+        prepare { listener.calls.withLock { $0 += 1 } }
+        #expect(batch.success == nil && chain.failure == nil && batch.delegate == nil)
+        queue.isSuspended = false
+        await batch.finished()
+        await chain.finished()
+        #expect(batch.error == nil && chain.error == nil && steps.withLock { $0 } == 1)
+        #expect(children.allSatisfy { $0.executionCount == 1 } && listener.calls.withLock { $0 } == 0)
+    }
+
+    @Test("OPQ-7, OPQ-4: a batch's callback that is on its way when the owner goes is not called any more")
+    func detachedBeforeGroupCallback() async throws {
+        let callbackQueue = DispatchQueue(label: "callbacks", attributes: .initiallyInactive)
+        var owner: OperationOwner? = OperationOwner()
+        let batch = BatchOperation([TestJob()])
+        batch.callbackQueue = callbackQueue
+        let calls = Locked(0)
+        batch.success = { _ in calls.withLock { $0 += 1 } }
+        if let owner { batch.releasePolicy = .detached(from: owner) }
+        queue.addOperation(batch)
+        // From the delivery on, no closure is taken.
+        #expect(
+            await eventually {
+                batch.failure = { _, _ in }
+                defer { batch.failure = nil }
+                return batch.failure == nil
+            }
+        )
+        owner = nil
+        callbackQueue.activate()
+        await batch.finished()
+        #expect(batch.error == nil && calls.withLock { $0 } == 0)
+    }
+
     @Test("OPQ-7: the latest policy counts, and says who the owner is")
     func change() async throws {
         let (first, second) = (OperationOwner(), OperationOwner())
