@@ -4,7 +4,9 @@ import Foundation
 /// The way of a child: taken in, handed on to the queue, finished, told of, settled.
 extension GroupOperation {
     /// Changes of all progresses, one after the other: on Linux the members of a tree of them are not safe to change
-    /// from several threads, and on Apple's platforms observers are called, which must not happen under a lock.
+    /// from several threads (counts are lost, and the process stops), and on Apple's platforms observers are called,
+    /// which must not happen under a lock. One for all groups and not for each tree: a group that is changing its
+    /// progress may be put into another one, and which changes come first must be certain then, too.
     private static let progressUpdates = TurnTaking()
 
     // MARK: - Taken in
