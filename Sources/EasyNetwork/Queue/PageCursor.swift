@@ -72,14 +72,11 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     /// - Parameters:
     ///   - success: called with the item, once, on the callback queue.
     ///   - failure: called with the error, once, on the callback queue.
-    /// - Returns: true: it is always begun.
-    @discardableResult
     public func loadFirst(
         success: (@Sendable (Request.Item) -> Void)? = nil,
         failure: (@Sendable (NetworkError) -> Void)? = nil
-    ) -> Bool {
+    ) {
         run(beginFirst(), success, failure)
-        return true
     }
 
     /// Loads the page after the one that arrived last; the first if none has.
@@ -173,16 +170,17 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         let cancelled = Result<Request.Item, NetworkError>.failure(NetworkError(code: .cancelled))
         guard state.withLock({ $0.walk.isCurrent(load) }) else { return cancelled }
         let following = result.flatMap { self.following(load.request, $0) }
-        let (counts, operation) = state.withLock { state in
+        let (counts, operation, before) = state.withLock { state in
+            let before = state.walk
             let counts =
                 switch following {
                 case .success(let next): state.walk.arrived(load, next: next)
                 case .failure: state.walk.failed(load)
                 }
-            return (counts, counts ? state.operation.take() : nil)
+            return (counts, counts ? state.operation.take() : nil, before)
         }
-        // Let go of outside the lock.
-        withExtendedLifetime(operation) {}
+        // Let go of outside the lock, the request that was the next one until now too.
+        withExtendedLifetime((operation, before)) {}
         guard counts else { return cancelled }
         return following.flatMap { _ in result }
     }

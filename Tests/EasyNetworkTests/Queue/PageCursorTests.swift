@@ -20,6 +20,53 @@ struct PageCursorTests {
 
     private typealias Cursor = PageCursor<GetList>
 
+    /// Calls back when it is let go of.
+    private final class Talker: Sendable {
+        let action: @Sendable () -> Void
+        init(_ action: @escaping @Sendable () -> Void) { self.action = action }
+        deinit { action() }
+    }
+
+    private struct GetTold: APIRequest {
+        typealias Item = List
+        var talker: Talker?
+        var api: String { "list" }
+    }
+
+    @Test("OPQ-8: a request is let go of without a lock, so that what it holds may use the cursor")
+    func releaseWithoutLock() async {
+        let holder = Locked<PageCursor<GetTold>?>(nil)
+        let (isInside, isDone) = (Locked(false), Locked(false))
+        let count = Locked(0)
+        let cursor = PageCursor(
+            first: GetTold(),
+            service: EasyNetworkService(
+                HostConfiguration(baseURL: URL(string: "http://memory.test"), transport: transport)
+            ),
+            queue: queue
+        ) { _, _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            guard number == 1 else { return nil }
+            let talker = Talker {
+                isInside.withLock { $0 = true }
+                _ = holder.withLock { $0 }?.isLoading
+                isDone.withLock { $0 = true }
+            }
+            return GetTold(talker: talker)
+        }
+        holder.withLock { $0 = cursor }
+        let first = Gate()
+        cursor.loadFirst(success: { _ in first.open() })
+        await first.opened()
+        cursor.loadFirst()
+        #expect(await eventually { isInside.withLock { $0 } })
+        #expect(await eventually { isDone.withLock { $0 } })
+        holder.exchange(\.self, nil)
+    }
+
     private let transport = InMemoryTransport()
     private let queue = NetworkQueue()
     private let cursor: Cursor
@@ -80,7 +127,10 @@ struct PageCursorTests {
     }
 
     private func first() async -> Bool {
-        await loaded { cursor.loadFirst(success: $0, failure: $1) }
+        await loaded {
+            cursor.loadFirst(success: $0, failure: $1)
+            return true
+        }
     }
 
     @Test("OPQ-8: page after page to the last; after that nothing is begun")
@@ -297,13 +347,14 @@ struct PageCursorTests {
                 #expect(error.code == .cancelled, "seed \(seed)")
                 ended.withLock { $0 += 1 }
             }
-            let isBegun =
-                switch steps[index] {
-                case 0: cursor.loadFirst(success: success, failure: failure)
-                case 1: false
-                default: cursor.loadNext(success: success, failure: failure)
-                }
-            if steps[index] == 1 { cursor.cancel() }
+            var isBegun = false
+            switch steps[index] {
+            case 0:
+                cursor.loadFirst(success: success, failure: failure)
+                isBegun = true
+            case 1: cursor.cancel()
+            default: isBegun = cursor.loadNext(success: success, failure: failure)
+            }
             if isBegun { begun.withLock { $0 += 1 } }
         }
         #expect(
