@@ -46,7 +46,7 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
             endsAtFirstFailure: policy == .failFast,
             maxConcurrentOperationCount: maxConcurrentOperationCount
         )
-        for operation in operations { add(operation) }
+        for operation in operations { addOperation(operation) }
     }
 
     /// Adds a child, also while the batch runs; it goes on until all have finished.
@@ -54,7 +54,7 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
     /// - Returns: false when the batch has ended. The child ends then with ``NetworkError/Code/refused`` and does not
     ///   run, unless it is on a queue already.
     @discardableResult
-    public final func add(_ operation: NetworkOperation) -> Bool {
+    public final func addOperation(_ operation: NetworkOperation) -> Bool {
         append(operation)
     }
 

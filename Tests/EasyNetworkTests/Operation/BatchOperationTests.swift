@@ -235,7 +235,7 @@ struct BatchOperationTests {
 
         let first = BatchOperation()
         let second = BatchOperation([first])
-        #expect(!first.add(second))
+        #expect(!first.addOperation(second))
         await second.finished()
         #expect(second.error?.code == .cycle && first.isFinished)
         #expect(second.error?.dependencyPath.count == 3)
@@ -250,18 +250,18 @@ struct BatchOperationTests {
             let late = TestJob()
             let hasAdded = Locked(false)
             func batchOperation(_ batch: BatchOperation, didFinish operation: NetworkOperation, at index: Int) {
-                if !hasAdded.exchange(\.self, true) { #expect(batch.add(late)) }
+                if !hasAdded.exchange(\.self, true) { #expect(batch.addOperation(late)) }
             }
         }
         let batch = BatchOperation()
         let adder = Adder()
         batch.delegate = adder
-        #expect(batch.add(TestJob()))
+        #expect(batch.addOperation(TestJob()))
         await run(batch, on: host)
         #expect(adder.late.executionCount == 1 && batch.operations.count == 2)
         #expect(batch.progress.totalUnitCount == 2 && batch.progress.completedUnitCount == 2)
         let refused = TestJob()
-        #expect(!batch.add(refused))
+        #expect(!batch.addOperation(refused))
         await refused.finished()
         #expect(refused.error?.code == .refused && refused.executionCount == 0)
         #expect(batch.progress.totalUnitCount == 2)
@@ -294,7 +294,7 @@ struct BatchOperationTests {
         let inner = (0..<3).map { _ in BatchOperation((0..<4).map { _ in TestJob() }) }
         let outer = BatchOperation(inner + [TestJob(), BatchOperation()])
         let shared = inner[0]
-        outer.add(BatchOperation([shared]))
+        outer.addOperation(BatchOperation([shared]))
         await run(outer, on: host)
         #expect(outer.error == nil && inner.allSatisfy { $0.progress.completedUnitCount == 4 })
         #expect(outer.progress.fractionCompleted == 1 && outer.progress.totalUnitCount == 6)
@@ -347,7 +347,7 @@ struct BatchOperationTests {
         let failing = BatchOperation([stalled])
         queue.addOperation(failing)
         await server.waitForRequests(3)
-        failing.add(missing)
+        failing.addOperation(missing)
         await failing.finished()
         #expect(failing.error?.statusCode == 404 && failing.error?.message?.hasPrefix("operations[1]") == true)
         #expect(stalled.error?.code == .cancelled)

@@ -104,7 +104,7 @@ struct GroupCycleTests {
         batch.addDependency(before, policy: .allowFailure)
         before.addDependency(child, policy: .allowFailure)
         queue.addOperations(order == .groupLast ? [before, batch] : [batch, before], waitUntilFinished: false)
-        if order == .late { batch.add(child) }
+        if order == .late { batch.addOperation(child) }
         queue.isSuspended = false
         for operation in [batch, before, child] as [NetworkOperation] { await operation.finished() }
         let closing: NetworkOperation =
