@@ -31,7 +31,7 @@ final class AccountMapper: ResponseMapper<Account>, ResponseMapperProtocol {
 }
 
 extension MockServer {
-    /// A host for this server with a transport of its own.
+    /// A host for this server with a transport of its own, and no deadline that a slow machine could miss.
     func host(
         headers: HTTPHeaders = HTTPHeaders(),
         callbackQueue: DispatchQueue? = nil,
@@ -40,6 +40,7 @@ extension MockServer {
         HostConfiguration(
             baseURL: baseURL,
             headers: headers,
+            deadlines: TransportDeadlines(idle: nil),
             callbackQueue: callbackQueue,
             transport: transport ?? URLSessionTransport()
         )
