@@ -345,8 +345,10 @@ struct RepeatsTests {
         let hidden = {
             queue.state.withLock { $0.graph.places.compactMap(\.payload) }.compactMap { $0 as? RequestCarrier }.first
         }
+        // It is noted before it is added.
+        #expect(await eventually { hidden() != nil })
         let carrier = try #require(hidden())
-        #expect(carrier.queuePriority == .normal)
+        #expect(await eventually { carrier.queuePriority == .normal })
         operations[0].queuePriority = .veryHigh
         #expect(carrier.queuePriority == .veryHigh)
         operations[1].queuePriority = .high
