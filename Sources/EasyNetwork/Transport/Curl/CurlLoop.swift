@@ -4,7 +4,7 @@ import Foundation
 
 /// The door to a loop's thread: what is put in here from any thread, the thread does.
 ///
-/// The thread begins with the first exchange and ends after ``stop()``. It keeps the loop, never the transport.
+/// The thread begins with the first exchange and ends after ``stop()``, or when the system lets it wait no longer. It keeps the loop, never the transport.
 final class CurlLoop: Sendable {
     enum Command: Sendable {
         case start(CurlStart)
@@ -66,10 +66,18 @@ final class CurlLoop: Sendable {
     /// For the thread: what has come in since it asked last.
     func take() -> Work {
         inbox.withLock { inbox in
-            let commands = inbox.commands
-            inbox.commands = []
             if inbox.isStopping { inbox.multi = nil }
-            return Work(commands: commands, isLast: inbox.isStopping)
+            return Work(commands: inbox.commands.take(), isLast: inbox.isStopping)
+        }
+    }
+
+    /// For the thread, which cannot go on: the next exchange begins another.
+    ///
+    /// - Returns: what had come in.
+    func close() -> [Command] {
+        inbox.withLock { inbox in
+            inbox.multi = nil
+            return inbox.commands.take()
         }
     }
 

@@ -12,30 +12,31 @@ extension CurlTransfer {
         _ = ccurl_set_pointer(handle.easy, CURLOPT_HEADERDATA, context)
         _ = ccurl_set_transfer_function(handle.easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
             let length = size * count
-            return CurlTransfer.at(context).received(headerLine: .init(start: bytes, count: length)) ? length : 0
+            return CurlTransfer.at(context)?.received(headerLine: .init(start: bytes, count: length)) == true
+                ? length : 0
         }
         _ = ccurl_set_pointer(handle.easy, CURLOPT_WRITEDATA, context)
         _ = ccurl_set_transfer_function(handle.easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
             let length = size * count
             // Anything but the length breaks it off, so that nothing is asked for no bytes.
             guard length > 0 else { return 0 }
-            return CurlTransfer.at(context).received(.init(start: bytes, count: length)) ? length : 0
+            return CurlTransfer.at(context)?.received(.init(start: bytes, count: length)) == true ? length : 0
         }
         guard body != nil else { return }
         _ = ccurl_set_pointer(handle.easy, CURLOPT_READDATA, context)
         _ = ccurl_set_transfer_function(handle.easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
-            CurlTransfer.at(context).read(into: .init(start: bytes, count: size * count)) ?? Int(CURL_READFUNC_ABORT)
+            CurlTransfer.at(context)?.read(into: .init(start: bytes, count: size * count)) ?? Int(CURL_READFUNC_ABORT)
         }
         _ = ccurl_set_pointer(handle.easy, CURLOPT_SEEKDATA, context)
         _ = ccurl_set_seek_function(handle.easy) { context, offset, origin in
-            guard origin == SEEK_SET, let body = CurlTransfer.at(context).body else { return CURL_SEEKFUNC_FAIL }
+            guard origin == SEEK_SET, let body = CurlTransfer.at(context)?.body else { return CURL_SEEKFUNC_FAIL }
             return body.seek(to: Int(offset)) ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
         }
     }
 
-    private static func at(_ context: UnsafeMutableRawPointer?) -> CurlTransfer {
-        guard let context else { preconditionFailure("libcurl hands back the pointer that it was given") }
-        return Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
+    /// - Returns: nil only without the pointer that was set above; then the transfer is broken off.
+    private static func at(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {
+        context.map { Unmanaged<CurlTransfer>.fromOpaque($0).takeUnretainedValue() }
     }
 }
 #endif

@@ -38,19 +38,22 @@ final class CurlWorker {
         while true {
             let work = loop.take()
             for command in work.commands { perform(command) }
-            if work.isLast { return finish() }
+            if work.isLast { return finish(NetworkError(code: .cancelled)) }
             beginAdmitted()
             perform()
             collect()
             endLate()
             beginAdmitted()
-            wait()
+            if let failure = wait() {
+                for command in loop.close() { perform(command) }
+                return finish(failure)
+            }
         }
     }
 
-    private func finish() {
+    private func finish(_ error: NetworkError) {
         alarm.cancel()
-        for transfer in Array(transfers.values) { end(transfer, NetworkError(code: .cancelled), admitsNext: false) }
+        for transfer in Array(transfers.values) { end(transfer, error, admitsNext: false) }
         idleHandles = []
         curl_multi_cleanup(multi)
     }
@@ -141,10 +144,10 @@ final class CurlWorker {
         }
     }
 
-    private func wait() {
+    /// - Returns: why the thread cannot go on: a wait that fails at once would take the whole processor.
+    private func wait() -> NetworkError? {
         let result = curl_multi_poll(multi, nil, 0, alarm.pollTimeout(now: clock.now), nil)
-        // So that a poll that fails at once does not take the whole processor.
-        if result != CURLM_OK { usleep(10_000) }
+        return result == CURLM_OK ? nil : Self.error(result)
     }
 
     // MARK: - Ending
