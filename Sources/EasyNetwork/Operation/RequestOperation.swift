@@ -17,13 +17,10 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     private struct State {
         /// Taken when it is sent.
         var source: Source?
-        var success: (@Sendable (Request.Item) -> Void)?
-        var failure: (@Sendable (NetworkError) -> Void)?
+        var closures = EndClosures<@Sendable (Request.Item) -> Void, @Sendable (NetworkError) -> Void>()
         var callbackQueue: DispatchQueue?
         var item: Request.Item?
         var waiters = ValueWaiters<CheckedContinuation<Void, Never>>()
-        /// Whether a closure that is set now would never be called.
-        var refusesClosures = false
     }
 
     private enum Source {
@@ -64,33 +61,21 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     /// Called once with the item. Set it before the operation is added to a queue. Default nil.
     public final var success: (@Sendable (Request.Item) -> Void)? {
-        get { state.withLock { $0.success } }
-        set { setUnlessTooLate(\.success, newValue) }
+        get { state.withLock { $0.closures.success } }
+        set { withExtendedLifetime(state.withLock { $0.closures.setSuccess(newValue) }) {} }
     }
 
     /// Called once with the error; also when the operation was cancelled or a dependency failed. Set it before the
     /// operation is added to a queue. Default nil.
     public final var failure: (@Sendable (NetworkError) -> Void)? {
-        get { state.withLock { $0.failure } }
-        set { setUnlessTooLate(\.failure, newValue) }
+        get { state.withLock { $0.closures.failure } }
+        set { withExtendedLifetime(state.withLock { $0.closures.setFailure(newValue) }) {} }
     }
 
     /// Where the closures are called. Default nil: the ``NetworkQueue``'s, or else the host's callback queue.
     public final var callbackQueue: DispatchQueue? {
         get { state.withLock { $0.callbackQueue } }
         set { state.exchange(\.callbackQueue, newValue) }
-    }
-
-    /// Set too late, a closure is never called, and not kept.
-    private func setUnlessTooLate<Closure>(_ path: WritableKeyPath<State, Closure?>, _ closure: Closure?) {
-        let released = state.withLock { state -> Closure? in
-            guard closure == nil || !state.refusesClosures else { return closure }
-            let old = state[keyPath: path]
-            state[keyPath: path] = closure
-            return old
-        }
-        // Outside the lock: what the closure holds may use the operation when it goes.
-        withExtendedLifetime(released) {}
     }
 
     /// The host of the request's own address, if it has one, else that of the service. Nil for a request that is made
@@ -246,11 +231,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     override var deliveryQueue: DispatchQueue { callbackQueue ?? super.deliveryQueue }
 
     override func detach() {
-        let released = state.withLock { state in
-            state.refusesClosures = true
-            return (state.success.take(), state.failure.take())
-        }
-        withExtendedLifetime(released) {}
+        withExtendedLifetime(state.withLock { $0.closures.take() }) {}
     }
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
@@ -258,10 +239,10 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         state.exchange(\.source, nil)
         let result = result
         let isAwaited = state.withLock { state -> Bool in
-            state.refusesClosures = true
+            state.closures.close()
             return switch result {
-            case .success: state.success != nil
-            case .failure: state.failure != nil
+            case .success: state.closures.success != nil
+            case .failure: state.closures.failure != nil
             case nil: false
             }
         }
@@ -271,7 +252,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         }
         deliveryQueue.async {
             // Taken only now: they may have been let go of meanwhile.
-            let (success, failure) = self.state.withLock { ($0.success.take(), $0.failure.take()) }
+            let (success, failure) = self.state.withLock { $0.closures.take() }
             switch result {
             case .success(let item): success?(item)
             case .failure(let error): failure?(error)
