@@ -46,7 +46,7 @@ extension GroupOperation {
     private func refuse(_ child: NetworkOperation, _ error: NetworkError) {
         guard !child.isTaken else { return }
         child.finish(error)
-        (scheduling?.scheduler as? NetworkQueue ?? NetworkQueue()).add(child)
+        (scheduling?.scheduler ?? .forGroup(limit: nil)).add(child, in: self, limit: nil)
     }
 
     /// - Returns: whether the caller may make this group's progress a child of its own; only the first one may.
@@ -88,7 +88,7 @@ extension GroupOperation {
     /// One that is waited for by what this group waits for.
     private func endIfItsTurnNeverComes(_ child: NetworkOperation) {
         guard isTaken, !child.isTaken, child.mayBeInCircle,
-            let circle = WaitWalk(queue: nil).circle(of: child)
+            let circle = WaitWalk(scheduler: nil).circle(of: child)
         else { return }
         refuse(child, .cycle(circle))
     }
@@ -115,17 +115,17 @@ extension GroupOperation {
     }
 
     private func run(_ child: NetworkOperation, at index: Int) {
-        let queue = queue
+        let scheduler = scheduler
         if child.isFinished {
             // Nothing to wait for.
         } else if child.isTaken {
             // What comes behind a barrier that waits for this group would wait for the group, too.
-            queue.passBarriers(child)
-            if child.mayBeInCircle, let circle = WaitWalk(queue: queue).circle(of: child) {
+            scheduler.passBarriers(child)
+            if child.mayBeInCircle, let circle = WaitWalk(scheduler: scheduler).circle(of: child) {
                 child.finish(.cycle(circle))
             }
         } else {
-            queue.add(child, in: self, limit: limit)
+            scheduler.add(child, in: self, limit: limit)
         }
         child.whenFinished { self.childDidFinish(child, at: index) }
     }
@@ -135,19 +135,14 @@ extension GroupOperation {
         maxConcurrentOperationCount > 0 ? maxConcurrentOperationCount : nil
     }
 
-    private var queue: NetworkQueue {
-        if let queue = scheduling?.scheduler as? NetworkQueue { return queue }
+    private var scheduler: any OperationScheduler {
+        if let scheduler = scheduling?.scheduler { return scheduler }
         return state.withLock { state in
-            let queue =
-                state.queue
-                ?? NetworkQueue(
-                    name: "EasyNetwork.GroupOperation",
-                    maxConcurrentOperationCount: limit ?? NetworkQueue.defaultMaxConcurrentOperationCount
-                )
+            let scheduler = state.scheduler ?? .forGroup(limit: limit)
             // What waits for this group is elsewhere.
             SchedulerCrossing.note()
-            state.queue = queue
-            return queue
+            state.scheduler = scheduler
+            return scheduler
         }
     }
 

@@ -34,8 +34,8 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         var callbackQueue: DispatchQueue?
         /// Where callbacks run one after the other, once the first one has.
         var turns: DispatchQueue?
-        /// Where children run that are on no queue, once the first one does.
-        var queue: NetworkQueue?
+        /// Where children run when the group is on no ``NetworkQueue``, once the first one does.
+        var scheduler: (any OperationScheduler)?
         var isHandingOn = false
         /// Called when the group has ended and every child has finished.
         var done: (@Sendable () -> Void)?

@@ -47,8 +47,8 @@ extension OperationCondition {
 
     /// Adds the prerequisite and returns when it has finished, or when the task is cancelled.
     private func finish(of prerequisite: Operation, for operation: NetworkOperation) async throws {
-        let own = operation.scheduling?.scheduler as? NetworkQueue
-        let queue = own ?? NetworkQueue.shared
+        let own = operation.scheduling?.scheduler
+        let scheduler: any OperationScheduler = own ?? .forPrerequisites
         own?.noteComposite(1)
         // Before it is looked for a circle: two that wait for each other note it both, and the second one sees it.
         operation.setOption(\.pendingPrerequisite, prerequisite)
@@ -58,13 +58,13 @@ extension OperationCondition {
         }
         // If it is a job already.
         own?.passBarriers(prerequisite)
-        if let circle = WaitWalk(queue: queue, seesIdle: true).circle(from: prerequisite, backTo: operation) {
+        if let circle = WaitWalk(scheduler: scheduler, seesIdle: true).circle(from: prerequisite, backTo: operation) {
             throw NetworkError.cycle(circle)
         }
-        (prerequisite as? NetworkOperation)?.noteAwaited(by: queue)
+        (prerequisite as? NetworkOperation)?.noteAwaited(by: scheduler)
         let over = OneShot()
         FinishWatcher.watch(prerequisite) { over.end() }
-        queue.addPrerequisite(prerequisite)
+        scheduler.addPrerequisite(prerequisite)
         await over.wait()
     }
 }

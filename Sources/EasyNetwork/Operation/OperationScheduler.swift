@@ -16,12 +16,23 @@ protocol OperationScheduler: AnyObject, Sendable {
     func operation(_ operation: NetworkOperation, job: JobID, didRemove dependency: Operation)
     /// What the job waits for before it starts, whoever made it wait for that.
     func obstacles(of job: JobID) -> [Operation]
+    /// The same for an operation of Foundation's, if it is a job here.
+    func obstacles(ofPlain operation: Operation) -> [Operation]
     /// Whether other jobs of this scheduler wait for the job.
     func hasDependents(_ job: JobID) -> Bool
+    /// Lets the operation start, if it is a job here, though a barrier is before it: a job before that one waits for it.
+    func passBarriers(_ operation: Operation)
+    /// A job waits from now on (1), or no longer (-1), for something that is in no graph: children, a prerequisite.
+    func noteComposite(_ change: Int)
     func operationDidReleaseSlot(_ job: JobID)
     /// - Returns: false when the job has its slot: nothing will be granted.
     func operationDidReclaimSlot(_ job: JobID) -> Bool
     func operationDidFinish(_ operation: NetworkOperation, job: JobID)
+
+    /// - Parameter limit: how many children of the group may run at once; nil means no limit of its own.
+    func add(_ child: NetworkOperation, in group: GroupOperation, limit: Int?)
+    /// Adds what a condition of another operation needs, unless it is a job somewhere already.
+    func addPrerequisite(_ operation: Operation)
 
     /// An operation says what others are like it. Asked again, the answer is the same.
     ///

@@ -21,8 +21,8 @@ struct WaitWalk {
         }
     }
 
-    /// Where plain operations are looked for, which do not know their queue themselves.
-    let queue: NetworkQueue?
+    /// Where plain operations are looked for, which do not know their scheduler themselves.
+    let scheduler: (any OperationScheduler)?
     /// Whether operations on no queue are looked through all the same.
     var seesIdle = false
 
@@ -71,7 +71,7 @@ struct WaitWalk {
         guard let operation = event.operation as? NetworkOperation else {
             let plain = event.operation
             guard !plain.isFinished else { return [] }
-            return (plain.dependencies + (queue?.obstacles(ofPlain: plain) ?? [])).map(Self.end)
+            return (plain.dependencies + (scheduler?.obstacles(ofPlain: plain) ?? [])).map(Self.end)
         }
         guard !operation.hasOutcome else { return [] }
         if event.isEnd {

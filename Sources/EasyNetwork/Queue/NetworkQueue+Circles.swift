@@ -18,21 +18,19 @@ extension NetworkQueue {
         {
             return nil
         }
-        guard let circle = WaitWalk(queue: self).circle(of: operation) else { return nil }
+        guard let circle = WaitWalk(scheduler: self).circle(of: operation) else { return nil }
         guard let operation = operation as? NetworkOperation, operation.core.withLock({ $0.group != nil }) else {
             return circle
         }
         // A child that its user has added behind a barrier, which waits for the group: as a part of that it passes.
         passBarriers(operation)
-        return WaitWalk(queue: self).circle(of: operation)
+        return WaitWalk(scheduler: self).circle(of: operation)
     }
 
-    /// A job waits from now on (1), or no longer (-1), for something that is in no graph: children, a prerequisite.
     func noteComposite(_ change: Int) {
         state.withLock { $0.compositeCount += change }
     }
 
-    /// Lets the operation start though a barrier is before it: a job before that barrier waits for it.
     func passBarriers(_ operation: Operation) {
         step { state, actions in
             let job = (operation as? NetworkOperation)?.job(in: self) ?? state.plainJobs[ObjectIdentifier(operation)]

@@ -54,7 +54,7 @@ extension NetworkQueue {
     }
 
     /// Adds a job that another job of this queue is made of: a child of a batch, a step of a chain.
-    func add(_ child: NetworkOperation, in group: NetworkOperation, limit: Int?) {
+    func add(_ child: NetworkOperation, in group: GroupOperation, limit: Int?) {
         let held = group.mutualExclusionCategories.union(group.option(\.heldCategories))
         if !held.isEmpty { child.setOption(\.heldCategories, held) }
         add(child, passesBarriers: true, group: ObjectIdentifier(group), groupLimit: limit)
