@@ -29,6 +29,7 @@ enum Memory {
         guard var last = allocated else { return nil }
         var equalLooks = 0
         for _ in 0..<1_000 where equalLooks < 5 {
+            // Nobody tells when they have: a pause between two looks.
             usleep(2_000)
             let now = allocated ?? last
             equalLooks = now == last ? equalLooks + 1 : 0

@@ -6,11 +6,13 @@ import Foundation
 final class Recorder: Sendable {
     private struct State: Sendable {
         var events: [String] = []
+        var story: String { events.joined(separator: " ") }
         var headers: HTTPHeaders?
         var error: NetworkError?
         var endCount = 0
         var exchange: (any TransportExchange)?
-        var waiter: CheckedContinuation<Void, Never>?
+        /// Waits until the story is this one, or has ended.
+        var waiter: (story: String?, continuation: CheckedContinuation<Void, Never>)?
     }
 
     private let state = Locked(State())
@@ -47,10 +49,9 @@ final class Recorder: Sendable {
             case .end(let end):
                 state.error = end.error
                 state.endCount += 1
-                defer { state.waiter = nil }
-                return state.waiter
             }
-            return nil
+            guard state.endCount > 0 || state.waiter?.story == state.story else { return nil }
+            return state.waiter.take()?.continuation
         }
         waiter?.resume()
         if name == cancelAt {
@@ -59,20 +60,30 @@ final class Recorder: Sendable {
         }
     }
 
-    var story: String { state.withLock { $0.events.joined(separator: " ") } }
+    var story: String { state.withLock { $0.story } }
     var headers: HTTPHeaders? { state.withLock { $0.headers } }
     var error: NetworkError? { state.withLock { $0.error } }
     var endCount: Int { state.withLock { $0.endCount } }
 
     /// All events, once the end has come.
     func ended() async -> String {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                if state.endCount == 0 { state.waiter = continuation }
-                return state.endCount > 0
-            }
-            if isOver { continuation.resume() }
-        }
+        await wait(for: nil)
         return story
+    }
+
+    /// Returns when this is what has been heard, or when the end has come.
+    func heard(_ story: String) async {
+        await wait(for: story)
+    }
+
+    private func wait(for story: String?) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                let isThere = state.endCount > 0 || state.story == story
+                if !isThere { state.waiter = (story, continuation) }
+                return isThere
+            }
+            if isThere { continuation.resume() }
+        }
     }
 }

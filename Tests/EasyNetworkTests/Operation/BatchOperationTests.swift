@@ -37,8 +37,8 @@ struct BatchOperationTests {
         func batchOperation(_ batch: BatchOperation, didFinish operation: NetworkOperation, at index: Int) {
             occupancy.enter()
             note("child \(index)")
-            // Not to synchronise: long enough for another call to come in between, if it may.
-            Thread.sleep(forTimeInterval: 0.0002)
+            // So that another call comes in between, if it may.
+            for _ in 0..<100 { sched_yield() }
             occupancy.leave()
         }
         func batchOperationDidSucceed(_ batch: BatchOperation) { note("succeeded") }
@@ -304,15 +304,7 @@ struct BatchOperationTests {
     @Test("OPQ-4: a batch has a limit of its own, which a batch in it does not take up", arguments: [true, false])
     func limit(onPlainQueue: Bool) async {
         let occupancy = Occupancy()
-        let jobs = (0..<40).map { _ in
-            TestJob { job in
-                occupancy.enter()
-                DispatchQueue.global().async {
-                    occupancy.leave()
-                    job.finish()
-                }
-            }
-        }
+        let jobs = (0..<40).map { _ in TestJob(occupancy) }
         let inner = BatchOperation([TestJob(), TestJob()], maxConcurrentOperationCount: 1)
         let batch = BatchOperation([inner] + jobs, maxConcurrentOperationCount: 2)
         if onPlainQueue {

@@ -68,14 +68,7 @@ struct ChainOperationTests {
         let wide = NetworkQueue(maxConcurrentOperationCount: 8)
         let chain = ChainOperation(
             (0..<50).map { index in
-                TestJob { job in
-                    occupancy.enter()
-                    order.withLock { $0.append(index) }
-                    DispatchQueue.global().async {
-                        occupancy.leave()
-                        job.finish()
-                    }
-                }
+                TestJob(occupancy) { order.withLock { $0.append(index) } }
             }
         )
         wide.addOperation(chain)

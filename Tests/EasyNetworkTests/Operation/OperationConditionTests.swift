@@ -83,30 +83,26 @@ struct OperationConditionTests {
         #expect(job.error?.code == .refused && job.error?.message == "the condition 'a false one' does not hold")
     }
 
+    /// A condition that says when it is asked, and holds once it may go on.
+    private func gate(_ name: String, held: Gate, goOn: Gate) -> BlockCondition {
+        BlockCondition(name) { _ in
+            held.open()
+            await goOn.opened()
+            return true
+        }
+    }
+
     @Test("BEY-7: an operation that is held by a condition takes no slot, and asks for one afterwards")
     func takesNoSlot() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         let held = Gate()
         let goOn = Gate()
         let occupancy = Occupancy()
-        @Sendable func work(_ job: TestJob) {
-            occupancy.enter()
-            DispatchQueue.global().async {
-                occupancy.leave()
-                job.finish()
-            }
-        }
-        let job = TestJob(work)
-        job.addCondition(
-            BlockCondition("gate") { _ in
-                held.open()
-                await goOn.opened()
-                return true
-            }
-        )
+        let job = TestJob(occupancy)
+        job.addCondition(gate("gate", held: held, goOn: goOn))
         queue.addOperation(job)
         await held.opened()
-        let others = (0..<20).map { _ in TestJob(work) }
+        let others = (0..<20).map { _ in TestJob(occupancy) }
         for other in others { queue.addOperation(other) }
         await others[0].finished()
         #expect(job.pendingCondition == "gate" && !job.isFinished)
@@ -129,9 +125,13 @@ struct OperationConditionTests {
             released = job
             job.addCondition(
                 BlockCondition("endless") { _ in
-                    began.open()
-                    for await _ in AsyncStream<Void>(unfolding: { try? await Task.sleep(nanoseconds: .max) }) {}
-                    #expect(Task.isCancelled)
+                    let cancelled = Gate()
+                    await withTaskCancellationHandler {
+                        began.open()
+                        await cancelled.opened()
+                    } onCancel: {
+                        cancelled.open()
+                    }
                     ended.open()
                     return true
                 }
@@ -187,13 +187,7 @@ struct OperationConditionTests {
         let held = Gate()
         let goOn = Gate()
         let job = TestJob()
-        job.addCondition(
-            BlockCondition("gate") { _ in
-                held.open()
-                await goOn.opened()
-                return true
-            }
-        )
+        job.addCondition(gate("gate", held: held, goOn: goOn))
         queue.addOperation(job)
         await held.opened()
         queue.isSuspended = true

@@ -42,15 +42,7 @@ struct PrerequisiteTests {
         let conditions = [SignedIn(), SignedIn { signIn in BlockOperation(block: signIn) }]
         for condition in conditions {
             let occupancy = Occupancy()
-            let jobs = (0..<20).map { _ in
-                TestJob { job in
-                    occupancy.enter()
-                    DispatchQueue.global().async {
-                        occupancy.leave()
-                        job.finish()
-                    }
-                }
-            }
+            let jobs = (0..<20).map { _ in TestJob(occupancy) }
             for job in jobs {
                 job.addCondition(condition)
                 queue.addOperation(job)

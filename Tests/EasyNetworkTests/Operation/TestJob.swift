@@ -13,6 +13,18 @@ final class TestJob: NetworkOperation, @unchecked Sendable {
         self.work = work
     }
 
+    /// One that is inside while it runs, and ends on another thread.
+    convenience init(_ occupancy: Occupancy, also work: @escaping @Sendable () -> Void = {}) {
+        self.init { job in
+            occupancy.enter()
+            work()
+            DispatchQueue.global().async {
+                occupancy.leave()
+                job.finish()
+            }
+        }
+    }
+
     var executionCount: Int { executions.withLock { $0 } }
 
     override func execute() {

@@ -9,15 +9,7 @@ struct NetworkQueueTests {
     func limit() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 3)
         let occupancy = Occupancy()
-        let jobs = (0..<200).map { _ in
-            TestJob { job in
-                occupancy.enter()
-                DispatchQueue.global().async {
-                    occupancy.leave()
-                    job.finish()
-                }
-            }
-        }
+        let jobs = (0..<200).map { _ in TestJob(occupancy) }
         for job in jobs { queue.addOperation(job) }
         for job in jobs { await job.finished() }
         #expect(occupancy.most <= 3 && occupancy.now == 0)

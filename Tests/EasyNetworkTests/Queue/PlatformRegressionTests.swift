@@ -186,15 +186,7 @@ struct PlatformRegressionTests {
         let occupancy = Occupancy()
         for _ in 0..<50 {
             queue.addOperation(OlderPlainOperation())
-            queue.addOperation(
-                TestJob { job in
-                    occupancy.enter()
-                    DispatchQueue.global().async {
-                        occupancy.leave()
-                        job.finish()
-                    }
-                }
-            )
+            queue.addOperation(TestJob(occupancy))
         }
         #expect(await eventually { queue.operationCount == 0 })
         #expect(occupancy.most == 1)

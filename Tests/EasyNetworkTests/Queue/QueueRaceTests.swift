@@ -202,22 +202,12 @@ struct QueueRaceTests {
         queue.cancelAllOperations()
     }
 
-    private func occupying(_ occupancy: Occupancy) -> TestJob {
-        TestJob { job in
-            occupancy.enter()
-            DispatchQueue.global().async {
-                occupancy.leave()
-                job.finish()
-            }
-        }
-    }
-
     @Test("BEY-6, OPQ-5: chains and batches exclude each other; their children may be of the same category")
     func exclusiveGroups() async {
         let queue = NetworkQueue()
         let occupancy = Occupancy()
         let groups: [NetworkOperation] = (0..<20).map { number in
-            let children = [occupying(occupancy), occupying(occupancy)]
+            let children = [TestJob(occupancy), TestJob(occupancy)]
             for child in children { child.mutualExclusionCategories = ["one"] }
             return number % 2 == 0
                 ? ChainOperation(children) : BatchOperation(children, maxConcurrentOperationCount: 1)
@@ -235,7 +225,7 @@ struct QueueRaceTests {
         let queue = NetworkQueue()
         let occupancy = Occupancy()
         let batch = BatchOperation(
-            (0..<8).map { _ in BatchOperation([occupying(occupancy)]) },
+            (0..<8).map { _ in BatchOperation([TestJob(occupancy)]) },
             maxConcurrentOperationCount: 1
         )
         queue.addOperation(batch)

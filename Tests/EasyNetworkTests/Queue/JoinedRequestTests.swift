@@ -1,0 +1,328 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("Joined requests", .timeLimit(.minutes(5)))
+struct JoinedRequestTests {
+    private struct Words: APIRequest {
+        var api = "a"
+        var repeatPolicy = RepeatPolicy.join
+        var repeatKey: String?
+        func item(from response: NetworkResponse) throws -> [String] {
+            try response.text().split(separator: " ").map(String.init)
+        }
+    }
+
+    private let fixture: RepeatsFixture
+    private var server: MockServer { fixture.server }
+    private var service: EasyNetworkService { fixture.service }
+    private var queue: NetworkQueue { fixture.queue }
+
+    init() throws {
+        fixture = try RepeatsFixture()
+    }
+
+    @Test("BEY-9: 100 that join send one request; each gets its own item and its callback", arguments: [1, 100])
+    func join(limit: Int) async throws {
+        let queue = NetworkQueue(maxConcurrentOperationCount: limit)
+        // The server answers when all are there.
+        let gate = DispatchSemaphore(value: 0)
+        server.route("GET", "/held") { _ in
+            gate.wait()
+            return .text("one two")
+        }
+        let successes = Locked<[Int]>([])
+        let operations = (0..<100).map { number in
+            let operation = RequestOperation(Words(api: "held"), service: service)
+            operation.success = { words in
+                #expect(words == ["one", "two"])
+                successes.withLock { $0.append(number) }
+            }
+            operation.failure = { Issue.record($0) }
+            return operation
+        }
+        let response = fixture.operation(Repeated(api: "held"))
+        queue.addOperations(operations + [response], waitUntilFinished: false)
+        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 101 })
+        #expect(queue.operationCount == 101 && queue.operations.count == 101)
+        gate.signal()
+        for operation in operations { #expect(try await operation.value == ["one", "two"]) }
+        _ = try await response.value
+        #expect(server.requests.count == 1)
+        #expect(successes.withLock { $0.sorted() } == Array(0..<100))
+        #expect(await eventually { queue.keepsNothing })
+    }
+
+    /// Operations that share what the server does not answer, when they do.
+    private func stalled(_ count: Int, _ request: Repeated = Repeated(api: "stall")) async -> [RequestOperation<
+        Repeated
+    >] {
+        let operations = (0..<count).map { _ in fixture.operation(request) }
+        queue.addOperations(operations, waitUntilFinished: false)
+        await server.waitForRequests(1)
+        let queue = queue
+        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } >= count })
+        return operations
+    }
+
+    @Test("BEY-9: those that are cancelled leave it to the others; with the last the connection is closed")
+    func leaving() async throws {
+        let operations = await stalled(10)
+        for operation in operations.dropLast() { operation.cancel() }
+        for operation in operations.dropLast() {
+            await operation.finished()
+            #expect(operation.error?.code == .cancelled)
+        }
+        #expect(queue.operationCount == 1 && server.connectionCount == 1)
+        let late = fixture.operation(Repeated(api: "stall"))
+        queue.addOperation(late)
+        let queue = queue
+        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 2 })
+        operations.last?.cancel()
+        await operations.last?.finished()
+        #expect(server.connectionCount == 1 && server.requests.count == 1)
+        late.cancel()
+        #expect(await server.waitForConnections(0))
+        #expect(await eventually { queue.keepsNothing })
+    }
+
+    @Test("BEY-9: all but one cancelled, that one gets the answer; the first alone has it from the network")
+    func lastGetsAnswer() async throws {
+        let gate = DispatchSemaphore(value: 0)
+        server.route("GET", "/held") { _ in
+            gate.wait()
+            return .text("ok")
+        }
+        let operations = (0..<3).map { _ in fixture.operation(Repeated(api: "held")) }
+        queue.addOperation(operations[0])
+        await server.waitForRequests(1)
+        queue.addOperations(Array(operations.dropFirst()), waitUntilFinished: false)
+        let queue = queue
+        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 3 })
+        operations[1].cancel()
+        await operations[1].finished()
+        gate.signal()
+        #expect(try await operations[0].value.source == .network)
+        #expect(try await operations[2].value.source == .joined)
+        #expect(try await operations[2].value.text() == "ok")
+        let late = fixture.operation(Repeated(api: "held"))
+        gate.signal()
+        queue.addOperation(late)
+        #expect(try await late.value.source == .network)
+        #expect(server.requests.count == 2)
+    }
+
+    @Test("BEY-9: an error goes to all, with the request and the attempts; so does one of a mapping to its own")
+    func errors() async throws {
+        server.route("GET", "/broken") { _ in .fault(.reset) }
+        server.route("GET", "/missing") { _ in .status(404) }
+        for (api, code) in [("broken", NetworkError.Code.connectionLost), ("missing", .unacceptableStatus)] {
+            queue.isSuspended = true
+            let operations = (0..<4).map { _ in fixture.operation(Repeated(api: api)) }
+            queue.addOperations(operations, waitUntilFinished: false)
+            queue.isSuspended = false
+            for operation in operations {
+                let error = await #expect(throws: NetworkError.self) { try await operation.value }
+                #expect(error?.code == code && error?.attempts == 1)
+                #expect(error?.request?.url.path == "/" + api)
+            }
+        }
+        struct Number: APIRequest {
+            typealias Item = Int
+            var api = "a"
+            var repeatPolicy = RepeatPolicy.join
+        }
+        let number = RequestOperation(Number(), service: service)
+        queue.addOperation(number)
+        let error = await #expect(throws: NetworkError.self) { try await number.value }
+        #expect(error?.code == .cannotParseResponse && error?.attempts == 1 && error?.statusCode == 200)
+        #expect(error?.request?.url.path == "/a")
+    }
+
+    @Test("BEY-9: what differs in parameters, header fields, credentials, deadline or host is not joined")
+    func different() async throws {
+        let requests = [
+            Repeated(api: "stall"), Repeated(api: "stall", text: "a"), Repeated(api: "stall", text: "b"),
+            Repeated(api: "stall", headers: ["Authorization": "Bearer a"]),
+            Repeated(api: "stall", headers: ["authorization": "Bearer b"]),
+            Repeated(api: "stall", headers: ["Accept": "text/plain"]), Repeated(api: "stall", timeout: 100),
+            // Not even with a key that says so.
+            Repeated(api: "stall", headers: ["Authorization": "Bearer a"], repeatKey: "a"),
+            Repeated(api: "stall", headers: ["Authorization": "Bearer b"], repeatKey: "a"),
+            Repeated(api: "stall", headers: ["Cookie": "a"], repeatKey: "a"),
+        ]
+        let queue = NetworkQueue(maxConcurrentOperationCount: -1)
+        let other = EasyNetworkService(server.host())
+        let operations = requests.map(fixture.operation) + [RequestOperation(requests[0], service: other)]
+        queue.addOperations(operations, waitUntilFinished: false)
+        #expect(await server.waitForRequests(operations.count))
+        // The same, with the parameters in any order and the names of the fields in any case.
+        let same = [
+            Repeated(api: "stall", text: "a"), Repeated(api: "stall", headers: ["AUTHORIZATION": "Bearer a"]),
+        ]
+        queue.addOperations(same.map(fixture.operation), waitUntilFinished: false)
+        let count = operations.count
+        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == count + 2 })
+        #expect(queue.repeats.withLock { $0.landings.count } == count)
+        queue.cancelAllOperations()
+        #expect(await server.waitForConnections(0))
+        #expect(server.requests.count == count)
+    }
+
+    @Test("BEY-9: with a key of one's own only those share that expect the same item")
+    func itemTypes() async throws {
+        queue.isSuspended = true
+        let words = (0..<2).map { _ in RequestOperation(Words(repeatKey: "key"), service: service) }
+        let responses = (0..<2).map { _ in fixture.operation(Repeated(repeatKey: "key")) }
+        queue.addOperations(words + responses, waitUntilFinished: false)
+        queue.isSuspended = false
+        for operation in words { #expect(try await operation.value == ["one", "two"]) }
+        for operation in responses { #expect(try await operation.value.text() == "one two") }
+        #expect(server.requests.count >= 2)
+    }
+
+    @Test("BEY-9, OPQ-3: the message has the highest priority of those that share it, as that changes")
+    func priority() async throws {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let gate = Gate()
+        queue.addOperation(TestJob { job in gate.whenOpen { job.finish() } })
+        let operations = (0..<3).map { _ in fixture.operation(Repeated()) }
+        operations[0].queuePriority = .low
+        queue.addOperations(operations, waitUntilFinished: false)
+        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 3 })
+        let hidden = {
+            queue.state.withLock { $0.graph.places.compactMap(\.payload) }.compactMap { $0 as? RequestCarrier }.first
+        }
+        // It is noted before it is added.
+        #expect(await eventually { hidden() != nil })
+        let carrier = try #require(hidden())
+        #expect(await eventually { carrier.queuePriority == .normal })
+        operations[0].queuePriority = .veryHigh
+        #expect(carrier.queuePriority == .veryHigh)
+        operations[1].queuePriority = .high
+        operations[0].cancel()
+        await operations[0].finished()
+        #expect(carrier.queuePriority == .high)
+        operations[1].queuePriority = .veryLow
+        #expect(carrier.queuePriority == .normal)
+        gate.open()
+        #expect(try await operations[2].value.source == .joined)
+    }
+
+    @Test("BEY-9: a barrier waits for those that share, and not they for it")
+    func barrier() async throws {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let order = Locked<[String]>([])
+        queue.isSuspended = true
+        let before = fixture.operation(Repeated())
+        before.success = { _ in order.withLock { $0.append("before") } }
+        queue.addOperation(before)
+        queue.addBarrierBlock { order.withLock { $0.append("barrier") } }
+        let after = fixture.operation(Repeated())
+        after.success = { _ in order.withLock { $0.append("after") } }
+        queue.addOperation(after)
+        queue.isSuspended = false
+        _ = try await after.value
+        #expect(order.withLock { $0 } == ["before", "barrier", "after"])
+    }
+
+    @Test("BEY-9: one that learns at its start that it joins gives its slot to the message")
+    func joinAtStart() async throws {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let first = fixture.operation(Repeated(repeatPolicy: .allow))
+        let next = (0..<5).map { _ in first.then { _ in Repeated(text: "next") } }
+        queue.addOperations([first] + next, waitUntilFinished: false)
+        for operation in next { #expect(try await operation.value.statusCode == 200) }
+        #expect(await eventually { queue.keepsNothing })
+    }
+
+    @Test("BEY-9: the message has the tags and categories of the first; cancelling by tag leaves the others")
+    func tags() async throws {
+        let gate = DispatchSemaphore(value: 0)
+        server.route("GET", "/held") { _ in
+            gate.wait()
+            return .text("ok")
+        }
+        let (first, second) = (fixture.operation(Repeated(api: "held")), fixture.operation(Repeated(api: "held")))
+        first.tags = ["first"]
+        for operation in [first, second] { operation.mutualExclusionCategories = ["account"] }
+        queue.addOperation(first)
+        await server.waitForRequests(1)
+        queue.addOperation(second)
+        let queue = queue
+        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 2 })
+        // The message takes the slots, and not those that share it.
+        let excluded = TestJob()
+        excluded.mutualExclusionCategories = ["account"]
+        queue.addOperation(excluded)
+        queue.cancelOperations(tag: "first")
+        await first.finished()
+        #expect(first.error?.code == .cancelled && excluded.executionCount == 0)
+        gate.signal()
+        #expect(try await second.value.text() == "ok")
+        await excluded.finished()
+        #expect(excluded.executionCount == 1 && server.requests.count == 1)
+    }
+
+    @Test("BEY-9: cancelling the queue, or the service of one, ends them; the service of one leaves the others")
+    func cancelAll() async throws {
+        let own = EasyNetworkService(service.configuration)
+        let one = RequestOperation(Repeated(api: "stall"), service: own)
+        queue.addOperation(one)
+        let operations = await stalled(4)
+        own.cancel()
+        await one.finished()
+        #expect(
+            one.error?.code == .cancelled && operations.allSatisfy { !$0.isFinished } && server.connectionCount == 1
+        )
+        queue.cancelAllOperations()
+        for operation in operations {
+            await operation.finished()
+            #expect(operation.error?.code == .cancelled)
+        }
+        #expect(await server.waitForConnections(0))
+    }
+
+    @Test(
+        "BEY-9: random joins and cancels from many threads: each ends once, nothing is kept",
+        arguments: 1...6 as ClosedRange<UInt64>
+    )
+    func stress(seed: UInt64) async throws {
+        let transport = InMemoryTransport()
+        for name in ["0", "1", "2"] { transport.route("GET", "/" + name) { _ in .text(name) } }
+        let host = HostConfiguration(baseURL: URL(string: "http://memory.test"), transport: transport)
+        let service = EasyNetworkService(host)
+        let queue = NetworkQueue(maxConcurrentOperationCount: Int(seed % 3) + 1)
+        let endings = Locked<[Int]>([])
+        var generator = SeededGenerator(seed: seed)
+        let policies: [RepeatPolicy] = [.join, .join, .join, .allow, .cancelOlder, .ignoreNewer]
+        let operations = (0..<400).map { number in
+            let name = String(Int.random(in: 0..<3, using: &generator))
+            let policy = policies.randomElement(using: &generator) ?? .join
+            let operation = RequestOperation(Repeated(api: name, repeatPolicy: policy), service: service)
+            operation.success = { response in
+                #expect((try? response.text()) == name, "seed \(seed)")
+                endings.withLock { $0.append(number) }
+            }
+            operation.failure = { error in
+                #expect([.cancelled, .refused].contains(error.code), "seed \(seed): \(error)")
+                endings.withLock { $0.append(number) }
+            }
+            return operation
+        }
+        let cancelled = (0..<400).map { _ in Int.random(in: 0..<400, using: &generator) }
+        let priorities = (0..<400).map { _ in
+            Operation.QueuePriority(JobPriority.allCases.randomElement(using: &generator) ?? .low)
+        }
+        DispatchQueue.concurrentPerform(iterations: 400) { index in
+            queue.addOperation(operations[index])
+            operations[cancelled[index]].queuePriority = priorities[index]
+            if index % 3 == 0 { operations[cancelled[index]].cancel() }
+        }
+        for operation in operations { await operation.finished() }
+        #expect(endings.withLock { $0.sorted() } == Array(0..<400), "seed \(seed)")
+        #expect(await eventually { queue.keepsNothing }, "seed \(seed)")
+    }
+}

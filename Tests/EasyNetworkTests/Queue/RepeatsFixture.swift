@@ -1,0 +1,42 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+/// A server, a service and a queue for what is alike.
+struct RepeatsFixture {
+    let server: MockServer
+    let service: EasyNetworkService
+    let queue = NetworkQueue(maxConcurrentOperationCount: 2)
+
+    init() throws {
+        server = try MockServer()
+        service = EasyNetworkService(server.host())
+        server.route("GET", "/a") { _ in .text("one two") }
+        server.route("GET", "/stall") { _ in .fault(.stall) }
+    }
+
+    func operation(_ request: Repeated) -> RequestOperation<Repeated> {
+        RequestOperation(request, service: service)
+    }
+}
+
+struct Repeated: APIRequest {
+    typealias Item = NetworkResponse
+    var api = "a"
+    var params: [String: Any]? { text.map { ["text": $0, "limit": 20] } }
+    var text: String?
+    var headers: [String: String]?
+    var timeout: TimeInterval?
+    var repeatPolicy = RepeatPolicy.join
+    var repeatKey: String?
+}
+
+extension NetworkQueue {
+    /// Whether nothing is kept, hidden jobs included.
+    var keepsNothing: Bool {
+        state.withLock { $0.graph.isEmpty }
+            && repeats.withLock { $0.registry.count + $0.landings.memberCount + $0.landings.count } == 0
+    }
+}
