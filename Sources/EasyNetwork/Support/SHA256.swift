@@ -1,0 +1,160 @@
+import Foundation
+
+/// SHA-256 (FIPS 180-4, section 6.2) of bytes that come in pieces.
+///
+/// Its own, because CryptoKit is not on Linux and the package depends on nothing.
+struct SHA256 {
+    private static let blockLength = 64
+    /// The last block ends with the length of the message in bits, in as many bytes.
+    private static let lengthLength = 8
+
+    private var state: SIMD8<UInt32> = [
+        0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19,
+    ]
+    /// Begins with the bytes that do not fill a block yet.
+    private var pending = SIMD64<UInt8>()
+    private var length: UInt64 = 0
+
+    /// The digest of all of `data`: 32 bytes.
+    static func digest(of data: Data) -> Data {
+        var hash = SHA256()
+        hash.update(data)
+        return hash.finalize()
+    }
+
+    mutating func update(_ bytes: some DataProtocol) {
+        for region in bytes.regions { region.withUnsafeBytes { update($0) } }
+    }
+
+    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        let pendingCount = Int(length % UInt64(Self.blockLength))
+        length &+= UInt64(bytes.count)
+        var rest = bytes[...]
+        if pendingCount > 0 {
+            let added = rest.prefix(Self.blockLength - pendingCount)
+            keep(added, at: pendingCount)
+            guard pendingCount + added.count == Self.blockLength else { return }
+            withUnsafeBytes(of: pending) { Self.compress($0, into: &state) }
+            rest = rest.dropFirst(added.count)
+        }
+        let whole = rest.prefix(rest.count / Self.blockLength * Self.blockLength)
+        if !whole.isEmpty { Self.compress(UnsafeRawBufferPointer(rebasing: whole), into: &state) }
+        keep(rest.dropFirst(whole.count), at: 0)
+    }
+
+    /// The digest of what came so far: 32 bytes. More may follow.
+    func finalize() -> Data {
+        var last = self
+        last.pad()
+        var digest = Data()
+        for index in last.state.indices {
+            withUnsafeBytes(of: last.state[index].bigEndian) { digest.append(contentsOf: $0) }
+        }
+        return digest
+    }
+
+    private mutating func keep(_ bytes: Slice<UnsafeRawBufferPointer>, at offset: Int) {
+        withUnsafeMutableBytes(of: &pending) { block in
+            UnsafeMutableRawBufferPointer(rebasing: block[offset...]).copyBytes(from: bytes)
+        }
+    }
+
+    private mutating func pad() {
+        let bits = (length &<< 3).bigEndian
+        let end = Int(length % UInt64(Self.blockLength)) + 1 + Self.lengthLength
+        let zeros = (end > Self.blockLength ? 2 : 1) * Self.blockLength - end
+        update([0x80] + [UInt8](repeating: 0, count: zeros))
+        withUnsafeBytes(of: bits) { update($0) }
+    }
+}
+
+extension SHA256 {
+    /// Works whole blocks into the state, where they lie: this is what hashing gigabytes spends its time on.
+    private static func compress(_ blocks: UnsafeRawBufferPointer, into state: inout SIMD8<UInt32>) {
+        constants.withUnsafeBufferPointer { constants in
+            withUnsafeTemporaryAllocation(of: UInt32.self, capacity: constants.count) { schedule in
+                for offset in stride(from: 0, to: blocks.count, by: blockLength) {
+                    fill(schedule, from: blocks, at: offset)
+                    state &+= rounds(state, schedule, constants)
+                }
+            }
+        }
+    }
+
+    @inline(__always)
+    private static func fill(
+        _ schedule: UnsafeMutableBufferPointer<UInt32>,
+        from blocks: UnsafeRawBufferPointer,
+        at offset: Int
+    ) {
+        for index in 0..<16 {
+            let word = blocks.loadUnaligned(fromByteOffset: offset &+ index &* 4, as: UInt32.self)
+            schedule[index] = UInt32(bigEndian: word)
+        }
+        for index in 16..<64 {
+            let early = schedule[index &- 15]
+            let late = schedule[index &- 2]
+            let earlyMix = rotate(early, 7) ^ rotate(early, 18) ^ (early &>> 3)
+            let lateMix = rotate(late, 17) ^ rotate(late, 19) ^ (late &>> 10)
+            schedule[index] = schedule[index &- 16] &+ earlyMix &+ schedule[index &- 7] &+ lateMix
+        }
+    }
+
+    /// Eight rounds at a time: after as many every variable is back in its place, so that none has to be moved.
+    @inline(__always)
+    private static func rounds(
+        _ state: SIMD8<UInt32>,
+        _ schedule: UnsafeMutableBufferPointer<UInt32>,
+        _ constants: UnsafeBufferPointer<UInt32>
+    ) -> SIMD8<UInt32> {
+        var (a, b, c, d) = (state[0], state[1], state[2], state[3])
+        var (e, f, g, h) = (state[4], state[5], state[6], state[7])
+        for index in stride(from: 0, to: 64, by: 8) {
+            round(a, b, c, &d, e, f, g, &h, schedule[index] &+ constants[index])
+            round(h, a, b, &c, d, e, f, &g, schedule[index &+ 1] &+ constants[index &+ 1])
+            round(g, h, a, &b, c, d, e, &f, schedule[index &+ 2] &+ constants[index &+ 2])
+            round(f, g, h, &a, b, c, d, &e, schedule[index &+ 3] &+ constants[index &+ 3])
+            round(e, f, g, &h, a, b, c, &d, schedule[index &+ 4] &+ constants[index &+ 4])
+            round(d, e, f, &g, h, a, b, &c, schedule[index &+ 5] &+ constants[index &+ 5])
+            round(c, d, e, &f, g, h, a, &b, schedule[index &+ 6] &+ constants[index &+ 6])
+            round(b, c, d, &e, f, g, h, &a, schedule[index &+ 7] &+ constants[index &+ 7])
+        }
+        return SIMD8(a, b, c, d, e, f, g, h)
+    }
+
+    /// One step with the letters of the standard; the new a is left in `h` and the new e in `d`.
+    @inline(__always)
+    private static func round(
+        _ a: UInt32,
+        _ b: UInt32,
+        _ c: UInt32,
+        _ d: inout UInt32,
+        _ e: UInt32,
+        _ f: UInt32,
+        _ g: UInt32,
+        _ h: inout UInt32,
+        _ input: UInt32
+    ) {
+        let choice = (e & f) ^ (~e & g)
+        let first = h &+ (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) &+ choice &+ input
+        let majority = (a & b) ^ (a & c) ^ (b & c)
+        d &+= first
+        h = first &+ (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) &+ majority
+    }
+
+    @inline(__always)
+    private static func rotate(_ word: UInt32, _ count: UInt32) -> UInt32 {
+        (word &>> count) | (word &<< (32 &- count))
+    }
+
+    private static let constants: [UInt32] = [
+        0x428A_2F98, 0x7137_4491, 0xB5C0_FBCF, 0xE9B5_DBA5, 0x3956_C25B, 0x59F1_11F1, 0x923F_82A4, 0xAB1C_5ED5,
+        0xD807_AA98, 0x1283_5B01, 0x2431_85BE, 0x550C_7DC3, 0x72BE_5D74, 0x80DE_B1FE, 0x9BDC_06A7, 0xC19B_F174,
+        0xE49B_69C1, 0xEFBE_4786, 0x0FC1_9DC6, 0x240C_A1CC, 0x2DE9_2C6F, 0x4A74_84AA, 0x5CB0_A9DC, 0x76F9_88DA,
+        0x983E_5152, 0xA831_C66D, 0xB003_27C8, 0xBF59_7FC7, 0xC6E0_0BF3, 0xD5A7_9147, 0x06CA_6351, 0x1429_2967,
+        0x27B7_0A85, 0x2E1B_2138, 0x4D2C_6DFC, 0x5338_0D13, 0x650A_7354, 0x766A_0ABB, 0x81C2_C92E, 0x9272_2C85,
+        0xA2BF_E8A1, 0xA81A_664B, 0xC24B_8B70, 0xC76C_51A3, 0xD192_E819, 0xD699_0624, 0xF40E_3585, 0x106A_A070,
+        0x19A4_C116, 0x1E37_6C08, 0x2748_774C, 0x34B0_BCB5, 0x391C_0CB3, 0x4ED8_AA4A, 0x5B9C_CA4F, 0x682E_6FF3,
+        0x748F_82EE, 0x78A5_636F, 0x84C8_7814, 0x8CC7_0208, 0x90BE_FFFA, 0xA450_6CEB, 0xBEF9_A3F7, 0xC671_78F2,
+    ]
+}
