@@ -203,8 +203,12 @@ extension GroupOperation {
         let (handedOnCount, children) = state.withLock { ($0.ledger.takeRest(), $0.children) }
         guard let handedOnCount else { return }
         let reason = reasonForRest
-        for (index, child) in children.enumerated() {
-            if let reason, index >= handedOnCount { child.operation.finish(reason) } else { child.operation.cancel() }
+        // Those that run come last: their end would let the next one begin, which is to be cancelled too.
+        let running = children.indices.filter { children[$0].operation.isExecuting }
+        let waiting = children.indices.filter { !running.contains($0) }
+        for index in waiting + running {
+            let child = children[index].operation
+            if let reason, index >= handedOnCount { child.finish(reason) } else { child.cancel() }
         }
         state.withLock { $0.ledger.restEnded() }
         handOn()

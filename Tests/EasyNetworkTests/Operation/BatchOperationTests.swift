@@ -301,6 +301,24 @@ struct BatchOperationTests {
         #expect(outer.progress.completedUnitCount == 6)
     }
 
+    @Test("OPQ-4, BEY-5: the end of a cancelled batch's running child lets no other begin", arguments: Host.allCases)
+    func cancelLetsNoneBegin(host: Host) async {
+        for _ in 0..<50 {
+            let started = Gate()
+            let jobs = [TestJob { _ in started.open() }] + (0..<20).map { _ in TestJob() }
+            let batch = BatchOperation(jobs, policy: .collectAll, maxConcurrentOperationCount: 1)
+            switch host {
+            case .networkQueue: networkQueue.addOperation(batch)
+            case .plainQueue: plainQueue.addOperation(batch)
+            }
+            await started.opened()
+            batch.cancel()
+            await batch.finished()
+            for job in jobs { await job.finished() }
+            #expect(jobs[1...].allSatisfy { $0.executionCount == 0 && $0.error?.code == .cancelled })
+        }
+    }
+
     @Test("OPQ-4: a batch has a limit of its own, which a batch in it does not take up", arguments: [true, false])
     func limit(onPlainQueue: Bool) async {
         let occupancy = Occupancy()
