@@ -56,6 +56,17 @@ static inline CURLcode ccurl_set_quick_exit(CURL *handle) {
     return curl_easy_setopt(handle, (CURLoption)(CURLOPTTYPE_LONG + 322), 1L);
 }
 
+// For CURLOPT_PREREQFUNCTION.
+typedef int (*ccurl_connected_function)(void *context, char *address, char *local_address, int port, int local_port);
+
+static inline CURLcode ccurl_set_connected_function(CURL *handle, ccurl_connected_function value) {
+    return curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, value);
+}
+
+static inline CURLcode ccurl_get_offset(CURL *handle, CURLINFO info, curl_off_t *value) {
+    return curl_easy_getinfo(handle, info, value);
+}
+
 static inline CURLcode ccurl_get_long(CURL *handle, CURLINFO info, long *value) {
     return curl_easy_getinfo(handle, info, value);
 }

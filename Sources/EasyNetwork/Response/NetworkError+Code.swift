@@ -40,6 +40,10 @@ extension NetworkError {
         /// What came back is not HTTP.
         public static let badServerResponse = Code(rawValue: 104)
 
+        /// The body is longer than the transport was told to take; see
+        /// ``TransportConfiguration/maximumDecodedBodyCount``.
+        public static let bodyTooLong = Code(rawValue: 105)
+
         /// The status is not among those accepted.
         public static let unacceptableStatus = Code(rawValue: 200)
         /// The server answered 401.
@@ -66,6 +70,7 @@ extension NetworkError.Code: CustomStringConvertible {
         case .timedOut: "timedOut"
         case .connectionLost: "connectionLost"
         case .badServerResponse: "badServerResponse"
+        case .bodyTooLong: "bodyTooLong"
         case .unacceptableStatus: "unacceptableStatus"
         case .unauthorized: "unauthorized"
         case .cannotParseResponse: "cannotParseResponse"

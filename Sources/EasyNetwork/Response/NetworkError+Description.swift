@@ -31,6 +31,7 @@ extension NetworkError: LocalizedError {
         case .timedOut: "The server took too long"
         case .connectionLost: "The connection to the server was lost"
         case .badServerResponse: "The server's answer is not HTTP"
+        case .bodyTooLong: "The server's answer is too long"
         case .unacceptableStatus: "The server refused the request"
         case .unauthorized: "The server wants other credentials"
         case .cannotParseResponse: "The server's answer cannot be understood"

@@ -48,6 +48,13 @@ public struct NetworkError: Error, Sendable {
     /// How many times sending was tried; 0 when it never was.
     public var attempts: Int
 
+    /// How far the last attempt had come; nil when nothing was to be sent, when the answer was whole, and when the
+    /// transport cannot tell.
+    public var phase: TransportPhase?
+
+    /// How the last attempt went; nil when there was none, or nobody measured it.
+    public var metrics: TransportMetrics?
+
     /// The names of the operations that led here. For ``Code/dependencyFailed`` from the one that failed to the one
     /// this operation waited for; for ``Code/cycle`` among dependencies the circle, which begins and ends with this
     /// operation; else empty. At most sixteen, `"…"` for those left out.
@@ -75,6 +82,17 @@ public struct NetworkError: Error, Sendable {
         self.request = request
         self.attempts = attempts
         self.dependencyPath = dependencyPath
+    }
+
+    /// Whether the server may have seen the request, so that sending it again may do a thing twice. When the transport
+    /// cannot tell, it may have.
+    public var mayHaveReachedServer: Bool {
+        if statusCode != nil { return true }
+        if let phase { return phase >= .send }
+        switch code {
+        case .cannotConnect, .tls, .invalidRequest: return false
+        default: return attempts > 0
+        }
     }
 
     /// The first line of a request, for messages.

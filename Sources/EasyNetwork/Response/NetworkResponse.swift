@@ -24,6 +24,12 @@ public struct NetworkResponse: Sendable {
     /// The URL that answered; nil when nobody said.
     public let url: URL?
 
+    /// The fields that came after the body (RFC 9110, section 6.5). ``URLSessionTransport`` does not tell.
+    public internal(set) var trailers = HTTPHeaders()
+
+    /// How the exchange went that brought it; nil when none did.
+    public internal(set) var metrics: TransportMetrics?
+
     /// - Parameters:
     ///   - statusCode: default 200.
     ///   - headers: default none.
@@ -75,7 +81,7 @@ extension NetworkResponse {
         message: String? = nil,
         underlying: (any Error)? = nil
     ) -> NetworkError {
-        NetworkError(
+        var error = NetworkError(
             code: code,
             message: message,
             statusCode: statusCode,
@@ -84,6 +90,8 @@ extension NetworkResponse {
             serverMessage: statusCode >= 400 ? ServerMessage.find(in: body, headers: headers) : nil,
             underlying: underlying
         )
+        error.metrics = metrics
+        return error
     }
 
     /// What a mapper, or ``APIRequest/item(from:)``, threw at this answer, as the error of the package.
@@ -98,6 +106,7 @@ extension NetworkResponse {
             error.statusCode = statusCode
             if error.headers.isEmpty { error.headers = headers }
             if error.responseBody == nil { error.responseBody = body }
+            if error.metrics == nil { error.metrics = metrics }
             return error
         case let error as ResponseMapperError:
             return self.error(.cannotParseResponse, message: error.phrase, underlying: error)

@@ -53,7 +53,7 @@ public final class HostConfiguration: Sendable {
     /// background queue of the package.
     public let callbackQueue: DispatchQueue?
 
-    /// What carries the messages. Default: one ``URLSessionTransport`` that all hosts share.
+    /// What carries the messages. Default: one ``DefaultTransport`` that all hosts share.
     public let transport: any NetworkTransport
 
     public init(
@@ -70,7 +70,7 @@ public final class HostConfiguration: Sendable {
         self.deadlines = deadlines
         self.validation = validation
         self.callbackQueue = callbackQueue
-        self.transport = transport ?? URLSessionTransport.shared
+        self.transport = transport ?? DefaultTransport.shared
     }
 
     /// Where callbacks go in the end.

@@ -21,6 +21,7 @@ struct ResponseAssembly {
 
     private func result(of end: TransportEnd, from url: URL) -> Result<NetworkResponse, NetworkError> {
         if var error = end.error {
+            error.metrics = end.metrics
             error.statusCode = head?.statusCode
             error.headers = head?.headers ?? HTTPHeaders()
             error.responseBody = head == nil ? nil : body
@@ -29,8 +30,9 @@ struct ResponseAssembly {
         guard let head else {
             return .failure(NetworkError(code: .badServerResponse, message: "the exchange ended without an answer"))
         }
-        return .success(
-            NetworkResponse(statusCode: head.statusCode, headers: head.headers, body: body, url: url)
-        )
+        var response = NetworkResponse(statusCode: head.statusCode, headers: head.headers, body: body, url: url)
+        response.trailers = end.trailers
+        response.metrics = end.metrics
+        return .success(response)
     }
 }

@@ -26,6 +26,20 @@ public protocol NetworkTransport: Sendable {
 public protocol TransportExchange: Sendable {
     /// Stops the exchange. Its end follows soon, with ``NetworkError/Code/cancelled`` unless it had already ended.
     func cancel()
+
+    /// Asks for no more of the body: the sender is held back, in constant memory, until ``resume()``. Bytes that are on
+    /// their way may still come, and so may the end. The idle deadline does not count meanwhile; the total one does.
+    ///
+    /// By default nothing happens; ``URLSessionTransport`` on Linux cannot hold anybody back.
+    func pause()
+
+    /// Asks for the body again. Does nothing when it was not paused.
+    func resume()
+}
+
+extension TransportExchange {
+    public func pause() {}
+    public func resume() {}
 }
 
 /// What happens to a message under way.
@@ -53,8 +67,18 @@ public struct TransportHead: Hashable, Sendable {
 public struct TransportEnd: Sendable {
     /// Nil when the whole answer arrived.
     public var error: NetworkError?
+    /// The fields that came after the body (RFC 9110, section 6.5).
+    public var trailers: HTTPHeaders
+    /// How it went; nil when it never began.
+    public var metrics: TransportMetrics?
 
-    public init(error: NetworkError? = nil) {
+    public init(
+        error: NetworkError? = nil,
+        trailers: HTTPHeaders = HTTPHeaders(),
+        metrics: TransportMetrics? = nil
+    ) {
         self.error = error
+        self.trailers = trailers
+        self.metrics = metrics
     }
 }

@@ -34,18 +34,6 @@ public enum TransportBody: Hashable, Sendable {
     case data(Data)
     /// A regular file, read while it is sent.
     case file(URL)
-}
-
-/// How long one exchange may take. Both are counted from the moment the transport begins to send, not from the moment
-/// it was asked: waiting for a free connection is not the server's fault.
-public struct TransportDeadlines: Hashable, Sendable {
-    /// The longest silence in seconds, with no byte going out or coming in; nil means no limit. Default 60.
-    public var idle: TimeInterval?
-    /// The longest time in seconds from start to last byte; nil, the default, means no limit.
-    public var total: TimeInterval?
-
-    public init(idle: TimeInterval? = 60, total: TimeInterval? = nil) {
-        self.idle = idle
-        self.total = total
-    }
+    /// Bytes that are read or made while they are sent.
+    case stream(TransportBodyStream)
 }

@@ -24,8 +24,31 @@ final class URLSessionExchange: TransportExchange {
         var watch: DeadlineWatch?
         var timer: (any ClockTimer)?
         var hasHead = false
+        /// What was written of a stream, and who reads it.
+        var spool: BodySpool?
+        var spoolFile: URL?
+        var begun: TimeInterval?
+        var firstByte: TimeInterval?
+        var decodedBody = DecodedBodyLimit()
+        /// What the session measured, on platforms where it does.
+        var measured: TransportMetrics?
+        #if canImport(Darwin)
+        var isPaused = false
+        var isServerRefused = false
+        #endif
         /// Released at the end: an exchange keeps its transport, and so the session, alive while it goes on.
         var transport: URLSessionTransport?
+
+        /// A session tells no more than this; nil when it may be any.
+        func phase(of code: NetworkError.Code) -> TransportPhase? {
+            if hasHead { return .body }
+            switch code {
+            case .invalidRequest: return nil
+            case .cannotConnect: return .connect
+            case .tls: return .tls
+            default: return begun == nil ? .waiting : nil
+            }
+        }
     }
 
     private let request: TransportRequest
@@ -33,9 +56,12 @@ final class URLSessionExchange: TransportExchange {
     /// Never asked under the lock: it may be the user's.
     private let clock: any NetworkClock
     private let state: Locked<State>
+    private let maximumDecodedBodyCount: Int?
+    private let submitted: TimeInterval
 
     init(
         _ request: TransportRequest,
+        maximumDecodedBodyCount: Int?,
         transport: URLSessionTransport,
         queue: OperationQueue,
         clock: any NetworkClock,
@@ -44,11 +70,39 @@ final class URLSessionExchange: TransportExchange {
         self.request = request
         self.queue = queue
         self.clock = clock
+        self.maximumDecodedBodyCount = maximumDecodedBodyCount
+        submitted = clock.now
         origin = "\(request.url.scheme ?? "")://\(request.url.host ?? ""):\(request.url.port ?? 0)"
         state = Locked(State(events: events, transport: transport))
     }
 
     // MARK: - Beginning
+
+    /// Writes a body that is made while it is sent to a file, without the exchange's deadlines running.
+    ///
+    /// - Parameter isReady: called once, on any thread, unless the exchange ends before.
+    func prepareBody(_ isReady: @escaping @Sendable () -> Void) {
+        guard case .stream(let stream) = request.body else { return isReady() }
+        let spool = BodySpool(stream)
+        let isWanted = state.withLock { state in
+            if !state.isStopped { state.spool = spool }
+            return !state.isStopped
+        }
+        guard isWanted else { return }
+        spool.write { result in
+            switch result {
+            case .failure(let error):
+                self.stop(error)
+            case .success(let file):
+                let isWanted = self.state.withLock { state in
+                    state.spool = nil
+                    if !state.isStopped { state.spoolFile = file }
+                    return !state.isStopped
+                }
+                if isWanted { isReady() } else { BodySpool.remove(file) }
+            }
+        }
+    }
 
     /// Makes the task and starts it.
     ///
@@ -70,6 +124,7 @@ final class URLSessionExchange: TransportExchange {
             if !state.isStopped {
                 state.task = task
                 state.watch = DeadlineWatch(request.deadlines, now: now)
+                state.begun = now
             }
             return !state.isStopped
         }
@@ -99,6 +154,9 @@ final class URLSessionExchange: TransportExchange {
                 throw NetworkError(code: .invalidRequest, message: "the body's file \(url.path) is not a regular file")
             }
             return session.uploadTask(with: message, fromFile: url)
+        case .stream:
+            guard let file = state.withLock({ $0.spoolFile }) else { throw NetworkError(code: .cancelled) }
+            return session.uploadTask(with: message, fromFile: file)
         }
         return session.dataTask(with: message)
     }
@@ -116,7 +174,10 @@ final class URLSessionExchange: TransportExchange {
         let now = clock.now
         let events = state.withLock { state in
             state.watch?.activity(now: now)
+            state.watch?.answered()
             state.hasHead = true
+            state.firstByte = now
+            state.decodedBody = DecodedBodyLimit(maximumDecodedBodyCount, headers: headers)
             return state.isStopped ? nil : state.events
         }
         events?(.head(TransportHead(statusCode: response.statusCode, headers: headers)))
@@ -124,10 +185,11 @@ final class URLSessionExchange: TransportExchange {
 
     func received(_ data: Data) {
         let now = clock.now
-        let events = state.withLock { state in
+        let (events, error) = state.withLock { state in
             state.watch?.activity(now: now)
-            return state.isStopped ? nil : state.events
+            return (state.isStopped ? nil : state.events, state.decodedBody.take(data.count))
         }
+        if let error { return stop(error) }
         if !data.isEmpty { events?(.body(data)) }
     }
 
@@ -146,8 +208,29 @@ final class URLSessionExchange: TransportExchange {
         }
     }
 
+    #if canImport(Darwin)
+    /// The session calls it cancelled when a challenge is.
+    func refuseServer(_ handler: () -> Void) {
+        state.withLock { state in
+            guard !state.isStopped else { return }
+            state.isServerRefused = true
+            handler()
+        }
+    }
+
+    func measured(_ metrics: TransportMetrics) {
+        state.withLock { $0.measured = metrics }
+    }
+    #endif
+
     func completed(_ error: (any Error)?) {
         guard let stopped = markStopped() else { return }
+        #if canImport(Darwin)
+        if stopped.isServerRefused {
+            let message = "the server's certificate is not among those that are trusted"
+            return end(stopped, NetworkError(code: .tls, message: message, underlying: error))
+        }
+        #endif
         end(stopped, error.map { NetworkError(transport: $0, isSecure: request.url.isHTTPS, hasHead: stopped.hasHead) })
     }
 
@@ -164,7 +247,34 @@ final class URLSessionExchange: TransportExchange {
         stop(NetworkError(code: .cancelled))
     }
 
-    private func stop(_ error: NetworkError) {
+    /// On Linux a session cannot hold a sender back, and a task that is suspended and resumed sends its request again.
+    func pause() {
+        #if canImport(Darwin)
+        hold(true) { $0.suspend() }
+        #endif
+    }
+
+    func resume() {
+        #if canImport(Darwin)
+        hold(false) { $0.resume() }
+        #endif
+    }
+
+    #if canImport(Darwin)
+    private func hold(_ isPaused: Bool, _ change: (URLSessionTask) -> Void) {
+        let now = clock.now
+        state.withLock { state in
+            guard let task = state.task, !state.isStopped, state.isPaused != isPaused else { return }
+            state.isPaused = isPaused
+            state.watch?.setPaused(isPaused, now: now)
+            // Under the lock, so that two changes come in their order; it only tells Foundation's queue.
+            change(task)
+        }
+        if !isPaused { checkDeadlines() }
+    }
+    #endif
+
+    func stop(_ error: NetworkError) {
         guard let stopped = markStopped() else { return }
         stopped.task?.cancel()
         queue.addOperation { self.end(stopped, error) }
@@ -182,8 +292,21 @@ final class URLSessionExchange: TransportExchange {
 
     private func end(_ stopped: State, _ error: NetworkError?) {
         stopped.timer?.cancel()
-        stopped.events?(.end(TransportEnd(error: error)))
+        stopped.spool?.cancel()
+        if let file = stopped.spoolFile { BodySpool.remove(file) }
+        var error = error
+        if let code = error?.code { error?.phase = stopped.phase(of: code) }
+        stopped.events?(.end(TransportEnd(error: error, metrics: metrics(of: stopped))))
         if stopped.task != nil { stopped.transport?.leave(origin: origin) }
+    }
+
+    private func metrics(of stopped: State) -> TransportMetrics? {
+        guard let begun = stopped.begun else { return nil }
+        var metrics = stopped.measured ?? TransportMetrics(total: 0)
+        metrics.total = clock.now - begun
+        metrics.wait = begun - submitted
+        if metrics.firstByte == nil { metrics.firstByte = stopped.firstByte.map { $0 - begun } }
+        return metrics
     }
 
     private func checkDeadlines() {

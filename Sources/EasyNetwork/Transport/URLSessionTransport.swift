@@ -8,43 +8,47 @@ import FoundationNetworking
 ///
 /// It uses one session with no cache, no cookies and no credentials of its own, with its own deadlines, and decides
 /// itself when an exchange begins. On Linux that is the only way in which `URLSession` neither stops the process nor
-/// forgets to answer. What it cannot do:
+/// forgets to answer. What it cannot do there is listed in <doc:Transports>.
 ///
-/// | what | where | why |
-/// |-|-|-|
-/// | repeated headers apart from each other, and their order | everywhere | Foundation keeps a dictionary |
-/// | answers with trailers | Linux | Foundation stops the process |
-/// | own certificate authorities, pinning, client certificates | Linux | Foundation has no such setting |
-/// | back-pressure | Linux | Foundation reads on and keeps what nobody takes |
+/// A body from a ``TransportBodyStream`` is first written to a temporary file, which is removed at the end.
 public final class URLSessionTransport: NetworkTransport {
     /// The one that hosts use when they name no other.
     public static let shared = URLSessionTransport()
 
     private let session: URLSession
-    private let delegate = URLSessionTransportDelegate()
+    private let delegate: URLSessionTransportDelegate
+    private let configuration: TransportConfiguration
     private let clock: any NetworkClock
     private let admission: Locked<ConnectionAdmission<URLSessionExchange>>
 
     /// Starting a task waits for the queue that all sessions share, up to seconds on Linux; so it is done here.
     private let starting = DispatchQueue(label: "EasyNetwork.URLSessionTransport.starting")
 
+    /// Why nothing can be sent with this configuration.
+    private let problem: NetworkError?
+
     /// - Parameters:
-    ///   - maximumConnectionsPerHost: exchanges under way to one host at once; more wait. Default 64: how many run at
-    ///     once is for the ``NetworkQueue`` to say.
+    ///   - configuration: default none of one's own. `maximumStreamsPerHost` has no meaning here: the session does not
+    ///     tell which protocol it speaks.
     ///   - clock: for the deadlines.
-    public init(maximumConnectionsPerHost: Int = 64, clock: any NetworkClock = SystemClock()) {
-        let configuration = URLSessionConfiguration.ephemeral
-        configuration.urlCache = nil
-        configuration.urlCredentialStorage = nil
-        configuration.httpCookieStorage = nil
-        configuration.httpCookieAcceptPolicy = .never
-        configuration.httpShouldSetCookies = false
-        configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
-        configuration.timeoutIntervalForRequest = URLSessionExchange.noTimeout
-        configuration.timeoutIntervalForResource = URLSessionExchange.noTimeout
-        configuration.httpMaximumConnectionsPerHost = max(maximumConnectionsPerHost, 1)
-        session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: delegate.queue)
-        admission = Locked(ConnectionAdmission(limit: maximumConnectionsPerHost))
+    public init(
+        _ configuration: TransportConfiguration = TransportConfiguration(),
+        clock: any NetworkClock = SystemClock()
+    ) {
+        self.configuration = configuration
+        delegate = URLSessionTransportDelegate(configuration.tls)
+        problem = URLSessionConfiguration.problem(with: configuration)
+        session = URLSession(
+            configuration: .transport(configuration),
+            delegate: delegate,
+            delegateQueue: delegate.queue
+        )
+        admission = Locked(
+            ConnectionAdmission(
+                perOrigin: configuration.maximumConnectionsPerHost,
+                total: configuration.maximumConnections
+            )
+        )
         self.clock = clock
     }
 
@@ -57,9 +61,25 @@ public final class URLSessionTransport: NetworkTransport {
         _ request: TransportRequest,
         events: @escaping @Sendable (TransportEvent) -> Void
     ) -> any TransportExchange {
-        let exchange = URLSessionExchange(request, transport: self, queue: delegate.queue, clock: clock, events: events)
-        if admission.withLock({ $0.enter(exchange, origin: exchange.origin) }) { begin(exchange) }
+        let exchange = URLSessionExchange(
+            request,
+            maximumDecodedBodyCount: configuration.maximumDecodedBodyCount,
+            transport: self,
+            queue: delegate.queue,
+            clock: clock,
+            events: events
+        )
+        if let problem {
+            exchange.stop(problem)
+        } else {
+            // A session takes bodies from files, and reads streams on the queue that all of its tasks share.
+            exchange.prepareBody { self.enter(exchange) }
+        }
         return exchange
+    }
+
+    private func enter(_ exchange: URLSessionExchange) {
+        if admission.withLock({ $0.enter(exchange, origin: exchange.origin) }) { begin(exchange) }
     }
 
     private func begin(_ exchange: URLSessionExchange) {
@@ -71,6 +91,6 @@ public final class URLSessionTransport: NetworkTransport {
 
     /// An exchange that had been let in has ended.
     func leave(origin: String) {
-        if let next = admission.withLock({ $0.end(origin: origin) }) { begin(next) }
+        for next in admission.withLock({ $0.end(origin: origin) }) { begin(next) }
     }
 }

@@ -16,6 +16,16 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
 
     private let exchanges = Locked<[Int: URLSessionExchange]>([:])
 
+    #if canImport(Darwin)
+    private let trust: ServerTrust
+
+    init(_ tls: TLSConfiguration) {
+        trust = ServerTrust(tls)
+    }
+    #else
+    init(_ tls: TLSConfiguration) {}
+    #endif
+
     func register(_ exchange: URLSessionExchange, for task: URLSessionTask) {
         exchanges.withLock { $0[task.taskIdentifier] = exchange }
     }
@@ -65,14 +75,34 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(Darwin)
-        // Without credentials in the session this means: the system's trust for TLS, and the 401 itself for HTTP.
-        exchange(for: task)?.answer { completionHandler(.performDefaultHandling, nil) }
+        guard let serverTrust = challenge.protectionSpace.serverTrust, !trust.isSystems else {
+            // Without credentials in the session this means: the system's trust for TLS, and the 401 itself for HTTP.
+            exchange(for: task)?.answer { completionHandler(.performDefaultHandling, nil) }
+            return
+        }
+        if trust.trusts(serverTrust) {
+            exchange(for: task)?.answer { completionHandler(.useCredential, URLCredential(trust: serverTrust)) }
+        } else {
+            exchange(for: task)?.refuseServer { completionHandler(.cancelAuthenticationChallenge, nil) }
+        }
         #else
         // A task whose challenge is answered with default handling never completes here. By now all of the 401 has
         // arrived, and a challenge for anything but credentials does not exist.
         exchange(for: task)?.completedWithChallenge()
         #endif
     }
+
+    #if canImport(Darwin)
+    func urlSession(
+        _ session: URLSession,
+        task: URLSessionTask,
+        didFinishCollecting metrics: URLSessionTaskMetrics
+    ) {
+        // Of one task there is one transaction, since it follows no redirect.
+        guard let transaction = metrics.transactionMetrics.last else { return }
+        exchange(for: task)?.measured(TransportMetrics(transaction))
+    }
+    #endif
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         exchanges.withLock { $0.removeValue(forKey: task.taskIdentifier) }?.completed(error)

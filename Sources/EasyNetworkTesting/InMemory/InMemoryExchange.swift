@@ -10,10 +10,15 @@ final class InMemoryExchange: TransportExchange, Sendable {
         /// What ends the exchange in place of the answer: it was cancelled, a deadline passed. The first stays.
         var interruption: NetworkError?
         var timers: [any ClockTimer] = []
+        var hasHead = false
+        var trailers = HTTPHeaders()
+        /// What is to be done when something ends the exchange before its answer.
+        var interrupted: (@Sendable () -> Void)?
     }
 
     private let request: TransportRequest
     private let clock: any NetworkClock
+    private let begun: TimeInterval
     private let state: Locked<State>
     /// Where all events come from, one by one.
     private let queue = DispatchQueue(label: "EasyNetworkTesting.InMemoryExchange")
@@ -25,6 +30,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
     ) {
         self.request = request
         self.clock = clock
+        begun = clock.now
         state = Locked(State(events: events))
     }
 
@@ -34,12 +40,24 @@ final class InMemoryExchange: TransportExchange, Sendable {
         fail(.cancelled, nil)
     }
 
+    /// - Parameter action: called once when the exchange is interrupted, at once if it has been.
+    func whenInterrupted(_ action: @escaping @Sendable () -> Void) {
+        let isOver = state.withLock { state in
+            let isOver = state.events == nil || state.interruption != nil
+            if !isOver { state.interrupted = action }
+            return isOver
+        }
+        if isOver { action() }
+    }
+
     /// Sets the timer of the sooner deadline. One is enough: the bytes of an answer come all at once, so the silence
     /// before them is the only one.
     func watchDeadlines() {
-        let idle = request.deadlines.idle.map { ($0, "no byte came in for \($0) seconds") }
-        let total = request.deadlines.total.map { ($0, "the answer was not complete after \($0) seconds") }
-        let deadlines = [idle, total].compactMap(\.self).filter { !$0.0.isNaN }
+        let times = request.deadlines.withoutNaN
+        let idle = times.idle.map { ($0, "no byte came in for \($0) seconds") }
+        let total = times.total.map { ($0, "the answer was not complete after \($0) seconds") }
+        let firstByte = times.firstByte.map { ($0, "no answer after \($0) seconds") }
+        let deadlines = [idle, total, firstByte].compactMap(\.self)
         guard let (time, message) = deadlines.min(by: { $0.0 < $1.0 }) else { return }
         setTimer(after: time) { $0.fail(.timedOut, message) }
     }
@@ -56,14 +74,15 @@ final class InMemoryExchange: TransportExchange, Sendable {
     /// Ends the exchange with an error, unless it has ended. From now on no other event but the end comes.
     func fail(_ code: NetworkError.Code, _ message: String?, underlying: (any Error)? = nil) {
         let error = failure(code, message, underlying: underlying)
-        let timers: [any ClockTimer]? = state.withLock { state in
+        let taken: (timers: [any ClockTimer], interrupted: (@Sendable () -> Void)?)? = state.withLock { state in
             guard state.events != nil, state.interruption == nil else { return nil }
             state.interruption = error
             defer { state.timers = [] }
-            return state.timers
+            return (state.timers, state.interrupted.take())
         }
-        guard let timers else { return }
-        for timer in timers { timer.cancel() }
+        guard let taken else { return }
+        for timer in taken.timers { timer.cancel() }
+        taken.interrupted?()
         queue.async { self.end(nil) }
     }
 
@@ -87,7 +106,8 @@ final class InMemoryExchange: TransportExchange, Sendable {
         case .malformed(.statusLine):
             end(failure(.badServerResponse, "the status line is malformed"))
         case .breaksOff(let action, let place) where place.isBeforeHead:
-            breakOff(action, "the server closed the connection in place of an answer")
+            let message = "the server closed the connection in place of an answer"
+            breakOff(action, message, in: place.isInRequest ? .send : .firstByte)
         case .breaksOff, .malformed, nil:
             deliver(ResponsePlan(response, method: request.method.rawValue))
         }
@@ -112,36 +132,52 @@ final class InMemoryExchange: TransportExchange, Sendable {
         if case .badChunk = plan.malformation, !plan.isComplete {
             end(failure(.badServerResponse, "a chunk has no proper size"))
         } else if plan.isComplete {
+            state.withLock { $0.trailers = plan.trailers }
             end(nil)
         } else {
             breakOff(plan.ending ?? .close, "the answer is not complete")
         }
     }
 
-    private func breakOff(_ action: MockResponse.Fault.Action, _ message: String) {
+    private func breakOff(
+        _ action: MockResponse.Fault.Action,
+        _ message: String,
+        in phase: TransportPhase = .firstByte
+    ) {
         switch action {
         case .stall, .halfOpen: break
-        case .close, .reset: end(failure(.connectionLost, message))
+        case .close, .reset: end(failure(.connectionLost, message), in: phase)
         }
     }
 
     /// Delivers an event, unless the exchange was interrupted, perhaps by who heard the last one.
     private func emit(_ event: TransportEvent) {
-        let events = state.withLock { $0.interruption == nil ? $0.events : nil }
+        let events = state.withLock { state in
+            guard state.interruption == nil else { return nil as (@Sendable (TransportEvent) -> Void)? }
+            if case .head = event { state.hasHead = true }
+            return state.events
+        }
         events?(event)
     }
 
     /// Delivers the end, the first time it is asked to.
-    private func end(_ error: NetworkError?) {
-        let (events, timers, error) = state.withLock { state in
+    ///
+    /// - Parameter phase: how far the exchange had come, if its head had not.
+    private func end(_ error: NetworkError?, in phase: TransportPhase = .firstByte) {
+        let now = clock.now
+        let (before, events) = state.withLock { state in
             defer {
                 state.events = nil
                 state.timers = []
+                state.interrupted = nil
             }
-            return (state.events, state.timers, state.interruption ?? error)
+            return (state, state.events)
         }
-        for timer in timers { timer.cancel() }
-        events?(.end(TransportEnd(error: error)))
+        for timer in before.timers { timer.cancel() }
+        var error = before.interruption ?? error
+        if error?.code != .invalidRequest { error?.phase = before.hasHead ? .body : phase }
+        let metrics = TransportMetrics(total: now - begun)
+        events?(.end(TransportEnd(error: error, trailers: before.trailers, metrics: metrics)))
     }
 
     private func failure(

@@ -81,12 +81,29 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
     private func send(_ request: TransportRequest, on exchange: InMemoryExchange) {
         // Cancelled before it began: nothing was sent.
         guard !exchange.isInterrupted else { return }
+        if case .stream(let stream) = request.body {
+            let spool = BodySpool(stream)
+            exchange.whenInterrupted { spool.cancel() }
+            return spool.write { result in self.send(request, body: result, on: exchange) }
+        }
         do throws(NetworkError) {
             let message = try request.mockRequest()
             received.update { $0.append(message) }
             let answer = routes.withLock { $0.answer(for: message) }
             exchange.answer(answer(message))
         } catch {
+            exchange.fail(error.code, error.message, underlying: error.underlying)
+        }
+    }
+
+    private func send(_ request: TransportRequest, body: Result<URL, NetworkError>, on exchange: InMemoryExchange) {
+        switch body {
+        case .success(let file):
+            var request = request
+            request.body = .file(file)
+            send(request, on: exchange)
+            BodySpool.remove(file)
+        case .failure(let error):
             exchange.fail(error.code, error.message, underlying: error.underlying)
         }
     }

@@ -41,6 +41,9 @@ extension TransportRequest {
         switch body {
         case .none: return nil
         case .data(let data): return data
+        case .stream(let stream):
+            // InMemoryTransport has written it to a file before.
+            throw NetworkError(code: .invalidRequest, message: "\(stream) is not read at once")
         case .file(let file):
             do {
                 return try Data(contentsOf: file)

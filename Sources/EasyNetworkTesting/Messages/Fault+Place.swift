@@ -65,6 +65,14 @@ extension MockResponse.Fault.Place {
         }
     }
 
+    /// Whether the request may not have arrived.
+    var isInRequest: Bool {
+        switch kind {
+        case .requestStart, .requestBody: true
+        case .responseStart, .responseHead, .responseBody, .responseEnd: false
+        }
+    }
+
     /// Whether the client does not get the answer's head.
     var isBeforeHead: Bool {
         if case .responseHead = kind { return true }

@@ -34,7 +34,7 @@ struct CurlFates {
         try Data(repeating: 3, count: 150_000).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         weak var loop: CurlLoop?
-        var transport: CurlTransport? = CurlTransport(maximumConnectionsPerHost: 8)
+        var transport: CurlTransport? = CurlTransport(TransportConfiguration(maximumConnectionsPerHost: 8))
         loop = transport?.loop
         var exchanges: [RecordedExchange] = []
         for _ in 0..<count {

@@ -36,7 +36,7 @@ struct CurlTransportTests {
         server.route("GET", "/ok") { _ in .text("ok") }
         server.route("GET", "/stall") { _ in .fault(.stall) }
         weak var loop: CurlLoop?
-        var transport: CurlTransport? = CurlTransport(maximumConnectionsPerHost: 2)
+        var transport: CurlTransport? = CurlTransport(TransportConfiguration(maximumConnectionsPerHost: 2))
         loop = transport?.loop
         var exchanges: [RecordedExchange] = []
         if let transport {
@@ -79,7 +79,9 @@ struct CurlTransportTests {
             server.route("GET", "/stall") { _ in .fault(.stall) }
             server.route("GET", "/ok") { _ in .text("ok") }
             let limit = min(perHost, inAll)
-            let transport = CurlTransport(maximumConnectionsPerHost: perHost, maximumConnections: inAll)
+            let transport = CurlTransport(
+                TransportConfiguration(maximumConnectionsPerHost: perHost, maximumConnections: inAll)
+            )
             let other = CurlTransport()
             defer { withExtendedLifetime(transport) {} }
             let exchanges = try (0..<20).map { _ in start(try request(server, "/stall"), over: transport) }
@@ -104,7 +106,7 @@ struct CurlTransportTests {
         let clock = ManualClock()
         server.route("GET", "/stall") { _ in .fault(.stall) }
         server.route("GET", "/ok") { _ in .text("ok") }
-        let transport = CurlTransport(maximumConnectionsPerHost: 1, clock: clock)
+        let transport = CurlTransport(TransportConfiguration(maximumConnectionsPerHost: 1), clock: clock)
         defer { withExtendedLifetime(transport) {} }
         var first = try request(server, "/stall")
         first.deadlines = TransportDeadlines(idle: nil)
@@ -123,7 +125,7 @@ struct CurlTransportTests {
     func manyThatCannotBegin() async throws {
         let server = try MockServer()
         server.route("GET", "/stall") { _ in .fault(.stall) }
-        let transport = CurlTransport(maximumConnectionsPerHost: 1)
+        let transport = CurlTransport(TransportConfiguration(maximumConnectionsPerHost: 1))
         defer { withExtendedLifetime(transport) {} }
         let stalled = start(try request(server, "/stall"), over: transport)
         var bad = try request(server, "/bad")
@@ -284,36 +286,6 @@ struct CurlTransportTests {
         let next = try MockServer()
         next.route("GET", "/ok") { _ in .text("ok") }
         #expect(await start(try request(next, "/ok"), over: transport).end().end?.error == nil)
-    }
-}
-
-@Suite("CurlAlarm")
-struct CurlAlarmTests {
-    @Test("REQ-5: the loop waits until the earliest deadline, rounded up, or for another clock's timer")
-    func alarm() {
-        func loop(_ clock: any NetworkClock) -> CurlLoop {
-            CurlLoop(maximumConnectionsPerHost: 1, maximumConnections: 1, clock: clock)
-        }
-        let systemLoop = loop(SystemClock())
-        var alarm = CurlAlarm(systemLoop)
-        #expect(alarm.pollTimeout(now: 10) == .max)
-        alarm.set(12, now: 10)
-        alarm.set(15, now: 10)
-        #expect(alarm.time == 12 && alarm.pollTimeout(now: 10) == 2_000)
-        #expect(alarm.pollTimeout(now: 11.9995) == 1 && alarm.pollTimeout(now: 13) == 0)
-        alarm.set(1e18, now: 10)
-        alarm.cancel()
-        alarm.set(1e18, now: 10)
-        #expect(alarm.pollTimeout(now: 10) == 1_000_000_000)
-
-        let clock = ManualClock(now: 10)
-        let manualLoop = loop(clock)
-        alarm = CurlAlarm(manualLoop)
-        alarm.set(15, now: 10)
-        alarm.set(12, now: 10)
-        #expect(alarm.pollTimeout(now: 10) == .max && clock.pendingCount == 1)
-        alarm.cancel()
-        #expect(clock.pendingCount == 0)
     }
 }
 #endif

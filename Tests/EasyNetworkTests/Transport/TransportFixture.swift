@@ -30,14 +30,14 @@ struct TransportFixture: Sendable {
     private let server: MockServer?
     private let inMemory: InMemoryTransport?
 
-    init(_ kind: Kind, maximumConnectionsPerHost: Int = 64) throws {
+    init(_ kind: Kind, _ configuration: TransportConfiguration = TransportConfiguration()) throws {
         switch kind {
         case .urlSession:
             let server = try MockServer()
             self.server = server
             inMemory = nil
             baseURL = server.baseURL
-            transport = URLSessionTransport(maximumConnectionsPerHost: maximumConnectionsPerHost, clock: clock)
+            transport = URLSessionTransport(configuration, clock: clock)
         case .inMemory:
             let inMemory = InMemoryTransport(clock: clock)
             server = nil
@@ -50,7 +50,7 @@ struct TransportFixture: Sendable {
             self.server = server
             inMemory = nil
             baseURL = server.baseURL
-            transport = CurlTransport(maximumConnectionsPerHost: maximumConnectionsPerHost, clock: clock)
+            transport = CurlTransport(configuration, clock: clock)
         #endif
         }
     }

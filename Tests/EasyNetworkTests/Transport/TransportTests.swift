@@ -197,7 +197,7 @@ struct TransportTests {
     @Test("BEY-1: two hundred exchanges cancelled at random moments end once each", arguments: Kind.allCases, 0..<3)
     func randomCancels(kind: Kind, seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
-        let fixture = try TransportFixture(kind, maximumConnectionsPerHost: 16)
+        let fixture = try TransportFixture(kind, TransportConfiguration(maximumConnectionsPerHost: 16))
         fixture.route("GET", "/ok") { _ in .text("ok") }
         fixture.route("GET", "/moved") { _ in .status(302, headers: ["Location": "/ok"]) }
         fixture.route("GET", "/private") { _ in .status(401, headers: ["WWW-Authenticate": "Basic realm=\"x\""]) }

@@ -16,25 +16,84 @@ struct DeadlineWatchTests {
         #expect(watch.verdict(now: 125) == .expired(message: "not done after 25.0 seconds"))
         #expect(DeadlineWatch(TransportDeadlines(idle: 0.5), now: 0).verdict(now: 0.5) != .checkAgain(after: 0))
         #expect(DeadlineWatch(TransportDeadlines(idle: nil), now: 0).verdict(now: 1e9) == .never)
+        #expect(
+            DeadlineWatch(TransportDeadlines(idle: .nan, total: 3), now: 0).verdict(now: 1) == .checkAgain(after: 2)
+        )
+    }
+
+    @Test("REQ-5: the deadlines for the connection and the first byte hold until there is one")
+    func phases() {
+        var watch = DeadlineWatch(TransportDeadlines(connect: 2, firstByte: 5, idle: nil), now: 10)
+        #expect(watch.verdict(now: 11) == .checkAgain(after: 1))
+        #expect(watch.verdict(now: 12) == .expired(message: "no connection after 2.0 seconds"))
+        watch.connected()
+        #expect(watch.verdict(now: 12) == .checkAgain(after: 3))
+        #expect(watch.verdict(now: 15) == .expired(message: "no answer after 5.0 seconds"))
+        watch.answered()
+        #expect(watch.verdict(now: 15) == .never)
+    }
+
+    @Test("REQ-5: a silence of the one who takes the bytes in does not count as the server's")
+    func paused() {
+        var watch = DeadlineWatch(TransportDeadlines(idle: 10, total: 1_000), now: 0)
+        watch.setPaused(true, now: 5)
+        #expect(watch.verdict(now: 500) == .checkAgain(after: 500))
+        watch.setPaused(false, now: 500)
+        #expect(watch.verdict(now: 505) == .checkAgain(after: 5))
+        #expect(watch.verdict(now: 510) == .expired(message: "no byte moved for 10.0 seconds"))
     }
 }
 
 @Suite("ConnectionAdmission")
 struct ConnectionAdmissionTests {
-    private final class Token {}
+    private func names(_ tokens: [Token]) -> [Int] { tokens.map(\.name) }
+
+    private final class Token {
+        let name: Int
+        init(_ name: Int) { self.name = name }
+    }
 
     @Test("BEY-6: no more than the limit for one origin, the others in order, other origins apart")
     func admission() {
-        var admission = ConnectionAdmission<Token>(limit: 2)
-        let tokens = (0..<50).map { _ in Token() }
-        #expect(tokens.map { admission.enter($0, origin: "a") } == [true, true] + Array(repeating: false, count: 48))
-        let otherOrigin = admission.enter(Token(), origin: "b")
+        var admission = ConnectionAdmission<Token>(perOrigin: 2)
+        let entered = (0..<50).map { admission.enter(Token($0), origin: "a") }
+        #expect(entered == [true, true] + Array(repeating: false, count: 48))
+        let otherOrigin = admission.enter(Token(50), origin: "b")
         #expect(otherOrigin)
-        for token in tokens.dropFirst(2) { #expect(admission.end(origin: "a") === token) }
-        #expect(admission.end(origin: "a") == nil)
-        #expect(admission.end(origin: "a") == nil)
-        let later = admission.enter(Token(), origin: "a")
+        for name in 2..<50 { #expect(names(admission.end(origin: "a")) == [name]) }
+        #expect(admission.end(origin: "a").isEmpty)
+        #expect(admission.end(origin: "a").isEmpty)
+        let later = admission.enter(Token(51), origin: "a")
         #expect(later)
-        #expect(admission.end(origin: "never") == nil)
+    }
+
+    @Test("BEY-6: no more than the limit in all, of those that have a place with their origin, in order")
+    func total() {
+        var admission = ConnectionAdmission<Token>(perOrigin: 2, total: 3)
+        let origins = ["a", "a", "a", "b", "b", "c"]
+        let entered = origins.enumerated().map { admission.enter(Token($0.offset), origin: $0.element) }
+        #expect(entered == [true, true, false, true, false, false])
+        // The place in all goes to the one of b that waits for it longest, that with a to the third of a.
+        #expect(names(admission.end(origin: "a")) == [4])
+        #expect(names(admission.end(origin: "b")) == [5])
+        #expect(names(admission.end(origin: "a")) == [2])
+        for origin in ["a", "b", "c"] { #expect(admission.end(origin: origin).isEmpty) }
+    }
+
+    @Test("BEY-6: an origin that takes more at once gets them, and fewer again")
+    func originLimit() {
+        var admission = ConnectionAdmission<Token>(perOrigin: 1, total: 5)
+        for name in 0..<8 { _ = admission.enter(Token(name), origin: "a") }
+        #expect(names(admission.setLimit(3, origin: "a")) == [1, 2])
+        #expect(admission.setLimit(3, origin: "a").isEmpty)
+        #expect(names(admission.end(origin: "a")) == [3])
+        #expect(admission.setLimit(1, origin: "a").isEmpty)
+        #expect(admission.end(origin: "a").isEmpty && admission.end(origin: "a").isEmpty)
+        #expect(names(admission.end(origin: "a")) == [4])
+        // What is learned of an origin stays when nobody is there.
+        #expect(names(admission.setLimit(10, origin: "a")) == [5, 6, 7])
+        for _ in 0..<4 { _ = admission.end(origin: "a") }
+        let entered = (0..<6).map { admission.enter(Token($0), origin: "a") }
+        #expect(entered == [true, true, true, true, true, false])
     }
 }

@@ -34,7 +34,7 @@ struct URLSessionTransportTests {
         server.route("GET", "/ok") { _ in .text("ok") }
         let url = try #require(URL(string: server.baseURL.absoluteString + "/ok"))
         do {
-            let transport = URLSessionTransport(maximumConnectionsPerHost: 2)
+            let transport = URLSessionTransport(TransportConfiguration(maximumConnectionsPerHost: 2))
             let gates = (0..<200).map { index -> Gate in
                 let ended = Gate()
                 let exchange = transport.start(TransportRequest(url: url)) { if case .end = $0 { ended.open() } }

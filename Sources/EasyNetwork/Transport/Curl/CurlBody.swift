@@ -2,20 +2,54 @@
 import Foundation
 
 /// The bytes of a request's body, read piece by piece; used on the loop's thread only.
-final class CurlBody {
-    /// How many bytes are sent, whatever becomes of the file meanwhile.
-    let count: Int
+protocol CurlBody: AnyObject {
+    /// How many bytes are sent, whatever becomes of their source meanwhile; nil when nobody knows.
+    var count: Int? { get }
+    /// Whether all of them have been read.
+    var isAtEnd: Bool { get }
+
+    /// Fills the buffer with the next bytes.
+    ///
+    /// - Returns: how many; 0 after the last; nil when there are none yet.
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int?
+
+    /// Begins again.
+    ///
+    /// - Returns: false when that cannot be.
+    func rewind() -> Bool
+}
+
+final class CurlDataBody: CurlBody {
     private let data: Data
-    private let descriptor: Int32?
     private var position = 0
 
     init(_ data: Data) {
         self.data = data
-        count = data.count
-        descriptor = nil
     }
 
-    init(file: URL) throws(NetworkError) {
+    var count: Int? { data.count }
+    var isAtEnd: Bool { position == data.count }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        let wanted = min(buffer.count, data.count - position)
+        let start = data.startIndex + position
+        data.copyBytes(to: buffer, from: start..<(start + wanted))
+        position += wanted
+        return wanted
+    }
+
+    func rewind() -> Bool {
+        position = 0
+        return true
+    }
+}
+
+final class CurlFileBody: CurlBody {
+    private let descriptor: Int32
+    private let length: Int
+    private var position = 0
+
+    init(_ file: URL) throws(NetworkError) {
         // Without O_NONBLOCK, opening a pipe would wait for its other end.
         let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
@@ -28,39 +62,30 @@ final class CurlBody {
             throw NetworkError(code: .invalidRequest, message: "the body's file \(file.path) is not a regular file")
         }
         self.descriptor = descriptor
-        data = Data()
-        count = Int(status.st_size)
+        length = Int(status.st_size)
     }
 
     deinit {
-        if let descriptor { close(descriptor) }
+        close(descriptor)
     }
 
-    /// Fills the buffer with the next bytes.
-    ///
-    /// - Returns: how many; 0 after the last.
-    func read(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int {
-        let wanted = min(buffer.count, count - position)
+    var count: Int? { length }
+    var isAtEnd: Bool { position == length }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int? {
+        let wanted = min(buffer.count, length - position)
         guard wanted > 0 else { return 0 }
-        if let descriptor {
-            let got = pread(descriptor, buffer.baseAddress, wanted, off_t(position))
-            guard got > 0 else {
-                let reason = got == 0 ? "it became shorter while it was sent" : String(cString: strerror(errno))
-                throw NetworkError(code: .invalidRequest, message: "the body's file cannot be read: \(reason)")
-            }
-            position += got
-            return got
+        let got = pread(descriptor, buffer.baseAddress, wanted, off_t(position))
+        guard got > 0 else {
+            let reason = got == 0 ? "it became shorter while it was sent" : String(cString: strerror(errno))
+            throw NetworkError(code: .invalidRequest, message: "the body's file cannot be read: \(reason)")
         }
-        let start = data.startIndex + position
-        data.copyBytes(to: buffer, from: start..<(start + wanted))
-        position += wanted
-        return wanted
+        position += got
+        return got
     }
 
-    /// - Returns: false when there is no such place.
-    func seek(to offset: Int) -> Bool {
-        guard (0...count).contains(offset) else { return false }
-        position = offset
+    func rewind() -> Bool {
+        position = 0
         return true
     }
 }

@@ -1,22 +1,45 @@
 #if os(Linux) && canImport(CCurl)
 /// What the caller of a ``CurlTransport`` holds of an exchange.
 final class CurlExchange: TransportExchange {
+    private struct State {
+        var isCancelled = false
+        var isPaused = false
+    }
+
     private let loop: CurlLoop
-    private let state = Locked(false)
+    private let state = Locked(State())
 
     init(_ loop: CurlLoop) {
         self.loop = loop
     }
 
     /// Set before the loop hears of it, so that no event follows a cancel from inside another.
-    var isCancelled: Bool { state.withLock { $0 } }
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
+    /// Set before the loop hears of it, so that a pause from inside an event holds for the next one.
+    var isPaused: Bool { state.withLock { $0.isPaused } }
 
     func cancel() {
-        let wasCancelled = state.withLock { isCancelled in
-            defer { isCancelled = true }
-            return isCancelled
+        if change(\.isCancelled, true) { loop.post(.cancel(self)) }
+    }
+
+    func pause() {
+        if change(\.isPaused, true) { loop.post(.pauseOrResume(self)) }
+    }
+
+    func resume() {
+        if change(\.isPaused, false) { loop.post(.pauseOrResume(self)) }
+    }
+
+    func bodyHasBytes() {
+        loop.post(.resumeSending(self))
+    }
+
+    /// - Returns: false when it was so already.
+    private func change(_ path: WritableKeyPath<State, Bool> & Sendable, _ value: Bool) -> Bool {
+        state.withLock { state in
+            defer { state[keyPath: path] = value }
+            return state[keyPath: path] != value
         }
-        if !wasCancelled { loop.post(.cancel(self)) }
     }
 }
 

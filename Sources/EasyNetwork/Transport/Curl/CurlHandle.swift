@@ -48,7 +48,8 @@ final class CurlHandle {
         try check(ccurl_set_long(easy, option, value))
     }
 
-    func set(_ option: CURLoption, _ value: String) throws(NetworkError) {
+    /// - Parameter value: nil takes back what libcurl has set itself.
+    func set(_ option: CURLoption, _ value: String?) throws(NetworkError) {
         try check(ccurl_set_string(easy, option, value))
     }
 
@@ -62,6 +63,22 @@ final class CurlHandle {
             headerList = longer
         }
         try check(ccurl_set_list(easy, CURLOPT_HTTPHEADER, headerList))
+    }
+
+    func long(_ info: CURLINFO) -> Int {
+        var value = 0
+        return ccurl_get_long(easy, info, &value) == CURLE_OK ? value : 0
+    }
+
+    func offset(_ info: CURLINFO) -> Int {
+        var value: curl_off_t = 0
+        return ccurl_get_offset(easy, info, &value) == CURLE_OK ? Int(value) : 0
+    }
+
+    /// A time that libcurl gives in microseconds; nil when it has not come to that.
+    func seconds(_ info: CURLINFO) -> Double? {
+        let microseconds = offset(info)
+        return microseconds > 0 ? Double(microseconds) / 1_000_000 : nil
     }
 
     func check(_ result: CURLcode) throws(NetworkError) {

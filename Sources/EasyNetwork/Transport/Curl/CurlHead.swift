@@ -8,11 +8,17 @@ struct CurlHead {
     /// How many header fields an answer may have, 1xx answers and trailers included.
     static let fieldLimit = 2_000
 
+    /// What the final answer is spoken in, such as `HTTP/2`; empty before.
+    private(set) var networkProtocol = ""
+    private(set) var isComplete = false
+
     private var byteCount = 0
     private var fieldCount = 0
     private var statusCode: Int?
     private var fields: [HTTPHeaders.Field] = []
-    private var isComplete = false
+
+    /// The fields that came after the body.
+    var trailers: HTTPHeaders { isComplete ? HTTPHeaders(fields) : HTTPHeaders() }
 
     /// - Parameter line: with its line break.
     /// - Returns: the final head, once, with its last line.
@@ -23,9 +29,8 @@ struct CurlHead {
         }
         var content = line[...]
         while let last = content.last, last == 0x0D || last == 0x0A { content.removeLast() }
-        if isComplete { return nil }
         guard let statusCode else {
-            self.statusCode = try Self.status(content)
+            try readStatusLine(content)
             return nil
         }
         if content.isEmpty { return end(statusCode) }
@@ -36,7 +41,8 @@ struct CurlHead {
     }
 
     private mutating func end(_ status: Int) -> TransportHead? {
-        let head = TransportHead(statusCode: status, headers: HTTPHeaders(fields))
+        if isComplete { return nil }
+        let headers = HTTPHeaders(fields)
         fields = []
         // 101 ends what HTTP there is on the connection; nobody asked for it, so it is the answer.
         if (100..<200).contains(status) && status != 101 {
@@ -44,7 +50,7 @@ struct CurlHead {
             return nil
         }
         isComplete = true
-        return head
+        return TransportHead(statusCode: status, headers: headers)
     }
 
     private mutating func addField(_ content: Slice<UnsafeRawBufferPointer>) throws(NetworkError) {
@@ -60,12 +66,14 @@ struct CurlHead {
         fields.append(HTTPHeaders.Field(name: name, value: Self.text(content[(colon + 1)...])))
     }
 
-    private static func status(_ line: Slice<UnsafeRawBufferPointer>) throws(NetworkError) -> Int {
-        let digits = line.drop { $0 != UInt8(ascii: " ") }.dropFirst().prefix(3)
+    private mutating func readStatusLine(_ line: Slice<UnsafeRawBufferPointer>) throws(NetworkError) {
+        let version = line.prefix { $0 != UInt8(ascii: " ") }
+        let digits = line[version.endIndex...].dropFirst().prefix(3)
         guard digits.count == 3, let status = Int(String(decoding: digits, as: UTF8.self)) else {
-            throw malformed("no status line: \(text(line.prefix(80)))")
+            throw Self.malformed("no status line: \(Self.text(line.prefix(80)))")
         }
-        return status
+        networkProtocol = Self.text(version)
+        statusCode = status
     }
 
     private static func isBlank(_ byte: UInt8) -> Bool {

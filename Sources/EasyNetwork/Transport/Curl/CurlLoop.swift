@@ -9,6 +9,9 @@ final class CurlLoop: Sendable {
     enum Command: Sendable {
         case start(CurlStart)
         case cancel(CurlExchange)
+        case pauseOrResume(CurlExchange)
+        /// The body of the request has bytes again.
+        case resumeSending(CurlExchange)
         /// The clock has reached a deadline.
         case look
     }
@@ -27,14 +30,12 @@ final class CurlLoop: Sendable {
         var isStopping = false
     }
 
-    let maximumConnectionsPerHost: Int
-    let maximumConnections: Int
+    let configuration: TransportConfiguration
     let clock: any NetworkClock
     private let inbox = Locked(Inbox())
 
-    init(maximumConnectionsPerHost: Int, maximumConnections: Int, clock: any NetworkClock) {
-        self.maximumConnectionsPerHost = maximumConnectionsPerHost
-        self.maximumConnections = max(maximumConnections, 1)
+    init(_ configuration: TransportConfiguration, clock: any NetworkClock) {
+        self.configuration = configuration
         self.clock = clock
     }
 

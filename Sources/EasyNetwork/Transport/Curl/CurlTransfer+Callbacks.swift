@@ -20,17 +20,33 @@ extension CurlTransfer {
             let length = size * count
             // Anything but the length breaks it off, so that nothing is asked for no bytes.
             guard length > 0 else { return 0 }
-            return CurlTransfer.at(context)?.received(.init(start: bytes, count: length)) == true ? length : 0
+            return switch CurlTransfer.at(context)?.received(.init(start: bytes, count: length)) {
+            case .taken: length
+            case .pause: Int(CURL_WRITEFUNC_PAUSE)
+            case .breakOff, nil: 0
+            }
+        }
+        _ = ccurl_set_pointer(handle.easy, CURLOPT_PREREQDATA, context)
+        _ = ccurl_set_connected_function(handle.easy) { context, address, _, port, _ in
+            CurlTransfer.at(context)?.connected(to: address.map { String(cString: $0) }, port: port)
+            return CURL_PREREQFUNC_OK
         }
         guard body != nil else { return }
         _ = ccurl_set_pointer(handle.easy, CURLOPT_READDATA, context)
         _ = ccurl_set_transfer_function(handle.easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
-            CurlTransfer.at(context)?.read(into: .init(start: bytes, count: size * count)) ?? Int(CURL_READFUNC_ABORT)
+            let read = CurlTransfer.at(context)?.read(into: .init(start: bytes, count: size * count))
+            return switch read?.reply {
+            case .taken: read?.count ?? 0
+            case .pause: Int(CURL_READFUNC_PAUSE)
+            case .breakOff, nil: Int(CURL_READFUNC_ABORT)
+            }
         }
         _ = ccurl_set_pointer(handle.easy, CURLOPT_SEEKDATA, context)
         _ = ccurl_set_seek_function(handle.easy) { context, offset, origin in
-            guard origin == SEEK_SET, let body = CurlTransfer.at(context)?.body else { return CURL_SEEKFUNC_FAIL }
-            return body.seek(to: Int(offset)) ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
+            guard origin == SEEK_SET, offset == 0, let body = CurlTransfer.at(context)?.body else {
+                return CURL_SEEKFUNC_FAIL
+            }
+            return body.rewind() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
         }
     }
 

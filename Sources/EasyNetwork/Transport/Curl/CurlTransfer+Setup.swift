@@ -5,6 +5,7 @@ import Foundation
 extension CurlTransfer {
     /// Writes the request into a handle that has no options set.
     func configure(_ handle: CurlHandle) throws(NetworkError) {
+        self.handle = handle
         try handle.useErrorText()
         // Signals belong to the process: libcurl would use one to end the look-up of a name.
         try handle.set(CURLOPT_NOSIGNAL, 1)
@@ -21,11 +22,39 @@ extension CurlTransfer {
         // A cancel during the look-up of a name would otherwise stop the loop until the system's resolver returns.
         // Before 7.87 there is no such option, and it does.
         _ = ccurl_set_quick_exit(handle.easy)
+        if let problem = options.problem { throw problem }
         try configureTarget(handle)
+        try configureConnection(handle)
         try configureMethod(handle)
         try handle.setHeaders(try headerLines())
         setCallbacks(handle)
-        self.handle = handle
+    }
+
+    private func configureConnection(_ handle: CurlHandle) throws(NetworkError) {
+        if let proxy = options.proxy { try handle.set(CURLOPT_PROXY, proxy) }
+        guard request.url.isHTTPS else { return }
+        // Several at once to a host that speaks HTTP/2 are to share one connection, not to make one each. Without TLS
+        // they would wait for the first answer.
+        try handle.set(CURLOPT_PIPEWAIT, 1)
+        try handle.set(
+            CURLOPT_SSLVERSION,
+            options.needsTLS13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
+        )
+        if options.trustsEveryServer {
+            try handle.set(CURLOPT_SSL_VERIFYPEER, 0)
+            try handle.set(CURLOPT_SSL_VERIFYHOST, 0)
+        }
+        if let (file, directory) = options.authorities {
+            // Both, as one that is left alone goes on to be the system's.
+            try handle.set(CURLOPT_CAINFO, file)
+            try handle.set(CURLOPT_CAPATH, directory)
+        }
+        if let pins = options.pins { try handle.set(CURLOPT_PINNEDPUBLICKEY, pins) }
+        if let certificate = options.clientCertificate {
+            try handle.set(CURLOPT_SSLCERT, certificate.file)
+            try handle.set(CURLOPT_SSLKEY, certificate.key)
+            if let password = certificate.password { try handle.set(CURLOPT_KEYPASSWD, password) }
+        }
     }
 
     private func configureTarget(_ handle: CurlHandle) throws(NetworkError) {
@@ -50,11 +79,13 @@ extension CurlTransfer {
         switch request.body {
         case .none:
             // RFC 9110, section 8.6: these say that they have no body.
-            if ["POST", "PUT", "PATCH"].contains(method) { body = CurlBody(Data()) }
+            if ["POST", "PUT", "PATCH"].contains(method) { body = CurlDataBody(Data()) }
         case .data(let data):
-            body = CurlBody(data)
+            body = CurlDataBody(data)
         case .file(let file):
-            body = try CurlBody(file: file)
+            body = try CurlFileBody(file)
+        case .stream(let stream):
+            body = CurlStreamBody(stream, wakeUp: exchange.bodyHasBytes)
         }
         if method == "HEAD" {
             // Otherwise libcurl waits for the body that the answer's Content-Length speaks of.
@@ -64,7 +95,7 @@ extension CurlTransfer {
             try handle.set(CURLOPT_NOBODY, 1)
         } else if let body {
             try handle.set(CURLOPT_UPLOAD, 1)
-            try handle.setBodyCount(body.count)
+            try handle.setBodyCount(body.count ?? -1)
         } else {
             try handle.set(CURLOPT_HTTPGET, 1)
         }

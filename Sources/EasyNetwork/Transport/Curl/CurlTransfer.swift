@@ -2,11 +2,29 @@
 internal import CCurl
 import Foundation
 
+/// What callbacks have to tell the loop, which is inside libcurl while they run.
+final class CurlNews {
+    /// Whose head has come in HTTP/2.
+    var http2: [CurlTransfer] = []
+}
+
 /// One exchange as its loop sees it; made and used on the loop's thread only.
 final class CurlTransfer {
+    /// What a callback of libcurl's is told.
+    enum Reply {
+        /// That all bytes were taken.
+        case taken
+        /// To come again with them when it is told to.
+        case pause
+        /// To break the transfer off.
+        case breakOff
+    }
+
     /// Scheme, host and port.
     let origin: String
     let exchange: CurlExchange
+    let options: CurlOptions
+    private let news: CurlNews
     /// Empty after the end.
     private(set) var request: TransportRequest
 
@@ -14,32 +32,68 @@ final class CurlTransfer {
     var hasPlace = false
     /// Nil while it waits for its turn, and after its end.
     var handle: CurlHandle?
-    var body: CurlBody?
+    var body: (any CurlBody)?
+    /// When the loop looks at its deadlines.
+    var nextLook = TimeInterval.infinity
     /// Nil while it waits for its turn.
-    var watch: DeadlineWatch?
+    private(set) var watch: DeadlineWatch?
     /// What one of the callbacks made of it; counts before what libcurl makes of the callback's refusal.
     private(set) var failure: NetworkError?
     private(set) var isOver = false
+    /// Whether libcurl holds the body of the answer back, and that of the request.
+    private var isReceivingPaused = false
+    private var isSendingPaused = false
 
     private let clock: any NetworkClock
+    private let submitted: TimeInterval
+    private var begun: TimeInterval?
+    private var isConnected = false
+    private var remoteAddress: String?
     private var head = CurlHead()
+    private var decodedBody = DecodedBodyLimit()
     private var events: (@Sendable (TransportEvent) -> Void)?
 
-    init(_ start: CurlStart, clock: any NetworkClock) {
+    init(_ start: CurlStart, options: CurlOptions, news: CurlNews, clock: any NetworkClock) {
+        self.news = news
         exchange = start.exchange
         request = start.request
         events = start.events
+        self.options = options
         self.clock = clock
+        submitted = clock.now
         let url = start.request.url
         origin = "\(url.scheme ?? "")://\(url.host ?? ""):\(url.port ?? 0)"
+    }
+
+    /// Its deadlines begin.
+    func begin(now: TimeInterval) {
+        begun = now
+        watch = DeadlineWatch(request.deadlines, now: now)
+    }
+
+    /// Whether the final head has come, and the answer is spoken in HTTP/2.
+    var isHTTP2: Bool? {
+        head.isComplete ? head.networkProtocol.hasPrefix("HTTP/2") : nil
+    }
+
+    // MARK: - What libcurl tells
+
+    func connected(to address: String?, port: Int32) {
+        isConnected = true
+        remoteAddress = address.map { $0.contains(":") ? "[\($0)]:\(port)" : "\($0):\(port)" }
+        watch?.connected()
     }
 
     /// - Returns: false when the transfer is to be broken off.
     func received(headerLine line: UnsafeRawBufferPointer) -> Bool {
         moved()
+        watch?.answered()
         guard !exchange.isCancelled else { return false }
         do throws(NetworkError) {
-            if let head = try head.add(line) { events?(.head(head)) }
+            guard let head = try head.add(line) else { return true }
+            decodedBody = DecodedBodyLimit(options.maximumDecodedBodyCount, headers: head.headers)
+            if isHTTP2 == true { news.http2.append(self) }
+            events?(.head(head))
             return true
         } catch {
             failure = error
@@ -47,42 +101,115 @@ final class CurlTransfer {
         }
     }
 
-    /// - Returns: false when the transfer is to be broken off.
-    func received(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    func received(_ bytes: UnsafeRawBufferPointer) -> Reply {
         moved()
-        guard !exchange.isCancelled else { return false }
+        guard !exchange.isCancelled else { return .breakOff }
+        guard !exchange.isPaused else {
+            isReceivingPaused = true
+            watch?.setPaused(true, now: clock.now)
+            return .pause
+        }
+        if let error = decodedBody.take(bytes.count) {
+            failure = error
+            return .breakOff
+        }
         if !bytes.isEmpty { events?(.body(Data(bytes))) }
-        return true
+        return .taken
     }
 
-    /// - Returns: how many bytes were put into the buffer; nil when the transfer is to be broken off.
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
-        moved()
-        guard !exchange.isCancelled else { return nil }
+    /// - Returns: how many bytes were put into the buffer; nil when the transfer is to be broken off, or to wait.
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, reply: Reply) {
+        guard !exchange.isCancelled else { return (0, .breakOff) }
         do throws(NetworkError) {
-            return try body?.read(into: buffer) ?? 0
+            guard let body else { return (0, .taken) }
+            guard let count = try body.read(into: buffer) else {
+                isSendingPaused = true
+                return (0, .pause)
+            }
+            moved()
+            return (count, .taken)
         } catch {
             failure = error
-            return nil
+            return (0, .breakOff)
         }
-    }
-
-    /// Tells of the end, once.
-    func end(_ error: NetworkError?) {
-        guard !isOver else { return }
-        isOver = true
-        body = nil
-        // One that ends while it waits is passed over only when its turn comes.
-        request.headers = HTTPHeaders()
-        request.body = .none
-        // A cancel that came first counts, whatever happened since.
-        let error = exchange.isCancelled ? NetworkError(code: .cancelled) : error
-        events.take()?(.end(TransportEnd(error: error)))
     }
 
     private func moved() {
         guard watch != nil else { return }
         watch?.activity(now: clock.now)
+    }
+
+    // MARK: - Going on
+
+    /// The body of the request has bytes again.
+    func resumeSending() {
+        guard isSendingPaused, !isOver else { return }
+        isSendingPaused = false
+        goOn()
+    }
+
+    /// The exchange was paused or resumed. One that is paused finds out with the next bytes.
+    func resumeReceiving() {
+        guard isReceivingPaused, !isOver, !exchange.isPaused else { return }
+        isReceivingPaused = false
+        watch?.setPaused(false, now: clock.now)
+        goOn()
+    }
+
+    private func goOn() {
+        // It calls back from in here, and may be paused again by that.
+        let held = (isReceivingPaused ? CURLPAUSE_RECV : 0) | (isSendingPaused ? CURLPAUSE_SEND : 0)
+        if let handle { curl_easy_pause(handle.easy, held) }
+    }
+
+    // MARK: - The end
+
+    /// Tells of the end, once.
+    func end(_ error: NetworkError?) {
+        guard !isOver else { return }
+        isOver = true
+        // A cancel that came first counts, whatever happened since.
+        var error = exchange.isCancelled ? NetworkError(code: .cancelled) : error
+        if let code = error?.code {
+            let phase = phase(of: code)
+            error?.phase = phase
+            // A connection that broke before there was one.
+            if code == .connectionLost, let phase, phase < .send { error?.code = phase == .tls ? .tls : .cannotConnect }
+        }
+        let end = TransportEnd(error: error, trailers: head.trailers, metrics: metrics)
+        body = nil
+        // One that ends while it waits is passed over only when its turn comes.
+        request.headers = HTTPHeaders()
+        request.body = .none
+        events.take()?(.end(end))
+    }
+
+    private func phase(of code: NetworkError.Code) -> TransportPhase? {
+        guard let handle, begun != nil else { return code == .invalidRequest ? nil : .waiting }
+        if head.isComplete { return .body }
+        if isConnected { return body?.isAtEnd == false ? .send : .firstByte }
+        if code == .tls { return .tls }
+        guard handle.seconds(CURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
+        return handle.seconds(CURLINFO_CONNECT_TIME_T) != nil && request.url.isHTTPS ? .tls : .connect
+    }
+
+    private var metrics: TransportMetrics? {
+        guard let begun, let handle else { return nil }
+        let isReused = isConnected ? handle.long(CURLINFO_NUM_CONNECTS) == 0 : nil
+        func unlessReused(_ info: CURLINFO) -> TimeInterval? { isReused == true ? nil : handle.seconds(info) }
+        return TransportMetrics(
+            nameLookup: unlessReused(CURLINFO_NAMELOOKUP_TIME_T),
+            connect: unlessReused(CURLINFO_CONNECT_TIME_T),
+            tls: unlessReused(CURLINFO_APPCONNECT_TIME_T),
+            firstByte: handle.seconds(CURLINFO_STARTTRANSFER_TIME_T),
+            total: clock.now - begun,
+            wait: begun - submitted,
+            bytesSent: handle.long(CURLINFO_REQUEST_SIZE) + handle.offset(CURLINFO_SIZE_UPLOAD_T),
+            bytesReceived: handle.long(CURLINFO_HEADER_SIZE) + handle.offset(CURLINFO_SIZE_DOWNLOAD_T),
+            networkProtocol: head.networkProtocol.isEmpty ? nil : head.networkProtocol,
+            isReusedConnection: isReused,
+            remoteAddress: remoteAddress
+        )
     }
 }
 #endif

@@ -4,12 +4,12 @@ import Dispatch
 /// The transport over libcurl, on Linux: HTTP/1.1, and HTTP/2 over TLS.
 ///
 /// One thread of its own does all the work. Connections are kept open and used again; an exchange that finds all of them
-/// taken waits for one, and its deadlines begin after that. Proxies come from the environment (`http_proxy`,
-/// `https_proxy`, `all_proxy`, `no_proxy`), as with the `curl` command. `Content-Length` and `Transfer-Encoding` among
-/// the headers of a request are left out, as the body says what they are, and so are user and password in a URL.
+/// taken waits for one, and its deadlines begin after that. `Content-Length` and `Transfer-Encoding` among the headers of
+/// a request are left out, as the body says what they are, and so are user and password in a URL. A message is sent again
+/// without asking in one case only: on a kept connection that the server had closed, before a byte of the answer.
 ///
 /// It needs libcurl 7.81. With one older than 7.87, a cancel during the look-up of a name holds up the other exchanges
-/// until the system's resolver returns. With HTTP/2 the limits count exchanges, not connections.
+/// until the system's resolver returns.
 ///
 /// When the transport is let go of, the exchanges that are still under way end with ``NetworkError/Code/cancelled``, its
 /// connections are closed and its thread ends.
@@ -21,19 +21,13 @@ public final class CurlTransport: NetworkTransport {
     let loop: CurlLoop
 
     /// - Parameters:
-    ///   - maximumConnectionsPerHost: exchanges under way to one scheme, host and port at once; more wait. Default 6.
-    ///   - maximumConnections: exchanges under way in all. Default 256.
+    ///   - configuration: default none of one's own.
     ///   - clock: for the deadlines.
     public init(
-        maximumConnectionsPerHost: Int = 6,
-        maximumConnections: Int = 256,
+        _ configuration: TransportConfiguration = TransportConfiguration(),
         clock: any NetworkClock = SystemClock()
     ) {
-        loop = CurlLoop(
-            maximumConnectionsPerHost: maximumConnectionsPerHost,
-            maximumConnections: maximumConnections,
-            clock: clock
-        )
+        loop = CurlLoop(configuration, clock: clock)
     }
 
     deinit {

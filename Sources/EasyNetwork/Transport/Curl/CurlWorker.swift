@@ -7,18 +7,19 @@ final class CurlWorker {
     private let loop: CurlLoop
     private let multi: UnsafeMutableRawPointer
     private let clock: any NetworkClock
+    private let configuration: TransportConfiguration
 
     /// All that have not ended, also those that wait for their turn.
     private var transfers: [ObjectIdentifier: CurlTransfer] = [:]
     /// Those under way, by their easy handle.
     private var underWay: [UnsafeMutableRawPointer: CurlTransfer] = [:]
-    /// A place with the host comes first, then one among all.
-    private var hostAdmission: ConnectionAdmission<CurlTransfer>
     private var admission: ConnectionAdmission<CurlTransfer>
-    /// Those that have both and are to begin.
+    /// Those that have a place and are to begin.
     private var admitted: [CurlTransfer] = []
     private var idleHandles: [CurlHandle] = []
     private var alarm: CurlAlarm
+    private let options: CurlOptions
+    private let news = CurlNews()
 
     /// How many easy handles are kept for later; each takes some 20 KB.
     private static let idleHandleLimit = 64
@@ -27,11 +28,15 @@ final class CurlWorker {
         self.loop = loop
         self.multi = multi
         clock = loop.clock
-        hostAdmission = ConnectionAdmission(limit: loop.maximumConnectionsPerHost)
-        admission = ConnectionAdmission(limit: loop.maximumConnections)
+        configuration = loop.configuration
+        options = CurlOptions(configuration)
+        admission = ConnectionAdmission(
+            perOrigin: configuration.maximumConnectionsPerHost,
+            total: configuration.maximumConnections
+        )
         alarm = CurlAlarm(loop)
         // Left alone, libcurl keeps four connections for each exchange under way, and closes those above.
-        _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, loop.maximumConnections)
+        _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(configuration.maximumConnections, 1))
     }
 
     func run() {
@@ -52,8 +57,8 @@ final class CurlWorker {
     }
 
     private func finish(_ error: NetworkError) {
-        alarm.cancel()
         for transfer in Array(transfers.values) { end(transfer, error, admitsNext: false) }
+        alarm.sweep(underWay: 0)
         idleHandles = []
         curl_multi_cleanup(multi)
     }
@@ -63,16 +68,18 @@ final class CurlWorker {
     private func perform(_ command: CurlLoop.Command) {
         switch command {
         case .start(let start):
-            let transfer = CurlTransfer(start, clock: clock)
+            let transfer = CurlTransfer(start, options: options, news: news, clock: clock)
             transfers[ObjectIdentifier(start.exchange)] = transfer
-            guard hostAdmission.enter(transfer, origin: transfer.origin), admission.enter(transfer, origin: "") else {
-                return
-            }
-            transfer.hasPlace = true
-            admitted.append(transfer)
+            if admission.enter(transfer, origin: transfer.origin) { admit([transfer]) }
         case .cancel(let exchange):
             guard let transfer = transfers[ObjectIdentifier(exchange)] else { return }
             end(transfer, NetworkError(code: .cancelled))
+        case .pauseOrResume(let exchange):
+            guard let transfer = transfers[ObjectIdentifier(exchange)] else { return }
+            transfer.resumeReceiving()
+            watch(transfer)
+        case .resumeSending(let exchange):
+            transfers[ObjectIdentifier(exchange)]?.resumeSending()
         case .look:
             break
         }
@@ -95,14 +102,8 @@ final class CurlWorker {
             let result = curl_multi_add_handle(multi, handle.easy)
             guard result == CURLM_OK else { throw Self.error(result) }
             underWay[handle.easy] = transfer
-            let now = clock.now
-            let watch = DeadlineWatch(transfer.request.deadlines, now: now)
-            transfer.watch = watch
-            switch watch.verdict(now: now) {
-            case .never: break
-            case .checkAgain(let delay): alarm.set(now + delay, now: now)
-            case .expired: alarm.set(now, now: now)
-            }
+            transfer.begin(now: clock.now)
+            watch(transfer)
         } catch {
             end(transfer, error)
         }
@@ -110,9 +111,20 @@ final class CurlWorker {
 
     // MARK: - Going on
 
+    /// Ends a transfer that is late, or sees to it that it is looked at again.
+    private func watch(_ transfer: CurlTransfer) {
+        let now = clock.now
+        switch transfer.watch?.verdict(now: now) ?? .never {
+        case .never: break
+        case .checkAgain(let delay): alarm.set(transfer, after: delay, now: now)
+        case .expired(let message): end(transfer, NetworkError(code: .timedOut, message: message))
+        }
+    }
+
     private func perform() {
         var running: Int32 = 0
         let result = curl_multi_perform(multi, &running)
+        for transfer in news.http2.take() { learn(from: transfer) }
         guard result != CURLM_OK else { return }
         // It has no memory left or is broken; nobody else would end these.
         for transfer in Array(underWay.values) { end(transfer, Self.error(result)) }
@@ -131,22 +143,14 @@ final class CurlWorker {
     }
 
     private func endLate() {
-        guard alarm.time < .infinity else { return }
-        let now = clock.now
-        guard now >= alarm.time else { return }
-        alarm.cancel()
-        for transfer in Array(underWay.values) {
-            switch transfer.watch?.verdict(now: now) ?? .never {
-            case .never: break
-            case .checkAgain(let delay): alarm.set(now + delay, now: now)
-            case .expired(let message): end(transfer, NetworkError(code: .timedOut, message: message))
-            }
+        while let transfer = alarm.takeDue() {
+            if !transfer.isOver { watch(transfer) }
         }
     }
 
     /// - Returns: why the thread cannot go on: a wait that fails at once would take the whole processor.
     private func wait() -> NetworkError? {
-        let result = curl_multi_poll(multi, nil, 0, alarm.pollTimeout(now: clock.now), nil)
+        let result = curl_multi_poll(multi, nil, 0, alarm.pollTimeout(), nil)
         return result == CURLM_OK ? nil : Self.error(result)
     }
 
@@ -168,23 +172,32 @@ final class CurlWorker {
                 idleHandles.append(handle)
             }
         }
-        if underWay.isEmpty { alarm.cancel() }
-        if transfer.hasPlace && admitsNext { leave(transfer) }
+        alarm.sweep(underWay: underWay.count)
+        guard transfer.hasPlace && admitsNext else { return }
+        learn(from: transfer)
+        admit(admission.end(origin: transfer.origin))
     }
 
-    /// Gives the places back. Those that ended while they waited for theirs pass them on.
-    private func leave(_ transfer: CurlTransfer) {
-        var leaving = [transfer]
-        while let last = leaving.popLast() {
-            if let next = admission.end(origin: "") { admit(next, orAddTo: &leaving) }
-            guard let next = hostAdmission.end(origin: last.origin), admission.enter(next, origin: "") else { continue }
-            admit(next, orAddTo: &leaving)
+    /// Hands places on. Those that ended while they waited for theirs pass them on at once.
+    private func admit(_ transfers: [CurlTransfer]) {
+        var transfers = transfers
+        while !transfers.isEmpty {
+            for transfer in transfers.take() {
+                transfer.hasPlace = true
+                if transfer.isOver {
+                    transfers += admission.end(origin: transfer.origin)
+                } else {
+                    admitted.append(transfer)
+                }
+            }
         }
     }
 
-    private func admit(_ transfer: CurlTransfer, orAddTo leaving: inout [CurlTransfer]) {
-        transfer.hasPlace = true
-        if transfer.isOver { leaving.append(transfer) } else { admitted.append(transfer) }
+    /// A host that speaks HTTP/2 takes more at once than one that does not.
+    private func learn(from transfer: CurlTransfer) {
+        guard let isHTTP2 = transfer.isHTTP2 else { return }
+        let limit = isHTTP2 ? configuration.maximumStreamsPerHost : configuration.maximumConnectionsPerHost
+        admit(admission.setLimit(limit, origin: transfer.origin))
     }
 
     private static func error(_ result: CURLMcode) -> NetworkError {

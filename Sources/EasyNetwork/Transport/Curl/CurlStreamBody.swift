@@ -1,0 +1,129 @@
+#if os(Linux) && canImport(CCurl)
+import Foundation
+
+/// A body whose bytes others read or make, off the loop's thread: it holds the piece that is being sent, and asks for
+/// the next one when that is out.
+final class CurlStreamBody: CurlBody {
+    /// What comes in from other threads.
+    private struct Inbox {
+        /// The next piece, nil after the last; an error when there is none.
+        var arrived: Result<Data?, NetworkError>?
+        var reader: (any BodyReader)?
+        /// The number of this sending; what belongs to an earlier one is not wanted any more.
+        var sending = 0
+        var isOver = false
+    }
+
+    private let stream: TransportBodyStream
+    private let wakeUp: @Sendable () -> Void
+    private let inbox = Locked(Inbox())
+
+    private var piece = Data()
+    /// How many bytes have been handed on.
+    private var position = 0
+    private var isAsking = false
+    private(set) var isAtEnd = false
+
+    /// - Parameter wakeUp: called on any thread when there are bytes again.
+    init(_ stream: TransportBodyStream, wakeUp: @escaping @Sendable () -> Void) {
+        self.stream = stream
+        self.wakeUp = wakeUp
+    }
+
+    deinit {
+        end()
+    }
+
+    var count: Int? { stream.length }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int? {
+        if piece.isEmpty && !isAtEnd { try takeIn() }
+        guard !piece.isEmpty else {
+            if isAtEnd { return 0 }
+            ask()
+            return nil
+        }
+        let count = min(buffer.count, piece.count)
+        piece.copyBytes(to: buffer, count: count)
+        piece = piece.dropFirst(count)
+        position += count
+        return count
+    }
+
+    func rewind() -> Bool {
+        end()
+        inbox.withLock { inbox in
+            inbox.arrived = nil
+            inbox.sending += 1
+            inbox.isOver = false
+        }
+        piece = Data()
+        position = 0
+        isAsking = false
+        isAtEnd = false
+        return true
+    }
+
+    private func takeIn() throws(NetworkError) {
+        guard let arrived = inbox.withLock({ $0.arrived.take() }) else { return }
+        isAsking = false
+        if let next = try arrived.get() {
+            piece = next
+            // Sent to its end, it would be the beginning of another message.
+            let count = position + next.count
+            if count > stream.length ?? .max, let error = stream.lengthError(count) { throw error }
+        } else {
+            if let error = stream.lengthError(position) { throw error }
+            isAtEnd = true
+        }
+    }
+
+    private func ask() {
+        guard !isAsking else { return }
+        isAsking = true
+        let sending = inbox.withLock { $0.sending }
+        // Not here: it is the user's code that makes the bytes.
+        WorkQueue.shared.async { [stream, inbox, wakeUp] in
+            Self.ask(stream, inbox, sending, wakeUp)
+        }
+    }
+
+    private static func ask(
+        _ stream: TransportBodyStream,
+        _ inbox: Locked<Inbox>,
+        _ sending: Int,
+        _ wakeUp: @escaping @Sendable () -> Void
+    ) {
+        @Sendable func arrived(_ result: Result<Data?, NetworkError>) {
+            let isWanted = inbox.withLock { inbox in
+                guard inbox.sending == sending, !inbox.isOver else { return false }
+                inbox.arrived = result
+                return true
+            }
+            if isWanted { wakeUp() }
+        }
+        do throws(NetworkError) {
+            let known = inbox.withLock { $0.sending == sending ? $0.reader : nil }
+            let reader = if let known { known } else { try stream.reader() }
+            let isWanted = inbox.withLock { inbox in
+                guard inbox.sending == sending, !inbox.isOver else { return false }
+                inbox.reader = reader
+                return true
+            }
+            if isWanted { reader.next(arrived) } else { reader.cancel() }
+        } catch {
+            arrived(.failure(error))
+        }
+    }
+
+    /// What is being read or made is not wanted any more.
+    private func end() {
+        let reader = inbox.withLock { inbox in
+            inbox.isOver = true
+            return inbox.reader.take()
+        }
+        guard let reader else { return }
+        WorkQueue.shared.async { reader.cancel() }
+    }
+}
+#endif

@@ -1,0 +1,26 @@
+/// How much of a body is still taken whose content coding is taken off: a value. A body without one has no limit.
+struct DecodedBodyLimit {
+    private let limit: Int?
+    private var count = 0
+
+    /// No limit.
+    init() {
+        limit = nil
+    }
+
+    /// - Parameters:
+    ///   - limit: in bytes; nil means none.
+    ///   - headers: those of the answer.
+    init(_ limit: Int?, headers: HTTPHeaders) {
+        let coding = headers["Content-Encoding"] ?? "identity"
+        self.limit = coding.isEqualIgnoringASCIICase(to: "identity") ? nil : limit
+    }
+
+    /// - Returns: why these bytes are too many; nil when they are not.
+    mutating func take(_ byteCount: Int) -> NetworkError? {
+        guard let limit else { return nil }
+        count += byteCount
+        guard count > limit else { return nil }
+        return NetworkError(code: .bodyTooLong, message: "over \(limit) bytes without its content coding")
+    }
+}
