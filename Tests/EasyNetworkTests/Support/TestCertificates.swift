@@ -1,0 +1,100 @@
+#if os(Linux) || os(macOS)
+import Foundation
+
+/// Certificates of an authority that nobody trusts unless told to, made anew with the `openssl` command.
+struct TestCertificates: Sendable {
+    /// The authority that signed the others.
+    let caFile: URL
+    /// The same authority as a folder in the form of `openssl rehash`.
+    let caDirectory: URL
+    /// An authority that has signed none of them.
+    let otherCAFile: URL
+    /// For 127.0.0.1, ::1 and localhost.
+    let serverCertificate: URL
+    let serverKey: URL
+    let clientCertificate: URL
+    let clientKey: URL
+    /// The server's public key as libcurl wants it: `sha256//`, and the hash in base64.
+    let pin: String
+    /// The public key of ``otherCAFile``.
+    let otherPin: String
+
+    /// The name in ``clientCertificate``, as OpenSSL writes it.
+    static let clientName = "CN=EasyNetwork client"
+
+    /// Writes them into the folder, which blocks the calling thread for about a tenth of a second.
+    init(in folder: URL) throws {
+        guard let openssl = Command.find("openssl") else { throw Command.Failure(description: "there is no openssl") }
+        try Data(Self.configuration.utf8).write(to: folder.appendingPathComponent("openssl.cnf"))
+        try Command.runScript(Self.script, [openssl.path, "/" + Self.clientName], in: folder)
+        caFile = folder.appendingPathComponent("ca.pem")
+        caDirectory = folder.appendingPathComponent("ca-directory")
+        otherCAFile = folder.appendingPathComponent("other-ca.pem")
+        serverCertificate = folder.appendingPathComponent("server.pem")
+        serverKey = folder.appendingPathComponent("server.key")
+        clientCertificate = folder.appendingPathComponent("client.pem")
+        clientKey = folder.appendingPathComponent("client.key")
+        pin = try Self.pin(folder.appendingPathComponent("server.pin"))
+        otherPin = try Self.pin(folder.appendingPathComponent("other-ca.pin"))
+    }
+
+    /// A pipeline of the shell's has the status of its last command, so the file may be anything.
+    private static func pin(_ file: URL) throws -> String {
+        let hash = try String(contentsOf: file, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
+        guard Data(base64Encoded: hash)?.count == 32 else {
+            throw Command.Failure(description: "'\(hash)' in \(file.lastPathComponent) is no SHA-256")
+        }
+        return "sha256//\(hash)"
+    }
+
+    /// The options are those that OpenSSL 1.1.1 and macOS's LibreSSL have, too: no `-addext`, no `req -CA`.
+    private static let script = """
+        openssl=$1
+        request() { # name, subject, more
+            name=$1 subject=$2
+            shift 2
+            "$openssl" req -config openssl.cnf -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -sha256 \\
+                -keyout "$name.key" -subj "$subject" "$@" 2>&1
+        }
+        sign() { # name, serial
+            "$openssl" x509 -req -in "$1.csr" -CA ca.pem -CAkey ca.key -set_serial "$2" -days 30 -sha256 \\
+                -extfile openssl.cnf -extensions "$1" -out "$1.pem" 2>&1
+        }
+        pin() {
+            "$openssl" x509 -in "$1.pem" -noout -pubkey | "$openssl" pkey -pubin -outform der |
+                "$openssl" dgst -sha256 -binary | "$openssl" base64 >"$1.pin"
+        }
+        request ca '/CN=EasyNetwork test authority' -x509 -days 30 -extensions authority -out ca.pem
+        request other-ca '/CN=EasyNetwork other authority' -x509 -days 30 -extensions authority -out other-ca.pem
+        request server '/CN=localhost' -new -out server.csr
+        request client "$2" -new -out client.csr
+        sign server 2
+        sign client 3
+        pin server
+        pin other-ca
+        mkdir ca-directory
+        cp ca.pem ca-directory
+        ln -s ca.pem "ca-directory/$("$openssl" x509 -in ca.pem -noout -subject_hash).0"
+        """
+
+    private static let configuration = """
+        [req]
+        distinguished_name = name
+        [name]
+        [authority]
+        basicConstraints = critical, CA:true
+        keyUsage = critical, keyCertSign, cRLSign
+        subjectKeyIdentifier = hash
+        [server]
+        basicConstraints = CA:false
+        keyUsage = critical, digitalSignature
+        extendedKeyUsage = serverAuth
+        subjectAltName = DNS:localhost, IP:127.0.0.1, IP:::1
+        [client]
+        basicConstraints = CA:false
+        keyUsage = critical, digitalSignature
+        extendedKeyUsage = clientAuth
+
+        """
+}
+#endif
