@@ -4,10 +4,10 @@ import Foundation
 enum PEM {
     private static let begin = Data("-----BEGIN CERTIFICATE-----".utf8)
     private static let end = Data("-----END CERTIFICATE-----".utf8)
-    private static let boundary = Data("-----".utf8)
 
     /// The DER of each certificate in the order of the text; what stands around them is passed over, and a block is
-    /// left out that has no end, holds another or is not base64. Whether the bytes are a certificate is not looked at.
+    /// left out that has no end or is not base64, as with a header or another block inside. Whether the bytes are a
+    /// certificate is not looked at.
     static func certificates(in text: Data) -> [Data] {
         var certificates: [Data] = []
         var block: Data?
@@ -19,8 +19,6 @@ enum PEM {
                 if let base64 = block, let certificate = Data(base64Encoded: base64), !certificate.isEmpty {
                     certificates.append(certificate)
                 }
-                block = nil
-            } else if line.starts(with: boundary) {
                 block = nil
             } else {
                 block?.append(line)
