@@ -165,7 +165,10 @@ final class URLSessionExchange: TransportExchange {
 
     func received(_ response: URLResponse, proceed: () -> Void) {
         answer(proceed)
-        guard let response = response as? HTTPURLResponse else { return }
+        // On Linux interim answers are told of like final ones. 101 is the final one to whoever asked for nothing else.
+        guard let response = response as? HTTPURLResponse,
+            !(100..<200).contains(response.statusCode) || response.statusCode == 101
+        else { return }
         var headers = HTTPHeaders()
         for (name, value) in response.allHeaderFields.map({ ("\($0.key)", "\($0.value)") }).sorted(by: { $0.0 < $1.0 })
         {

@@ -60,6 +60,15 @@ struct TransportFixture: Sendable {
         inMemory?.route(method, path, answer)
     }
 
+    /// Makes the next request meet a fault before it has arrived.
+    func failNextRequest(with fault: MockResponse.Fault) {
+        server?.failNextRequests(with: fault)
+    }
+
+    func waitForFaults(_ count: Int) async {
+        await server?.waitForFaults(count)
+    }
+
     var requests: [MockRequest] { server?.requests ?? inMemory?.requests ?? [] }
 
     func waitForRequests(_ count: Int) async {

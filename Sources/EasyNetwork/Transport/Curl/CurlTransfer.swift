@@ -170,6 +170,10 @@ final class CurlTransfer {
         isOver = true
         // A cancel that came first counts, whatever happened since.
         var error = exchange.isCancelled ? NetworkError(code: .cancelled) : error
+        if error == nil && !head.isComplete {
+            // libcurl takes a connection that is closed within the head for the end of an answer without body.
+            error = NetworkError(code: .connectionLost, message: "closed within the head of the answer")
+        }
         if let code = error?.code {
             let phase = phase(of: code)
             error?.phase = phase

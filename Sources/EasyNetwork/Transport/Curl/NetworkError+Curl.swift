@@ -10,6 +10,11 @@ extension NetworkError {
             code: Code(curl: result),
             message: detail.isEmpty ? String(cString: curl_easy_strerror(result)) : detail
         )
+        // A chunk that is none comes with the code of a lost connection, and only the text tells.
+        if result == CURLE_RECV_ERROR, detail.contains("chunk") { code = .badServerResponse }
+        if result == CURLE_OUT_OF_MEMORY {
+            message = "a header line is longer than libcurl takes, or no memory is left"
+        }
     }
 }
 
