@@ -70,6 +70,16 @@ public struct RequestBody: Sendable {
         }
     }
 
+    /// Bytes that are read or made while they are sent, in constant memory.
+    ///
+    /// - Parameter contentType: default `application/octet-stream`.
+    public static func stream(
+        _ stream: TransportBodyStream,
+        contentType: String? = "application/octet-stream"
+    ) -> RequestBody {
+        RequestBody { () throws(NetworkError) in (.stream(stream), contentType) }
+    }
+
     /// Encodes the body.
     ///
     /// - Throws: ``NetworkError/Code/invalidRequest``.

@@ -13,7 +13,7 @@ struct CurlAlarmTests {
 
     private func transfer(_ loop: CurlLoop) throws -> CurlTransfer {
         let request = TransportRequest(url: try #require(URL(string: "http://a.example/")))
-        let start = CurlStart(exchange: CurlExchange(loop), request: request, events: { _ in })
+        let start = CurlStart(exchange: CurlExchange(loop), request: request, time: 0, events: { _ in })
         return CurlTransfer(start, options: CurlOptions(loop.configuration), news: CurlNews(), clock: loop.clock)
     }
 

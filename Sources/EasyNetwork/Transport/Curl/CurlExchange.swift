@@ -1,4 +1,6 @@
 #if os(Linux) && canImport(CCurl)
+import Foundation
+
 /// What the caller of a ``CurlTransport`` holds of an exchange.
 final class CurlExchange: TransportExchange {
     private struct State {
@@ -47,6 +49,8 @@ final class CurlExchange: TransportExchange {
 struct CurlStart: Sendable {
     let exchange: CurlExchange
     let request: TransportRequest
+    /// When it was asked for, by the clock.
+    let time: TimeInterval
     let events: @Sendable (TransportEvent) -> Void
 }
 #endif

@@ -60,7 +60,7 @@ final class CurlTransfer {
         events = start.events
         self.options = options
         self.clock = clock
-        submitted = clock.now
+        submitted = start.time
         let url = start.request.url
         origin = "\(url.scheme ?? "")://\(url.host ?? ""):\(url.port ?? 0)"
     }

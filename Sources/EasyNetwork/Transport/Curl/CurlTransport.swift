@@ -39,7 +39,8 @@ public final class CurlTransport: NetworkTransport {
         events: @escaping @Sendable (TransportEvent) -> Void
     ) -> any TransportExchange {
         let exchange = CurlExchange(loop)
-        if !loop.post(.start(CurlStart(exchange: exchange, request: request, events: events))) {
+        let start = CurlStart(exchange: exchange, request: request, time: loop.clock.now, events: events)
+        if !loop.post(.start(start)) {
             DispatchQueue.global().async {
                 let error = NetworkError(code: .cannotConnect, message: "the system has no thread or socket left")
                 events(.end(TransportEnd(error: error)))

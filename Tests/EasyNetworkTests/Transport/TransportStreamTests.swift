@@ -1,0 +1,171 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("Every transport, bodies that are made while they are sent", .timeLimit(.minutes(5)))
+struct TransportStreamTests {
+    typealias Kind = TransportFixture.Kind
+
+    private struct NoPaper: LocalizedError {
+        var errorDescription: String? { "out of paper" }
+    }
+
+    private let bytes = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+
+    private func fixture(_ kind: Kind) throws -> TransportFixture {
+        let fixture = try TransportFixture(kind)
+        fixture.route("PUT", "/stream") { _ in .status(201) }
+        return fixture
+    }
+
+    private func request(_ fixture: TransportFixture, _ stream: TransportBodyStream) throws -> TransportRequest {
+        var request = try fixture.request("/stream", .put)
+        request.body = .stream(stream)
+        return request
+    }
+
+    /// Pieces of random lengths, empty ones among them.
+    private func pieces(seed: UInt64) -> [Data] {
+        var random = SeededGenerator(seed: seed)
+        var pieces: [Data] = []
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = rest.prefix(Int.random(in: 0...90_000, using: &random))
+            pieces.append(Data(piece))
+            rest = rest.dropFirst(piece.count)
+        }
+        return pieces
+    }
+
+    @Test(
+        "REQ-3: an input stream and an asynchronous sequence arrive whole, with their length known or not",
+        arguments: Kind.allCases,
+        [true, false]
+    )
+    func whole(kind: Kind, hasLength: Bool) async throws {
+        let fixture = try fixture(kind)
+        let length = hasLength ? bytes.count : nil
+        let bytes = bytes
+        let streams = [
+            TransportBodyStream(length: length) { InputStream(data: bytes) },
+            TransportBodyStream(
+                length: length,
+                pieces: { [pieces = pieces(seed: 1)] in
+                    AsyncStream { continuation in
+                        for piece in pieces { continuation.yield(piece) }
+                        continuation.finish()
+                    }
+                }
+            ),
+            TransportBodyStream(length: hasLength ? 0 : nil) { InputStream(data: Data()) },
+        ]
+        for (stream, expected) in zip(streams, [bytes, bytes, Data()]) {
+            // Twice: what makes it is called anew.
+            for _ in 0..<2 {
+                let outcome = await fixture.start(try request(fixture, stream)).end()
+                #expect(outcome.head?.statusCode == 201 && outcome.faults.isEmpty)
+                let received = try #require(fixture.requests.last)
+                #expect(received.body == expected)
+                let isChunked = received.headers["Transfer-Encoding"] != nil
+                if TransportCapability.streamedUploads.known(kind) == nil, kind != .inMemory {
+                    #expect(isChunked == !hasLength)
+                }
+            }
+        }
+    }
+
+    @Test("REQ-3: too many bytes, too few, none, an error: the request ends and says so", arguments: Kind.allCases)
+    func wrong(kind: Kind) async throws {
+        let fixture = try fixture(kind)
+        let bytes = bytes
+        let table: [(TransportBodyStream, String)] = [
+            (TransportBodyStream(length: 299_999) { InputStream(data: bytes) }, "more than the 299999 bytes"),
+            (TransportBodyStream(length: 300_001) { InputStream(data: bytes) }, "300000 instead of the 300001 bytes"),
+            (TransportBodyStream { InputStream(fileAtPath: "/nowhere/at/all") }, "cannot be read"),
+            (TransportBodyStream { nil }, "cannot be read"),
+            (TransportBodyStream { throw NoPaper() }, "out of paper"),
+            (
+                TransportBodyStream(pieces: {
+                    AsyncThrowingStream { continuation in
+                        continuation.yield(bytes)
+                        continuation.finish(throwing: NoPaper())
+                    }
+                }),
+                "out of paper"
+            ),
+            (TransportBodyStream(pieces: { () throws -> AsyncStream<Data> in throw NoPaper() }), "out of paper"),
+        ]
+        for (stream, message) in table {
+            let outcome = await fixture.start(try request(fixture, stream)).end()
+            #expect(outcome.code == .invalidRequest && outcome.faults.isEmpty, "\(message)")
+            #expect(outcome.end?.error?.message?.contains(message) == true, "\(String(describing: outcome.end?.error))")
+        }
+        #expect(fixture.requests.isEmpty)
+    }
+
+    @Test("CBK-2: cancelled while the body is awaited, one end, and who makes it is told", arguments: Kind.allCases)
+    func cancel(kind: Kind) async throws {
+        let fixture = try fixture(kind)
+        let awaited = Gate()
+        let told = Gate()
+        let stream = TransportBodyStream(pieces: {
+            AsyncStream(
+                unfolding: {
+                    let cancelled = Gate()
+                    await withTaskCancellationHandler {
+                        awaited.open()
+                        await cancelled.opened()
+                    } onCancel: {
+                        cancelled.open()
+                    }
+                    told.open()
+                    return nil as Data?
+                }
+            )
+        })
+        let exchange = fixture.start(try request(fixture, stream))
+        await awaited.opened()
+        exchange.exchange.cancel()
+        let outcome = await exchange.end()
+        #expect(outcome.code == .cancelled && outcome.faults.isEmpty)
+        await told.opened()
+        #expect(fixture.requests.isEmpty)
+    }
+
+    @Test(
+        "REQ-3: a piece is asked for when there is room for it, not before",
+        arguments: Kind.those(that: .streamedUploads)
+    )
+    func demand(kind: Kind) async throws {
+        guard kind != .inMemory else { return }
+        let fixture = try fixture(kind)
+        let listener = try DeafListener(isFull: false)
+        let asked = Locked(0)
+        let stream = TransportBodyStream(pieces: {
+            AsyncStream(
+                unfolding: {
+                    asked.withLock { $0 += 1 }
+                    return Data(count: 100_000)
+                }
+            )
+        })
+        var request = try request(fixture, stream)
+        request.url = listener.url
+        let exchange = fixture.start(request)
+        // What fits into the buffers of the system, and no more: else it would be asked for without end.
+        var (last, equalLooks) = (-1, 0)
+        #expect(
+            await eventually {
+                let now = asked.withLock { $0 }
+                equalLooks = now == last ? equalLooks + 1 : 0
+                last = now
+                return now > 1 && equalLooks > 1_000
+            }
+        )
+        #expect(asked.withLock { $0 } < 1_000)
+        exchange.exchange.cancel()
+        #expect(await exchange.end().code == .cancelled)
+    }
+}
