@@ -126,7 +126,10 @@ struct RequestBuilderTests {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("RequestBody-\(UUID().uuidString)")
         try Data("file".utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
+        let stream = TransportBodyStream { InputStream(data: Data()) }
         let table: [(RequestBody, TransportBody, String?)] = [
+            (.stream(stream), .stream(stream), "application/octet-stream"),
+            (.stream(stream, contentType: nil), .stream(stream), nil),
             (.data(Data("x".utf8)), .data(Data("x".utf8)), nil),
             (.data(Data(), contentType: "image/png"), .data(Data()), "image/png"),
             (.text("é"), .data(Data("é".utf8)), "text/plain; charset=utf-8"),
