@@ -53,7 +53,8 @@ extension CurlTransfer {
         if let certificate = options.clientCertificate {
             try handle.set(CURLOPT_SSLCERT, certificate.file)
             try handle.set(CURLOPT_SSLKEY, certificate.key)
-            if let password = certificate.password { try handle.set(CURLOPT_KEYPASSWD, password) }
+            // Without one, OpenSSL asks on the terminal for that of an encrypted key, and everything waits.
+            try handle.set(CURLOPT_KEYPASSWD, certificate.password ?? "")
         }
     }
 
