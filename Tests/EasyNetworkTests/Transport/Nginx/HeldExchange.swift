@@ -1,0 +1,40 @@
+#if os(Linux)
+import Foundation
+
+@testable import EasyNetwork
+
+/// An exchange that is paused from inside the event of its head, so that its body does not come before it is let go.
+final class HeldExchange: Sendable {
+    let recording: Recording
+    private let exchange: CurlExchange
+    private let head: Gate
+
+    /// - Parameter whenHeld: called on the transport's thread when the head is there.
+    init(_ request: TransportRequest, over transport: CurlTransport, whenHeld: @escaping @Sendable () -> Void) {
+        // Not by the transport's `start`, which may return after the head has come.
+        let exchange = CurlExchange(transport.loop)
+        let head = Gate()
+        let recording = Recording {
+            exchange.pause()
+            head.open()
+            whenHeld()
+        }
+        transport.loop.post(.start(CurlStart(exchange: exchange, request: request) { recording.note($0) }))
+        self.exchange = exchange
+        self.head = head
+        self.recording = recording
+    }
+
+    var hasHead: Bool { recording.contents.head != nil }
+
+    /// Once it is held, lets the body come.
+    func letGo() {
+        head.whenOpen { [exchange] in exchange.resume() }
+    }
+
+    func end() async -> Recording.Contents {
+        await recording.ended.opened()
+        return recording.contents
+    }
+}
+#endif

@@ -1,0 +1,100 @@
+#if os(Linux)
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("Nginx: how many connections there are", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(1)))
+struct NginxConnectionTests {
+    @Test("BEY-6: thousands of requests, eight at a time, go over eight connections", arguments: [
+        (NginxServer.Listener.http, 10_000, 8), (.https2, 1_000, 1),
+    ])
+    func keepAlive(listener: NginxServer.Listener, count: Int, limit: Int) async throws {
+        let client = try await NginxClient()
+        let connections = Locked<Set<Int>>([])
+        let new = Locked(0)
+        let faults = Locked<[String]>([])
+        _ = await together(count, atOnce: 8) { number in
+            // Every twentieth asks over which connection it came.
+            let isEcho = number % 20 == 0
+            let contents = await client.outcome(listener, isEcho ? "/echo-protocol" : "/small")
+            if contents.metrics?.isReusedConnection != true { new.withLock { $0 += 1 } }
+            if let connection = contents.connection, isEcho {
+                connections.withLock { _ = $0.insert(connection) }
+            } else if !contents.isSmall {
+                faults.withLock { $0.append("\(number): \(contents)") }
+            }
+        }
+        #expect(faults.withLock { $0 } == [])
+        #expect((1...limit).contains(connections.withLock { $0.count }))
+        #expect((1...limit).contains(new.withLock { $0 }))
+    }
+
+    @Test("BEY-6: 64 at once to a server that speaks HTTP/2 share one connection")
+    func multiplexing() async throws {
+        let client = try await NginxClient()
+        let outcomes = await together(64) { _ in await client.outcome(.https2, "/echo-protocol") }
+        #expect(outcomes.allSatisfy { $0.text.hasPrefix("HTTP/2.0 ") })
+        #expect(Set(outcomes.map(\.connection)).count == 1)
+        #expect(outcomes.count { $0.metrics?.isReusedConnection == false } == 1)
+    }
+
+    @Test("BEY-6: over HTTP/1.1 there are never more connections than allowed", arguments: [
+        NginxServer.Listener.http, .https1,
+    ])
+    func connectionLimit(listener: NginxServer.Listener) async throws {
+        let client = try await NginxClient { configuration, _ in configuration.maximumConnectionsPerHost = 3 }
+        let outcomes = await together(200) { _ in await client.outcome(listener, "/echo-protocol") }
+        #expect(outcomes.allSatisfy { $0.end?.error == nil })
+        #expect((1...3).contains(Set(outcomes.map(\.connection)).count))
+    }
+
+    /// Starts so many that hold still once the head of their answer is there, and returns when `expected` do.
+    private func held(
+        _ count: Int,
+        until expected: Int,
+        _ client: NginxClient,
+        _ listener: NginxServer.Listener
+    ) async -> [HeldExchange] {
+        let held = Gate()
+        let heads = Locked(0)
+        let request = client.request(.init(listener: listener, ipv6: false), "/ranges")
+        let exchanges = (0..<count).map { _ in
+            HeldExchange(request, over: client.transport) {
+                if heads.withLock({ $0 += 1; return $0 }) == expected { held.open() }
+            }
+        }
+        await held.opened()
+        return exchanges
+    }
+
+    @Test("BEY-6: a server that turns out to speak HTTP/2 gets more at once than its connections would be")
+    func streamLimit() async throws {
+        let client = try await NginxClient { configuration, _ in
+            configuration.maximumConnectionsPerHost = 2
+            configuration.maximumStreamsPerHost = 20
+        }
+        // None of the first two has ended when the others begin.
+        let exchanges = await held(50, until: 20, client, .https2)
+        #expect(exchanges.count { $0.hasHead } == 20)
+        for exchange in exchanges { exchange.letGo() }
+        for exchange in exchanges {
+            let contents = await exchange.end()
+            #expect(contents.body == NginxServer.rangesData && contents.end?.error == nil)
+        }
+        #expect(exchanges.count { $0.recording.contents.metrics?.isReusedConnection == false } == 1)
+    }
+
+    @Test("BEY-6: over HTTP/1.1 the next begins when one ends, not before")
+    func oneByOne() async throws {
+        let client = try await NginxClient { configuration, _ in configuration.maximumConnectionsPerHost = 2 }
+        let exchanges = await held(6, until: 2, client, .https1)
+        for (number, exchange) in exchanges.enumerated() {
+            // Each that ended let one begin. Were there more under way, some later one would have its head already.
+            #expect(exchanges.count { $0.hasHead } <= number + 2)
+            exchange.letGo()
+            #expect(await exchange.end().body == NginxServer.rangesData)
+        }
+    }
+}
+#endif
