@@ -31,7 +31,11 @@ extension CurlTransfer {
     }
 
     private func configureConnection(_ handle: CurlHandle) throws(NetworkError) {
-        if let proxy = options.proxy { try handle.set(CURLOPT_PROXY, proxy) }
+        if let proxy = options.proxy {
+            try handle.set(CURLOPT_PROXY, proxy)
+            // Left alone, the environment's exceptions hold for this one, too, and the message would go past it.
+            try handle.set(CURLOPT_NOPROXY, "")
+        }
         guard request.url.isHTTPS else { return }
         // Several at once to a host that speaks HTTP/2 are to share one connection, not to make one each. Without TLS
         // they would wait for the first answer.
