@@ -27,6 +27,10 @@ final class HeldExchange: Sendable {
 
     var hasHead: Bool { recording.contents.head != nil }
 
+    func held() async {
+        await head.opened()
+    }
+
     /// Once it is held, lets the body come.
     func letGo() {
         head.whenOpen { [exchange] in exchange.resume() }

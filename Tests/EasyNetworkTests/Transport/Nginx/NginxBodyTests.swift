@@ -81,8 +81,10 @@ struct NginxBodyTests {
         }
     }
 
-    @Test("REQ-3: a stream that has too few or too many bytes, or throws, is an error of its exchange alone",
-        arguments: listeners)
+    @Test(
+        "REQ-3: a stream that has too few or too many bytes, or throws, is an error of its exchange alone",
+        arguments: listeners
+    )
     func wrongStreams(listener: NginxServer.Listener) async throws {
         struct Broken: Error {}
         let client = try await NginxClient()

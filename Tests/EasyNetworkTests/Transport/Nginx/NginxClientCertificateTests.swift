@@ -8,7 +8,8 @@ import Testing
 struct NginxClientCertificateTests {
     private typealias ClientCertificate = TLSConfiguration.ClientCertificate
 
-    private func client(_ certificate: @escaping (NginxServer) throws -> ClientCertificate?) async throws -> NginxClient {
+    private func client(_ certificate: @escaping (NginxServer) throws -> ClientCertificate?) async throws -> NginxClient
+    {
         try await NginxClient { configuration, server in
             configuration.tls.clientCertificate = try certificate(server)
         }

@@ -6,9 +6,12 @@ import Testing
 
 @Suite("Nginx: how many connections there are", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(1)))
 struct NginxConnectionTests {
-    @Test("BEY-6: thousands of requests, eight at a time, go over eight connections", arguments: [
-        (NginxServer.Listener.http, 10_000, 8), (.https2, 1_000, 1),
-    ])
+    @Test(
+        "BEY-6: thousands of requests, eight at a time, go over eight connections",
+        arguments: [
+            (NginxServer.Listener.http, 10_000, 8), (.https2, 1_000, 1),
+        ]
+    )
     func keepAlive(listener: NginxServer.Listener, count: Int, limit: Int) async throws {
         let client = try await NginxClient()
         let connections = Locked<Set<Int>>([])
@@ -39,9 +42,12 @@ struct NginxConnectionTests {
         #expect(outcomes.count { $0.metrics?.isReusedConnection == false } == 1)
     }
 
-    @Test("BEY-6: over HTTP/1.1 there are never more connections than allowed", arguments: [
-        NginxServer.Listener.http, .https1,
-    ])
+    @Test(
+        "BEY-6: over HTTP/1.1 there are never more connections than allowed",
+        arguments: [
+            NginxServer.Listener.http, .https1,
+        ]
+    )
     func connectionLimit(listener: NginxServer.Listener) async throws {
         let client = try await NginxClient { configuration, _ in configuration.maximumConnectionsPerHost = 3 }
         let outcomes = await together(200) { _ in await client.outcome(listener, "/echo-protocol") }
@@ -61,7 +67,11 @@ struct NginxConnectionTests {
         let request = client.request(.init(listener: listener, ipv6: false), "/ranges")
         let exchanges = (0..<count).map { _ in
             HeldExchange(request, over: client.transport) {
-                if heads.withLock({ $0 += 1; return $0 }) == expected { held.open() }
+                let isLast = heads.withLock { heads in
+                    heads += 1
+                    return heads == expected
+                }
+                if isLast { held.open() }
             }
         }
         await held.opened()

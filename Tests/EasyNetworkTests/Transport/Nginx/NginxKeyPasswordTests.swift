@@ -17,7 +17,11 @@ struct NginxKeyPasswordTests {
         try await body(folder.appendingPathComponent("encrypted.key"))
     }
 
-    private static func answer(_ server: NginxServer, _ key: URL, _ password: String?) async throws -> Recording.Contents {
+    private static func answer(
+        _ server: NginxServer,
+        _ key: URL,
+        _ password: String?
+    ) async throws -> Recording.Contents {
         let client = try await NginxClient { configuration, server in
             configuration.tls.clientCertificate = .init(
                 certificateFile: server.clientCertificate,

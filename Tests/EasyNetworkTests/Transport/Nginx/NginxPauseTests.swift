@@ -1,0 +1,91 @@
+#if os(Linux)
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("Nginx: pauses in the middle of things", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(1)))
+struct NginxPauseTests {
+    private static let listeners: [NginxServer.Listener] = [.http, .https1, .https2]
+
+    /// Reads a body with a pause after every piece, ended from another thread.
+    private func haltingly(_ request: TransportRequest, over client: NginxClient) async -> Recording.Contents {
+        let exchange = CurlExchange(client.transport.loop)
+        let recording = Recording {}
+        let start = CurlStart(exchange: exchange, request: request) { event in
+            recording.note(event)
+            guard case .body = event else { return }
+            exchange.pause()
+            DispatchQueue.global().async { exchange.resume() }
+        }
+        client.transport.loop.post(.start(start))
+        await recording.ended.opened()
+        return recording.contents
+    }
+
+    @Test("BEY-1: bodies read with a pause after every piece are whole, compressed ones too", arguments: listeners)
+    func everyPiece(listener: NginxServer.Listener) async throws {
+        let client = try await NginxClient()
+        let data = Data((0..<4_000_000).map { UInt8(truncatingIfNeeded: $0 &* 131 &+ $0 >> 8) })
+        let path = "/files/\(UUID().uuidString)"
+        #expect(await client.outcome(listener, path, .put, .data(data)).head?.statusCode == 201)
+        let way = NginxClient.Way(listener: listener, ipv6: false)
+        let outcomes = await together(12) { number in
+            await haltingly(client.request(way, number % 3 == 0 ? "/text" : path), over: client)
+        }
+        for (number, contents) in outcomes.enumerated() {
+            let isWhole = number % 3 == 0 ? contents.text == NginxServer.text : contents.body == data
+            #expect(isWhole && contents.end?.error == nil && contents.faults.isEmpty, "\(number)")
+        }
+        #expect(await client.outcome(listener, path, .delete).head?.statusCode == 204)
+    }
+
+    @Test("BEY-1: an upload goes on while its answer is paused, and the answer comes after", arguments: listeners)
+    func uploadWhilePaused(listener: NginxServer.Listener) async throws {
+        let client = try await NginxClient()
+        let body = Data(repeating: 3, count: 2_000_000)
+        let stream = TransportBodyStream {
+            let left = Locked(20)
+            return AsyncStream<Data> {
+                let isLeft = left.withLock { left in
+                    left -= 1
+                    return left >= 0
+                }
+                return isLeft ? body.prefix(100_000) : nil
+            }
+        }
+        let way = NginxClient.Way(listener: listener, ipv6: false)
+        let exchange = CurlExchange(client.transport.loop)
+        let head = Gate()
+        let recording = Recording { head.open() }
+        exchange.pause()
+        let request = client.request(way, "/upload", .post, .stream(stream))
+        client.transport.loop.post(
+            .start(CurlStart(exchange: exchange, request: request) { recording.note($0) })
+        )
+        await head.opened()
+        #expect(await client.outcome(listener, "/small").isSmall)
+        #expect(recording.contents.body.isEmpty && recording.contents.end == nil)
+        exchange.resume()
+        await recording.ended.opened()
+        #expect((body.count..<body.count + 20_000).contains(Int(recording.contents.text) ?? 0))
+    }
+
+    @Test("BEY-1: many that are paused on one connection hold up none of the others", arguments: listeners)
+    func manyHeld(listener: NginxServer.Listener) async throws {
+        let client = try await NginxClient()
+        let way = NginxClient.Way(listener: listener, ipv6: false)
+        let held = (0..<20).map { _ in
+            HeldExchange(client.request(way, "/ranges"), over: client.transport) {}
+        }
+        for exchange in held { await exchange.held() }
+        let others = await together(50) { _ in await client.outcome(listener, "/ranges") }
+        #expect(others.allSatisfy { $0.body == NginxServer.rangesData })
+        for exchange in held {
+            #expect(exchange.recording.contents.end == nil)
+            exchange.letGo()
+        }
+        for exchange in held { #expect(await exchange.end().body == NginxServer.rangesData) }
+    }
+}
+#endif
