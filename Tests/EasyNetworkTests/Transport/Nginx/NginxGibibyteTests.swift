@@ -4,8 +4,14 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Each in a process of its own, as it looks at the memory of the process.
-@Suite("Nginx: a gibibyte in flat memory", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(2)))
+/// Each in a process of its own, as it looks at the memory of the process, and one after the other, as all of them at
+/// once would take machine and disk away from everybody else.
+@Suite(
+    "Nginx: a gibibyte in flat memory",
+    .serialized,
+    .enabled(if: NginxServer.isInstalled),
+    .timeLimit(.minutes(2))
+)
 struct NginxGibibyteTests {
     @Test("BEY-1: a download over HTTP/1.1")
     func downloadOverHTTP1() async {
