@@ -9,16 +9,15 @@ final class HeldExchange: Sendable {
     private let exchange: CurlExchange
     private let head: Gate
 
-    /// - Parameter whenHeld: called on the transport's thread when the head is there.
-    init(_ request: TransportRequest, over transport: CurlTransport, whenHeld: @escaping @Sendable () -> Void) {
+    init(_ request: TransportRequest, over transport: CurlTransport) {
         // Not by the transport's `start`, which may return after the head has come.
         let exchange = CurlExchange(transport.loop)
         let head = Gate()
         let recording = Recording {
             exchange.pause()
             head.open()
-            whenHeld()
         }
+        recording.ended.whenOpen { head.open() }
         transport.loop.post(.start(CurlStart(exchange: exchange, request: request) { recording.note($0) }))
         self.exchange = exchange
         self.head = head
@@ -27,6 +26,7 @@ final class HeldExchange: Sendable {
 
     var hasHead: Bool { recording.contents.head != nil }
 
+    /// Returns when the head is there, or the end.
     func held() async {
         await head.opened()
     }

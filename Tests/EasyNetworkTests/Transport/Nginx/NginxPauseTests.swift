@@ -76,7 +76,7 @@ struct NginxPauseTests {
         let client = try await NginxClient()
         let way = NginxClient.Way(listener: listener, ipv6: false)
         let held = (0..<20).map { _ in
-            HeldExchange(client.request(way, "/ranges"), over: client.transport) {}
+            HeldExchange(client.request(way, "/ranges"), over: client.transport)
         }
         for exchange in held { await exchange.held() }
         let others = await together(50) { _ in await client.outcome(listener, "/ranges") }
