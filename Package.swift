@@ -20,7 +20,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "Benchmark",
-            dependencies: ["EasyNetwork"],
+            dependencies: ["EasyNetwork", .target(name: "CCurl", condition: .when(platforms: [.linux]))],
             path: "Samples/Benchmark",
             exclude: ["README.md"]
         ),

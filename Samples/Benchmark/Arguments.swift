@@ -3,10 +3,12 @@ struct Arguments {
     /// What can be measured. A new one needs a case here, a line in ``summary``, and one in `Benchmark.main`.
     enum Subject: String, CaseIterable {
         case queue
+        case transport
 
         var summary: String {
             switch self {
             case .queue: "what a job costs, of NetworkQueue and OperationQueue side by side; about a minute"
+            case .transport: "what a request and a gigabyte cost, beside URLSession and libcurl; about a minute and a half"
             }
         }
     }
@@ -42,13 +44,13 @@ struct Arguments {
     }
 
     static var usage: String {
-        let subjects = Subject.allCases.map { "  \($0.rawValue)     \($0.summary)" }.joined(separator: "\n")
+        let subjects = Subject.allCases.map { "  \($0.rawValue.filled(11))\($0.summary)" }.joined(separator: "\n")
         return """
             usage: Benchmark SUBJECT [--strict]
 
             \(subjects)
 
-              --strict  exit status 1 when a bar is missed
+              --strict   exit status 1 when a bar is missed
             """
     }
 }

@@ -49,6 +49,39 @@ enum Memory {
         #endif
     }
 
+    /// The most bytes that were in memory since ``forgetPeak()``; nil when this platform does not tell.
+    static var peakResident: Int? {
+        #if os(Linux)
+        guard let text = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") })
+        else { return nil }
+        return Int(line.filter(\.isNumber)).map { $0 * 1_024 }
+        #else
+        return nil
+        #endif
+    }
+
+    /// ``peakResident`` begins anew.
+    static func forgetPeak() {
+        #if os(Linux)
+        // proc(5): 5 sets the peak to what there is now. It has to be one write into a file that is there already.
+        let descriptor = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        _ = write(descriptor, "5", 1)
+        close(descriptor)
+        #endif
+    }
+
+    /// How many files, sockets and the like the process has open; nil when this platform does not tell.
+    static var descriptors: Int? {
+        #if os(Linux)
+        // One is that of the listing itself.
+        return (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")).map { $0.count - 1 }
+        #else
+        return nil
+        #endif
+    }
+
     /// Gives back to the system what was freed, so that ``resident`` means something.
     static func trim() {
         #if canImport(Darwin)

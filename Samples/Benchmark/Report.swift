@@ -7,8 +7,10 @@ final class Report {
         let value: Double
         let limit: Double
         let unit: String
+        var isFloor = false
 
-        var isMissed: Bool { !(value <= limit) }
+        // A figure that is no number is none that keeps a bar.
+        var isMissed: Bool { isFloor ? !(value >= limit) : !(value <= limit) }
     }
 
     private var bars: [Bar] = []
@@ -26,12 +28,17 @@ final class Report {
         bars.append(Bar(name: name, value: value, limit: limit, unit: unit))
     }
 
+    /// Notes a figure that must not be below `limit`.
+    func bar(_ name: String, _ value: Double, atLeast limit: Double, unit: String = "") {
+        bars.append(Bar(name: name, value: value, limit: limit, unit: unit, isFloor: true))
+    }
+
     func printBars() {
         guard !bars.isEmpty else { return }
         print("\nBars")
         for bar in bars {
-            let verdict = bar.isMissed ? "over" : "ok"
-            let figures = Self.number(bar.value).aligned(10) + " <= " + Self.number(bar.limit)
+            let verdict = bar.isMissed ? bar.isFloor ? "under" : "over" : "ok"
+            let figures = Self.number(bar.value).aligned(10) + (bar.isFloor ? " >= " : " <= ") + Self.number(bar.limit)
             print("  " + verdict.filled(6) + bar.name.filled(74) + figures + bar.unit)
         }
         print(misses == 0 ? "All kept." : "\(misses) of \(bars.count) missed.")

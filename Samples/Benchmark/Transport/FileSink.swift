@@ -1,0 +1,104 @@
+#if os(Linux) || os(macOS)
+import EasyNetwork
+import Foundation
+
+/// Writes the body of an answer to a file, in constant memory: it holds the sender back when the file is slower.
+final class FileSink: @unchecked Sendable {
+    // Sendable because `state` is touched only under the lock, and the descriptor only on the queue.
+    private struct State {
+        var exchange: (any TransportExchange)?
+        var waitingBytes = 0
+        var isPaused = false
+        var failure: NetworkError?
+    }
+
+    private static let mostWaiting = 4 << 20
+    private static let fewWaiting = 1 << 20
+
+    private let lock = NSLock()
+    private var state = State()
+    private let descriptor: Int32
+    private let queue = DispatchQueue(label: "Benchmark.FileSink")
+    private let written = DispatchSemaphore(value: 0)
+
+    init(_ file: URL) throws {
+        descriptor = open(file.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        if descriptor < 0 { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// Downloads, and waits until all has been written.
+    func fill(_ request: TransportRequest, over transport: any NetworkTransport) throws {
+        let exchange = transport.start(request) { self.receive($0) }
+        lock.withLock {
+            state.exchange = exchange
+            changePause()
+        }
+        written.wait()
+        let failure = lock.withLock {
+            // It holds the closure that holds this.
+            state.exchange = nil
+            return state.failure
+        }
+        if let failure { throw failure }
+    }
+
+    private func receive(_ event: TransportEvent) {
+        switch event {
+        case .head(let head):
+            guard head.statusCode != 200 else { return }
+            lock.withLock { state.failure = NetworkError(code: .unacceptableStatus) }
+        case .body(let data):
+            lock.withLock {
+                state.waitingBytes += data.count
+                changePause()
+            }
+            queue.async { self.write(data) }
+        case .end(let end):
+            queue.async {
+                if let error = end.error { self.lock.withLock { self.state.failure = error } }
+                self.written.signal()
+            }
+        }
+    }
+
+    private func write(_ data: Data) {
+        data.withUnsafeBytes { bytes in
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let count = systemWrite(descriptor, rest)
+                guard count > 0 else {
+                    let message = String(cString: strerror(errno))
+                    return lock.withLock { state.failure = NetworkError(code: .invalidRequest, message: message) }
+                }
+                rest = rest.dropFirst(count)
+            }
+        }
+        lock.withLock {
+            state.waitingBytes -= data.count
+            changePause()
+        }
+    }
+
+    /// Under the lock, as otherwise a pause could overtake the resume that follows it; neither calls back.
+    private func changePause() {
+        guard let exchange = state.exchange else { return }
+        if !state.isPaused && state.waitingBytes > Self.mostWaiting {
+            state.isPaused = true
+            exchange.pause()
+        } else if state.isPaused && state.waitingBytes < Self.fewWaiting {
+            state.isPaused = false
+            exchange.resume()
+        }
+    }
+}
+
+// libc's function has the name of the member.
+private func systemWrite(_ descriptor: Int32, _ bytes: Slice<UnsafeRawBufferPointer>) -> Int {
+    let bytes = UnsafeRawBufferPointer(rebasing: bytes)
+    return write(descriptor, bytes.baseAddress, bytes.count)
+}
+#endif

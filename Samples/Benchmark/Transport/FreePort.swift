@@ -1,0 +1,33 @@
+#if os(Linux) || os(macOS)
+import Foundation
+
+/// A TCP port on which nobody listens, for a program that cannot let the kernel pick.
+enum FreePort {
+    static func find() throws -> UInt16 {
+        let descriptor = socket(AF_INET, streamType, 0)
+        guard descriptor >= 0 else { throw failure }
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        try withUnsafeMutablePointer(to: &address) { pointer in
+            try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                // Port 0: the kernel picks, and `getsockname` tells which.
+                guard bind(descriptor, pointer, length) == 0, getsockname(descriptor, pointer, &length) == 0 else {
+                    throw failure
+                }
+            }
+        }
+        return UInt16(bigEndian: address.sin_port)
+    }
+
+    private static var failure: POSIXError { POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+
+    #if canImport(Glibc)
+    private static let streamType = Int32(SOCK_STREAM.rawValue)
+    #else
+    private static let streamType = SOCK_STREAM
+    #endif
+}
+#endif

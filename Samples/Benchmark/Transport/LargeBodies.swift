@@ -1,0 +1,86 @@
+#if os(Linux) || os(macOS)
+import EasyNetwork
+import Foundation
+
+/// What a gigabyte takes, each way, beside the curl program.
+struct LargeBodies {
+    private static let samples = 3
+    private static let mebibyte = 1_048_576.0
+
+    let report: Report
+    let server: LocalServer
+
+    func run() throws {
+        let name = "\(DefaultTransport.self)"
+        report.line("\n1 GiB between nginx and a file, the best of \(Self.samples): MB a second, and resident MiB at the peak.")
+        let curl = Program("curl")
+        if curl == nil { report.line("There is no curl in PATH: nothing to compare with.") }
+        report.line(row(["", name, "curl", "ratio", "before", "peak"]))
+        let transport = DefaultTransport(.direct)
+        for transfer in LargeTransfer.allCases { try measure(transfer, transport, curl) }
+    }
+
+    private func measure(_ transfer: LargeTransfer, _ transport: any NetworkTransport, _ curl: Program?) throws {
+        let file = server.folder.appendingPathComponent("file")
+        var own = Double.infinity
+        var others = Double.infinity
+        var before = 0
+        var peak = 0
+        // The first is a warm-up.
+        for sample in 0...Self.samples {
+            try prepare(file, for: transfer)
+            Memory.trim()
+            Memory.forgetPeak()
+            before = max(before, Memory.resident ?? 0)
+            let ownSeconds = try transfer.seconds(over: transport, server, file)
+            peak = max(peak, Memory.peakResident ?? 0)
+            try check(file)
+            try prepare(file, for: transfer)
+            let otherSeconds = try curl.map { try transfer.seconds(with: $0, server, file) }
+            guard sample > 0 else { continue }
+            own = min(own, ownSeconds)
+            others = min(others, otherSeconds ?? .infinity)
+        }
+        try FileManager.default.removeItem(at: file)
+        show(transfer, own, curl == nil ? nil : others, before, peak)
+    }
+
+    /// To write over a file takes longer than to write a new one: each begins with none.
+    private func prepare(_ file: URL, for transfer: LargeTransfer) throws {
+        try? FileManager.default.removeItem(at: file)
+        if transfer == .upload { try ServerFiles.makeSparse(file) }
+    }
+
+    private func check(_ file: URL) throws {
+        let size = try FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber
+        guard size?.intValue == LocalServer.bigCount else {
+            throw TransportBenchmark.Unavailable(description: "the file has \(size ?? 0) bytes")
+        }
+    }
+
+    private func show(_ transfer: LargeTransfer, _ own: Double, _ curl: Double?, _ before: Int, _ peak: Int) {
+        func rate(_ seconds: Double) -> String {
+            Report.number(Double(LocalServer.bigCount) / seconds / 1_000_000, digits: 0)
+        }
+        func mebibytes(_ bytes: Int) -> String {
+            bytes == 0 ? "-" : Report.number(Double(bytes) / Self.mebibyte, digits: 1)
+        }
+        let ratio = curl.map { $0 / own }
+        report.line(
+            row([
+                transfer.name, rate(own), curl.map(rate) ?? "-", ratio.map { Report.number($0) } ?? "-",
+                mebibytes(before), mebibytes(peak),
+            ])
+        )
+        if let ratio { report.bar("1 GiB, \(transfer.name): throughput against curl's", ratio, atLeast: 0.9) }
+        if peak > 0 {
+            let name = "1 GiB, \(transfer.name): resident at the peak"
+            report.bar(name, Double(peak) / Self.mebibyte, atMost: 64, unit: " MiB")
+        }
+    }
+
+    private func row(_ cells: [String]) -> String {
+        cells[0].filled(22) + cells.dropFirst().map { $0.aligned(14) }.joined()
+    }
+}
+#endif

@@ -1,0 +1,43 @@
+#if os(Linux) || os(macOS)
+import Foundation
+
+/// A program of the machine.
+struct Program {
+    /// What it wrote before it ended with another status than 0.
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    let file: URL
+
+    /// Finds it in `PATH`, or in a folder for servers, which is in the `PATH` of administrators only; nil without it.
+    init?(_ name: String) {
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+        let folders = path.split(separator: ":").map(String.init) + ["/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"]
+        let files = folders.lazy.map { URL(fileURLWithPath: $0).appendingPathComponent(name) }
+        guard let file = files.first(where: { FileManager.default.isExecutableFile(atPath: $0.path) }) else { return nil }
+        self.file = file
+    }
+
+    /// Runs it to its end.
+    ///
+    /// - Returns: what it wrote.
+    /// - Throws: ``Failure``.
+    func output(_ arguments: [String]) throws -> String {
+        let process = Process()
+        process.executableURL = file
+        process.arguments = arguments
+        process.standardInput = FileHandle.nullDevice
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = pipe
+        try process.run()
+        let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw Failure(description: "\(file.lastPathComponent) ended with \(process.terminationStatus): \(text)")
+        }
+        return text
+    }
+}
+#endif

@@ -1,0 +1,33 @@
+import Foundation
+
+/// What small requests and large bodies cost over the transports, beside what else there is for the same.
+struct TransportBenchmark {
+    /// Why nothing can be measured here.
+    struct Unavailable: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    let report: Report
+
+    /// - Throws: ``Unavailable``, or what Foundation says of files and processes.
+    func run() throws {
+        #if DEBUG
+        report.line("A debug build: the figures mean little. Use swift run -c release Benchmark transport.")
+        #endif
+        #if os(Linux) || os(macOS)
+        let descriptors = Memory.descriptors
+        let folder = ScratchFolder.choose()
+        report.line(folder.remark)
+        let server = try LocalServer(in: folder.parent)
+        defer { server.stop() }
+        SmallRequests(report: report, url: server.url("/small")).run()
+        try LargeBodies(report: report, server: server).run()
+        if let before = descriptors, let after = Memory.descriptors {
+            // One belongs to the server.
+            report.line("\nDescriptors open at the beginning: \(before); now: \(after).")
+        }
+        #else
+        throw Unavailable(description: "this platform lets no program start another: there is no server to measure with")
+        #endif
+    }
+}
