@@ -8,7 +8,7 @@ struct Arguments {
         var summary: String {
             switch self {
             case .queue: "what a job costs, of NetworkQueue and OperationQueue side by side; about a minute"
-            case .transport: "what a request and a gigabyte cost, beside URLSession and libcurl; about a minute and a half"
+            case .transport: "what requests and large bodies cost, beside URLSession and libcurl; about a minute"
             }
         }
     }

@@ -12,7 +12,7 @@ struct LargeBodies {
 
     func run() throws {
         let name = "\(DefaultTransport.self)"
-        report.line("\n1 GiB between nginx and a file, the best of \(Self.samples): MB a second, and resident MiB at the peak.")
+        report.line("\n1 GiB between nginx and a file, the best of \(Self.samples): MB a second; resident MiB.")
         let curl = Program("curl")
         if curl == nil { report.line("There is no curl in PATH: nothing to compare with.") }
         report.line(row(["", name, "curl", "ratio", "before", "peak"]))

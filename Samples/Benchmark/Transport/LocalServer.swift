@@ -56,7 +56,8 @@ final class LocalServer {
 
     /// - Parameter path: with its slash.
     func url(_ path: String) -> URL {
-        guard let url = URL(string: "http://127.0.0.1:\(port)\(path)") else { preconditionFailure("\(path) is no path") }
+        let text = "http://127.0.0.1:\(port)\(path)"
+        guard let url = URL(string: text) else { preconditionFailure("\(text) is no URL") }
         return url
     }
 

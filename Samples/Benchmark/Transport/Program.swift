@@ -13,10 +13,12 @@ struct Program {
     /// Finds it in `PATH`, or in a folder for servers, which is in the `PATH` of administrators only; nil without it.
     init?(_ name: String) {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
-        let folders = path.split(separator: ":").map(String.init) + ["/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"]
-        let files = folders.lazy.map { URL(fileURLWithPath: $0).appendingPathComponent(name) }
-        guard let file = files.first(where: { FileManager.default.isExecutableFile(atPath: $0.path) }) else { return nil }
-        self.file = file
+        let folders = path.split(separator: ":").map(String.init)
+        let others = ["/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"]
+        let files = (folders + others).lazy.map { URL(fileURLWithPath: $0).appendingPathComponent(name) }
+        let found = files.first { FileManager.default.isExecutableFile(atPath: $0.path) }
+        guard let found else { return nil }
+        file = found
     }
 
     /// Runs it to its end.

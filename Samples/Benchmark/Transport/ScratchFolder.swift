@@ -20,7 +20,7 @@ struct ScratchFolder {
         let folder = FileManager.default.temporaryDirectory
         return ScratchFolder(
             parent: folder,
-            remark: "Files are in \(folder.path): if that is a slow disk, the figures of the large bodies are the disk's."
+            remark: "Files are in \(folder.path): if that is a slow disk, the large bodies measure the disk."
         )
     }
 }

@@ -23,11 +23,11 @@ struct TransportBenchmark {
         SmallRequests(report: report, url: server.url("/small")).run()
         try LargeBodies(report: report, server: server).run()
         if let before = descriptors, let after = Memory.descriptors {
-            // One belongs to the server.
+            // Not all of them are sockets: Dispatch and the server's process have some, too.
             report.line("\nDescriptors open at the beginning: \(before); now: \(after).")
         }
         #else
-        throw Unavailable(description: "this platform lets no program start another: there is no server to measure with")
+        throw Unavailable(description: "no program may start another here: there is no server to measure with")
         #endif
     }
 }
