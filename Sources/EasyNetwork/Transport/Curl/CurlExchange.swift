@@ -6,6 +6,8 @@ final class CurlExchange: TransportExchange {
     private struct State {
         var isCancelled = false
         var isPaused = false
+        /// Whether there is nothing left for the loop to do, and no need to wake it.
+        var isOver = false
     }
 
     private let loop: CurlLoop
@@ -19,6 +21,16 @@ final class CurlExchange: TransportExchange {
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
     /// Set before the loop hears of it, so that a pause from inside an event holds for the next one.
     var isPaused: Bool { state.withLock { $0.isPaused } }
+
+    /// For the loop, before it tells of the end.
+    ///
+    /// - Returns: whether it was cancelled before that.
+    func end() -> Bool {
+        state.withLock { state in
+            state.isOver = true
+            return state.isCancelled
+        }
+    }
 
     func cancel() {
         if change(\.isCancelled, true) { loop.post(.cancel(self)) }
@@ -36,11 +48,11 @@ final class CurlExchange: TransportExchange {
         loop.post(.resumeSending(self))
     }
 
-    /// - Returns: false when it was so already.
+    /// - Returns: false when it was so already, and when that changes nothing any more.
     private func change(_ path: WritableKeyPath<State, Bool> & Sendable, _ value: Bool) -> Bool {
         state.withLock { state in
             defer { state[keyPath: path] = value }
-            return state[keyPath: path] != value
+            return state[keyPath: path] != value && !state.isOver
         }
     }
 }

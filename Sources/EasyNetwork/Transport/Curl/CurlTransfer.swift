@@ -169,7 +169,7 @@ final class CurlTransfer {
         guard !isOver else { return }
         isOver = true
         // A cancel that came first counts, whatever happened since.
-        var error = exchange.isCancelled ? NetworkError(code: .cancelled) : error
+        var error = exchange.end() ? NetworkError(code: .cancelled) : error
         if error == nil && !head.isComplete {
             // libcurl takes a connection that is closed within the head for the end of an answer without body.
             error = NetworkError(code: .connectionLost, message: "closed within the head of the answer")
