@@ -84,6 +84,10 @@ struct CurlHead {
     private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
         var bytes = bytes.drop(while: isBlank)
         while let last = bytes.last, isBlank(last) { bytes.removeLast() }
+        // Nearly all are ASCII, and checking is the most of the work.
+        if bytes.allSatisfy({ $0 < 0x80 }) {
+            return String(decoding: UnsafeRawBufferPointer(rebasing: bytes), as: UTF8.self)
+        }
         return String(validating: bytes, as: UTF8.self)
             ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
