@@ -22,7 +22,7 @@ final class CountedExchange: Sendable {
         let exchange = CurlExchange(transport.loop)
         let firstBytes = Gate()
         let ended = Gate()
-        let start = CurlStart(exchange: exchange, request: request) { event in
+        transport.start(request, as: exchange) { event in
             switch event {
             case .head(let head):
                 state.withLock { $0.status = head.statusCode }
@@ -40,7 +40,6 @@ final class CountedExchange: Sendable {
                 ended.open()
             }
         }
-        transport.loop.post(.start(start))
         self.state = state
         self.exchange = exchange
         self.firstBytes = firstBytes

@@ -10,7 +10,6 @@ final class HeldExchange: Sendable {
     private let head: Gate
 
     init(_ request: TransportRequest, over transport: CurlTransport) {
-        // Not by the transport's `start`, which may return after the head has come.
         let exchange = CurlExchange(transport.loop)
         let head = Gate()
         let recording = Recording {
@@ -18,7 +17,7 @@ final class HeldExchange: Sendable {
             head.open()
         }
         recording.ended.whenOpen { head.open() }
-        transport.loop.post(.start(CurlStart(exchange: exchange, request: request) { recording.note($0) }))
+        transport.start(request, as: exchange) { recording.note($0) }
         self.exchange = exchange
         self.head = head
         self.recording = recording

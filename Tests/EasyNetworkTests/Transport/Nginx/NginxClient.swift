@@ -65,6 +65,18 @@ struct NginxClient: Sendable {
     }
 }
 
+extension CurlTransport {
+    /// Starts an exchange that was made before, so that its events can pause it: `start` may return after them.
+    func start(
+        _ request: TransportRequest,
+        as exchange: CurlExchange,
+        events: @escaping @Sendable (TransportEvent) -> Void
+    ) {
+        let time = loop.clock.now
+        loop.post(.start(CurlStart(exchange: exchange, request: request, time: time, events: events)))
+    }
+}
+
 extension Recording.Contents {
     var text: String { String(decoding: body, as: UTF8.self) }
     var metrics: TransportMetrics? { end?.metrics }

@@ -12,13 +12,12 @@ struct NginxPauseTests {
     private func haltingly(_ request: TransportRequest, over client: NginxClient) async -> Recording.Contents {
         let exchange = CurlExchange(client.transport.loop)
         let recording = Recording {}
-        let start = CurlStart(exchange: exchange, request: request) { event in
+        client.transport.start(request, as: exchange) { event in
             recording.note(event)
             guard case .body = event else { return }
             exchange.pause()
             DispatchQueue.global().async { exchange.resume() }
         }
-        client.transport.loop.post(.start(start))
         await recording.ended.opened()
         return recording.contents
     }
@@ -60,9 +59,7 @@ struct NginxPauseTests {
         let recording = Recording { head.open() }
         exchange.pause()
         let request = client.request(way, "/upload", .post, .stream(stream))
-        client.transport.loop.post(
-            .start(CurlStart(exchange: exchange, request: request) { recording.note($0) })
-        )
+        client.transport.start(request, as: exchange) { recording.note($0) }
         await head.opened()
         #expect(await client.outcome(listener, "/small").isSmall)
         #expect(recording.contents.body.isEmpty && recording.contents.end == nil)
