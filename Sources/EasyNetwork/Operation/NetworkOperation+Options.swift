@@ -1,8 +1,8 @@
 /// What an operation may be given before it is added.
 extension NetworkOperation {
     /// Reads an option without making a box for it.
-    final func option<Value>(_ path: KeyPath<OperationOptions, Value>) -> Value {
-        core.withLock { $0.options?.options[keyPath: path] } ?? OperationOptions()[keyPath: path]
+    final func option<Value>(_ read: (OperationOptions) -> Value) -> Value {
+        core.withLock { read($0.options?.options ?? OperationOptions()) }
     }
 
     final func setOption<Value>(_ path: WritableKeyPath<OperationOptions, Value>, _ value: Value) {

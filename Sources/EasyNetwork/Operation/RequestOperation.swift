@@ -82,7 +82,10 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// only at the start and for a host that has no base URL.
     open override var host: String? {
         guard case .request(let request) = state.withLock({ $0.source }) else { return super.host }
-        return URL(string: request.api)?.hostAndPort ?? request.baseURL?.hostAndPort ?? super.host
+        let api = request.api
+        // Without a scheme it is a path, as for the one who builds the message; most are, and need no parsing.
+        let address = URLBuilder.scheme(of: api) == nil ? nil : URL(string: api)
+        return address?.hostAndPort ?? request.baseURL?.hostAndPort ?? super.host
     }
 
     // MARK: - The outcome
@@ -236,7 +239,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
         // Whatever is let go of here is let go of outside the lock.
-        state.exchange(\.source, nil)
+        _ = state.withLock { $0.source.take() }
         let result = result
         let isAwaited = state.withLock { state -> Bool in
             state.closures.close()

@@ -46,7 +46,7 @@ enum URLBuilder {
     }
 
     /// What stands before `://`, if it has the form of a scheme (RFC 3986, section 3.1). `users/batch:get` has none.
-    private static func scheme(of text: String) -> String? {
+    static func scheme(of text: String) -> String? {
         let bytes = text.utf8
         let scheme = bytes.prefix { $0.isLetter || $0.isDigit || "+-.".utf8.contains($0) }
         let rest = bytes[scheme.endIndex...]

@@ -27,8 +27,11 @@ public protocol TransportExchange: Sendable {
     /// Stops the exchange. Its end follows soon, with ``NetworkError/Code/cancelled`` unless it had already ended.
     func cancel()
 
-    /// Asks for no more of the body: the sender is held back, in constant memory, until ``resume()``. Bytes that are on
-    /// their way may still come, and so may the end. The idle deadline does not count meanwhile; the total one does.
+    /// Asks for no more of the body: the sender is held back until ``resume()``. Bytes that are on their way may still
+    /// come, and so may the end. The idle deadline does not count meanwhile; the total one does.
+    ///
+    /// What is held meanwhile has a bound: some 64 KB over HTTP/1.1; over HTTP/2 with ``CurlTransport`` up to the 32 MiB
+    /// that libcurl lets a server send ahead on one stream.
     ///
     /// By default nothing happens; ``URLSessionTransport`` on Linux cannot hold anybody back.
     func pause()

@@ -7,10 +7,11 @@ public enum ProxyConfiguration: Hashable, Sendable {
     case system
     /// None, whatever the system says.
     case none
-    /// This one, for http and https, which goes through it with CONNECT (RFC 9110, section 9.3.6).
+    /// This one, whatever `no_proxy` says, for http and https, which goes through it with CONNECT (RFC 9110, section 9.3.6).
     ///
     /// The scheme is `http`, or, with ``CurlTransport``, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`. User and
-    /// password in the URL are for the proxy. Anything else ends every exchange with
+    /// password in the URL are for the proxy. An `https` proxy is trusted as the system says: ``TLSConfiguration`` is about
+    /// the servers behind it. Anything else ends every exchange with
     /// ``NetworkError/Code/invalidRequest``.
     case url(URL)
 }

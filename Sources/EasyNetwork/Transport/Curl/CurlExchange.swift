@@ -33,27 +33,31 @@ final class CurlExchange: TransportExchange {
     }
 
     func cancel() {
-        if change(\.isCancelled, true) { loop.post(.cancel(self)) }
+        let isNew = state.withLock { state in
+            defer { state.isCancelled = true }
+            return !state.isCancelled && !state.isOver
+        }
+        if isNew { loop.post(.cancel(self)) }
     }
 
     func pause() {
-        if change(\.isPaused, true) { loop.post(.pauseOrResume(self)) }
+        setPaused(true)
     }
 
     func resume() {
-        if change(\.isPaused, false) { loop.post(.pauseOrResume(self)) }
+        setPaused(false)
+    }
+
+    private func setPaused(_ isPaused: Bool) {
+        let isNew = state.withLock { state in
+            defer { state.isPaused = isPaused }
+            return state.isPaused != isPaused && !state.isOver
+        }
+        if isNew { loop.post(.pauseOrResume(self)) }
     }
 
     func bodyHasBytes() {
         loop.post(.resumeSending(self))
-    }
-
-    /// - Returns: false when it was so already, and when that changes nothing any more.
-    private func change(_ path: WritableKeyPath<State, Bool> & Sendable, _ value: Bool) -> Bool {
-        state.withLock { state in
-            defer { state[keyPath: path] = value }
-            return state[keyPath: path] != value && !state.isOver
-        }
     }
 }
 

@@ -28,6 +28,8 @@ final class CurlLoop: Sendable {
         /// Nil before the first exchange, and once the thread is about to free it.
         var multi: UnsafeMutableRawPointer?
         var isStopping = false
+        /// Whether the thread waits, or is about to, and has to be woken.
+        var isWaiting = false
     }
 
     let configuration: TransportConfiguration
@@ -51,7 +53,8 @@ final class CurlLoop: Sendable {
             }
             inbox.commands.append(command)
             // Under the lock, since the thread frees the handle once it is out of the inbox; it writes one byte.
-            if inbox.commands.count == 1 { curl_multi_wakeup(inbox.multi) }
+            if inbox.isWaiting { curl_multi_wakeup(inbox.multi) }
+            inbox.isWaiting = false
             return true
         }
     }
@@ -64,9 +67,18 @@ final class CurlLoop: Sendable {
         }
     }
 
+    /// For the thread: whether nothing has come in, so that it may wait; it is woken from now on.
+    func mayWait() -> Bool {
+        inbox.withLock { inbox in
+            inbox.isWaiting = inbox.commands.isEmpty && !inbox.isStopping
+            return inbox.isWaiting
+        }
+    }
+
     /// For the thread: what has come in since it asked last.
     func take() -> Work {
         inbox.withLock { inbox in
+            inbox.isWaiting = false
             if inbox.isStopping { inbox.multi = nil }
             return Work(commands: inbox.commands.take(), isLast: inbox.isStopping)
         }

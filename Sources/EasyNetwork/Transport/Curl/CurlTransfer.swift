@@ -80,7 +80,7 @@ final class CurlTransfer {
 
     func connected(to address: String?, port: Int32) {
         isConnected = true
-        // As bytes: for a text, Foundation's search would be taken, on Linux a dozen times as dear.
+        // As bytes: for a text, Foundation's search would be taken.
         remoteAddress = address.map { $0.utf8.contains(UInt8(ascii: ":")) ? "[\($0)]:\(port)" : "\($0):\(port)" }
         watch?.connected()
     }
@@ -195,6 +195,8 @@ final class CurlTransfer {
         if isConnected { return body?.isAtEnd == false ? .send : .firstByte }
         if code == .tls { return .tls }
         guard handle.seconds(CURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
+        // A proxy that has answered, and made no tunnel.
+        if handle.long(CURLINFO_HTTP_CONNECTCODE) != 0 { return .connect }
         return handle.seconds(CURLINFO_CONNECT_TIME_T) != nil && request.url.isHTTPS ? .tls : .connect
     }
 

@@ -150,6 +150,7 @@ final class CurlWorker {
 
     /// - Returns: why the thread cannot go on: a wait that fails at once would take the whole processor.
     private func wait() -> NetworkError? {
+        guard loop.mayWait() else { return nil }
         let result = curl_multi_poll(multi, nil, 0, alarm.pollTimeout(), nil)
         return result == CURLM_OK ? nil : Self.error(result)
     }
