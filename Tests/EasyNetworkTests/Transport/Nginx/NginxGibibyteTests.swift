@@ -10,7 +10,7 @@ import Testing
     "Nginx: a gibibyte in flat memory",
     .serialized,
     .enabled(if: NginxServer.isInstalled),
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(10))
 )
 struct NginxGibibyteTests {
     @Test("BEY-1: a download over HTTP/1.1")
