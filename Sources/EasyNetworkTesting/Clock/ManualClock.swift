@@ -17,14 +17,13 @@ public final class ManualClock: NetworkClock, Sendable {
         var now: TimeInterval
         var lastTimer = 0
         /// May still hold timers that were cancelled; those have no action any more.
-        var queue = TimerHeap()
+        var queue = TimerHeap<Int>()
         var actions: [Int: @Sendable () -> Void] = [:]
 
         mutating func takeNext(until end: TimeInterval) -> (@Sendable () -> Void)? {
-            while let first = queue.first, first.time <= end {
-                queue.removeFirst()
-                guard let action = actions.removeValue(forKey: first.order) else { continue }
-                now = max(now, first.time)
+            while let time = queue.earliest, let order = queue.takeDue(now: end) {
+                guard let action = actions.removeValue(forKey: order) else { continue }
+                now = max(now, time)
                 return action
             }
             now = max(now, end)
@@ -34,7 +33,7 @@ public final class ManualClock: NetworkClock, Sendable {
         /// Keeps the heap from growing with what was cancelled, at a cost spread over the cancellations.
         mutating func sweep() {
             guard queue.count > 64, queue.count > 2 * actions.count else { return }
-            queue.removeAll { actions[$0.order] == nil }
+            queue.sweep { actions[$0] != nil }
         }
     }
 
@@ -55,7 +54,7 @@ public final class ManualClock: NetworkClock, Sendable {
         let order = state.update { state in
             state.lastTimer += 1
             // The comparison also turns what is no number into no delay.
-            state.queue.insert(TimerHeap.Entry(time: state.now + (delay > 0 ? delay : 0), order: state.lastTimer))
+            state.queue.add(state.lastTimer, at: state.now + (delay > 0 ? delay : 0))
             state.actions[state.lastTimer] = action
             return state.lastTimer
         }

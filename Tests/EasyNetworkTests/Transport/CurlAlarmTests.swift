@@ -53,27 +53,5 @@ struct CurlAlarmTests {
         alarm.sweep(underWay: 0)
         #expect(clock.pendingCount == 0)
     }
-
-    @Test("REQ-5: a heap of deadlines gives them in order, and forgets those that are swept", arguments: 0..<20)
-    func heap(seed: UInt64) {
-        var random = SeededGenerator(seed: seed)
-        var heap = DeadlineHeap<Int>()
-        var kept: [Int] = []
-        for _ in 0..<200 {
-            let time = Int.random(in: 0..<1_000, using: &random)
-            heap.add(time, at: TimeInterval(time))
-            kept.append(time)
-            if Int.random(in: 0..<20, using: &random) == 0 {
-                let remainder = Int.random(in: 0..<5, using: &random)
-                heap.sweep { $0 % 5 != remainder }
-                kept.removeAll { $0 % 5 == remainder }
-            }
-        }
-        #expect(heap.count == kept.count && heap.earliest == kept.min().map(TimeInterval.init), "seed \(seed)")
-        var taken: [Int] = []
-        while let next = heap.takeDue(now: 500) { taken.append(next) }
-        #expect(taken == kept.filter { $0 <= 500 }.sorted(), "seed \(seed)")
-        #expect(heap.count == kept.count - taken.count && heap.takeDue(now: 500) == nil, "seed \(seed)")
-    }
 }
 #endif

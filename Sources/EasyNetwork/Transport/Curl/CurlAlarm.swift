@@ -5,7 +5,7 @@ import Foundation
 ///
 /// With the machine's clock the loop's own wait ends then, which costs nothing. Any other clock is asked to wake the loop.
 struct CurlAlarm {
-    private var deadlines = DeadlineHeap<CurlTransfer>()
+    private var deadlines = TimerHeap<CurlTransfer>()
     private let clock: any NetworkClock
     private let isSystemClock: Bool
     private weak var loop: CurlLoop?
