@@ -30,7 +30,7 @@ struct InMemoryFaultTests {
         transport.route("GET", "/") { _ in response }
         let url = try #require(URL(string: "http://host.test/"))
         let recorder = Recorder()
-        recorder.start(TransportRequest(url: url), on: transport)
+        recorder.start(TransportRequest(url: url, deadlines: TransportDeadlines(idle: nil)), on: transport)
         return (await recorder.ended(), recorder.headers)
     }
 
@@ -49,7 +49,9 @@ struct InMemoryFaultTests {
             let transport = InMemoryTransport()
             transport.route("GET", "/") { _ in MockResponse(body: .data(Data("abcd".utf8)), fault: fault) }
             let recorder = Recorder()
-            let exchange = recorder.start(TransportRequest(url: url), on: transport)
+            // A deadline of the machine's time would pass on a machine that is slow enough.
+            let request = TransportRequest(url: url, deadlines: TransportDeadlines(idle: nil))
+            let exchange = recorder.start(request, on: transport)
             if !isOver {
                 // The events before it come on another thread, at any time.
                 await recorder.heard(heard.trimmingCharacters(in: .whitespaces))
@@ -85,7 +87,7 @@ struct InMemoryFaultTests {
         transport.route("GET", "/") { _ in MockResponse(body: .repeating(0x61, count: 65_537)) }
         transport.route("GET", "/endless") { _ in MockResponse(body: .repeating(0x61, count: .max)) }
         let recorder = Recorder()
-        recorder.start(TransportRequest(url: url), on: transport)
+        recorder.start(TransportRequest(url: url, deadlines: TransportDeadlines(idle: nil)), on: transport)
         #expect(await recorder.ended() == "200 body:\(String(repeating: "a", count: 65_536)) body:a end")
         let endless = Recorder(cancelAt: "body:" + String(repeating: "a", count: 65_536))
         endless.start(TransportRequest(url: url.appendingPathComponent("endless")), on: transport)

@@ -9,7 +9,7 @@ struct InMemoryTransportTests {
         try #require(URL(string: "http://host.test:8080" + path))
     }
 
-    private func get(_ path: String = "/", deadlines: TransportDeadlines = TransportDeadlines()) throws
+    private func get(_ path: String = "/", deadlines: TransportDeadlines = TransportDeadlines(idle: nil)) throws
         -> TransportRequest
     {
         TransportRequest(url: try Self.url(path), deadlines: deadlines)
@@ -108,7 +108,7 @@ struct InMemoryTransportTests {
         let transport = InMemoryTransport(clock: clock)
         transport.route("GET", "/") { _ in MockResponse(delay: 5) }
         let recorder = Recorder()
-        recorder.start(try get(), on: transport)
+        recorder.start(try get(deadlines: TransportDeadlines()), on: transport)
         #expect(await clock.waitForTimers(2))
         clock.advance(by: 4.9)
         #expect(clock.pendingCount == 2)

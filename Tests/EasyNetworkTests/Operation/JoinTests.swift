@@ -11,7 +11,9 @@ struct JoinTests {
 
     init() throws {
         let base = try URLBuilder.base("https://example.com")
-        service = EasyNetworkService(HostConfiguration(baseURL: base, transport: transport))
+        service = EasyNetworkService(
+            HostConfiguration(baseURL: base, deadlines: TransportDeadlines(idle: nil), transport: transport)
+        )
         transport.route("GET", "/users/1") { _ in .json(["id": 1, "name": "Ada"]) }
         transport.route("GET", "/users/2") { _ in .json(["id": 2, "name": "Grace"]) }
         transport.route("GET", "/order") { _ in .status(200) }

@@ -14,7 +14,11 @@ struct OperationOwnerTests {
         transport.route("GET", "/a") { _ in .text("ok") }
         transport.route("GET", "/stall") { _ in .fault(.stall) }
         service = EasyNetworkService(
-            HostConfiguration(baseURL: URL(string: "http://memory.test"), transport: transport)
+            HostConfiguration(
+                baseURL: URL(string: "http://memory.test"),
+                deadlines: TransportDeadlines(idle: nil),
+                transport: transport
+            )
         )
     }
 

@@ -292,7 +292,11 @@ struct JoinedRequestTests {
     func stress(seed: UInt64) async throws {
         let transport = InMemoryTransport()
         for name in ["0", "1", "2"] { transport.route("GET", "/" + name) { _ in .text(name) } }
-        let host = HostConfiguration(baseURL: URL(string: "http://memory.test"), transport: transport)
+        let host = HostConfiguration(
+            baseURL: URL(string: "http://memory.test"),
+            deadlines: TransportDeadlines(idle: nil),
+            transport: transport
+        )
         let service = EasyNetworkService(host)
         let queue = NetworkQueue(maxConcurrentOperationCount: Int(seed % 3) + 1)
         let endings = Locked<[Int]>([])

@@ -41,7 +41,11 @@ struct PageCursorTests {
         let cursor = PageCursor(
             first: GetTold(),
             service: EasyNetworkService(
-                HostConfiguration(baseURL: URL(string: "http://memory.test"), transport: transport)
+                HostConfiguration(
+                    baseURL: URL(string: "http://memory.test"),
+                    deadlines: TransportDeadlines(idle: nil),
+                    transport: transport
+                )
             ),
             queue: queue
         ) { _, _ in
@@ -92,7 +96,11 @@ struct PageCursorTests {
             list.hasMore ? GetList(page: request.page + 1) : nil
         }
     ) -> Cursor {
-        let host = HostConfiguration(baseURL: URL(string: "http://memory.test"), transport: transport)
+        let host = HostConfiguration(
+            baseURL: URL(string: "http://memory.test"),
+            deadlines: TransportDeadlines(idle: nil),
+            transport: transport
+        )
         return Cursor(
             first: GetList(page: 1),
             service: EasyNetworkService(host),

@@ -234,7 +234,11 @@ struct QueueRaceTests {
 
         let transport = InMemoryTransport()
         for number in 0..<5 { transport.route("GET", "/\(number)") { _ in .fault(.stall) } }
-        let host = HostConfiguration(baseURL: URL(string: "http://example.com/"), transport: transport)
+        let host = HostConfiguration(
+            baseURL: URL(string: "http://example.com/"),
+            deadlines: TransportDeadlines(idle: nil),
+            transport: transport
+        )
         let joins = (0..<5).map { number in
             let operation = RequestOperation(Get(api: "\(number)"), service: EasyNetworkService(host))
             operation.repeatPolicy = .join

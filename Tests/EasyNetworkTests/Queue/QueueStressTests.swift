@@ -18,7 +18,11 @@ struct QueueStressTests {
         queue.setRateLimit(RateLimit(2_000, per: 1), forTag: "b")
         let all = Locked<[Operation]>([])
         let service = EasyNetworkService(
-            HostConfiguration(baseURL: URL(string: "http://example.com/"), transport: Self.transport())
+            HostConfiguration(
+                baseURL: URL(string: "http://example.com/"),
+                deadlines: TransportDeadlines(idle: nil),
+                transport: Self.transport()
+            )
         )
         await withTaskGroup(of: Void.self) { group in
             for worker in 0..<3 as Range<UInt64> {

@@ -12,7 +12,9 @@ struct RequestBatchTests {
 
     init() throws {
         let base = try URLBuilder.base("https://example.com")
-        service = EasyNetworkService(HostConfiguration(baseURL: base, transport: transport))
+        service = EasyNetworkService(
+            HostConfiguration(baseURL: base, deadlines: TransportDeadlines(idle: nil), transport: transport)
+        )
         for id in 1...9 { transport.route("GET", "/users/\(id)") { _ in .json(["id": id, "name": "n\(id)"]) } }
         transport.route("GET", "/stall") { _ in .fault(.stall) }
     }
@@ -159,7 +161,9 @@ struct RequestBatchTests {
     @Test("OPQ-4: a lazy sequence of a hundred thousand requests needs the memory of those that run")
     func memory() async throws {
         let base = try URLBuilder.base("https://example.com")
-        let service = EasyNetworkService(HostConfiguration(baseURL: base, transport: InstantTransport()))
+        let service = EasyNetworkService(
+            HostConfiguration(baseURL: base, deadlines: TransportDeadlines(idle: nil), transport: InstantTransport())
+        )
         let requests = (0..<100_000).lazy.map { _ in Counted(token: Token()) }
         var sum = 0
         for await (index, result) in queue.results(of: requests, maxConcurrentOperationCount: 8, service: service) {

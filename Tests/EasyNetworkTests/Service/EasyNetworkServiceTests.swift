@@ -118,7 +118,9 @@ struct EasyNetworkServiceTests {
     func refused() async throws {
         let url = server.baseURL
         server.stop()
-        let service = EasyNetworkService(HostConfiguration(baseURL: url, transport: URLSessionTransport()))
+        let service = EasyNetworkService(
+            HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: URLSessionTransport())
+        )
         let error = await #expect(throws: NetworkError.self) { try await service.send(Get(api: "a")) }
         #expect(error?.code == .cannotConnect && error?.attempts == 1)
     }

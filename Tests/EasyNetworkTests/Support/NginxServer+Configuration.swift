@@ -57,7 +57,11 @@ extension NginxServer {
                 default_type application/octet-stream;
                 sendfile on;
                 client_max_body_size 0;
-                keepalive_timeout 60;
+                # Nobody is to be put out because the machine is slow.
+                keepalive_timeout 1h;
+                send_timeout 1h;
+                client_header_timeout 1h;
+                client_body_timeout 1h;
                 keepalive_requests 100000;
                 absolute_redirect off;
                 ssl_certificate "\(certificates.serverCertificate.path)";

@@ -14,7 +14,10 @@ struct CurlTransportTests {
     }
 
     private func request(_ server: MockServer, _ path: String) throws -> TransportRequest {
-        TransportRequest(url: try #require(URL(string: server.baseURL.absoluteString + path)))
+        TransportRequest(
+            url: try #require(URL(string: server.baseURL.absoluteString + path)),
+            deadlines: TransportDeadlines(idle: nil)
+        )
     }
 
     /// The outcome of a GET that is answered with these bytes.

@@ -19,7 +19,9 @@ struct URLSessionTransportTests {
             released = transport
             let ended = Gate()
             let url = try #require(URL(string: server.baseURL.absoluteString + path))
-            let exchange = transport.start(TransportRequest(url: url)) { if case .end = $0 { ended.open() } }
+            let exchange = transport.start(TransportRequest(url: url, deadlines: TransportDeadlines(idle: nil))) {
+                if case .end = $0 { ended.open() }
+            }
             await server.waitForRequests(1)
             if path == "/stall" { exchange.cancel() }
             await ended.opened()
@@ -37,7 +39,9 @@ struct URLSessionTransportTests {
             let transport = URLSessionTransport(TransportConfiguration(maximumConnectionsPerHost: 2))
             let gates = (0..<200).map { index -> Gate in
                 let ended = Gate()
-                let exchange = transport.start(TransportRequest(url: url)) { if case .end = $0 { ended.open() } }
+                let exchange = transport.start(TransportRequest(url: url, deadlines: TransportDeadlines(idle: nil))) {
+                    if case .end = $0 { ended.open() }
+                }
                 if index % 10 != 0 { exchange.cancel() }
                 return ended
             }

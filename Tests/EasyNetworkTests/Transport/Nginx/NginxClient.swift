@@ -41,7 +41,12 @@ struct NginxClient: Sendable {
         _ method: NetworkService.Method = .get,
         _ body: TransportBody = .none
     ) -> TransportRequest {
-        TransportRequest(method: method, url: server.url(way.listener, path, ipv6: way.ipv6), body: body)
+        TransportRequest(
+            method: method,
+            url: server.url(way.listener, path, ipv6: way.ipv6),
+            body: body,
+            deadlines: TransportDeadlines(idle: nil)
+        )
     }
 
     func start(_ request: TransportRequest) -> RecordedExchange {

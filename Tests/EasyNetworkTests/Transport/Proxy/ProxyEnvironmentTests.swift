@@ -26,7 +26,9 @@ struct ProxyEnvironmentTests {
             defer { withExtendedLifetime(transport) {} }
             let recording = Recording {}
             let url = try #require(URL(string: server.baseURL.absoluteString + "/"))
-            let exchange = transport.start(TransportRequest(url: url)) { recording.note($0) }
+            let exchange = transport.start(TransportRequest(url: url, deadlines: TransportDeadlines(idle: nil))) {
+                recording.note($0)
+            }
             return await RecordedExchange(exchange: exchange, recording: recording).end().text
         }
     }
