@@ -204,9 +204,8 @@ extension GroupOperation {
         guard let handedOnCount else { return }
         let reason = reasonForRest
         // Those that run come last: their end would let the next one begin, which is to be cancelled too.
-        let running = children.indices.filter { children[$0].operation.isExecuting }
-        let waiting = children.indices.filter { !running.contains($0) }
-        for index in waiting + running {
+        let order = children.indices.map { (index: $0, isRunning: children[$0].operation.isExecuting) }
+        for (index, _) in order.filter({ !$0.isRunning }) + order.filter(\.isRunning) {
             let child = children[index].operation
             if let reason, index >= handedOnCount { child.finish(reason) } else { child.cancel() }
         }

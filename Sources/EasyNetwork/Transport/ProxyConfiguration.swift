@@ -9,7 +9,7 @@ public enum ProxyConfiguration: Hashable, Sendable {
     case none
     /// This one, whatever `no_proxy` says, for http and https, which goes through it with CONNECT (RFC 9110, section 9.3.6).
     ///
-    /// The scheme is `http`, or, with ``CurlTransport``, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`. User and
+    /// It needs a port. The scheme is `http`, or, with ``CurlTransport``, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`. User and
     /// password in the URL are for the proxy. An `https` proxy is trusted as the system says: ``TLSConfiguration`` is about
     /// the servers behind it. Anything else ends every exchange with
     /// ``NetworkError/Code/invalidRequest``.

@@ -7,7 +7,8 @@ package protocol BodyReader: Sendable {
     /// - Parameter completion: called once, on any thread, with some bytes, or with nil after the last.
     func next(_ completion: @escaping @Sendable (Result<Data?, NetworkError>) -> Void)
 
-    /// No more is wanted. What was asked for may still come.
+    /// No more is wanted. What was asked for may still come; what has not been begun fails with
+    /// ``NetworkError/Code/cancelled``.
     func cancel()
 }
 
@@ -16,7 +17,8 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
     // Sendable because the stream is used on `queue` only, which does one thing at a time.
     private let stream: InputStream
     private var isOpen = false
-    private let queue = DispatchQueue(label: "EasyNetwork.InputStreamReader", target: WorkQueue.shared)
+    /// A queue of its own: a stream may block for as long as it likes.
+    private let queue = DispatchQueue(label: "EasyNetwork.InputStreamReader")
 
     /// How many bytes are read at once.
     private static let pieceSize = 65_536
@@ -85,18 +87,20 @@ final class PiecesReader: BodyReader {
     }
 
     func next(_ completion: @escaping @Sendable (Result<Data?, NetworkError>) -> Void) {
-        let waiting = state.withLock { state in
-            state.completion = completion
-            return state.waiting.take()
+        let (waiting, isCancelled) = state.withLock { state in
+            if !state.isCancelled { state.completion = completion }
+            return (state.waiting.take(), state.isCancelled)
         }
         waiting?.resume()
+        if isCancelled { completion(.failure(NetworkError(code: .cancelled))) }
     }
 
     func cancel() {
-        let (waiting, task) = state.withLock { state in
+        let (waiting, task, completion) = state.withLock { state in
             state.isCancelled = true
-            return (state.waiting.take(), state.task.take())
+            return (state.waiting.take(), state.task.take(), state.completion.take())
         }
+        completion?(.failure(NetworkError(code: .cancelled)))
         task?.cancel()
         waiting?.resume()
     }

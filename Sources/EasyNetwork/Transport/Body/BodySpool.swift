@@ -17,9 +17,11 @@ package final class BodySpool: Sendable {
         self.stream = stream
     }
 
-    /// - Parameter completion: called once, on any thread; the file is the caller's to remove. After a cancel it may
-    ///   not be called at all.
-    package func write(_ completion: @escaping Completion) {
+    /// - Parameters:
+    ///   - moved: called for each piece.
+    ///   - completion: called once, on any thread; the file is the caller's to remove. After a cancel it may not be
+    ///     called at all.
+    package func write(moved: @escaping @Sendable () -> Void = {}, _ completion: @escaping Completion) {
         WorkQueue.shared.async {
             do throws(NetworkError) {
                 let reader = try self.stream.reader()
@@ -28,7 +30,12 @@ package final class BodySpool: Sendable {
                     return !state.isCancelled
                 }
                 guard isWanted else { return reader.cancel() }
-                self.writeNext(from: reader, to: try self.makeFile(), count: 0, completion)
+                do throws(NetworkError) {
+                    self.writeNext(from: reader, to: try self.makeFile(), count: 0, moved, completion)
+                } catch {
+                    reader.cancel()
+                    throw error
+                }
             } catch {
                 self.fail(error, completion)
             }
@@ -41,7 +48,11 @@ package final class BodySpool: Sendable {
             return state.reader.take()
         }
         guard let reader else { return }
-        WorkQueue.shared.async { reader.cancel() }
+        WorkQueue.shared.async {
+            reader.cancel()
+            // One that never answers would keep it.
+            Self.remove(self.file)
+        }
     }
 
     package static func remove(_ file: URL) {
@@ -65,9 +76,11 @@ package final class BodySpool: Sendable {
         from reader: any BodyReader,
         to handle: FileHandle,
         count: Int,
+        _ moved: @escaping @Sendable () -> Void,
         _ completion: @escaping Completion
     ) {
         reader.next { result in
+            moved()
             // Not on the thread that made the piece, and not in a recursion that grows with each one.
             WorkQueue.shared.async {
                 do throws(NetworkError) {
@@ -79,7 +92,7 @@ package final class BodySpool: Sendable {
                     }
                     guard !self.state.withLock({ $0.isCancelled }) else { throw NetworkError(code: .cancelled) }
                     try Self.write(piece, to: handle)
-                    self.writeNext(from: reader, to: handle, count: count + piece.count, completion)
+                    self.writeNext(from: reader, to: handle, count: count + piece.count, moved, completion)
                 } catch {
                     try? handle.close()
                     reader.cancel()

@@ -12,8 +12,12 @@ struct DecodedBodyLimit {
     ///   - limit: in bytes; nil means none.
     ///   - headers: those of the answer.
     init(_ limit: Int?, headers: HTTPHeaders) {
-        let coding = headers["Content-Encoding"] ?? "identity"
-        self.limit = coding.isEqualIgnoringASCIICase(to: "identity") ? nil : limit
+        let content = headers["Content-Encoding"] ?? "identity"
+        // libcurl takes off codings of the transfer, too, though nobody asked for one.
+        let transfer = headers["Transfer-Encoding"] ?? "chunked"
+        let isCoded =
+            !content.isEqualIgnoringASCIICase(to: "identity") || !transfer.isEqualIgnoringASCIICase(to: "chunked")
+        self.limit = isCoded ? limit : nil
     }
 
     /// - Returns: why these bytes are too many; nil when they are not.

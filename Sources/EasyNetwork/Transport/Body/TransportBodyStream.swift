@@ -9,7 +9,8 @@ import Foundation
 /// ```
 ///
 /// It is asked for the next bytes only when there is room for them. It may be slow; the idle deadline of the exchange
-/// counts while it is.
+/// counts while it is. While ``CurlTransport`` waits for them, it hears of a connection that the server closes without
+/// an error as its answer only with the next bytes, or by that deadline.
 public final class TransportBodyStream: Sendable {
     /// How many bytes it has. Other than that many end the exchange with ``NetworkError/Code/invalidRequest``. When it is
     /// nil, the default, HTTP/1.1 sends it in chunks (RFC 9112, section 7.1).

@@ -36,6 +36,13 @@ struct CurlAlarm {
         return due
     }
 
+    /// The clock has called; it may have been too early.
+    mutating func timerFired() {
+        guard timer != nil else { return }
+        timer.take()?.timer.cancel()
+        setTimer(now: clock.now)
+    }
+
     /// Lets go of those that are over, once they are the most of all.
     ///
     /// - Parameter count: how many are not over.

@@ -34,11 +34,13 @@ struct CurlOptions: Sendable {
         case .none: proxy = ""
         case .url(let url):
             proxy = url.absoluteString
-            if !Self.proxySchemes.contains(url.scheme?.lowercased() ?? "") || url.host?.isEmpty ?? true {
+            if !Self.proxySchemes.contains(url.scheme?.lowercased() ?? "") || url.host?.isEmpty ?? true
+                || url.port == nil
+            {
                 problem = NetworkError(
                     code: .invalidRequest,
                     message: "\(url.withoutSecrets) is no proxy: it needs one of the schemes "
-                        + Self.proxySchemes.joined(separator: ", ") + ", and a host"
+                        + Self.proxySchemes.joined(separator: ", ") + ", a host and a port"
                 )
             }
         }

@@ -22,7 +22,8 @@ final class CurlStreamBody: CurlBody {
     /// How many bytes have been handed on.
     private var position = 0
     private var isAsking = false
-    private(set) var isAtEnd = false
+    /// Whether the source has said that there is no more.
+    private var isWhole = false
 
     /// - Parameter wakeUp: called on any thread when there are bytes again.
     init(_ stream: TransportBodyStream, wakeUp: @escaping @Sendable () -> Void) {
@@ -35,10 +36,15 @@ final class CurlStreamBody: CurlBody {
     }
 
     var count: Int? { stream.length }
+    var isAtEnd: Bool { isWhole && piece.isEmpty }
+
+    /// Whether the piece that makes up the length waits until its source says that it was the last: libcurl would not
+    /// ask for more.
+    private var isHeld: Bool { !isWhole && position + piece.count == stream.length }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int? {
-        if piece.isEmpty && !isAtEnd { try takeIn() }
-        guard !piece.isEmpty else {
+        if !isWhole && (piece.isEmpty || isHeld) { try takeIn() }
+        guard !piece.isEmpty, !isHeld else {
             if isAtEnd { return 0 }
             ask()
             return nil
@@ -60,7 +66,7 @@ final class CurlStreamBody: CurlBody {
         piece = Data()
         position = 0
         isAsking = false
-        isAtEnd = false
+        isWhole = false
         return true
     }
 
@@ -68,13 +74,13 @@ final class CurlStreamBody: CurlBody {
         guard let arrived = inbox.withLock({ $0.arrived.take() }) else { return }
         isAsking = false
         if let next = try arrived.get() {
-            piece = next
             // Sent to its end, it would be the beginning of another message.
-            let count = position + next.count
+            let count = position + piece.count + next.count
             if count > stream.length ?? .max, let error = stream.lengthError(count) { throw error }
+            piece = next
         } else {
-            if let error = stream.lengthError(position) { throw error }
-            isAtEnd = true
+            if let error = stream.lengthError(position + piece.count) { throw error }
+            isWhole = true
         }
     }
 

@@ -6,6 +6,8 @@ import Foundation
 final class CurlNews {
     /// Whose head has come in HTTP/2.
     var http2: [CurlTransfer] = []
+    /// Whose head has come while libcurl waits for more of the request: the server may want no more of it.
+    var early: [CurlTransfer] = []
 }
 
 /// One exchange as its loop sees it; made and used on the loop's thread only.
@@ -69,6 +71,7 @@ final class CurlTransfer {
     func begin(now: TimeInterval) {
         begun = now
         watch = DeadlineWatch(request.deadlines, now: now)
+        if exchange.isPaused { watch?.setPaused(true, now: now) }
     }
 
     /// Whether the final head has come, and the answer is spoken in HTTP/2.
@@ -94,6 +97,7 @@ final class CurlTransfer {
             guard let head = try head.add(line) else { return true }
             decodedBody = DecodedBodyLimit(options.maximumDecodedBodyCount, headers: head.headers)
             if isHTTP2 == true { news.http2.append(self) }
+            if isSendingPaused { news.early.append(self) }
             events?(.head(head))
             return true
         } catch {
@@ -151,9 +155,11 @@ final class CurlTransfer {
 
     /// The exchange was paused or resumed. One that is paused finds out with the next bytes.
     func resumeReceiving() {
-        guard isReceivingPaused, !isOver, !exchange.isPaused else { return }
+        guard !isOver else { return }
+        let isPaused = exchange.isPaused
+        watch?.setPaused(isPaused, now: clock.now)
+        guard isReceivingPaused, !isPaused else { return }
         isReceivingPaused = false
-        watch?.setPaused(false, now: clock.now)
         goOn()
     }
 
@@ -183,9 +189,12 @@ final class CurlTransfer {
         }
         let end = TransportEnd(error: error, trailers: head.trailers, metrics: metrics)
         body = nil
-        // One that ends while it waits is passed over only when its turn comes.
+        // One that ends while it waits is passed over only when its turn comes. Letting go of a body may run the code of
+        // whoever made it.
         request.headers = HTTPHeaders()
+        let released = request.body
         request.body = .none
+        if case .none = released {} else { WorkQueue.shared.async { withExtendedLifetime(released) {} } }
         events.take()?(.end(end))
     }
 

@@ -41,9 +41,7 @@ final class CurlWorker {
 
     func run() {
         while true {
-            let work = loop.take()
-            for command in work.commands { perform(command) }
-            if work.isLast { return finish(NetworkError(code: .cancelled)) }
+            if performCommands() { return finish(NetworkError(code: .cancelled)) }
             beginAdmitted()
             perform()
             collect()
@@ -54,6 +52,15 @@ final class CurlWorker {
                 return finish(failure)
             }
         }
+    }
+
+    /// In a call of its own, so that what came in is not kept while the loop waits.
+    ///
+    /// - Returns: whether nothing more will come in.
+    private func performCommands() -> Bool {
+        let work = loop.take()
+        for command in work.commands { perform(command) }
+        return work.isLast
     }
 
     private func finish(_ error: NetworkError) {
@@ -81,7 +88,7 @@ final class CurlWorker {
         case .resumeSending(let exchange):
             transfers[ObjectIdentifier(exchange)]?.resumeSending()
         case .look:
-            break
+            alarm.timerFired()
         }
     }
 
@@ -125,6 +132,7 @@ final class CurlWorker {
         var running: Int32 = 0
         let result = curl_multi_perform(multi, &running)
         for transfer in news.http2.take() { learn(from: transfer) }
+        for transfer in news.early.take() { transfer.resumeSending() }
         guard result != CURLM_OK else { return }
         // It has no memory left or is broken; nobody else would end these.
         for transfer in Array(underWay.values) { end(transfer, Self.error(result)) }

@@ -17,9 +17,11 @@ extension TransportMetrics {
             tls: isReused ? nil : seconds(transaction.secureConnectionEndDate),
             firstByte: seconds(transaction.responseStartDate),
             total: 0,
-            bytesSent: Int(transaction.countOfRequestHeaderBytesSent + transaction.countOfRequestBodyBytesSent),
+            bytesSent: Int(
+                clamping: transaction.countOfRequestHeaderBytesSent + transaction.countOfRequestBodyBytesSent
+            ),
             bytesReceived: Int(
-                transaction.countOfResponseHeaderBytesReceived + transaction.countOfResponseBodyBytesReceived
+                clamping: transaction.countOfResponseHeaderBytesReceived + transaction.countOfResponseBodyBytesReceived
             ),
             networkProtocol: Self.name(ofProtocol: transaction.networkProtocolName),
             isReusedConnection: isReused,

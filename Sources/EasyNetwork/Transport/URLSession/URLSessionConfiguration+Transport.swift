@@ -37,7 +37,8 @@ extension URLSessionConfiguration {
         if tls.clientCertificate != nil { return problem("client certificates from PEM files") }
         #if canImport(Darwin)
         if case .url(let url) = configuration.proxy {
-            guard url.scheme?.lowercased() == "http", url.host?.isEmpty == false, url.user == nil else {
+            guard url.scheme?.lowercased() == "http", url.host?.isEmpty == false, url.port != nil, url.user == nil
+            else {
                 return problem("proxy like \(url.withoutSecrets)")
             }
         }

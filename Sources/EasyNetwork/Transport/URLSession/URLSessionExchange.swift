@@ -78,18 +78,25 @@ final class URLSessionExchange: TransportExchange {
 
     // MARK: - Beginning
 
-    /// Writes a body that is made while it is sent to a file, without the exchange's deadlines running.
+    /// Writes a body that is made while it is sent to a file. The deadlines for silence and for the whole hold for
+    /// that too, and begin anew with the sending.
     ///
     /// - Parameter isReady: called once, on any thread, unless the exchange ends before.
     func prepareBody(_ isReady: @escaping @Sendable () -> Void) {
         guard case .stream(let stream) = request.body else { return isReady() }
         let spool = BodySpool(stream)
+        let deadlines = TransportDeadlines(idle: request.deadlines.idle, total: request.deadlines.total)
+        let watch = DeadlineWatch(deadlines, now: clock.now)
         let isWanted = state.withLock { state in
-            if !state.isStopped { state.spool = spool }
+            if !state.isStopped {
+                state.spool = spool
+                state.watch = watch
+            }
             return !state.isStopped
         }
         guard isWanted else { return }
-        spool.write { result in
+        checkDeadlines()
+        spool.write(moved: sentBytes) { result in
             switch result {
             case .failure(let error):
                 self.stop(error)
@@ -181,6 +188,9 @@ final class URLSessionExchange: TransportExchange {
             state.hasHead = true
             state.firstByte = now
             state.decodedBody = DecodedBodyLimit(maximumDecodedBodyCount, headers: headers)
+            #if canImport(Darwin)
+            if state.isPaused { state.task?.suspend() }
+            #endif
             return state.isStopped ? nil : state.events
         }
         events?(.head(TransportHead(statusCode: response.statusCode, headers: headers)))
@@ -267,11 +277,12 @@ final class URLSessionExchange: TransportExchange {
     private func hold(_ isPaused: Bool, _ change: (URLSessionTask) -> Void) {
         let now = clock.now
         state.withLock { state in
-            guard let task = state.task, !state.isStopped, state.isPaused != isPaused else { return }
+            guard !state.isStopped, state.isPaused != isPaused else { return }
             state.isPaused = isPaused
             state.watch?.setPaused(isPaused, now: now)
-            // Under the lock, so that two changes come in their order; it only tells Foundation's queue.
-            change(task)
+            // Under the lock, so that two changes come in their order; it only tells Foundation's queue. One that has
+            // not begun is held when its head comes.
+            if let task = state.task, state.hasHead || !isPaused { change(task) }
         }
         if !isPaused { checkDeadlines() }
     }
@@ -322,11 +333,13 @@ final class URLSessionExchange: TransportExchange {
             stop(NetworkError(code: .timedOut, message: message))
         case .checkAgain(let delay):
             let timer = clock.schedule(after: delay) { self.checkDeadlines() }
-            let isOver = state.withLock { state in
-                if !state.isStopped { state.timer = timer }
-                return state.isStopped
+            // One timer at a time, whoever asks how many times.
+            let unneeded = state.withLock { state in
+                if state.isStopped { return timer as (any ClockTimer)? }
+                defer { state.timer = timer }
+                return state.timer
             }
-            if isOver { timer.cancel() }
+            unneeded?.cancel()
         }
     }
 }
