@@ -190,6 +190,36 @@ struct TransportReportTests {
         }
     }
 
+    @Test(
+        "CBK-2: paused before a silence, the idle deadline does not count either",
+        arguments: Kind.those(that: .backPressure)
+    )
+    func pauseBeforeSilence(kind: Kind) async throws {
+        guard kind != .inMemory else { return }
+        let fixture = try TransportFixture(kind)
+        fixture.route("GET", "/stall") { _ in .fault(.stall) }
+        fixture.route("GET", "/ok") { _ in .text("ok") }
+        var request = try fixture.request("/stall")
+        request.deadlines = TransportDeadlines(idle: 5)
+        let started = fixture.start(request)
+        await fixture.waitForRequests(1)
+        await fixture.clock.waitForTimers(1)
+        started.exchange.pause()
+        // Behind the pause, on the same loop.
+        #expect(await fixture.start(try fixture.request("/ok")).end().code == nil)
+        fixture.clock.advance(by: 100)
+        #expect(await fixture.start(try fixture.request("/ok")).end().code == nil)
+        #expect(started.recording.contents.end == nil)
+        started.exchange.resume()
+        #expect(
+            await eventually {
+                fixture.clock.advance(by: 100)
+                return started.recording.contents.end != nil
+            }
+        )
+        #expect(await started.end().code == .timedOut)
+    }
+
     @Test("CBK-2: cancelled while it is paused, one end", arguments: Kind.allCases)
     func cancelPaused(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)

@@ -83,6 +83,18 @@ struct TransportStreamTests {
         let table: [(TransportBodyStream, String)] = [
             (TransportBodyStream(length: 299_999) { InputStream(data: bytes) }, "more than the 299999 bytes"),
             (TransportBodyStream(length: 300_001) { InputStream(data: bytes) }, "300000 instead of the 300001 bytes"),
+            (
+                TransportBodyStream(
+                    length: 5,
+                    pieces: {
+                        AsyncStream { continuation in
+                            for piece in ["hello", " world"] { continuation.yield(Data(piece.utf8)) }
+                            continuation.finish()
+                        }
+                    }
+                ),
+                "more than the 5 bytes"
+            ),
             (TransportBodyStream { InputStream(fileAtPath: "/nowhere/at/all") }, "cannot be read"),
             (TransportBodyStream { nil }, "cannot be read"),
             (TransportBodyStream { throw NoPaper() }, "out of paper"),
@@ -132,6 +144,43 @@ struct TransportStreamTests {
         #expect(outcome.code == .cancelled && outcome.faults.isEmpty)
         await told.opened()
         #expect(fixture.requests.isEmpty)
+    }
+
+    private final class Token: Sendable {}
+
+    @Test("CBK-2: what is asked for when a sequence is cancelled, or after that, fails; the sequence is let go of")
+    func cancelReader() async {
+        for asksBefore in [true, false] {
+            weak var released: Token?
+            do {
+                let token = Token()
+                released = token
+                let reader = PiecesReader(
+                    AsyncStream<Data> {
+                        withExtendedLifetime(token) {}
+                        return nil
+                    }
+                )
+                let answers = Locked<[NetworkError.Code?]>([])
+                let told = Gate()
+                @Sendable func ask() {
+                    reader.next { result in
+                        var code: NetworkError.Code?
+                        if case .failure(let error) = result { code = error.code }
+                        answers.withLock { $0.append(code) }
+                        told.open()
+                    }
+                }
+                if asksBefore { ask() }
+                reader.cancel()
+                if !asksBefore { ask() }
+                await told.opened()
+                let heard = answers.withLock { $0 }
+                // Asked before, the sequence may have answered first.
+                #expect(heard == [.cancelled] || asksBefore && heard == [nil])
+            }
+            #expect(await eventually { released == nil })
+        }
     }
 
     @Test(

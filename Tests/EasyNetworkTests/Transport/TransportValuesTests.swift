@@ -44,6 +44,22 @@ struct DeadlineWatchTests {
     }
 }
 
+@Suite("DecodedBodyLimit")
+struct DecodedBodyLimitTests {
+    @Test("SEC-2: a body has a limit when a coding is taken off, of the content or of the transfer")
+    func limit() {
+        let table: [(HTTPHeaders, Bool)] = [
+            ([:], false), (["Content-Encoding": "identity"], false), (["Transfer-Encoding": "Chunked"], false),
+            (["Content-Encoding": "gzip"], true), (["Transfer-Encoding": "gzip, chunked"], true),
+        ]
+        for (headers, isLimited) in table {
+            var limit = DecodedBodyLimit(10, headers: headers)
+            let (first, second) = (limit.take(10), limit.take(1))
+            #expect(first == nil && (second?.code == .bodyTooLong) == isLimited, "\(headers)")
+        }
+    }
+}
+
 @Suite("ConnectionAdmission")
 struct ConnectionAdmissionTests {
     private func names(_ tokens: [Token]) -> [Int] { tokens.map(\.name) }
