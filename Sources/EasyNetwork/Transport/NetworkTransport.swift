@@ -31,8 +31,7 @@ public protocol TransportExchange: Sendable {
     /// come, and so may the end. The idle deadline does not count meanwhile; the total one does.
     ///
     /// What is held meanwhile has a bound: some 64 KB over HTTP/1.1; over HTTP/2 with ``CurlTransport`` up to the 32 MiB
-    /// that libcurl lets a server send ahead on one stream. There, pause seldom and not after every piece: thousands of
-    /// pauses of several exchanges on one connection were once seen to leave them waiting, until the idle deadline.
+    /// that libcurl lets a server send ahead on one stream.
     ///
     /// By default nothing happens; ``URLSessionTransport`` on Linux cannot hold anybody back.
     func pause()

@@ -39,7 +39,7 @@ extension CurlTransfer {
         guard request.url.isHTTPS else { return }
         // Several at once to a host that speaks HTTP/2 are to share one connection, not to make one each. Without TLS
         // they would wait for the first answer.
-        try handle.set(CURLOPT_PIPEWAIT, 1)
+        if CurlLoop.multiplexes { try handle.set(CURLOPT_PIPEWAIT, 1) }
         try handle.set(
             CURLOPT_SSLVERSION,
             options.needsTLS13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2

@@ -37,6 +37,7 @@ final class CurlWorker {
         alarm = CurlAlarm(loop)
         // Left alone, libcurl keeps four connections for each exchange under way, and closes those above.
         _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(configuration.maximumConnections, 1))
+        if !CurlLoop.multiplexes { _ = ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_NOTHING)) }
     }
 
     func run() {
@@ -204,7 +205,7 @@ final class CurlWorker {
 
     /// A host that speaks HTTP/2 takes more at once than one that does not.
     private func learn(from transfer: CurlTransfer) {
-        guard let isHTTP2 = transfer.isHTTP2 else { return }
+        guard CurlLoop.multiplexes, let isHTTP2 = transfer.isHTTP2 else { return }
         let limit = isHTTP2 ? configuration.maximumStreamsPerHost : configuration.maximumConnectionsPerHost
         admit(admission.setLimit(limit, origin: transfer.origin))
     }

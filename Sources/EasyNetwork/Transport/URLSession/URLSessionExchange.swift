@@ -103,6 +103,8 @@ final class URLSessionExchange: TransportExchange {
             case .success(let file):
                 let isWanted = self.state.withLock { state in
                     state.spool = nil
+                    // Waiting for a place is nobody's silence.
+                    state.watch = nil
                     if !state.isStopped { state.spoolFile = file }
                     return !state.isStopped
                 }

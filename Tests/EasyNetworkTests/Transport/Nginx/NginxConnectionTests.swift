@@ -9,7 +9,7 @@ struct NginxConnectionTests {
     @Test(
         "BEY-6: thousands of requests, eight at a time, go over eight connections",
         arguments: [
-            (NginxServer.Listener.http, 10_000, 8), (.https2, 1_000, 1),
+            (NginxServer.Listener.http, 10_000, 8), (.https2, 1_000, CurlLoop.multiplexes ? 1 : 8),
         ]
     )
     func keepAlive(listener: NginxServer.Listener, count: Int, limit: Int) async throws {
@@ -33,7 +33,7 @@ struct NginxConnectionTests {
         #expect((1...limit).contains(new.withLock { $0 }))
     }
 
-    @Test("BEY-6: 64 at once to a server that speaks HTTP/2 share one connection")
+    @Test("BEY-6: 64 at once to a server that speaks HTTP/2 share one connection", .enabled(if: CurlLoop.multiplexes))
     func multiplexing() async throws {
         let client = try await NginxClient()
         let outcomes = await together(64) { _ in await client.outcome(.https2, "/echo-protocol") }
@@ -71,7 +71,10 @@ struct NginxConnectionTests {
         return exchanges
     }
 
-    @Test("BEY-6: a server that turns out to speak HTTP/2 gets more at once than its connections would be")
+    @Test(
+        "BEY-6: a server that turns out to speak HTTP/2 gets more at once than its connections would be",
+        .enabled(if: CurlLoop.multiplexes)
+    )
     func streamLimit() async throws {
         let client = try await NginxClient { configuration, _ in
             configuration.maximumConnectionsPerHost = 2

@@ -22,12 +22,7 @@ struct NginxPauseTests {
         return recording.contents
     }
 
-    /// Not over HTTP/2: after some thousand pauses of several exchanges on one connection libcurl 7.88 was once seen to
-    /// wait for what the server did not send any more, none of them paused. The idle deadline ends that.
-    @Test(
-        "BEY-1: bodies read with a pause after every piece are whole, compressed ones too",
-        arguments: [NginxServer.Listener.http, .https1]
-    )
+    @Test("BEY-1: bodies read with a pause after every piece are whole, compressed ones too", arguments: listeners)
     func everyPiece(listener: NginxServer.Listener) async throws {
         let client = try await NginxClient()
         let data = Data((0..<4_000_000).map { UInt8(truncatingIfNeeded: $0 &* 131 &+ $0 >> 8) })
