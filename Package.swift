@@ -19,13 +19,25 @@ let package = Package(
             exclude: ["README.md"]
         ),
         .executableTarget(
+            name: "Downloader",
+            dependencies: ["EasyNetwork"],
+            path: "Samples/Downloader",
+            exclude: ["README.md"]
+        ),
+        .executableTarget(
             name: "Benchmark",
             dependencies: ["EasyNetwork", .target(name: "CCurl", condition: .when(platforms: [.linux]))],
             path: "Samples/Benchmark",
             exclude: ["README.md"]
         ),
-        .testTarget(name: "EasyNetworkTests", dependencies: ["EasyNetwork", "EasyNetworkTesting"]),
+        // A program that a test kills while it writes, as it does the Downloader.
+        .executableTarget(name: "CacheWriter", dependencies: ["EasyNetwork"], path: "Tests/CacheWriter"),
+        .testTarget(
+            name: "EasyNetworkTests",
+            dependencies: ["EasyNetwork", "EasyNetworkTesting", "CacheWriter", "Downloader"]
+        ),
         .testTarget(name: "EasyNetworkTestingTests", dependencies: ["EasyNetworkTesting"]),
+        .testTarget(name: "DownloaderTests", dependencies: ["Downloader", "EasyNetworkTesting"]),
     ],
     swiftLanguageModes: [.v6]
 )

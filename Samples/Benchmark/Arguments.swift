@@ -4,11 +4,13 @@ struct Arguments {
     enum Subject: String, CaseIterable {
         case queue
         case transport
+        case cache
 
         var summary: String {
             switch self {
             case .queue: "what a job costs, of NetworkQueue and OperationQueue side by side; about a minute"
             case .transport: "what requests and large bodies cost, beside URLSession and libcurl; about a minute"
+            case .cache: "what stored answers cost, beside URLCache; some seconds"
             }
         }
     }

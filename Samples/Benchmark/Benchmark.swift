@@ -1,7 +1,7 @@
 import Foundation
 
-/// `swift run -c release Benchmark queue` measures the queue, `Benchmark transport` the transports, and compares them with
-/// the bars of the project.
+/// `swift run -c release Benchmark queue` measures the queue, `Benchmark transport` the transports, `Benchmark cache` the
+/// cache, and compares them with the bars of the project.
 @main
 struct Benchmark {
     static func main() {
@@ -14,16 +14,16 @@ struct Benchmark {
             exit(2)
         }
         let report = Report()
-        switch arguments.subject {
-        case nil: print(Arguments.usage)
-        case .queue: QueueBenchmark(report: report).run()
-        case .transport:
-            do {
-                try TransportBenchmark(report: report).run()
-            } catch {
-                report.line("Benchmark: \(error)")
-                exit(2)
+        do {
+            switch arguments.subject {
+            case nil: print(Arguments.usage)
+            case .queue: QueueBenchmark(report: report).run()
+            case .transport: try TransportBenchmark(report: report).run()
+            case .cache: try CacheBenchmark(report: report).run()
             }
+        } catch {
+            report.line("Benchmark: \(error)")
+            exit(2)
         }
         report.printBars()
         exit(arguments.isStrict && report.misses > 0 ? EXIT_FAILURE : EXIT_SUCCESS)

@@ -23,6 +23,12 @@ final class Report {
         fflush(nil)
     }
 
+    /// Ends the program: what is measured does not do what it is to do, and no figure would mean anything.
+    static func stop(_ reason: String) -> Never {
+        print("Benchmark: \(reason)")
+        exit(2)
+    }
+
     /// Notes a figure that must not be above `limit`.
     func bar(_ name: String, _ value: Double, atMost limit: Double, unit: String = "") {
         bars.append(Bar(name: name, value: value, limit: limit, unit: unit))

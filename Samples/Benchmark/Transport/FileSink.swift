@@ -48,6 +48,7 @@ final class FileSink: @unchecked Sendable {
 
     private func receive(_ event: TransportEvent) {
         switch event {
+        case .sent: break
         case .head(let head):
             guard head.statusCode != 200 else { return }
             lock.withLock { state.failure = NetworkError(code: .unacceptableStatus) }

@@ -11,16 +11,30 @@ struct LargeBodies {
     let server: LocalServer
 
     func run() throws {
-        let name = "\(DefaultTransport.self)"
         report.line("\n1 GiB between nginx and a file, the best of \(Self.samples): MB a second; resident MiB.")
         let curl = Program("curl")
         if curl == nil { report.line("There is no curl in PATH: nothing to compare with.") }
-        report.line(row(["", name, "curl", "ratio", "before", "peak"]))
+        report.line(row(["", "this package", "curl", "ratio", "before", "peak"]))
         let transport = DefaultTransport(.direct)
-        for transfer in LargeTransfer.allCases { try measure(transfer, transport, curl) }
+        let service = EasyNetworkService(HostConfiguration(baseURL: nil, transport: transport))
+        let queue = NetworkQueue()
+        for transfer in LargeTransfer.allCases {
+            try measure(transfer, by: "\(DefaultTransport.self)", curl) { file in
+                try transfer.seconds(over: transport, server, file)
+            }
+            let operation = transfer == .download ? "DownloadOperation" : "UploadOperation"
+            try measure(transfer, by: operation, curl) { file in
+                try transfer.seconds(on: queue, service, server, file)
+            }
+        }
     }
 
-    private func measure(_ transfer: LargeTransfer, _ transport: any NetworkTransport, _ curl: Program?) throws {
+    private func measure(
+        _ transfer: LargeTransfer,
+        by name: String,
+        _ curl: Program?,
+        _ seconds: (URL) throws -> Double
+    ) throws {
         let file = server.folder.appendingPathComponent("file")
         var own = Double.infinity
         var others = Double.infinity
@@ -32,7 +46,7 @@ struct LargeBodies {
             Memory.trim()
             Memory.forgetPeak()
             before = max(before, Memory.resident ?? 0)
-            let ownSeconds = try transfer.seconds(over: transport, server, file)
+            let ownSeconds = try seconds(file)
             peak = max(peak, Memory.peakResident ?? 0)
             try check(file)
             try prepare(file, for: transfer)
@@ -42,7 +56,7 @@ struct LargeBodies {
             others = min(others, otherSeconds ?? .infinity)
         }
         try FileManager.default.removeItem(at: file)
-        show(transfer, own, curl == nil ? nil : others, before, peak)
+        show("\(transfer.name), \(name)", own, curl == nil ? nil : others, before, peak)
     }
 
     /// To write over a file takes longer than to write a new one: each begins with none.
@@ -58,7 +72,7 @@ struct LargeBodies {
         }
     }
 
-    private func show(_ transfer: LargeTransfer, _ own: Double, _ curl: Double?, _ before: Int, _ peak: Int) {
+    private func show(_ name: String, _ own: Double, _ curl: Double?, _ before: Int, _ peak: Int) {
         func rate(_ seconds: Double) -> String {
             Report.number(Double(LocalServer.bigCount) / seconds / 1_000_000, digits: 0)
         }
@@ -68,19 +82,18 @@ struct LargeBodies {
         let ratio = curl.map { $0 / own }
         report.line(
             row([
-                transfer.name, rate(own), curl.map(rate) ?? "-", ratio.map { Report.number($0) } ?? "-",
+                name, rate(own), curl.map(rate) ?? "-", ratio.map { Report.number($0) } ?? "-",
                 mebibytes(before), mebibytes(peak),
             ])
         )
-        if let ratio { report.bar("1 GiB, \(transfer.name): throughput against curl's", ratio, atLeast: 0.9) }
+        if let ratio { report.bar("1 GiB, \(name): throughput against curl's", ratio, atLeast: 0.9) }
         if peak > 0 {
-            let name = "1 GiB, \(transfer.name): resident at the peak"
-            report.bar(name, Double(peak) / Self.mebibyte, atMost: 64, unit: " MiB")
+            report.bar("1 GiB, \(name): resident at the peak", Double(peak) / Self.mebibyte, atMost: 64, unit: " MiB")
         }
     }
 
     private func row(_ cells: [String]) -> String {
-        cells[0].filled(22) + cells.dropFirst().map { $0.aligned(14) }.joined()
+        cells[0].filled(40) + cells.dropFirst().map { $0.aligned(14) }.joined()
     }
 }
 #endif

@@ -20,12 +20,37 @@ enum LargeTransfer: CaseIterable {
         let start = DispatchTime.now().uptimeNanoseconds
         switch self {
         case .download:
-            try FileSink(file).fill(TransportRequest(url: server.url("/big")), over: transport)
+            try FileSink(file).fill(TransportRequest(url: try server.url("/big")), over: transport)
         case .upload:
             let answer = Answer()
-            let request = TransportRequest(method: .put, url: server.url("/upload"), body: .file(file))
+            let request = TransportRequest(method: .put, url: try server.url("/upload"), body: .file(file))
             try answer.wait(for: request, over: transport)
         }
+        return Double(DispatchTime.now().uptimeNanoseconds - start) / 1_000_000_000
+    }
+
+    /// That of a job on a queue.
+    ///
+    /// - Returns: how many seconds it took.
+    func seconds(
+        on queue: NetworkQueue,
+        _ service: EasyNetworkService,
+        _ server: LocalServer,
+        _ file: URL
+    ) throws -> Double {
+        let start = DispatchTime.now().uptimeNanoseconds
+        let operation: NetworkOperation
+        switch self {
+        case .download:
+            let request = BigFile(api: try server.url("/big").absoluteString)
+            operation = DownloadOperation(request, to: file, service: service)
+        case .upload:
+            let request = BigFile(api: try server.url("/upload").absoluteString, method: .put)
+            operation = UploadOperation(request, from: .file(file), service: service)
+        }
+        queue.addOperation(operation)
+        queue.waitUntilAllOperationsAreFinished()
+        if let error = operation.error { throw error }
         return Double(DispatchTime.now().uptimeNanoseconds - start) / 1_000_000_000
     }
 
@@ -35,8 +60,8 @@ enum LargeTransfer: CaseIterable {
     func seconds(with curl: Program, _ server: LocalServer, _ file: URL) throws -> Double {
         var arguments = ["--silent", "--show-error", "--fail", "--noproxy", "*", "--write-out", "%{time_total}"]
         switch self {
-        case .download: arguments += ["-o", file.path, server.url("/big").absoluteString]
-        case .upload: arguments += ["-T", file.path, "-o", "/dev/null", server.url("/upload").absoluteString]
+        case .download: arguments += ["-o", file.path, try server.url("/big").absoluteString]
+        case .upload: arguments += ["-T", file.path, "-o", "/dev/null", try server.url("/upload").absoluteString]
         }
         let output = try curl.output(arguments)
         // Whatever the language of the machine, it writes a point or a comma.
@@ -45,6 +70,12 @@ enum LargeTransfer: CaseIterable {
         }
         return seconds
     }
+}
+
+private struct BigFile: APIRequest {
+    typealias Item = Data
+    var api: String
+    var method = NetworkService.Method.get
 }
 
 /// Waits for a short answer.
@@ -73,6 +104,7 @@ private final class Answer: @unchecked Sendable {
 
     private func receive(_ event: TransportEvent) {
         switch event {
+        case .sent: break
         case .head(let head): lock.withLock { statusCode = head.statusCode }
         case .body(let data): lock.withLock { body += data }
         case .end(let end):

@@ -55,9 +55,11 @@ final class LocalServer {
     }
 
     /// - Parameter path: with its slash.
-    func url(_ path: String) -> URL {
+    func url(_ path: String) throws -> URL {
         let text = "http://127.0.0.1:\(port)\(path)"
-        guard let url = URL(string: text) else { preconditionFailure("\(text) is no URL") }
+        guard let url = URL(string: text) else {
+            throw TransportBenchmark.Unavailable(description: "\(text) is no URL")
+        }
         return url
     }
 
@@ -116,6 +118,7 @@ final class LocalServer {
             guard isRunning, DispatchTime.now() < limit else {
                 throw TransportBenchmark.Unavailable(description: "nginx does not start: \(text)")
             }
+            // It tells nobody when it listens: a pause between two looks, before anything is measured.
             usleep(5_000)
         }
     }

@@ -20,7 +20,7 @@ struct TransportBenchmark {
         report.line(folder.remark)
         let server = try LocalServer(in: folder.parent)
         defer { server.stop() }
-        SmallRequests(report: report, url: server.url("/small")).run()
+        SmallRequests(report: report, url: try server.url("/small")).run()
         try LargeBodies(report: report, server: server).run()
         if let before = descriptors, let after = Memory.descriptors {
             // Not all of them are sockets: Dispatch and the server's process have some, too.

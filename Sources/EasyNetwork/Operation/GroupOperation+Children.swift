@@ -3,12 +3,6 @@ import Foundation
 
 /// The way of a child: taken in, handed on to the queue, finished, told of, settled.
 extension GroupOperation {
-    /// Changes of all progresses, one after the other: on Linux the members of a tree of them are not safe to change
-    /// from several threads (counts are lost, and the process stops), and on Apple's platforms observers are called,
-    /// which must not happen under a lock. One for all groups and not for each tree: a group that is changing its
-    /// progress may be put into another one, and which changes come first must be certain then, too.
-    private static let progressUpdates = TurnTaking()
-
     // MARK: - Taken in
 
     /// - Returns: false when the group has ended, or the child is a group that this one is in. The child ends then with
@@ -19,16 +13,20 @@ extension GroupOperation {
             refuse(operation, .cycle(circle))
             return false
         }
-        let bringsProgress = group?.claimProgress() ?? false
+        let child = Child(
+            operation: operation,
+            progress: operation.claimProgress(),
+            weight: operation.progressWeight,
+            then: then
+        )
         group?.addParent(self)
         operation.join(self)
-        let child = Child(operation: operation, bringsProgress: bringsProgress, then: then)
         let isAdded = state.withLock { state in
             guard state.ledger.add() else { return false }
             state.children.append(child)
-            Self.progressUpdates.add { [progress] in
-                progress.totalUnitCount += 1
-                if bringsProgress, let group { progress.addChild(group.progress, withPendingUnitCount: 1) }
+            ProgressUpdates.add { [progress] in
+                progress.totalUnitCount += child.weight
+                if let part = child.progress { progress.addChild(part, withPendingUnitCount: child.weight) }
             }
             return true
         }
@@ -36,7 +34,7 @@ extension GroupOperation {
             refuse(operation, NetworkError(code: .refused, message: "\(nameForMessages) has ended already"))
             return false
         }
-        Self.progressUpdates.run()
+        ProgressUpdates.run()
         endIfItsTurnNeverComes(operation)
         handOn()
         return true
@@ -47,15 +45,6 @@ extension GroupOperation {
         guard !child.isTaken else { return }
         child.finish(error)
         (scheduling?.scheduler ?? .forGroup(limit: nil)).add(child, in: self, limit: nil)
-    }
-
-    /// - Returns: whether the caller may make this group's progress a child of its own; only the first one may.
-    private func claimProgress() -> Bool {
-        state.withLock { state in
-            guard !state.isProgressClaimed, !state.ledger.isDrained else { return false }
-            state.isProgressClaimed = true
-            return true
-        }
     }
 
     private func addParent(_ parent: GroupOperation) {
@@ -151,15 +140,28 @@ extension GroupOperation {
     private func childDidFinish(_ child: NetworkOperation, at index: Int) {
         let error = child.error
         if let error { childDidFail(child, at: index, error) }
-        let then = state.withLock { $0.children[index].then.take() }
+        let then = state.withLock { state in
+            let (part, weight) = (state.children[index].progress, state.children[index].weight)
+            // In the order in which they end, so that the last one is the last; before the callback, which may look.
+            ProgressUpdates.add { [progress] in
+                if let part {
+                    // Also of a transfer that failed halfway.
+                    part.completedUnitCount = part.totalUnitCount
+                } else {
+                    progress.completedUnitCount += weight
+                }
+            }
+            return state.children[index].then.take()
+        }
+        ProgressUpdates.run()
         let callback = callback(for: child, at: index)
         let isThenCalled = error == nil && then != nil
-        guard callback != nil || isThenCalled else { return settle(at: index) }
+        guard callback != nil || isThenCalled else { return settle() }
         turns.async {
             callback?()
             // The end is final, also for what was on its way.
             if isThenCalled, !self.hasOutcome { then?() }
-            self.settle(at: index)
+            self.settle()
         }
     }
 
@@ -178,15 +180,8 @@ extension GroupOperation {
         endChildren()
     }
 
-    private func settle(at index: Int) {
-        state.withLock { state in
-            state.ledger.settle()
-            if !state.children[index].bringsProgress {
-                // In the order in which they are settled, so that the last one is the last.
-                Self.progressUpdates.add { [progress] in progress.completedUnitCount += 1 }
-            }
-        }
-        Self.progressUpdates.run()
+    private func settle() {
+        state.withLock { $0.ledger.settle() }
         handOn()
         endIfComplete()
         deliverIfDrained()
@@ -232,7 +227,7 @@ extension GroupOperation {
         let callback = takeEndCallback(error)
         let queue = callback == nil ? WorkQueue.shared : turns
         // Behind the last change of the progress.
-        Self.progressUpdates.add { [progress] in
+        ProgressUpdates.add { [progress] in
             if isEmpty {
                 progress.totalUnitCount = 1
                 progress.completedUnitCount = 1
@@ -242,7 +237,7 @@ extension GroupOperation {
                 done()
             }
         }
-        Self.progressUpdates.run()
+        ProgressUpdates.run()
     }
 
     /// Callbacks run one after the other also where the queue would run several at once.

@@ -19,11 +19,13 @@ import Foundation
 /// as long as the group, for what they know of their outcomes. All members may be used from any thread.
 open class GroupOperation: NetworkOperation, @unchecked Sendable {
     // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own, and
-    // `progress` is changed by one thread at a time, see `progressUpdates`.
+    // `progress` is changed by one thread at a time, see `ProgressUpdates`.
     struct Child {
         let operation: NetworkOperation
-        /// Whether its own progress is part of the group's.
-        let bringsProgress: Bool
+        /// Its own progress, as a part of the group's; nil when it counts only as a whole.
+        let progress: Progress?
+        /// What it counts in the group's progress.
+        let weight: Int64
         /// Called on the callback queue when it has succeeded, and released when it has finished.
         var then: (@Sendable () -> Void)?
     }
@@ -53,11 +55,14 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     /// How many children run at once; a number below 1 means as many as the queue lets. In a ``ChainOperation`` 1.
     public let maxConcurrentOperationCount: Int
 
-    /// How many children there are, and how many have finished, in whatever way.
+    /// How much of the children's work is done: each counts as much as its ``NetworkOperation/progressWeight``, 1 by
+    /// default, and has done its part when it has finished, in whatever way.
     ///
-    /// Cancelling it cancels the group. The progress of a group in this one is a child of this progress, so do not add
-    /// that to another one. An empty group ends at 1 of 1. It changes on background threads.
-    public let progress = Progress.discreteProgress(totalUnitCount: 0)
+    /// A transfer and a group in this one count by their own progress meanwhile, in `fractionCompleted`. Cancelling it
+    /// cancels the group; pausing and resuming it pauses and resumes the transfers that can be. The progress of a group
+    /// in this one is a child of this progress, so do not add that to another one. An empty group ends at 1 of 1. It
+    /// changes on background threads.
+    public let progress: Progress = OrderedProgress.root()
 
     init(order: ChildLedger.Order, endsAtFirstFailure: Bool, maxConcurrentOperationCount: Int) {
         let ledger = ChildLedger(order: order, endsAtFirstFailure: endsAtFirstFailure)
@@ -132,6 +137,15 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     override var takesCategories: Bool { true }
 
     override var isComposite: Bool { true }
+
+    override func claimProgress() -> Progress? {
+        let isClaimed = state.withLock { state in
+            guard !state.isProgressClaimed, !state.ledger.isDrained else { return false }
+            state.isProgressClaimed = true
+            return true
+        }
+        return isClaimed ? progress : nil
+    }
 
     override var deliveryQueue: DispatchQueue { callbackQueue ?? super.deliveryQueue }
 

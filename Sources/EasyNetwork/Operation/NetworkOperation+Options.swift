@@ -41,4 +41,12 @@ extension NetworkOperation {
         get { option(\.mutualExclusionCategories) }
         set { setOption(\.mutualExclusionCategories, newValue) }
     }
+
+    /// What the operation counts in the ``GroupOperation/progress`` of a batch or a chain, against the other children's:
+    /// the expected size of a download in kilobytes, for instance. Read when it is added to the group. Default 1; at
+    /// least 1 and at most 2^40, other values become these.
+    public final var progressWeight: Int64 {
+        get { option(\.progressWeight) }
+        set { setOption(\.progressWeight, min(max(1, newValue), 1 << 40)) }
+    }
 }

@@ -11,6 +11,10 @@ extension NetworkOperation {
         if isConcluded { action() }
     }
 
+    final func tellOfCacheMiss(_ miss: CacheMiss) {
+        scheduling?.scheduler.operation(self, didMissCache: miss)
+    }
+
     /// Takes the operation in, once: an operation that has a scheduler, or has been started, is not taken again.
     ///
     /// - Returns: its dependencies; nil when it is not taken.

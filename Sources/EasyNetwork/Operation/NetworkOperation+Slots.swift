@@ -21,6 +21,17 @@ extension NetworkOperation {
         if !scheduling.scheduler.operationDidReclaimSlot(scheduling.job) { slotGranted() }
     }
 
+    /// Gives the slot back, also one that has been asked for and has not come yet.
+    final func forgoSlot() {
+        let old = core.withLock { state in
+            let old = state.slotAction
+            if old != nil { state.slotAction = { self.releaseSlot() } }
+            return old
+        }
+        withExtendedLifetime(old) {}
+        releaseSlot()
+    }
+
     /// Called by the scheduler, without a lock, when the operation has its slot again.
     final func slotGranted() {
         guard let action = core.exchange(\.slotAction, nil) else { return }

@@ -118,6 +118,14 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Whether it waits for others after its start, which its queue does not see. Must not change.
     var isComposite: Bool { false }
 
+    /// The operation's own progress, for the group that it is added to: a part of the group's, which the group finishes
+    /// when the operation has finished. Only the first group gets it; nil, the default, when there is none.
+    func claimProgress() -> Progress? { nil }
+
+    /// So many bytes of the body of the operation's request have been sent, of the attempt that is under way. Called on
+    /// the transport's thread.
+    func didSend(_ count: Int) {}
+
     /// Called once, without a lock, when a ``NetworkQueue`` has taken the operation in; it may run by then.
     func wasAdded() {}
 

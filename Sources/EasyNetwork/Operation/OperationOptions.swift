@@ -13,11 +13,14 @@ struct OperationOptions {
     var isSharing = false
     var ownerTie: OwnerTie?
     var conditions: [any OperationCondition] = []
+    /// The sessions for whose refresh the operation was made.
+    var refreshedSessions: [ObjectIdentifier] = []
     /// The name of the condition that is being waited for.
     var pendingCondition: String?
     /// The prerequisite that is being waited for.
     var pendingPrerequisite: Operation?
     var accessories: [any OperationAccessory] = []
+    var progressWeight: Int64 = 1
 }
 
 /// The box of an operation's options; only the operation that owns it touches it, under its lock.

@@ -7,6 +7,8 @@ import Foundation
 protocol OperationScheduler: AnyObject, Sendable {
     /// Where callbacks go when the operation does not say.
     var callbackQueue: DispatchQueue? { get }
+    /// What the transfers of all its operations may move a second; nil means as much as they can.
+    var bandwidthLimit: BandwidthLimit? { get }
 
     /// Its outcome was decided before it was started.
     func operationDidEndEarly(_ operation: NetworkOperation, job: JobID)
@@ -28,6 +30,7 @@ protocol OperationScheduler: AnyObject, Sendable {
     /// - Returns: false when the job has its slot: nothing will be granted.
     func operationDidReclaimSlot(_ job: JobID) -> Bool
     func operationDidFinish(_ operation: NetworkOperation, job: JobID)
+    func operation(_ operation: NetworkOperation, didMissCache miss: CacheMiss)
 
     /// - Parameter limit: how many children of the group may run at once; nil means no limit of its own.
     func add(_ child: NetworkOperation, in group: GroupOperation, limit: Int?)
@@ -44,7 +47,7 @@ protocol OperationScheduler: AnyObject, Sendable {
     func operation(
         _ operation: NetworkOperation,
         shares message: SharedMessage,
-        receive: @escaping SharedAnswer.Receiver
+        receive: @escaping AnswerReceiver
     )
     func operationDidStopSharing(_ operation: NetworkOperation)
     func operationDidChangePriorityOfShare(_ operation: NetworkOperation)

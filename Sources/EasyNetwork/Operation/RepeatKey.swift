@@ -24,17 +24,27 @@ struct SharingKey: Hashable, Sendable {
     private let credentials: [[String]]
     private let deadlines: TransportDeadlines
     private let validation: ResponseValidation
-    /// The type of the item; nil when the key is the message itself, which gives the same answer whatever is made of
-    /// it.
-    private let item: ObjectIdentifier?
+    private let retry: RetryPolicy
+    private let overallTimeout: TimeInterval?
+    private let cache: CachePolicy.Identity
+    /// The type of the item, or of the request if that looks into its answers itself; nil when the key is the message,
+    /// which gives the same answer whatever is made of it.
+    private let type: ObjectIdentifier?
 
     init(name: String?, message: TransportRequest, request: some APIRequest, host: HostConfiguration) {
         key = name.map(RepeatKey.named) ?? .message(message, host)
         self.host = ObjectIdentifier(host)
         credentials = Self.credentials.map(message.headers.values)
         deadlines = message.deadlines
-        validation = request.validation ?? host.validation
-        item = name.map { _ in ObjectIdentifier(Self.itemType(of: request)) }
+        validation = request.validation ?? host.settings.validation
+        retry = request.retry ?? host.settings.retry
+        overallTimeout = request.overallTimeout
+        cache = (request.cache ?? host.settings.cachePolicy(for: message.method)).identity
+        if !request.interceptors.isEmpty || request.redirects != nil {
+            type = ObjectIdentifier(Swift.type(of: request))
+        } else {
+            type = name.map { _ in ObjectIdentifier(Self.itemType(of: request)) }
+        }
     }
 
     private static func itemType<Request: APIRequest>(of request: Request) -> Any.Type {

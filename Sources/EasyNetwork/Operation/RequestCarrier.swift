@@ -1,7 +1,7 @@
 /// What is sent once for all that share it.
 struct SharedMessage: Sendable {
     let key: SharingKey
-    let request: any BaseAPIRequest
+    let request: any APIRequest
     let configuration: HostConfiguration
     /// The host that is called, for limits by host.
     let host: String?
@@ -11,25 +11,15 @@ struct SharedMessage: Sendable {
 ///
 /// It has a service of its own: cancelling one of those that share leaves it alone.
 final class RequestCarrier: ServiceOperation, @unchecked Sendable {
-    // Sendable because everything that changes is in `state`, behind its lock.
-    private struct State {
-        var landing: Landing?
-        var result: Result<NetworkResponse, NetworkError>?
-
-        var answer: Result<SharedAnswer, NetworkError>? {
-            guard let landing, let result else { return nil }
-            return result.map { SharedAnswer($0, landing: landing) }
-        }
-    }
-
+    // Sendable because everything that changes is in `answer`, behind its lock.
     private let message: SharedMessage
-    private let close: @Sendable () -> [(joiner: SharedAnswer.Receiver, isOpener: Bool)]
-    private let state = Locked(State())
+    private let close: @Sendable () -> [(joiner: AnswerReceiver, isOpener: Bool)]
+    private let answer = Locked<NetworkResponse?>(nil)
 
     /// - Parameter close: lets nobody in any more, and tells who is to get the answer.
     init(
         _ message: SharedMessage,
-        close: @escaping @Sendable () -> [(joiner: SharedAnswer.Receiver, isOpener: Bool)]
+        close: @escaping @Sendable () -> [(joiner: AnswerReceiver, isOpener: Bool)]
     ) {
         self.message = message
         self.close = close
@@ -40,32 +30,46 @@ final class RequestCarrier: ServiceOperation, @unchecked Sendable {
     override var host: String? { message.host }
 
     override func execute() {
-        let landing = service.start(message.request, map: { $0 }) { result in self.note { $0.result = result } }
-        note { $0.landing = landing }
-    }
-
-    /// The answer may be there before what it came with.
-    private func note(_ change: (inout State) -> Void) {
-        let answer = state.withLock { state in
-            change(&state)
-            return state.answer
+        // Those that share map the answer, each for itself. One that cannot be mapped is not to stay in the cache.
+        let request = message.request
+        let map = { @Sendable (response: NetworkResponse) throws -> NetworkResponse in
+            if response.source == .cache { try request.check(response) }
+            return response
         }
-        switch answer {
-        case .success: finish()
-        case .failure(let error): finish(error)
-        case nil: break
+        let isMapped = { @Sendable (response: NetworkResponse) in (try? request.check(response)) != nil }
+        _ = service.start(request, slot: self, map: map, isMapped: isMapped) { result in
+            switch result {
+            case .success(let response):
+                self.answer.withLock { $0 = response }
+                self.finish()
+            case .failure(let error):
+                self.finish(error)
+            }
         }
     }
 
     override func missingResultError() -> NetworkError? {
-        state.withLock { $0.answer == nil } ? NetworkError(code: .cancelled) : nil
+        answer.withLock { $0 == nil } ? NetworkError(code: .cancelled) : nil
     }
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
-        let answer = state.withLock { $0.answer } ?? .failure(NetworkError(code: .cancelled))
-        let result = error.map(Result.failure) ?? answer
-        for (receive, isOpener) in close() { receive(isOpener ? result : result.map(\.joined)) }
-        state.exchange(\.self, State())
+        let answer = answer.exchange(\.self, nil)
+        for (receive, isOpener) in close() {
+            if let error {
+                receive(.failure(error))
+            } else if var answer {
+                // The one that asked first has it from where it came.
+                if !isOpener { answer.source = .joined }
+                receive(.success(answer))
+            }
+        }
         done()
+    }
+}
+
+extension APIRequest {
+    /// Makes the item, and throws what that throws.
+    fileprivate func check(_ response: NetworkResponse) throws {
+        _ = try item(from: response)
     }
 }

@@ -36,7 +36,11 @@ extension RequestOperation {
     /// - Returns: nil when the operation sends its request itself.
     final func sharedMessage(for request: Request) -> SharedMessage? {
         let policy = option(\.repeatPolicy) ?? request.repeatPolicy
-        guard policy == .join, let message = message(for: request) else { return nil }
+        // One that a refresh asks for would wait for those that wait for the refresh.
+        guard policy == .join, mayShareAnswer, option(\.refreshedSessions).isEmpty else { return nil }
+        // Each has its item of the cache, and the message may be sent once the others have ended.
+        let cache = request.cache ?? service.configuration.settings.cachePolicy(for: request.method)
+        guard cache.reading != .cacheThenNetwork, let message = message(for: request) else { return nil }
         let name = option(\.repeatKey) ?? request.repeatKey
         return SharedMessage(
             key: SharingKey(name: name, message: message, request: request, host: service.configuration),
@@ -47,12 +51,6 @@ extension RequestOperation {
     }
 
     private func message(for request: Request) -> TransportRequest? {
-        let host = service.configuration
-        return try? RequestBuilder.build(
-            request,
-            base: host.baseURL,
-            headers: host.headers,
-            deadlines: host.deadlines
-        )
+        try? RequestBuilder.build(sendable(request), for: service.configuration)
     }
 }

@@ -14,22 +14,27 @@ import Foundation
 /// released after that. The answer is decoded and mapped on a background queue.
 open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked Sendable {
     // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
-    private struct State {
+    struct State {
         /// Taken when it is sent.
         var source: Source?
         var closures = EndClosures<@Sendable (Request.Item) -> Void, @Sendable (NetworkError) -> Void>()
+        var preprocess: (@Sendable (Result<Request.Item, NetworkError>) -> Void)?
+        var willDeliver: (@Sendable (Result<Request.Item, NetworkError>) -> Void)?
+        weak var delegate: (any RequestOperationDelegate)?
+        var silencesCancellation: Bool?
         var callbackQueue: DispatchQueue?
         var item: Request.Item?
+        var early = EarlyItem<Request.Item>()
         var waiters = ValueWaiters<CheckedContinuation<Void, Never>>()
     }
 
-    private enum Source {
+    enum Source {
         case request(Request)
         /// Called at the start.
         case maker(@Sendable () throws -> Request)
     }
 
-    private let state: Locked<State>
+    let state: Locked<State>
 
     /// An operation for ``HostConfiguration/shared`` as it is now.
     public init(_ request: Request) {
@@ -49,15 +54,58 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> Request) {
         state = Locked(State(source: .maker(makeRequest)))
         super.init(service: service)
+        adoptRefresh()
     }
 
     private func adoptOptions(of request: Request) {
         queuePriority = request.priority
         let policy = request.repeatPolicy
         if policy != .allow { repeatPolicy = policy }
+        adoptRefresh()
+    }
+
+    /// What a refresh asks for does not wait for it.
+    private func adoptRefresh() {
+        let sessions = RefreshContext.sessions
+        if !sessions.isEmpty { setOption(\.refreshedSessions, sessions) }
     }
 
     // MARK: - Callbacks
+
+    /// Told of the end, on the callback queue, before the closures; not kept alive. Default nil.
+    public final var delegate: (any RequestOperationDelegate)? {
+        get { state.withLock { $0.delegate } }
+        set { state.withLock { $0.delegate = newValue } }
+    }
+
+    /// Called once with the result before all other callbacks, on a background queue and not on the callback queue: for
+    /// work that would hold that up. Set it before the operation is added to a queue. Default nil.
+    public final var preprocess: (@Sendable (Result<Request.Item, NetworkError>) -> Void)? {
+        get { state.withLock { $0.preprocess } }
+        set { state.exchange(\.preprocess, newValue) }
+    }
+
+    /// Called once with the result on the callback queue, after ``preprocess`` and before the delegate and the closures.
+    /// Set it before the operation is added to a queue. Default nil.
+    public final var willDeliver: (@Sendable (Result<Request.Item, NetworkError>) -> Void)? {
+        get { state.withLock { $0.willDeliver } }
+        set { state.exchange(\.willDeliver, newValue) }
+    }
+
+    /// Whether none of the callbacks is called when the operation was cancelled. Its accessories hear of the end all the
+    /// same, and ``value`` throws. Default: ``HostSettings/silencesCancellation``, which is false.
+    public final var silencesCancellation: Bool {
+        get { state.withLock { $0.silencesCancellation } ?? service.configuration.settings.silencesCancellation }
+        set { state.withLock { $0.silencesCancellation = newValue } }
+    }
+
+    /// Called at most once, before ``success``, with the cache's item, when the network's will follow: the policy is
+    /// ``CachePolicy/Reading/cacheThenNetwork``. Not once the operation is cancelled. Set it before the operation is added to
+    /// a queue. Default nil.
+    public final var cached: (@Sendable (Request.Item) -> Void)? {
+        get { state.withLock { $0.early.closure } }
+        set { withExtendedLifetime(state.withLock { $0.early.set(newValue) }) {} }
+    }
 
     /// Called once with the item. Set it before the operation is added to a queue. Default nil.
     public final var success: (@Sendable (Request.Item) -> Void)? {
@@ -128,7 +176,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// How many tasks await ``value``.
     final var waiterCount: Int { state.withLock { $0.waiters.count } }
 
-    private func resumeWaiters() {
+    final func resumeWaiters() {
         for waiter in state.withLock({ $0.waiters.finish() }) { waiter.resume() }
     }
 
@@ -150,10 +198,14 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     final func nextOperation<Next: APIRequest>(
         _ makeRequest: @escaping @Sendable () throws -> Next
     ) -> RequestOperation<Next> {
-        let parent = service.parent ?? EasyNetworkService(service.configuration)
-        let operation = RequestOperation<Next>(service: parent, makeRequest: makeRequest)
+        let operation = RequestOperation<Next>(service: nextService, makeRequest: makeRequest)
         operation.addDependency(self)
         return operation
+    }
+
+    /// The service of an operation that follows: it is cancelled with that of this one, and not with this one.
+    final var nextService: EasyNetworkService {
+        service.parent ?? EasyNetworkService(service.configuration)
     }
 
     /// Reads the item in an operation that depends on this one.
@@ -168,25 +220,24 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     // MARK: - The work
 
     open override func execute() {
-        guard let source = state.withLock({ $0.source.take() }) else { return }
-        let request: Request
-        do {
-            request = try Self.request(from: source)
-        } catch {
-            return finish(.thrown(error, otherwise: .invalidRequest))
-        }
-        guard noticeRepeats(of: request) else { return }
+        guard let request = takeRequest() else { return }
         let completion: @Sendable (Result<Request.Item, NetworkError>) -> Void = { result in
             switch result {
-            case .success(let item):
-                self.state.withLock { $0.item = item }
-                self.finish()
+            case .success(let item): self.finish(with: item)
             case .failure(let error):
                 self.finish(error)
             }
         }
         guard let scheduler = scheduling?.scheduler, let message = sharedMessage(for: request) else {
-            return _ = service.start(request, map: request.item, completion: completion)
+            return inRefreshContext {
+                _ = self.service.start(
+                    self.sendable(request),
+                    slot: self,
+                    cached: self.deliverEarly,
+                    map: request.item,
+                    completion: completion
+                )
+            }
         }
         // One that learned only now that it joins was given a slot.
         releaseSlot()
@@ -200,11 +251,40 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         }
     }
 
+    /// What is sent: the request, or one around it. The answer is mapped by the request itself.
+    func sendable(_ request: Request) -> any BaseAPIRequest { request }
+
+    /// Whether ``RepeatPolicy/join`` may let others have the answer. Must not change.
+    var mayShareAnswer: Bool { true }
+
+    /// The request that is to be sent now; nil when there is none, or none any more. Then the operation ends.
+    final func takeRequest() -> Request? {
+        guard let source = state.withLock({ $0.source.take() }) else { return nil }
+        do {
+            let request = try Self.request(from: source)
+            return noticeRepeats(of: request) ? request : nil
+        } catch {
+            finish(.thrown(error, otherwise: .invalidRequest))
+            return nil
+        }
+    }
+
     private static func request(from source: Source) throws -> Request {
         switch source {
         case .request(let request): request
         case .maker(let make): try make()
         }
+    }
+
+    final func finish(with item: Request.Item) {
+        state.withLock { $0.item = item }
+        finish()
+    }
+
+    /// Does something as a part of the refresh for which the operation was made, if it was for one.
+    final func inRefreshContext(_ action: () -> Void) {
+        let sessions = option(\.refreshedSessions)
+        if sessions.isEmpty { action() } else { RefreshContext.$sessions.withValue(sessions, operation: action) }
     }
 
     /// One that joins only waits for the one that carries the message.
@@ -234,32 +314,64 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     override var deliveryQueue: DispatchQueue { callbackQueue ?? super.deliveryQueue }
 
     override func detach() {
-        withExtendedLifetime(state.withLock { $0.closures.take() }) {}
+        let released = state.withLock { state in
+            state.delegate = nil
+            return (state.closures.take(), state.preprocess.take(), state.willDeliver.take(), state.early.close())
+        }
+        withExtendedLifetime(released) {}
     }
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
         // Whatever is let go of here is let go of outside the lock.
-        _ = state.withLock { $0.source.take() }
-        let result = result
-        let isAwaited = state.withLock { state -> Bool in
-            state.closures.close()
-            return switch result {
-            case .success: state.closures.success != nil
-            case .failure: state.closures.failure != nil
-            case nil: false
-            }
-        }
-        guard isAwaited else {
+        let (_, early) = state.withLock { ($0.source.take(), $0.early.end()) }
+        guard let early else { return deliverResult(done) }
+        early.begin { self.deliverResult(done) }
+    }
+
+    private func deliverResult(_ done: @escaping @Sendable () -> Void) {
+        guard let result, isAwaited(result) else {
             detach()
             return done()
         }
+        guard let preprocess = state.exchange(\.preprocess, nil) else { return hand(over: result, done) }
+        WorkQueue.shared.async {
+            preprocess(result)
+            self.hand(over: result, done)
+        }
+    }
+
+    /// Whether anybody is to be told of it. No closure is taken in from now on.
+    private func isAwaited(_ result: Result<Request.Item, NetworkError>) -> Bool {
+        // Not looked at under the lock: who looks at it may be the last to hold it.
+        let hasDelegate = delegate != nil
+        let isAwaited = state.withLock { state in
+            state.closures.close()
+            let hasClosure =
+                switch result {
+                case .success: state.closures.success != nil
+                case .failure: state.closures.failure != nil
+                }
+            return hasClosure || hasDelegate || state.preprocess != nil || state.willDeliver != nil
+        }
+        guard case .failure(let error) = result, isAwaited else { return isAwaited }
+        return !error.isSilent && !(error.code == .cancelled && silencesCancellation)
+    }
+
+    private func hand(over result: Result<Request.Item, NetworkError>, _ done: @escaping @Sendable () -> Void) {
         deliveryQueue.async {
             // Taken only now: they may have been let go of meanwhile.
-            let (success, failure) = self.state.withLock { $0.closures.take() }
+            let (closures, willDeliver, cached) = self.state.withLock {
+                ($0.closures.take(), $0.willDeliver.take(), $0.early.close())
+            }
+            withExtendedLifetime(cached) {}
+            willDeliver?(result)
             switch result {
-            case .success(let item): success?(item)
-            case .failure(let error): failure?(error)
-            case nil: break
+            case .success(let item):
+                self.delegate?.requestOperationDidSucceed(self)
+                closures.success?(item)
+            case .failure(let error):
+                self.delegate?.requestOperation(self, didFailWith: error)
+                closures.failure?(error)
             }
             done()
         }

@@ -370,6 +370,14 @@ extension NetworkQueue: OperationScheduler {
         }
     }
 
+    func operation(_ operation: NetworkOperation, didMissCache miss: CacheMiss) {
+        let isHeard = state.withLock { state in
+            if !operation.isHiddenJob { state.events.note(.missedCache(operation, miss)) }
+            return state.events.isHeard
+        }
+        if isHeard { publishEvents() }
+    }
+
     func operationDidReleaseSlot(_ job: JobID) {
         step { $0.graph.park(job, &$1) }
     }

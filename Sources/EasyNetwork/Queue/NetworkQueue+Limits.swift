@@ -55,6 +55,15 @@ extension NetworkQueue {
         changeAdmission { $0.setRate(limit, for: .tag(tag), at: $1) }
     }
 
+    /// How fast the bodies of all uploads and downloads of this queue move together, those of batches and chains
+    /// included; looked at whenever some of it moves. Default nil: as fast as they can.
+    ///
+    /// A limit may be shared with other queues. Other requests are not slowed down.
+    public var bandwidthLimit: BandwidthLimit? {
+        get { state.withLock { $0.bandwidthLimit } }
+        set { state.exchange(\.bandwidthLimit, newValue) }
+    }
+
     /// How many jobs of higher priority may start one after the other while one of a lower priority is ready; then that
     /// one has its turn, so that it is not starved. 0 counts as 1; a negative number means any number. Default
     /// ``defaultOvertakingLimit``.

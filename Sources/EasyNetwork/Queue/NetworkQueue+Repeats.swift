@@ -3,7 +3,7 @@ import Foundation
 /// What a queue knows of repeats.
 struct RepeatTable {
     var registry = RepeatRegistry<NetworkOperation>()
-    var landings = SharedLandings<RequestCarrier, SharedAnswer.Receiver>()
+    var landings = SharedLandings<RequestCarrier, AnswerReceiver>()
 }
 
 /// The jobs of a queue that are like one another. Its lock is never held together with the one of the jobs.
@@ -24,7 +24,8 @@ extension NetworkQueue {
         if isNew {
             operation.whenFinished {
                 let released = self.repeats.withLock { $0.registry.leave(id) }
-                withExtendedLifetime(released) {}
+                // The key too, which may hold a body of the user's, goes only now.
+                withExtendedLifetime((released, key)) {}
             }
         }
         switch decision {
@@ -46,7 +47,7 @@ extension NetworkQueue {
     func operation(
         _ operation: NetworkOperation,
         shares message: SharedMessage,
-        receive: @escaping SharedAnswer.Receiver
+        receive: @escaping AnswerReceiver
     ) {
         let id = ObjectIdentifier(operation)
         let priority = JobPriority(operation.queuePriority)

@@ -62,6 +62,7 @@ public final class NetworkQueue: Sendable {
         var wakeCount = 0
         /// Whether no more jobs are taken.
         var isClosed = false
+        var bandwidthLimit: BandwidthLimit?
     }
 
     let state: Locked<State>

@@ -6,6 +6,8 @@ public enum NetworkQueueEvent: Sendable {
     case added(Operation)
     /// It has been given its slot. One that ends without having run was never started.
     case started(Operation)
+    /// The cache was asked and did not answer; this is why. Not for one that joins another's message.
+    case missedCache(Operation, CacheMiss)
     /// It has ended, its callbacks have run: with an error, or nil for success. A plain `Operation` has an error only
     /// when it was cancelled.
     case finished(Operation, NetworkError?)
@@ -13,7 +15,9 @@ public enum NetworkQueueEvent: Sendable {
     /// The job that it happened to.
     public var operation: Operation {
         switch self {
-        case .added(let operation), .started(let operation), .finished(let operation, _): operation
+        case .added(let operation), .started(let operation), .missedCache(let operation, _),
+            .finished(let operation, _):
+            operation
         }
     }
 }

@@ -34,17 +34,19 @@ extension APIRequest where Item: Decodable {
 }
 
 extension APIRequest where Item == NetworkResponse {
-    public func item(from response: NetworkResponse) throws -> NetworkResponse {
+    public func item(from response: NetworkResponse) throws -> Item {
         response
     }
 }
 
 extension APIRequest where Item == Data {
-    public func item(from response: NetworkResponse) throws -> Data {
+    public func item(from response: NetworkResponse) throws -> Item {
         response.body
     }
 }
 
 extension APIRequest where Item == Void {
-    public func item(from response: NetworkResponse) throws {}
+    public func item(from response: NetworkResponse) throws -> Item {
+        ()
+    }
 }

@@ -15,17 +15,21 @@ enum ParameterValue: Hashable, Sendable {
 
     /// The parameters of a request, normalised.
     ///
+    /// - Parameter styles: how dates and bytes are written; default ISO 8601 and Base64.
     /// - Throws: ``NetworkError/Code/invalidRequest`` that names the place of a value that cannot be sent.
-    static func object(from parameters: [String: Any]) throws(NetworkError) -> [String: ParameterValue] {
-        try object(parameters.map { ($0.key, $0.value) }, at: ParameterPath())
+    static func object(
+        from parameters: [String: Any],
+        styles: ParameterStyles = ParameterStyles()
+    ) throws(NetworkError) -> [String: ParameterValue] {
+        try object(parameters.map { ($0.key, $0.value) }, at: ParameterPath(styles: styles))
     }
 
-    /// - Throws: as ``object(from:)``.
+    /// - Throws: as ``object(from:styles:)``.
     init(_ value: Any) throws(NetworkError) {
         try self.init(value, at: ParameterPath())
     }
 
-    private init(_ value: Any, at path: ParameterPath) throws(NetworkError) {
+    init(_ value: Any, at path: ParameterPath) throws(NetworkError) {
         // Objects first, and by their class: `as?` would turn a number object into any Swift number, and into a Bool.
         if type(of: value) is AnyClass {
             try self.init(object: value, at: path)
@@ -43,10 +47,10 @@ enum ParameterValue: Hashable, Sendable {
         case let value as any ParameterDictionary: self = .object(try Self.object(value.pairs, at: path))
         case let value as Substring: self = .string(String(value))
         case let value as Character: self = .string(String(value))
-        case let value as Date: self = .string(try path.text(of: value))
+        case let value as Date: self = try path.styles.value(of: value, at: path)
         case let value as URL: self = .string(value.absoluteString)
         case let value as UUID: self = .string(value.uuidString)
-        case let value as Data: self = .string(value.base64EncodedString())
+        case let value as Data: self = .string(path.styles.text(of: value))
         default: try self.init(scalar: value, at: path)
         }
     }
@@ -59,10 +63,10 @@ enum ParameterValue: Hashable, Sendable {
         case let value as NSDictionary: self = .object(try Self.object(value.shallowPairs, at: path))
         // The values of Swift that NSString, NSDate, NSURL, NSUUID and NSData stand for.
         case let value as String: self = .string(value)
-        case let value as Date: self = .string(try path.text(of: value))
+        case let value as Date: self = try path.styles.value(of: value, at: path)
         case let value as URL: self = .string(value.absoluteString)
         case let value as UUID: self = .string(value.uuidString)
-        case let value as Data: self = .string(value.base64EncodedString())
+        case let value as Data: self = .string(path.styles.text(of: value))
         default: throw path.failure("a value of type \(type(of: value)) cannot be sent")
         }
     }
@@ -119,6 +123,23 @@ enum ParameterValue: Hashable, Sendable {
             result[key] = try ParameterValue(value, at: inside.appending(key))
         }
         return result
+    }
+}
+
+extension ParameterValue {
+    /// A value that becomes this one.
+    var any: Any {
+        switch self {
+        case .null: NSNull()
+        case .bool(let value): value
+        case .integer(let value): value
+        case .unsigned(let value): value
+        case .double(let value): value
+        case .decimal(let value): value
+        case .string(let value): value
+        case .array(let values): values.map(\.any)
+        case .object(let values): values.mapValues(\.any)
+        }
     }
 }
 

@@ -20,6 +20,8 @@ enum PercentEncoding {
         static let form = Allowed("*-._")
         static let path = Allowed("-._~" + subDelimiters + ":@/")
         static let query = Allowed("-._~" + subDelimiters + ":@/?")
+        /// A whole reference, whatever its components (RFC 3986, section 4.1).
+        static let reference = Allowed("-._~" + subDelimiters + ":@/?#[]")
         static let userInfo = Allowed("-._~" + subDelimiters + ":")
     }
 

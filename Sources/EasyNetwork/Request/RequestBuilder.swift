@@ -2,66 +2,135 @@ import Foundation
 
 /// Makes the message from a request and what its host adds. Reads the request's properties, touches nothing else.
 enum RequestBuilder {
-    /// - Parameters:
-    ///   - base: the host's; ``BaseAPIRequest/baseURL`` beats it.
-    ///   - headers: the host's; those of the request beat them.
-    ///   - deadlines: the host's; ``BaseAPIRequest/timeout`` becomes the total.
     /// - Throws: ``NetworkError/Code/invalidRequest`` that says what to mend.
     static func build(
         _ request: some BaseAPIRequest,
-        base: URL?,
-        headers: HTTPHeaders,
-        deadlines: TransportDeadlines
+        for host: HostConfiguration
     ) throws(NetworkError) -> TransportRequest {
-        let method = request.method
-        guard HTTPSyntax.isToken(method.rawValue.utf8) else {
-            throw failure("the method \"\(method.rawValue.prefix(40))\" is no token (RFC 9110, section 5.6.2)")
+        #if DEBUG
+        try MisplacedProperty.check(request)
+        #endif
+        var deadlines = host.settings.deadlines
+        try check(deadlines)
+        if let timeout = request.timeout { deadlines.total = try positive(timeout, "timeout") }
+        if let custom = request.customURLRequest {
+            return try message(from: custom, deadlines, allowsCellularAccess: request.allowsCellularAccess)
         }
-        let (query, content) = try parameters(of: request)
+        do {
+            try request.validateParameters()
+        } catch {
+            throw .thrown(error, otherwise: .invalidRequest)
+        }
+        var own = try own(request.headers ?? [:])
+        if let credential = request.credential, own["Authorization"] == nil {
+            own["Authorization"] = credential.authorization
+        }
+        let base = request.baseURL ?? (request.useCDN ? host.settings.cdnURL : nil) ?? host.settings.baseURL
+        let given = try parameters(of: request)
+        let filtered = try filter(request, given ?? [:], base, own, host)
+        let method = filtered?.method ?? request.method
+        let (query, content) = try place(filtered?.parameters, given, of: request)
         if content != nil, method == .get || method == .head {
             throw failure("a \(method) request has no body; send its params with query .path, or use another method")
         }
-        var all = headers
-        if let type = content?.contentType { all["Content-Type"] = type }
-        all = all.merging(try own(request.headers ?? [:]))
-        try check(all)
-        var deadlines = deadlines
-        if let timeout = request.timeout {
-            guard timeout > 0, timeout.isFinite else {
-                throw failure("the timeout of \(timeout) seconds is not a positive number")
-            }
-            deadlines.total = timeout
+        let api = filtered?.url.absoluteString ?? request.api
+        let url = try URLBuilder.url(api: api, base: filtered == nil ? base : nil, query: query)
+        var headers = filtered.map { host.headers(of: $0, for: url) } ?? host.headers(for: url).merging(own)
+        if let type = content?.contentType, headers["Content-Type"] == nil || own["Content-Type"] == nil {
+            headers["Content-Type"] = type
         }
-        return TransportRequest(
+        if let key = request.idempotencyKey { headers["Idempotency-Key"] = key }
+        var message = TransportRequest(
             method: method,
-            url: try URLBuilder.url(api: request.api, base: request.baseURL ?? base, query: query),
-            headers: all,
+            url: url,
+            headers: headers,
             body: content?.body ?? .none,
             deadlines: deadlines
         )
+        message.allowsCellularAccess = request.allowsCellularAccess
+        message.networkServiceType = request.networkServiceType
+        try check(message)
+        return message
+    }
+
+    /// - Returns: nil when the host has no filters.
+    private static func filter(
+        _ request: some BaseAPIRequest,
+        _ parameters: [String: Any],
+        _ base: URL?,
+        _ own: HTTPHeaders,
+        _ host: HostConfiguration
+    ) throws(NetworkError) -> RequestDraft? {
+        guard !host.settings.filters.isEmpty else { return nil }
+        let url = try URLBuilder.url(api: request.api, base: base, query: nil)
+        var draft = RequestDraft(
+            request: request.asMade,
+            method: request.method,
+            url: url,
+            parameters: parameters,
+            headers: host.headers(for: url).merging(own)
+        )
+        do {
+            for filter in host.settings.filters { try filter.apply(to: &draft) }
+        } catch {
+            throw .thrown(error, otherwise: .invalidRequest)
+        }
+        return draft
+    }
+
+    private static func check(_ deadlines: TransportDeadlines) throws(NetworkError) {
+        for (name, seconds) in [
+            ("connect", deadlines.connect), ("firstByte", deadlines.firstByte), ("idle", deadlines.idle),
+            ("total", deadlines.total),
+        ] {
+            guard let seconds, !(seconds > 0) else { continue }
+            throw failure("the host's deadline \"\(name)\" of \(seconds) seconds is not a positive number")
+        }
+    }
+
+    static func positive(_ seconds: TimeInterval, _ name: String) throws(NetworkError) -> TimeInterval {
+        guard seconds > 0, seconds.isFinite else {
+            throw failure("the \(name) of \(seconds) seconds is not a positive number")
+        }
+        return seconds
+    }
+
+    static func overallTimeout(of request: some BaseAPIRequest) throws(NetworkError) -> TimeInterval? {
+        try request.overallTimeout.map { (seconds) throws(NetworkError) in try positive(seconds, "overall timeout") }
+    }
+
+    /// The parameters as the request gives them; nil when it has none.
+    private static func parameters(of request: some BaseAPIRequest) throws(NetworkError) -> [String: Any]? {
+        let params = request.params
+        guard let value = request.encodableParams else { return params }
+        guard params == nil else { throw failure("the request has params and encodableParams; give one of the two") }
+        return try ParameterEncoder.object(from: value, styles: request.queryEncoder.styles).mapValues(\.any)
     }
 
     /// The parameters where they belong, as query or as body; otherwise the request's own body.
-    private static func parameters(
+    private static func place(
+        _ filtered: [String: Any]?,
+        _ given: [String: Any]?,
         of request: some BaseAPIRequest
     ) throws(NetworkError) -> (query: String?, content: RequestBody.Content?) {
         let body = request.body
-        guard let params = request.params else { return (nil, try body?.build()) }
+        let hasNone = given == nil && filtered?.isEmpty != false
+        guard !hasNone, let params = filtered ?? given else { return (nil, try body?.build()) }
+        let encoder = request.queryEncoder
+        let values = try ParameterValue.object(from: params, styles: encoder.styles)
         if request.query == .path {
-            let query = try request.queryEncoder.encode(params)
+            let query = encoder.encode(values, as: .url)
             return (query.isEmpty ? nil : query, try body?.build())
         }
         guard body == nil else {
             throw failure("the request has a body and params that would be another; send the params with query .path")
         }
-        let made: RequestBody =
-            request.query == .form
-            ? .form(params, encoder: request.queryEncoder) : .json(try ParameterValue.object(from: params))
+        let made: RequestBody = request.query == .form ? .form(values, encoder) : .json(ParameterValue.object(values))
         return (nil, try made.build())
     }
 
     /// - Throws: when two names differ only by case, for it would be left to chance which of them wins.
-    private static func own(_ dictionary: [String: String]) throws(NetworkError) -> HTTPHeaders {
+    static func own(_ dictionary: [String: String]) throws(NetworkError) -> HTTPHeaders {
         let headers = HTTPHeaders(dictionary)
         if let twice = headers.first(where: { headers.values(for: $0.name).count > 1 }) {
             throw failure("the header \(twice.name.prefix(80)) is there twice, in two spellings")
@@ -69,8 +138,15 @@ enum RequestBuilder {
         return headers
     }
 
-    private static func check(_ headers: HTTPHeaders) throws(NetworkError) {
-        for field in headers {
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for what no server is to see.
+    static func check(_ message: TransportRequest) throws(NetworkError) {
+        guard HTTPSyntax.isToken(message.method.rawValue.utf8) else {
+            throw failure("the method \"\(message.method.rawValue.prefix(40))\" is no token (RFC 9110, section 5.6.2)")
+        }
+        guard ["http", "https"].contains(message.url.scheme?.lowercased()), message.url.host?.isEmpty == false else {
+            throw failure("\(message.url.withoutSecrets) is no http or https address")
+        }
+        for field in message.headers {
             guard HTTPSyntax.isToken(field.name.utf8) else {
                 throw failure("the header name \"\(field.name.prefix(80))\" is no token (RFC 9110, section 5.6.2)")
             }
@@ -87,7 +163,7 @@ enum RequestBuilder {
         }
     }
 
-    private static func failure(_ message: String) -> NetworkError {
+    static func failure(_ message: String) -> NetworkError {
         NetworkError(code: .invalidRequest, message: message)
     }
 }

@@ -18,14 +18,21 @@ struct MediaType: Equatable {
         essence == "application/json" || essence == "text/json" || essence.hasSuffix("+json")
     }
 
+    /// RFC 7303, sections 9.1 to 9.3 and 8.
+    var isXML: Bool {
+        essence == "application/xml" || essence == "text/xml" || essence.hasSuffix("+xml")
+    }
+
     var isHTML: Bool {
         essence == "text/html" || essence == "application/xhtml+xml"
     }
 
-    /// Whether this type is the pattern's: `application/json`, `text/*` or `*/*`.
+    /// Whether this type is the pattern's: `application/json`, `text/*`, `*/*`, or with a structured syntax suffix (RFC
+    /// 6839) `*/*+json`.
     func matches(_ pattern: String) -> Bool {
         let pattern = MediaType(pattern)?.essence ?? pattern.lowercased()
         if pattern == "*/*" || pattern == essence { return true }
+        if pattern.hasPrefix("*/*+") { return essence.hasSuffix(pattern.dropFirst(3)) }
         return pattern.hasSuffix("/*") && essence.hasPrefix(pattern.dropLast())
     }
 

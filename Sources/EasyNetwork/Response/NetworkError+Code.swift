@@ -50,6 +50,15 @@ extension NetworkError {
         public static let unauthorized = Code(rawValue: 201)
         /// The body is not what was expected: not JSON, not text, a key missing, a value of another type.
         public static let cannotParseResponse = Code(rawValue: 202)
+        /// A redirect could not be followed: too many, to another scheme, or to no address.
+        public static let redirectFailed = Code(rawValue: 203)
+        /// An interceptor wants the request sent again, and it has been too often, or its body can be read only once.
+        public static let cannotSendAgain = Code(rawValue: 204)
+
+        /// A file could not be written, put in its place, or read again: no room, no right, no such directory.
+        public static let cannotWriteFile = Code(rawValue: 400)
+        /// A file does not have the digest that it must have.
+        public static let digestMismatch = Code(rawValue: 401)
 
         /// Only the cache was asked, and it has no usable entry.
         public static let notCached = Code(rawValue: 300)
@@ -74,6 +83,10 @@ extension NetworkError.Code: CustomStringConvertible {
         case .unacceptableStatus: "unacceptableStatus"
         case .unauthorized: "unauthorized"
         case .cannotParseResponse: "cannotParseResponse"
+        case .redirectFailed: "redirectFailed"
+        case .cannotSendAgain: "cannotSendAgain"
+        case .cannotWriteFile: "cannotWriteFile"
+        case .digestMismatch: "digestMismatch"
         case .notCached: "notCached"
         default: "code \(rawValue)"
         }

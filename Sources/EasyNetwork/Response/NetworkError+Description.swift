@@ -35,7 +35,10 @@ extension NetworkError: LocalizedError {
         case .unacceptableStatus: "The server refused the request"
         case .unauthorized: "The server wants other credentials"
         case .cannotParseResponse: "The server's answer cannot be understood"
+        case .redirectFailed: "The server's redirect cannot be followed"
         case .notCached: "The cache has no usable answer"
+        case .cannotWriteFile: "The file cannot be written"
+        case .digestMismatch: "The file is not the one that was wanted"
         default: "The request failed with \(code)"
         }
     }
@@ -54,11 +57,12 @@ extension NetworkError: CustomNSError {
     /// The number of the ``code``.
     public var errorCode: Int { code.rawValue }
 
+    /// The text, the error underneath, and the URL without the secrets that ``Redaction`` knows by name.
     public var errorUserInfo: [String: Any] {
         var info: [String: Any] = [:]
         info[NSLocalizedDescriptionKey] = errorDescription
         info[NSUnderlyingErrorKey] = underlying
-        info[NSURLErrorFailingURLErrorKey] = request?.url
+        info[NSURLErrorFailingURLErrorKey] = request.flatMap { URL(string: Redaction.standard.redacted($0.url)) }
         return info
     }
 }

@@ -48,12 +48,21 @@ public struct NetworkError: Error, Sendable {
     /// How many times sending was tried; 0 when it never was.
     public var attempts: Int
 
+    /// Every message that was sent, in order, redirects and retries included; empty when none was.
+    public internal(set) var history: [NetworkAttempt] = []
+
+    /// Whether the closures and the delegate of an operation are not told of it: it was stopped on purpose.
+    public internal(set) var isSilent = false
+
     /// How far the last attempt had come; nil when nothing was to be sent, when the answer was whole, and when the
     /// transport cannot tell.
     public var phase: TransportPhase?
 
     /// How the last attempt went; nil when there was none, or nobody measured it.
     public var metrics: TransportMetrics?
+
+    /// For ``Code/notCached``: why the cache did not answer.
+    public internal(set) var cacheMiss: CacheMiss?
 
     /// The names of the operations that led here. For ``Code/dependencyFailed`` from the one that failed to the one
     /// this operation waited for; for ``Code/cycle`` among dependencies the circle, which begins and ends with this
@@ -95,14 +104,17 @@ public struct NetworkError: Error, Sendable {
         }
     }
 
-    /// The first line of a request, for messages.
+    /// The head of a request, for messages.
     public struct Request: Hashable, Sendable {
         public var method: String
         public var url: URL
+        /// The headers that were sent, secrets included, as far as they are known. Default none.
+        public var headers: HTTPHeaders
 
-        public init(method: String, url: URL) {
+        public init(method: String, url: URL, headers: HTTPHeaders = HTTPHeaders()) {
             self.method = method
             self.url = url
+            self.headers = headers
         }
     }
 

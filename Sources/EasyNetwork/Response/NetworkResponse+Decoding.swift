@@ -6,97 +6,109 @@ extension NetworkResponse {
     ///
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` when the body is empty or no JSON.
     public func json() throws(NetworkError) -> Any {
-        guard !body.isEmpty else { throw error(.cannotParseResponse, message: "the body is empty, not JSON") }
+        guard !body.isEmpty else { throw emptyBodyError(wanted: "JSON") }
         do {
             return try JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)
         } catch let cause {
             let reason = (cause as NSError).userInfo[NSDebugDescriptionErrorKey] as? String
-            let message = "the body is no JSON" + (reason.map { ": \($0.withoutFullStop)" } ?? "")
+            let message = DecodingFailure.noJSON(headers) + (reason.map { ": \($0.withoutFullStop)" } ?? "")
             throw error(.cannotParseResponse, message: message, underlying: cause)
         }
     }
 
-    /// The body as a value of the type, read from JSON by a plain `JSONDecoder`.
+    /// The body as a value of the type, read by ``decoder``; by default by a `JSONDecoder` that takes dates as text of RFC
+    /// 3339, or as numbers in its own way: seconds since 2001.
+    ///
+    /// An empty body is the empty value of an ``EmptyRepresentable`` type, as nil of an optional, where ``emptyBody`` allows
+    /// it.
     ///
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` with a message that names the place, as in
     ///   `users[3].age: expected Int but found String`. Its `underlying` is the `DecodingError`.
     public func decode<T: Decodable>(_ type: T.Type) throws(NetworkError) -> T {
-        try decode(type, using: JSONDecoder())
+        guard let decoder else { return try decode(type, using: .standard()) }
+        return try decode(type, with: decoder)
+    }
+
+    /// The body as a value of the type, read by a decoder of one's own.
+    ///
+    /// - Throws: what the decoder throws; what is no ``NetworkError`` becomes ``NetworkError/Code/cannotParseResponse``.
+    public func decode<T: Decodable>(_ type: T.Type, with decoder: some ResponseDecoder) throws(NetworkError) -> T {
+        if let empty = emptyItem(type) { return empty }
+        // Without its decoder, so that one that calls `decode(_:)` does not call itself for ever.
+        var plain = self
+        plain.decoder = nil
+        do {
+            return try decoder.decode(type, from: plain)
+        } catch let cause as DecodingError {
+            let message = DecodingFailure.message(for: cause, in: try? json())
+            throw error(.cannotParseResponse, message: message, underlying: cause)
+        } catch {
+            throw mappingError(error)
+        }
     }
 
     /// The body as a value of the type, read from JSON by a decoder of one's own, with its strategies for dates and keys.
     ///
     /// - Throws: as ``decode(_:)``.
     public func decode<T: Decodable>(_ type: T.Type, using decoder: JSONDecoder) throws(NetworkError) -> T {
-        guard !body.isEmpty else { throw error(.cannotParseResponse, message: "the body is empty, not JSON") }
+        if let empty = emptyItem(type) { return empty }
+        guard !body.isEmpty else { throw emptyBodyError(wanted: "JSON") }
         do {
             return try decoder.decode(type, from: body)
         } catch let cause {
             throw mappingError(cause)
         }
     }
-}
 
-/// Puts a `DecodingError` into words: the place, what was expected there and what was found.
-enum DecodingFailure {
-    static func message(for error: DecodingError, in body: Data) -> String {
-        switch error {
-        case .keyNotFound(let key, let context):
-            return place(context.codingPath + [key]) + "no value for key \"\(key.stringValue)\""
-        case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
-            return place(context.codingPath) + "expected \(expected(type)) but found "
-                + (found(at: context.codingPath, in: body) ?? "something else")
-        case .dataCorrupted(let context):
-            guard isJSON(body) else { return "the body is no JSON" }
-            return place(context.codingPath) + context.debugDescription.withoutFullStop
-        @unknown default:
-            return String(describing: error)
-        }
-    }
-
-    private static func place(_ path: [any CodingKey]) -> String {
-        path.isEmpty ? "" : text(path) + ": "
-    }
-
-    private static func text(_ path: [any CodingKey]) -> String {
-        path.reduce(into: "") { text, key in
-            if let index = key.intValue {
-                text += "[\(index)]"
-            } else {
-                text += text.isEmpty ? key.stringValue : ".\(key.stringValue)"
+    /// What the first of several readers makes of this answer that can make anything of it.
+    ///
+    /// ```swift
+    /// let answer = try response.decodeFirst([
+    ///     { Answer.user(try $0.decode(User.self)) },
+    ///     { Answer.notice(try $0.text()) },
+    /// ])
+    /// ```
+    ///
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` when none can, with the messages of all; `underlying` is the error
+    ///   of the first.
+    public func decodeFirst<T>(_ readers: [(NetworkResponse) throws -> T]) throws(NetworkError) -> T {
+        var errors: [NetworkError] = []
+        for reader in readers {
+            do {
+                return try reader(self)
+            } catch {
+                errors.append(mappingError(error))
             }
         }
+        throw noneFits(errors)
     }
 
-    /// JSONDecoder speaks of its containers as `Dictionary<String, Any>` and `Array<Any>`; JSON has other words for them.
-    private static func expected(_ type: Any.Type) -> String {
-        let name = String(describing: type)
-        if name.hasPrefix("Dictionary<") { return "object" }
-        if name.hasPrefix("Array<") { return "array" }
-        return name
-    }
-
-    /// The kind of the value at the path. The body is read once more for it: the text inside a `DecodingError` is another
-    /// on each platform.
-    private static func found(at path: [any CodingKey], in body: Data) -> String? {
-        var value = json(body)
-        for key in path {
-            if let object = value as? [String: Any] {
-                value = object[key.stringValue]
-            } else if let array = value as? [Any], let index = key.intValue, array.indices.contains(index) {
-                value = array[index]
-            } else {
-                return nil
-            }
+    /// - Parameter errors: one for each way that was tried.
+    func noneFits(_ errors: [NetworkError]) -> NetworkError {
+        guard let first = errors.first else {
+            return error(.cannotParseResponse, message: "there is nothing to read the answer with")
         }
-        return value.map(JSONKind.name(of:))
+        guard errors.count > 1 else { return first }
+        let reasons = errors.map { $0.message ?? $0.description.withoutFullStop }
+        let message = "nothing fits: " + reasons.joined(separator: "; ")
+        return error(.cannotParseResponse, message: message, underlying: first)
     }
 
-    private static func isJSON(_ body: Data) -> Bool {
-        json(body) != nil
+    /// Whether an empty body is an item too, for this answer.
+    var mayBeEmpty: Bool {
+        emptyBody.allows(statusCode: statusCode, method: requestMethod)
     }
 
-    private static func json(_ body: Data) -> Any? {
-        try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)
+    func emptyBodyError(wanted: String) -> NetworkError {
+        let message =
+            mayBeEmpty
+            ? "the body is empty, which only an optional item or EmptyItem can be made from"
+            : "the body is empty, not \(wanted)"
+        return error(.cannotParseResponse, message: message)
+    }
+
+    private func emptyItem<T>(_ type: T.Type) -> T? {
+        guard body.isEmpty, let type = type as? any EmptyRepresentable.Type, mayBeEmpty else { return nil }
+        return type.emptyValue as? T
     }
 }

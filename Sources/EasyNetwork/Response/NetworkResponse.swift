@@ -24,11 +24,8 @@ public struct NetworkResponse: Sendable {
     /// The URL that answered; nil when nobody said.
     public let url: URL?
 
-    /// The fields that came after the body (RFC 9110, section 6.5). ``URLSessionTransport`` does not tell.
-    public internal(set) var trailers = HTTPHeaders()
-
-    /// How the exchange went that brought it; nil when none did.
-    public internal(set) var metrics: TransportMetrics?
+    /// What is said of it beside. An answer goes through many hands, and each copies what stands here alone.
+    private var circumstances = Shared(Circumstances())
 
     /// - Parameters:
     ///   - statusCode: default 200.
@@ -48,6 +45,21 @@ public struct NetworkResponse: Sendable {
         self.body = body
         self.source = source
         self.url = url
+    }
+
+    /// This answer with what reading it has to know of its request and of its host.
+    func prepared(
+        for method: NetworkService.Method,
+        _ validation: ResponseValidation,
+        decoder: (any ResponseDecoder)?
+    ) -> NetworkResponse {
+        var response = self
+        response.circumstances.change {
+            $0.requestMethod = method
+            $0.emptyBody = validation.emptyBody
+            $0.decoder = decoder
+        }
+        return response
     }
 
     /// Where an answer came from.
@@ -74,6 +86,53 @@ public struct NetworkResponse: Sendable {
 }
 
 extension NetworkResponse {
+    private struct Circumstances: Sendable {
+        var trailers = HTTPHeaders()
+        var metrics: TransportMetrics?
+        var history: [NetworkAttempt] = []
+        var requestMethod: NetworkService.Method?
+        var emptyBody = EmptyBodyRule.standard
+        var decoder: (any ResponseDecoder)?
+    }
+
+    /// The fields that came after the body (RFC 9110, section 6.5). ``URLSessionTransport`` does not tell.
+    public internal(set) var trailers: HTTPHeaders {
+        get { circumstances.value.trailers }
+        set { circumstances.change { $0.trailers = newValue } }
+    }
+
+    /// How the exchange went that brought it; nil when none did.
+    public internal(set) var metrics: TransportMetrics? {
+        get { circumstances.value.metrics }
+        set { circumstances.change { $0.metrics = newValue } }
+    }
+
+    /// Every message that was sent to get it, in order, redirects and retries included; empty when none was.
+    public internal(set) var history: [NetworkAttempt] {
+        get { circumstances.value.history }
+        set { circumstances.change { $0.history = newValue } }
+    }
+
+    /// The method of the request; nil when nobody said.
+    public internal(set) var requestMethod: NetworkService.Method? {
+        get { circumstances.value.requestMethod }
+        set { circumstances.change { $0.requestMethod = newValue } }
+    }
+
+    /// Whether an empty body is an item too. Default ``EmptyBodyRule/standard``.
+    public internal(set) var emptyBody: EmptyBodyRule {
+        get { circumstances.value.emptyBody }
+        set { circumstances.change { $0.emptyBody = newValue } }
+    }
+
+    /// What ``decode(_:)`` reads with; nil, the default, means JSON, with dates as text of RFC 3339 or as numbers.
+    public internal(set) var decoder: (any ResponseDecoder)? {
+        get { circumstances.value.decoder }
+        set { circumstances.change { $0.decoder = newValue } }
+    }
+}
+
+extension NetworkResponse {
     /// An error that carries what this answer says: status, headers, the beginning of the body and, for a status of 400
     /// and above, the server's own words.
     package func error(
@@ -91,7 +150,17 @@ extension NetworkResponse {
             underlying: underlying
         )
         error.metrics = metrics
+        error.adopt(history)
         return error
+    }
+
+    /// What `map` makes of this answer, or its error as that of the package.
+    func item<Item>(_ map: (NetworkResponse) throws -> Item) -> Result<Item, NetworkError> {
+        do {
+            return .success(try map(self))
+        } catch {
+            return .failure(mappingError(error))
+        }
     }
 
     /// What a mapper, or ``APIRequest/item(from:)``, threw at this answer, as the error of the package.
@@ -103,6 +172,7 @@ extension NetworkResponse {
         switch error {
         case var error as NetworkError:
             guard error.statusCode == nil else { return error }
+            if error.history.isEmpty { error.adopt(history) }
             error.statusCode = statusCode
             if error.headers.isEmpty { error.headers = headers }
             if error.responseBody == nil { error.responseBody = body }
@@ -111,11 +181,8 @@ extension NetworkResponse {
         case let error as ResponseMapperError:
             return self.error(.cannotParseResponse, message: error.phrase, underlying: error)
         case let error as DecodingError:
-            return self.error(
-                .cannotParseResponse,
-                message: DecodingFailure.message(for: error, in: body),
-                underlying: error
-            )
+            let message = DecodingFailure.message(for: error, inJSON: body, headers)
+            return self.error(.cannotParseResponse, message: message, underlying: error)
         default:
             return self.error(.cannotParseResponse, message: error.wording, underlying: error)
         }

@@ -10,28 +10,23 @@ extension EasyNetworkService {
     ///   - completion: called exactly once, on ``WorkQueue``.
     func share<Item>(
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
-        join: (@escaping SharedAnswer.Receiver) -> Void,
+        join: (@escaping AnswerReceiver) -> Void,
         leave: @escaping @Sendable () -> Void,
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
     ) {
-        let answer = Locked<SharedAnswer?>(nil)
         let isOver = Locked(false)
-        let landing = Landing { landing, result in
+        let landing = Landing { landing, end in
             self.forget(landing)
             isOver.withLock { $0 = true }
             leave()
-            completion(
-                result.flatMap { _ in
-                    answer.withLock { $0 }.map { $0.item(map) } ?? .failure(NetworkError(code: .cancelled))
-                }
-            )
+            completion(end.result.flatMap { $0.item(map) })
         }
         if let refusal = remember(landing) { return landing.fail(refusal) }
-        join { result in
-            answer.withLock { $0 = try? result.get() }
-            landing.complete(result.map(\.response))
-        }
+        join { result in landing.complete(result) }
         // Cancelled before there was anything to leave.
         if isOver.withLock({ $0 }) { leave() }
     }
 }
+
+/// Gets an answer that several share, or why there is none.
+typealias AnswerReceiver = @Sendable (Result<NetworkResponse, NetworkError>) -> Void

@@ -1,12 +1,6 @@
 import Dispatch
 import Foundation
 
-/// The notification posted when a server answers 401, before the failure of the request is delivered.
-///
-/// It is posted on a background queue. Its object is the ``HostConfiguration``; its user info has the ``NetworkError``
-/// under the key `"error"`.
-public let DidPerformUnauthorizedOperation = "DidPerformUnauthorizedOperation"
-
 /// Sends requests to one host and brings back checked answers.
 ///
 /// ```swift
@@ -84,17 +78,31 @@ public final class EasyNetworkService: Sendable {
     ///   ``NetworkError/Code/unacceptableStatus``, ``NetworkError/Code/unauthorized``, or
     ///   ``NetworkError/Code/cancelled``.
     public func send(_ request: some BaseAPIRequest) async throws(NetworkError) -> NetworkResponse {
+        try await perform(request) { $0 }
+    }
+
+    /// Sends a request and returns its item.
+    ///
+    /// Cancelling the task cancels the request.
+    ///
+    /// - Throws: what ``send(_:)`` throws, and what making the item throws, as a ``NetworkError``.
+    public func perform<Request: APIRequest>(_ request: Request) async throws(NetworkError) -> Request.Item {
+        try await perform(request, map: request.item)
+    }
+
+    private func perform<Item: Sendable>(
+        _ request: some BaseAPIRequest,
+        map: @escaping @Sendable (NetworkResponse) throws -> Item
+    ) async throws(NetworkError) -> Item {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
-        let landing = Locked<Landing?>(nil)
+        // Of its own, so that all that is begun for this request is cancelled with the task.
+        let service = EasyNetworkService(partOf: self)
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let started = start(request, map: { $0 }, completion: { continuation.resume(returning: $0) })
-                landing.withLock { $0 = started }
-                // The task may have been cancelled before there was anything to cancel.
-                if Task.isCancelled { started.cancel() }
+                service.start(request, map: map, completion: { continuation.resume(returning: $0) })
             }
         } onCancel: {
-            landing.withLock { $0 }?.cancel()
+            service.cancel()
         }
         return try result.get()
     }
@@ -118,34 +126,70 @@ public final class EasyNetworkService: Sendable {
     /// Sends a request.
     ///
     /// - Parameters:
+    ///   - slot: the operation that gives its slot back while the request waits; default nil, none.
+    ///   - sink: where an accepted body goes; the answer is without it then, and the cache is not asked. Default nil.
+    ///   - cached: called at most once before the completion, on ``WorkQueue``, with the item from the cache that the
+    ///     network's will follow.
     ///   - map: makes the item from an accepted answer, on ``WorkQueue``.
+    ///   - isMapped: whether an answer may be stored, for one that others map. Default true.
     ///   - completion: called exactly once, on ``WorkQueue``.
     @discardableResult
     func start<Item>(
         _ request: some BaseAPIRequest,
+        slot: NetworkOperation? = nil,
+        sink: (any BodySink)? = nil,
+        cached: (@Sendable (Item) -> Void)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
+        isMapped: @escaping @Sendable (NetworkResponse) -> Bool = { _ in true },
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
     ) -> Landing {
-        let validation = request.validation ?? configuration.validation
-        let landing = Landing { landing, result in
+        tellOfStart(request)
+        return begin(request, slot, .standard, sink, cached, map, isMapped) { response, result in
+            self.tellOfEnd(request, response, result.failure)
+            completion(result)
+        }
+    }
+
+    /// - Parameters: those of ``start(_:slot:sink:cached:map:isMapped:completion:)``.
+    ///   - order: how the cache is asked.
+    ///   - completion: gets the answer too, if there is one, even when it could not be mapped.
+    @discardableResult
+    func begin<Item>(
+        _ request: some BaseAPIRequest,
+        _ slot: NetworkOperation?,
+        _ order: CacheUse.Order,
+        _ sink: (any BodySink)?,
+        _ cached: (@Sendable (Item) -> Void)?,
+        _ map: @escaping @Sendable (NetworkResponse) throws -> Item,
+        _ isMapped: @escaping @Sendable (NetworkResponse) -> Bool,
+        _ completion: @escaping @Sendable (NetworkResponse?, Result<Item, NetworkError>) -> Void
+    ) -> Landing {
+        let landing = Landing { response in
+            // One that cannot be read is passed over; the network's will take its place.
+            if let cached, case .success(let item) = response.item(map) { cached(item) }
+        } _: { landing, end in
             self.forget(landing)
-            let checked = result.flatMap { Self.check($0, validation, map) }
-                .mapError { landing.annotate($0) }
-            if case .failure(let error) = checked, error.code == .unauthorized { self.postUnauthorized(error) }
-            completion(checked)
+            let response = try? end.result.get()
+            let mapped = end.result.flatMap { $0.item(map) }
+            if case .failure(let error) = mapped, let unusable = end.unusableEntry(after: error) {
+                unusable.cache.remove(unusable.key)
+                self.begin(request, slot, .pass(.unreadable), sink, nil, map, isMapped, completion)
+                return
+            }
+            // First, as what it makes wrong is older than its own answer.
+            if case .success = mapped { self.perform(end, request, map, isMapped) }
+            self.forgetStored(after: end.result)
+            completion(response, mapped)
         }
         if let refusal = remember(landing) {
             landing.fail(refusal)
             return landing
         }
         do throws(NetworkError) {
-            let message = try RequestBuilder.build(
-                request,
-                base: configuration.baseURL,
-                headers: configuration.headers,
-                deadlines: configuration.deadlines
-            )
-            landing.send(message, over: configuration.transport)
+            let message = try RequestBuilder.build(request, for: configuration)
+            let site = try LandingSite(configuration, request, message, slot: slot, order: order, sink: sink)
+            configuration.payForRetries()
+            landing.begin(LandingCourse(message, site.rules), at: site)
         } catch {
             landing.fail(error)
         }
@@ -168,26 +212,33 @@ public final class EasyNetworkService: Sendable {
         parent?.forget(landing)
     }
 
-    // MARK: - The answer
+    // MARK: - Notifications
 
-    private static func check<Item>(
-        _ response: NetworkResponse,
-        _ validation: ResponseValidation,
-        _ map: (NetworkResponse) throws -> Item
-    ) -> Result<Item, NetworkError> {
-        if let error = validation.error(for: response) { return .failure(error) }
-        do {
-            return .success(try map(response))
-        } catch {
-            return .failure(response.mappingError(error))
-        }
+    private func tellOfStart(_ request: some BaseAPIRequest) {
+        guard configuration.settings.postsNotifications else { return }
+        let key = NetworkNotification.requestKey
+        NetworkNotification.post(NetworkNotification.requestDidStart, configuration, [key: request.asMade])
     }
 
-    private func postUnauthorized(_ error: NetworkError) {
-        NotificationCenter.default.post(
-            name: Notification.Name(DidPerformUnauthorizedOperation),
-            object: configuration,
-            userInfo: ["error": error]
-        )
+    private func tellOfEnd(_ request: some BaseAPIRequest, _ response: NetworkResponse?, _ error: NetworkError?) {
+        if let error, error.code == .unauthorized {
+            NetworkNotification.post(
+                NetworkNotification.unauthorized,
+                configuration,
+                [NetworkNotification.errorKey: error]
+            )
+        }
+        guard configuration.settings.postsNotifications else { return }
+        var information: [String: Any] = [NetworkNotification.requestKey: request.asMade]
+        if let error { information[NetworkNotification.errorKey] = error }
+        if error == nil, let response { information[NetworkNotification.responseKey] = response }
+        NetworkNotification.post(NetworkNotification.requestDidFinish, configuration, information)
+    }
+}
+
+extension Result {
+    var failure: Failure? {
+        guard case .failure(let error) = self else { return nil }
+        return error
     }
 }

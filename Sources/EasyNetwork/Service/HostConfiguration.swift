@@ -1,12 +1,21 @@
 import Dispatch
 import Foundation
 
-/// A server, and how to talk to it: base URL, headers, deadlines, accepted statuses, transport.
+/// A server, and how to talk to it: addresses, headers, deadlines, retries, redirects, credentials, transport.
 ///
 /// Set the program's host once at launch, before the first request is made:
 ///
 /// ```swift
 /// try HostConfiguration.baseURL("https://api.example.com/v1")
+/// ```
+///
+/// or with all that it has:
+///
+/// ```swift
+/// HostConfiguration.shared = HostConfiguration(baseURL: url) { host in
+///     host.headers = ["X-App": "shop"]
+///     host.retry = .never
+/// }
 /// ```
 ///
 /// A configuration never changes. One that replaces ``shared`` reaches the operations and services made after that.
@@ -34,47 +43,114 @@ public final class HostConfiguration: Sendable {
         return configuration
     }
 
-    /// What the paths of requests are joined to. Its own path and query are kept.
-    public let baseURL: URL?
+    /// What it is made of.
+    public let settings: HostSettings
 
-    /// The host of ``baseURL``, with the port if that names one.
+    /// The host of ``HostSettings/baseURL``, with the port if that names one.
     let host: String?
 
-    /// Sent with every request; a request's own header of the same name wins. Default none.
-    public let headers: HTTPHeaders
+    /// The headers of every request.
+    private let headers: HTTPHeaders
+    /// The same for a request to another origin; nil when there are no credentials among them.
+    private let headersElsewhere: HTTPHeaders?
 
-    /// How long an attempt may take, unless the request says otherwise. Default: 60 seconds of silence, no total.
-    public let deadlines: TransportDeadlines
+    private let retryBudget: Locked<RetryBudget>
 
-    /// Which answers count as success. Default: status 200 to 299.
-    public let validation: ResponseValidation
+    public init(_ settings: HostSettings) {
+        self.settings = settings
+        host = settings.baseURL?.hostAndPort
+        headers = settings.standardHeaders.merging(settings.headers)
+        let others = headers.withoutCredentials
+        headersElsewhere = settings.baseURL == nil || others == headers ? nil : others
+        retryBudget = Locked(settings.retryBudget)
+    }
 
-    /// Where callbacks go when neither operation nor queue names a queue; nil, the default, means a concurrent
-    /// background queue of the package.
-    public let callbackQueue: DispatchQueue?
-
-    /// What carries the messages. Default: one ``DefaultTransport`` that all hosts share.
-    public let transport: any NetworkTransport
-
-    public init(
+    /// - Parameters:
+    ///   - headers: see ``HostSettings/headers``.
+    ///   - deadlines: see ``HostSettings/deadlines``.
+    ///   - validation: see ``HostSettings/validation``.
+    ///   - callbackQueue: see ``HostSettings/callbackQueue``.
+    ///   - transport: see ``HostSettings/transport``.
+    ///   - change: sets what else is to be otherwise; called at once.
+    public convenience init(
         baseURL: URL?,
         headers: HTTPHeaders = HTTPHeaders(),
         deadlines: TransportDeadlines = TransportDeadlines(),
         validation: ResponseValidation = ResponseValidation(),
         callbackQueue: DispatchQueue? = nil,
-        transport: (any NetworkTransport)? = nil
+        transport: (any NetworkTransport)? = nil,
+        change: (inout HostSettings) -> Void = { _ in }
     ) {
-        self.baseURL = baseURL
-        host = baseURL?.hostAndPort
-        self.headers = headers
-        self.deadlines = deadlines
-        self.validation = validation
-        self.callbackQueue = callbackQueue
-        self.transport = transport ?? DefaultTransport.shared
+        var settings = HostSettings(baseURL: baseURL)
+        settings.headers = headers
+        settings.deadlines = deadlines
+        settings.validation = validation
+        settings.callbackQueue = callbackQueue
+        if let transport { settings.transport = transport }
+        change(&settings)
+        self.init(settings)
+    }
+
+    /// The host's base URL.
+    public var baseURL: URL? { settings.baseURL }
+
+    /// This host in another environment: with the base URL that ``HostSettings/environments`` has for it.
+    ///
+    /// ```swift
+    /// HostConfiguration.shared = try HostConfiguration.shared.switched(to: .releaseCandidate)
+    /// ```
+    ///
+    /// - Parameter change: sets what is to be otherwise there. What the server knows the user by is not taken along:
+    ///   ``HostSettings/authentication`` is nil, and ``HostSettings/headers`` have no field whose name tells of a secret
+    ///   (`Authorization`, `X-Api-Key`), unless they are set here.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` when there is no URL for it.
+    public func switched(
+        to environment: NetworkEnvironment,
+        change: (inout HostSettings) -> Void = { _ in }
+    ) throws(NetworkError) -> HostConfiguration {
+        guard let url = settings.environments[environment] else {
+            let known = settings.environments.keys.map(\.rawValue).sorted().joined(separator: ", ")
+            throw NetworkError(
+                code: .invalidRequest,
+                message: "the host has no environment \"\(environment)\"; it has: \(known.isEmpty ? "none" : known)"
+            )
+        }
+        var settings = settings
+        settings.baseURL = url
+        settings.authentication = nil
+        settings.headers = settings.headers.withoutCredentials
+        change(&settings)
+        return HostConfiguration(settings)
     }
 
     /// Where callbacks go in the end.
     var deliveryQueue: DispatchQueue {
-        callbackQueue ?? WorkQueue.shared
+        settings.callbackQueue ?? WorkQueue.shared
+    }
+
+    /// The headers of a request to this address: another server than the host's gets none of its credentials.
+    func headers(for url: URL) -> HTTPHeaders {
+        guard let headersElsewhere, let baseURL = settings.baseURL, url.origin != baseURL.origin else {
+            return headers
+        }
+        return headersElsewhere
+    }
+
+    /// The headers that filters made. When they changed the origin, what the host put in as a credential is taken out again.
+    func headers(of draft: RequestDraft, for url: URL) -> HTTPHeaders {
+        guard headersElsewhere != nil, let baseURL = settings.baseURL, url.origin != baseURL.origin else {
+            return draft.headers
+        }
+        return draft.headers.withoutCredentials(of: headers)
+    }
+
+    /// A request is made: it pays for a part of a retry.
+    func payForRetries() {
+        retryBudget.withLock { $0.deposit() }
+    }
+
+    /// - Returns: whether the host may be sent one more message than it was asked for.
+    func takeRetry() -> Bool {
+        retryBudget.withLock { $0.withdraw() }
     }
 }

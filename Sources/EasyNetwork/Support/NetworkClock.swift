@@ -8,11 +8,18 @@ public protocol NetworkClock: Sendable {
     /// Seconds since some fixed moment; never goes back, and does not follow changes of the wall clock.
     var now: TimeInterval { get }
 
+    /// The date and time of day, for what servers say of moments. Default: the machine's.
+    var date: Date { get }
+
     /// Calls `action` once, `delay` seconds from now, on a queue of the clock's own.
     ///
     /// - Parameter delay: seconds; zero or less means as soon as possible, never before this call returns.
     /// - Returns: the timer. Dropping it does not cancel it.
     func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer
+}
+
+extension NetworkClock {
+    public var date: Date { Date() }
 }
 
 /// A call that a ``NetworkClock`` will make later.

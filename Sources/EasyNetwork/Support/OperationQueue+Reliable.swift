@@ -5,12 +5,16 @@ extension OperationQueue {
     ///
     /// On Linux the queue reads `isReady`, and only then begins to hear of its changes: a change in between is noticed
     /// but not acted on, and the operation waits until something else makes the queue look again. An empty operation
-    /// behind it does that.
+    /// behind it does that: at the end of the look at which it is added the queue notes that the other one is ready, and
+    /// at its own end that one is started. But on another thread its end may come before that note, and then it takes one
+    /// more look from here.
     func addOperationReliably(_ operation: Operation) {
         let wasReady = operation.isReady
         addOperation(operation)
         #if !canImport(Darwin)
-        if !wasReady { addOperation {} }
+        guard !wasReady else { return }
+        addOperation {}
+        if operation.isReady, !operation.isExecuting, !operation.isFinished { addOperation {} }
         #endif
     }
 }

@@ -91,6 +91,11 @@ struct ConnectionAdmission<Exchange: AnyObject> {
         return fill(&origin, upTo: limit)
     }
 
+    /// Whether another limit than that of the rest was set for an origin last.
+    func hasOwnLimit(origin key: String) -> Bool {
+        originLimits[key] != nil
+    }
+
     private func limit(of origin: String) -> Int {
         originLimits[origin] ?? originLimit
     }

@@ -8,6 +8,9 @@ import Foundation
 /// What every transport promises:
 /// - Events come in order, one after the other, never two at once: at most one `head`, then any number of `body`, then
 ///   exactly one `end`. Without `head`, the end carries an error. They may begin before ``start(_:events:)`` returns.
+/// - Any number of `sent` come before the `end`: usually before the `head`, but a server may answer before it has read
+///   the whole body, so that they may also come between the others. Each counts more bytes than the one before, unless
+///   the body has begun anew. The last one counts all, if all were sent; a request without body has none.
 /// - An exchange always ends: by the answer, by an error, by a deadline, or by being cancelled.
 /// - ``TransportExchange/cancel()`` may be called at any time from any thread, also from inside `events`.
 /// - `events` is called without any lock held, on a thread of the transport's. Whoever implements `events` hands the
@@ -47,6 +50,9 @@ extension TransportExchange {
 
 /// What happens to a message under way.
 public enum TransportEvent: Sendable {
+    /// How many bytes of the request's body have been handed to the system in all, without what frames them. The server
+    /// may not have got them yet. Begins at a smaller number when the body is sent anew.
+    case sent(Int)
     /// The status and the headers of the final answer; 1xx answers are passed over.
     case head(TransportHead)
     /// The next bytes of the body, content codings such as gzip taken off.

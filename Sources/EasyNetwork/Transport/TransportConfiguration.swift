@@ -16,7 +16,7 @@ public struct TransportConfiguration: Hashable, Sendable {
     public var maximumConnections: Int
 
     /// The same as ``maximumConnectionsPerHost`` for a host that has answered over HTTP/2, where many share one
-    /// connection; with ``CurlTransport`` from libcurl 8.0 on. Default 100, the least that RFC 9113, section 6.5.2, advises servers to allow.
+    /// connection; with ``CurlTransport`` from libcurl 8.1 on. Default 100, the least that RFC 9113, section 6.5.2, advises servers to allow.
     public var maximumStreamsPerHost: Int
 
     /// Whom to trust, and how to be known. Default: the system's trust, TLS 1.2 and above.

@@ -12,6 +12,10 @@ public struct TransportRequest: Sendable {
     /// Default `.none`.
     public var body: TransportBody
     public var deadlines: TransportDeadlines
+    /// Whether it may go over a cellular network. Default true. On Linux nothing tells networks apart.
+    public var allowsCellularAccess = true
+    /// Default ``NetworkServiceType/standard``. On Linux nothing asks for it.
+    public var networkServiceType = NetworkServiceType.standard
 
     public init(
         method: NetworkService.Method = .get,
@@ -28,6 +32,40 @@ public struct TransportRequest: Sendable {
     }
 }
 
+extension TransportRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Method and address, without user, password, query and fragment: they may hold secrets.
+    public var description: String {
+        "\(method.rawValue) \(url.withoutSecrets)"
+    }
+
+    /// Method, address and headers on several lines, without secrets: those that ``Redaction`` knows by name.
+    public var debugDescription: String {
+        let redaction = Redaction.standard
+        var text = DebugText(title: "TransportRequest \(method.rawValue) \(redaction.redacted(url))")
+        text.add("Headers", redaction.redacted(headers))
+        return text.lines.joined(separator: "\n")
+    }
+
+    /// Without children, so that a dump has no secret either.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+/// What kind of traffic a message is, for systems that treat kinds differently: Apple's.
+public enum NetworkServiceType: Hashable, Sendable {
+    case standard
+    /// Not asked for by the user, and not urgent.
+    case background
+    /// The user waits for it.
+    case responsiveData
+    case video
+    case voice
+    case callSignaling
+    /// Audio and video that can be loaded ahead.
+    case avStreaming
+    /// Audio and video of this moment.
+    case responsiveAV
+}
+
 /// Where the bytes of a request's body come from.
 public enum TransportBody: Hashable, Sendable {
     case none
@@ -36,4 +74,9 @@ public enum TransportBody: Hashable, Sendable {
     case file(URL)
     /// Bytes that are read or made while they are sent.
     case stream(TransportBodyStream)
+
+    /// Whether it can be sent again, by a retry or a redirect.
+    var isReplayable: Bool {
+        if case .stream(let stream) = self { stream.isReplayable } else { true }
+    }
 }

@@ -5,11 +5,14 @@ import Foundation
 ///
 /// ```swift
 /// let clock = ManualClock()
-/// let transport = InMemoryTransport(clock: clock)
-/// // … start something that waits for ten seconds …
+/// let host = HostConfiguration(baseURL: url, transport: InMemoryTransport()) { host in host.clock = clock }
+/// // … start a request that is answered 503, so that it waits to be sent again …
 /// await clock.waitForTimers(1)
 /// clock.advance(by: 10)
 /// ```
+///
+/// A transport with the same clock, `InMemoryTransport(clock: clock)`, sets a timer for the deadlines of each exchange, by
+/// default 60 seconds of silence: ``waitForTimers(_:timeout:)`` counts those too.
 ///
 /// A timer of no delay waits too: for the next ``advance(by:)``, of which `advance(by: 0)` is the least.
 public final class ManualClock: NetworkClock, Sendable {
@@ -45,6 +48,9 @@ public final class ManualClock: NetworkClock, Sendable {
     }
 
     public var now: TimeInterval { state.value.now }
+
+    /// As many seconds after the beginning of 2026 (UTC) as the clock shows.
+    public var date: Date { Date(timeIntervalSince1970: 1_767_225_600 + now) }
 
     /// How many timers are set: neither run nor cancelled.
     public var pendingCount: Int { state.value.actions.count }

@@ -62,6 +62,12 @@ final class InMemoryExchange: TransportExchange, Sendable {
         setTimer(after: time) { $0.fail(.timedOut, message) }
     }
 
+    /// All of the body is there.
+    func sent(_ count: Int) {
+        guard count > 0 else { return }
+        queue.async { self.emit(.sent(count)) }
+    }
+
     /// Plays the answer, after its delay.
     func answer(_ response: MockResponse) {
         if response.delay > 0 {
@@ -105,6 +111,8 @@ final class InMemoryExchange: TransportExchange, Sendable {
             end(failure(.badServerResponse, "bytes in place of an answer are not read in memory"))
         case .malformed(.statusLine):
             end(failure(.badServerResponse, "the status line is malformed"))
+        case .breaksOff(.refuse(let statusCode), _):
+            deliver(ResponsePlan(.status(statusCode), method: request.method.rawValue))
         case .breaksOff(let action, let place) where place.isBeforeHead:
             let message = "the server closed the connection in place of an answer"
             breakOff(action, message, in: place.isInRequest ? .send : .firstByte)
@@ -145,7 +153,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
         in phase: TransportPhase = .firstByte
     ) {
         switch action {
-        case .stall, .halfOpen: break
+        case .stall, .halfOpen, .refuse: break
         case .close, .reset: end(failure(.connectionLost, message), in: phase)
         }
     }

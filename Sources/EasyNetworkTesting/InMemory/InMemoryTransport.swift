@@ -20,6 +20,7 @@ import Foundation
 /// | `.truncate(after:)`, a length too long | head, the bytes, the end with `.connectionLost` |
 /// | a length too short | head, that many bytes, the end |
 /// | `.badChunk` | head, the bytes, the end with `.badServerResponse` |
+/// | `.refuse` | the answer with its status |
 /// | `.raw`, `.statusLine` | the end, with `.badServerResponse` |
 /// | any other malformation | the answer |
 ///
@@ -89,6 +90,7 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
         do throws(NetworkError) {
             let message = try request.mockRequest()
             received.update { $0.append(message) }
+            exchange.sent(message.body.count)
             let answer = routes.withLock { $0.answer(for: message) }
             exchange.answer(answer(message))
         } catch {

@@ -19,6 +19,7 @@ extension MockResponse {
             case close
             case reset
             case halfOpen
+            case refuse(statusCode: Int)
         }
 
         /// What is wrong with the bytes of the answer.
@@ -69,6 +70,14 @@ extension MockResponse {
         /// Neither reads nor writes from there on, and keeps the connection until the server stops, even when the client
         /// has closed it. A client that goes on sending fills the buffers of the connection and is then held up.
         public static func halfOpen(at place: Place) -> Fault { breaksOff(.halfOpen, place) }
+
+        /// Answers with this status before the request is whole, and closes the connection: `413` to a body that is too
+        /// long. What the client still sends is read for a while and thrown away.
+        ///
+        /// - Parameter count: as for ``Place/requestBody(after:)``.
+        public static func refuse(_ statusCode: Int, afterBody count: Int = 0) -> Fault {
+            breaksOff(.refuse(statusCode: statusCode), .requestBody(after: count))
+        }
 
         /// Sends the head as if the whole body followed, then that many bytes of the body, and closes.
         ///

@@ -52,6 +52,11 @@ extension ServerLoop {
         case .close: finish(connection)
         case .reset: close(connection, reset: true)
         case .halfOpen: connection.phase = .halfOpen
+        case .refuse(let statusCode):
+            connection.phase = .writing(then: .close)
+            let plan = ResponsePlan(.status(statusCode), method: "")
+            connection.enqueue(plan.wire(closing: true, minorVersion: 1))
+            flush(connection)
         }
     }
 

@@ -78,6 +78,7 @@ struct InMemoryFaultTests {
         }
         let response = MockResponse(body: body, fault: .reset(at: .responseEnd))
         #expect(try await story(response).story == "200 body:ab body:cd end")
+        #expect(try await story(.fault(.refuse(413))).story == "413 end")
     }
 
     @Test("BEY-11: a repeated byte comes in pieces, and cancelling ends an endless body")

@@ -169,6 +169,21 @@ struct RequestFaultTests {
         #expect(server.requests.map(\.body) == [Data("ab".utf8)])
     }
 
+    @Test("BEY-11: a request is refused after its head, or so much of its body, with an answer and a closed connection")
+    func refusal() async throws {
+        let server = try MockServer()
+        server.route("POST", "/upload", fault: .refuse(413))
+        server.route("POST", "/upload/later", fault: .refuse(503, afterBody: 3))
+        for (path, body, status) in [("", "", "413 Content Too Large"), ("/later", "abc", "503 Service Unavailable")] {
+            let client = try RawClient(server)
+            try client.send("POST /upload\(path) HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n" + body)
+            let sight = try await onThread { client.receiveAll() }
+            #expect(sight.text.hasPrefix("HTTP/1.1 \(status)\r\n") && sight.ending == .end, "\(sight)")
+            #expect(sight.text.contains("Connection: close\r\n"))
+        }
+        #expect(server.requests.isEmpty && server.faultCount == 2)
+    }
+
     @Test("BEY-11: an endless redirect never leads to the same URL twice")
     func endlessRedirect() async throws {
         let server = try MockServer()

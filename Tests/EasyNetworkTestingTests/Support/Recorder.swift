@@ -35,8 +35,10 @@ final class Recorder: Sendable {
     }
 
     private func record(_ event: TransportEvent) {
+        if case .sent = event { return }
         let name =
             switch event {
+            case .sent: "sent"
             case .head(let head): "\(head.statusCode)"
             case .body(let data): "body:" + (String(bytes: data, encoding: .utf8) ?? "no text")
             case .end(let end): end.error.map { "end:\($0.code)" } ?? "end"
@@ -45,7 +47,7 @@ final class Recorder: Sendable {
             state.events.append(name)
             switch event {
             case .head(let head): state.headers = head.headers
-            case .body: break
+            case .body, .sent: break
             case .end(let end):
                 state.error = end.error
                 state.endCount += 1

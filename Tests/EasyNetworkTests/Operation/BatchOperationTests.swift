@@ -5,7 +5,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("BatchOperation", .timeLimit(.minutes(5)))
+@Suite("BatchOperation", .timeLimit(.minutes(10)))
 struct BatchOperationTests {
     /// A queue with a single slot, for a batch must not need one; or a plain one.
     enum Host: CaseIterable, Sendable {

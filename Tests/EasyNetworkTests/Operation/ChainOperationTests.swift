@@ -5,7 +5,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("ChainOperation", .timeLimit(.minutes(5)))
+@Suite("ChainOperation", .timeLimit(.minutes(10)))
 struct ChainOperationTests {
     private let queue = NetworkQueue(maxConcurrentOperationCount: 1)
 

@@ -19,7 +19,7 @@ private struct Noted: OperationCondition {
     }
 }
 
-@Suite("CombinedCondition", .timeLimit(.minutes(5)))
+@Suite("CombinedCondition", .timeLimit(.minutes(10)))
 struct CombinedConditionTests {
     private let log = Locked<[String]>([])
 

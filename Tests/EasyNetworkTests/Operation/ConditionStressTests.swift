@@ -3,7 +3,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Conditions at random", .timeLimit(.minutes(5)))
+@Suite("Conditions at random", .timeLimit(.minutes(10)))
 struct ConditionStressTests {
     @Test(
         "BEY-7, OPQ-2, OPQ-3: conditions, prerequisites, cancels and suspensions at random",

@@ -10,7 +10,7 @@ private struct Needs: OperationCondition {
     func evaluate(for operation: NetworkOperation) async throws {}
 }
 
-@Suite("Circles through groups, prerequisites and barriers", .timeLimit(.minutes(2)))
+@Suite("Circles through groups, prerequisites and barriers", .timeLimit(.minutes(10)))
 struct GroupCycleTests {
     private let queue = NetworkQueue()
 

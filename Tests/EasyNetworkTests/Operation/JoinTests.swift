@@ -3,7 +3,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Join", .timeLimit(.minutes(5)))
+@Suite("Join", .timeLimit(.minutes(10)))
 struct JoinTests {
     private let queue = NetworkQueue()
     private let transport = InMemoryTransport()

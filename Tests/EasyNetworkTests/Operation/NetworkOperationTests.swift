@@ -3,7 +3,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("NetworkOperation on a plain OperationQueue", .timeLimit(.minutes(5)))
+@Suite("NetworkOperation on a plain OperationQueue", .timeLimit(.minutes(10)))
 struct NetworkOperationTests {
     private let queue = OperationQueue()
 

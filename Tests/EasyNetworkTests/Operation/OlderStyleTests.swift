@@ -32,7 +32,7 @@ private final class SignInOperation: ServiceOperation, @unchecked Sendable {
     }
 }
 
-@Suite("The older way to write an operation", .timeLimit(.minutes(5)))
+@Suite("The older way to write an operation", .timeLimit(.minutes(10)))
 struct OlderStyleTests {
     private let server: MockServer
     private let service: EasyNetworkService

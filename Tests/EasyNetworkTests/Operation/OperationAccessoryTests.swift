@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("OperationAccessory", .timeLimit(.minutes(5)))
+@Suite("OperationAccessory", .timeLimit(.minutes(10)))
 struct OperationAccessoryTests {
     private let queue = NetworkQueue()
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("OperationCondition", .timeLimit(.minutes(5)))
+@Suite("OperationCondition", .timeLimit(.minutes(10)))
 struct OperationConditionTests {
     enum QueueKind: CaseIterable, Sendable { case networkQueue, plain }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("OperationOwner", .timeLimit(.minutes(5)))
+@Suite("OperationOwner", .timeLimit(.minutes(10)))
 struct OperationOwnerTests {
     private let transport = InMemoryTransport()
     private let service: EasyNetworkService

@@ -3,7 +3,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("OperationReadiness", .timeLimit(.minutes(5)))
+@Suite("OperationReadiness", .timeLimit(.minutes(10)))
 struct OperationReadinessTests {
     private let queueThread = ObjectIdentifier(Gate.self)
     private let ownThread = ObjectIdentifier(OperationReadinessTests.self)

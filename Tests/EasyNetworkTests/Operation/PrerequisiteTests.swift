@@ -34,7 +34,7 @@ private final class SignedIn: OperationCondition {
     }
 }
 
-@Suite("Prerequisites of conditions", .timeLimit(.minutes(5)))
+@Suite("Prerequisites of conditions", .timeLimit(.minutes(10)))
 struct PrerequisiteTests {
     @Test("BEY-7: with a limit of one, a prerequisite runs in the same queue, before the condition is looked at")
     func limitOfOne() async {

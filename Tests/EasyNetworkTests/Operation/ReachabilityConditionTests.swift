@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Reachability", .timeLimit(.minutes(5)))
+@Suite("Reachability", .timeLimit(.minutes(10)))
 struct ReachabilityConditionTests {
     @Test("OPQ-9: unknown counts as reachable, waiting or not", arguments: [true, false])
     func unknown(waits: Bool) async {

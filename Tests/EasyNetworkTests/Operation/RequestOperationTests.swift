@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("RequestOperation", .timeLimit(.minutes(5)))
+@Suite("RequestOperation", .timeLimit(.minutes(10)))
 struct RequestOperationTests {
     private let server: MockServer
     private let service: EasyNetworkService

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("ValueWaiters", .timeLimit(.minutes(5)))
+@Suite("ValueWaiters", .timeLimit(.minutes(10)))
 struct ValueWaitersTests {
     @Test("BEY-3: the last of several waiters is told, each is resumed once, and the outcome is watched once")
     func steps() {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Circles among dependencies", .timeLimit(.minutes(2)))
+@Suite("Circles among dependencies", .timeLimit(.minutes(10)))
 struct CycleTests {
     private func chain(_ names: String...) -> [TestJob] {
         names.map { name in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Joined requests", .timeLimit(.minutes(5)))
+@Suite("Joined requests", .timeLimit(.minutes(10)))
 struct JoinedRequestTests {
     private struct Words: APIRequest {
         var api = "a"

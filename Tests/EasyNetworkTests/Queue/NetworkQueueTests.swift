@@ -3,7 +3,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("NetworkQueue", .timeLimit(.minutes(5)))
+@Suite("NetworkQueue", .timeLimit(.minutes(10)))
 struct NetworkQueueTests {
     @Test("OPQ-3: the limit holds, waiting jobs start in order, and afterwards every count is zero")
     func limit() async {

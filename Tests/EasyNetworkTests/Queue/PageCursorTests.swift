@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("PageCursor", .timeLimit(.minutes(5)))
+@Suite("PageCursor", .timeLimit(.minutes(10)))
 struct PageCursorTests {
     private struct List: Codable, Sendable {
         var page: Int

@@ -4,7 +4,7 @@ import Testing
 @testable import EasyNetwork
 
 /// What crashes or hangs on Linux's `OperationQueue`, and must not on a `NetworkQueue`.
-@Suite("What Foundation does not survive", .timeLimit(.minutes(5)))
+@Suite("What Foundation does not survive", .timeLimit(.minutes(10)))
 struct PlatformRegressionTests {
     enum JobKind: CaseIterable, Sendable {
         case networkOperation, plainOperation

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Limits, slots and rates of NetworkQueue", .timeLimit(.minutes(2)))
+@Suite("Limits, slots and rates of NetworkQueue", .timeLimit(.minutes(10)))
 struct QueueLimitTests {
     /// A job for a host that runs until it is told to end.
     private final class HostJob: NetworkOperation, @unchecked Sendable {

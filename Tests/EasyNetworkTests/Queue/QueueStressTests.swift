@@ -5,7 +5,7 @@ import Testing
 @testable import EasyNetwork
 
 /// Everything that jobs can be and that can be done to them, from three threads at once.
-@Suite("Everything at once", .timeLimit(.minutes(5)))
+@Suite("Everything at once", .timeLimit(.minutes(10)))
 struct QueueStressTests {
     @Test(
         "OPQ-2, OPQ-3, BEY-1, BEY-6, BEY-13: whatever is done, every job ends, and nothing stays behind",

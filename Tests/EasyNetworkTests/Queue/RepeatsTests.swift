@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Repeats", .timeLimit(.minutes(5)))
+@Suite("Repeats", .timeLimit(.minutes(10)))
 struct RepeatsTests {
     private let fixture: RepeatsFixture
     private var server: MockServer { fixture.server }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Batches of request values", .timeLimit(.minutes(5)))
+@Suite("Batches of request values", .timeLimit(.minutes(10)))
 struct RequestBatchTests {
     private let queue = NetworkQueue()
     private let transport = InMemoryTransport()

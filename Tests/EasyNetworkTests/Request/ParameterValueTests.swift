@@ -130,7 +130,7 @@ struct ParameterValueTests {
             (["a": NSNumber(value: -Double.infinity)], "parameter a: -inf"), (["a": Decimal.nan], "parameter a: NaN"),
             (["a": [1: 2]], "parameter a: a key of type Int"),
             (["a": Set([1])], "parameter a: a value of type Set<Int>"),
-            (["a": Itself()], "parameter a: containers lie more than 100 deep"),
+            (["a": Itself()], "parameter a: values lie more than 100 deep"),
             (["a": { 1 } as () -> Int], "parameter a:"),
         ]
         for (value, fragment) in table + dates.map({ (["a": $0], "parameter a: a date outside") }) {

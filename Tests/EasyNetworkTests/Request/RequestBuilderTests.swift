@@ -9,6 +9,8 @@ struct AnyRequest: BaseAPIRequest {
     var method = NetworkService.Method.get
     var query = NetworkService.QueryType.path
     var makeParams: @Sendable () -> [String: Any]? = { nil }
+    var encodableParams: (any Encodable & Sendable)?
+    var queryEncoder = QueryEncoder()
     var headers: [String: String]?
     var body: RequestBody?
     var timeout: TimeInterval?
@@ -31,7 +33,8 @@ struct RequestBuilderTests {
         deadlines: TransportDeadlines = TransportDeadlines()
     ) throws -> TransportRequest {
         let base = try #require(URL(string: "https://h/v1"))
-        return try RequestBuilder.build(request, base: base, headers: headers, deadlines: deadlines)
+        let host = HostConfiguration(baseURL: base, headers: headers, deadlines: deadlines) { $0.standardHeaders = [:] }
+        return try RequestBuilder.build(request, for: host)
     }
 
     private func text(_ body: TransportBody) -> String? {

@@ -73,4 +73,110 @@ struct NetworkErrorTests {
             NetworkError(code: .dependencyFailed, underlying: URLError(.timedOut)).rootCause.code == .dependencyFailed
         )
     }
+
+    private func full() throws -> NetworkError {
+        let url = try #require(URL(string: "https://ada:s3cret@h/a?token=s3cret&page=2"))
+        var error = NetworkError(
+            code: .unacceptableStatus,
+            message: "m",
+            statusCode: 403,
+            headers: ["Content-Type": "application/json", "Set-Cookie": "id=s3cret", "X-Id": "7"],
+            responseBody: Data(#"{"message":"No\nway","access_token":"s3cret"}"#.utf8),
+            serverMessage: "No\nway",
+            underlying: NSError(
+                domain: "D",
+                code: 7,
+                userInfo: ["NSErrorFailingURLStringKey": "https://h/?api_key=s3cret"]
+            ),
+            request: .init(method: "POST", url: url, headers: ["Authorization": "Basic s3cret", "Accept": "*/*"]),
+            attempts: 3,
+            dependencyPath: ["a", "b"]
+        )
+        error.phase = .body
+        let first = NetworkAttempt(request: .init(method: "GET", url: url), errorCode: .timedOut)
+        error.history = [
+            first, NetworkAttempt(reason: .retry, request: .init(method: "GET", url: url), statusCode: 403),
+        ]
+        error.metrics = TransportMetrics(total: 1.5, bytesReceived: 120, remoteAddress: "192.0.2.1:443")
+        return error
+    }
+
+    @Test("RSP-6: the debug description has everything on several lines, and no secret")
+    func debugDescription() throws {
+        let text = String(reflecting: try full())
+        #expect(!text.contains("s3cret"))
+        #expect(!text.contains("ada"))
+        for line in [
+            "NetworkError.unacceptableStatus (200)", "  Request: POST https://REDACTED@h/a?token=REDACTED&page=2",
+            "    first: GET https://REDACTED@h/a?token=REDACTED&page=2 → timedOut",
+            "    retry: GET https://REDACTED@h/a?token=REDACTED&page=2 → 403", "    Authorization: Basic REDACTED",
+            "    Accept: */*", "  Attempts: 3", "  Phase: body", "  Status: 403",
+            "    Set-Cookie: REDACTED", "    X-Id: 7", "  Server's message: No", "    way", "  Body: 45 bytes",
+            #"    {"message":"No\nway","access_token":"REDACTED"}"#, "  Path: a → b", "  Underlying:",
+        ] {
+            #expect(text.components(separatedBy: "\n").contains(line), "\(line) in \(text)")
+        }
+        #expect(text.contains("Metrics: total 1.5 s, waited 0.0 s, 120 bytes in, 192.0.2.1:443"))
+        #expect(text.contains("Domain=D"))
+        let lines = String(reflecting: NetworkError(code: .cancelled)).components(separatedBy: "\n")
+        #expect(lines == ["NetworkError.cancelled (2)", "  Summary: Cancelled.", "  Attempts: 0"])
+    }
+
+    @Test("RSP-6: neither a dump nor the dictionary of an NSError has a secret")
+    func dumps() throws {
+        let error = try full()
+        let answer = NetworkResponse(headers: ["Set-Cookie": "s3cret"], url: error.request?.url)
+        for value in [error, error.request as Any, error.history, answer] as [Any] {
+            var dumped = ""
+            dump(value, to: &dumped)
+            for text in [dumped, "\(value)", String(reflecting: value)] { #expect(!text.contains("s3cret"), "\(text)") }
+        }
+        #expect(String(describing: error.history[1]) == "retry: GET https://REDACTED@h/a?token=REDACTED&page=2 → 403")
+        let url = (error as NSError).userInfo[NSURLErrorFailingURLErrorKey] as? URL
+        #expect(url?.absoluteString == "https://REDACTED@h/a?token=REDACTED&page=2")
+    }
+
+    @Test("RSP-6: a body that is no text shows its size, a long one its beginning")
+    func debugBodies() {
+        func text(_ body: Data) -> String {
+            String(reflecting: NetworkError(code: .unacceptableStatus, responseBody: body))
+        }
+        #expect(text(Data([0, 1, 2])).contains("Body: 3 bytes that are no text"))
+        #expect(text(Data()).contains("Body: empty"))
+        let long = text(Data(String(repeating: "é", count: 100_000).utf8))
+        #expect(long.contains("Body: at least 16384 bytes\n"))
+        #expect(long.contains("éé…"))
+        #expect(long.count < 5_000)
+    }
+
+    @Test("RSP-6: errors underneath are shown without end neither of depth nor of secrets")
+    func debugUnderlying() throws {
+        let row = try (0..<100_000).reduce(full()) { cause, _ in
+            // Flat, as the package makes them, so that freeing the row is not what is tested.
+            NetworkError(code: .dependencyFailed, underlying: cause.rootCause)
+        }
+        #expect(String(reflecting: row).contains("NetworkError.unacceptableStatus"))
+        #expect(!String(reflecting: row).contains("s3cret"))
+        let deep = (0..<50).reduce(NetworkError(code: .timedOut)) { cause, _ in
+            NetworkError(code: .dependencyFailed, underlying: cause)
+        }
+        let text = String(reflecting: deep)
+        #expect(text.components(separatedBy: "dependencyFailed").count - 1 == 9)
+    }
+
+    @Test("RSP-6: a response shows itself without secrets, too")
+    func response() {
+        let body = Data(#"{"token":"s3cret","a":1}"#.utf8)
+        let answer = NetworkResponse(
+            headers: ["Cookie": "s3cret"],
+            body: body,
+            source: .cache,
+            url: URL(string: "https://h/?secret=s3cret")
+        )
+        for text in ["\(answer)", String(reflecting: answer)] {
+            #expect(!text.contains("s3cret"))
+            #expect(text.hasPrefix("NetworkResponse 200 from cache\n  URL: https://h/?secret=REDACTED\n"))
+            #expect(text.contains(#"{"token":"REDACTED","a":1}"#))
+        }
+    }
 }

@@ -31,6 +31,29 @@ struct NetworkResponseTests {
         #expect(sources.count == 4)
     }
 
+    @Test("RSP-7: an answer is a value: what becomes of a copy, or of the bytes it was made from, does not reach it")
+    func immutable() throws {
+        var body = Data("[1]".utf8)
+        var headers: HTTPHeaders = ["A": "1"]
+        let response = NetworkResponse(headers: headers, body: body)
+        body[1] = UInt8(ascii: "2")
+        headers["A"] = "2"
+        var copy = response
+        copy.source = .cache
+        copy.trailers = ["B": "1"]
+        copy.decoder = PropertyListResponseDecoder()
+        copy.emptyBody = .never
+        #expect(try response.json() as? [Int] == [1])
+        #expect(response.headers == ["A": "1"])
+        #expect(response.source == .network)
+        #expect(response.trailers.isEmpty)
+        #expect(try response.decode([Int].self) == [1])
+        // What is read is worked out anew each time; nothing that a reader gets is shared.
+        let first = try #require(try response.json() as? [Int])
+        #expect(first + [2] == [1, 2])
+        #expect(try response.json() as? [Int] == [1])
+    }
+
     @Test("RSP-2: JSON of every kind, bare values and byte order marks included")
     func json() throws {
         #expect((try response(#"{"a":[1]}"#).json() as? [String: [Int]]) == ["a": [1]])
@@ -54,6 +77,22 @@ struct NetworkResponseTests {
         #expect(error?.headers["x-id"] == "7")
         #expect(error?.responseBody == Data(body.utf8.prefix(NetworkError.responseBodyLimit)))
         #expect(error?.message?.contains(body.isEmpty ? "empty" : "no JSON") == true)
+    }
+
+    @Test("RSP-2: what is no JSON is called what the server says that it is")
+    func otherThanJSON() {
+        for (type, words) in [
+            ("text/html; charset=utf-8", "the body is no JSON but text/html"),
+            ("application/json", "the body is no JSON"),
+            ("application/problem+json", "the body is no JSON"), (nil, "the body is no JSON"),
+        ] as [(String?, String)] {
+            let page = response("<html>", type: type)
+            let decoded = #expect(throws: NetworkError.self) { try page.decode(Answer.self) }
+            #expect(decoded?.message == words)
+            let read = #expect(throws: NetworkError.self) { try page.json() }
+            #expect(read?.message?.hasPrefix(words) == true)
+            #expect(read?.message?.contains(" but ") == words.contains(" but "))
+        }
     }
 
     @Test("RSP-2: a Decodable, also with a decoder of one's own")

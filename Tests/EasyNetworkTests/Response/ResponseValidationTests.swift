@@ -50,4 +50,39 @@ struct ResponseValidationTests {
         #expect(error?.code == (expected ? nil : .cannotParseResponse))
         #expect(validation.error(for: NetworkResponse(statusCode: 204, headers: headers)) == nil)
     }
+
+    @Test("RSP-1: a body beyond the maximum is an error, after the status and before everything else")
+    func maximumBodyCount() {
+        var validation = ResponseValidation(contentTypes: ["image/png"], maximumBodyCount: 3)
+        #expect(validation.error(for: NetworkResponse(body: Data("abcd".utf8)))?.code == .bodyTooLong)
+        #expect(validation.error(for: NetworkResponse(body: Data("abcd".utf8)))?.message == "more than 3 bytes of body")
+        #expect(validation.error(for: NetworkResponse(body: Data("abc".utf8)))?.code == .cannotParseResponse)
+        let refused = NetworkResponse(statusCode: 500, body: Data("abcd".utf8))
+        #expect(validation.error(for: refused)?.code == .unacceptableStatus)
+        validation.contentTypes = nil
+        #expect(validation.error(for: NetworkResponse(body: Data("abc".utf8))) == nil)
+        for none in [0, -1, .min] {
+            validation.maximumBodyCount = none
+            #expect(validation.accepts(bodyCount: 0))
+            #expect(!validation.accepts(bodyCount: 1))
+        }
+        #expect(ResponseValidation().accepts(bodyCount: .max))
+    }
+
+    @Test("RSP-3: an answer of another shape is an error that names the place; one that may be empty is not looked at")
+    func jsonShape() {
+        let validation = ResponseValidation(statusCodes: 200...299, jsonShape: ["users": .array(of: ["name": .string])])
+        func error(_ status: Int, _ body: String) -> NetworkError? {
+            validation.error(for: NetworkResponse(statusCode: status, body: Data(body.utf8)))
+        }
+        #expect(error(200, #"{"users":[{"name":"a"}]}"#) == nil)
+        let wrong = error(200, #"{"users":[{"name":"a"},{"name":null}]}"#)
+        #expect(wrong?.code == .cannotParseResponse)
+        #expect(wrong?.message == "$.users[1].name: expected String but found null")
+        #expect(wrong?.underlying is JSONShape.Mismatch)
+        #expect(error(204, "") == nil)
+        #expect(error(200, "")?.message?.contains("empty") == true)
+        #expect(error(200, "<html>")?.message?.contains("no JSON") == true)
+        #expect(error(404, "<html>")?.code == .unacceptableStatus)
+    }
 }

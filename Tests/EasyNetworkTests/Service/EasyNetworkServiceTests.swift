@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("EasyNetworkService", .timeLimit(.minutes(5)))
+@Suite("EasyNetworkService", .timeLimit(.minutes(10)))
 struct EasyNetworkServiceTests {
     private let server: MockServer
     private let service: EasyNetworkService
@@ -120,6 +120,9 @@ struct EasyNetworkServiceTests {
         server.stop()
         let service = EasyNetworkService(
             HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: URLSessionTransport())
+            {
+                $0.retry = .never
+            }
         )
         let error = await #expect(throws: NetworkError.self) { try await service.send(Get(api: "a")) }
         #expect(error?.code == .cannotConnect && error?.attempts == 1)

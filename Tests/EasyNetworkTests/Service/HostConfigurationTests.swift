@@ -5,7 +5,7 @@ import Testing
 @testable import EasyNetwork
 
 /// One after the other: the shared host is the program's.
-@Suite("HostConfiguration", .serialized, .timeLimit(.minutes(5)))
+@Suite("HostConfiguration", .serialized, .timeLimit(.minutes(10)))
 struct HostConfigurationTests {
     @Test("CFG-2: before the host is set a path is a clear error of that job, and an absolute URL works")
     func noHost() async throws {

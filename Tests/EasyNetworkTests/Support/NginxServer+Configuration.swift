@@ -103,6 +103,7 @@ extension NginxServer {
                     return 200 "$server_protocol $connection $connection_requests";
                 }
                 location = /client { default_type text/plain; return 200 "$ssl_client_verify $ssl_client_s_dn"; }
+                location = /modified { etag off; alias "\(folder)/www/small"; }
                 location = /redirect { return 302 /small; }
                 location /files/ { root "\(folder)"; dav_methods PUT DELETE; }
                 # Buffered: whoever passes a body on while it comes gets an early answer from one who does not read it.

@@ -11,6 +11,7 @@ import Foundation
 /// - `/text`: ``text``, compressed for clients that accept gzip;
 /// - `/echo-protocol`: protocol, number of the connection, and how many requests it has had: `HTTP/2.0 17 1`;
 /// - `/client`: what became of the client's certificate, and the name in it: `SUCCESS CN=…`, or `NONE `;
+/// - `/modified`: as `/small`, with `Last-Modified` and without `ETag`;
 /// - `/redirect`: status 302 with `Location: /small`;
 /// - `/upload`: takes a body of any size with any method, reads all of it, keeps none of it, and answers 200 with the
 ///   number of bytes that head and body had. While it comes in, it is a file without name;
@@ -104,8 +105,8 @@ final class NginxServer: Sendable {
     func url(_ listener: Listener, _ path: String, ipv6: Bool = false) -> URL {
         let scheme = listener == .http ? "http" : "https"
         let text = "\(scheme)://\(ipv6 ? "[::1]" : "127.0.0.1"):\(ports[listener] ?? 0)\(path)"
-        guard let url = URL(string: text) else { preconditionFailure("\(text) is no URL") }
-        return url
+        // What is no URL ends the request that it is for, and is named in its error.
+        return URL(string: text) ?? URL(fileURLWithPath: text)
     }
 
     var caFile: URL { certificates.caFile }
@@ -178,6 +179,7 @@ final class NginxServer: Sendable {
             guard isRunning, DispatchTime.now() < limit else {
                 throw Command.Failure(description: "nginx does not start: \(text)")
             }
+            // It tells nobody when it listens: a pause between two looks, on a thread of Dispatch's.
             usleep(5_000)
         }
     }

@@ -31,11 +31,13 @@ final class AccountMapper: ResponseMapper<Account>, ResponseMapperProtocol {
 }
 
 extension MockServer {
-    /// A host for this server with a transport of its own, and no deadline that a slow machine could miss.
+    /// A host for this server with a transport of its own, no deadline that a slow machine could miss, and no retries
+    /// but those that `change` allows.
     func host(
         headers: HTTPHeaders = HTTPHeaders(),
         callbackQueue: DispatchQueue? = nil,
-        transport: (any NetworkTransport)? = nil
+        transport: (any NetworkTransport)? = nil,
+        change: (inout HostSettings) -> Void = { _ in }
     ) -> HostConfiguration {
         HostConfiguration(
             baseURL: baseURL,
@@ -43,6 +45,22 @@ extension MockServer {
             deadlines: TransportDeadlines(idle: nil),
             callbackQueue: callbackQueue,
             transport: transport ?? URLSessionTransport()
-        )
+        ) { host in
+            host.retry = .never
+            change(&host)
+        }
+    }
+}
+
+/// The transports that go over sockets.
+enum Wire: CaseIterable {
+    case standard
+    case urlSession
+
+    var transport: any NetworkTransport {
+        switch self {
+        case .standard: DefaultTransport.shared
+        case .urlSession: URLSessionTransport()
+        }
     }
 }

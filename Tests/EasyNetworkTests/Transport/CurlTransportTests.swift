@@ -5,7 +5,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("CurlTransport", .timeLimit(.minutes(5)))
+@Suite("CurlTransport", .timeLimit(.minutes(10)))
 struct CurlTransportTests {
     /// Starts an exchange and notes what happens to it.
     private func start(_ request: TransportRequest, over transport: CurlTransport) -> RecordedExchange {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("NginxServer", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(1)))
+@Suite("NginxServer", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(10)))
 struct NginxServerTests {
     private let transport = CurlTransport()
 

@@ -17,13 +17,14 @@ enum TransportCapability: String, CaseIterable, Sendable {
     case trust = "own authorities, pins, TLS 1.3 at least"
     case clientCertificates = "client certificates from PEM files"
     case proxies = "a proxy of one's own, or none"
+    case networks = "keep off cellular networks, and say what kind of traffic it is"
 
     /// Why a transport cannot do this on this platform; nil when it can, and where the question has no meaning.
     func known(_ kind: TransportFixture.Kind) -> String? {
         switch kind {
         case .inMemory: nil
         #if os(Linux)
-        case .curl: self == .cutCoding ? "libcurl takes the coding off and does not say" : nil
+        case .curl: curlReason
         #endif
         case .urlSession: urlSessionReason
         }
@@ -38,6 +39,14 @@ enum TransportCapability: String, CaseIterable, Sendable {
     }
 
     #if os(Linux)
+    private var curlReason: String? {
+        switch self {
+        case .cutCoding: "libcurl takes the coding off and does not say"
+        case .networks: "the system does not tell networks apart; it is ignored"
+        default: nil
+        }
+    }
+
     private var urlSessionReason: String? {
         switch self {
         case .fieldOrder: "Foundation keeps a dictionary"
@@ -49,6 +58,7 @@ enum TransportCapability: String, CaseIterable, Sendable {
         case .phases, .connectDeadline, .connectionMetrics: "Foundation does not tell"
         case .backPressure: "Foundation reads on and keeps what nobody takes"
         case .streamedUploads: "Foundation reads streams on the queue that all requests share"
+        case .networks: "the system does not tell networks apart; it is ignored"
         case .trust, .clientCertificates, .proxies: "Foundation has no such setting; it is refused at the start"
         }
     }

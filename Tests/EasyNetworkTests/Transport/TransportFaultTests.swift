@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Every transport, every fault", .timeLimit(.minutes(5)))
+@Suite("Every transport, every fault", .timeLimit(.minutes(10)))
 struct TransportFaultTests {
     typealias Kind = TransportFixture.Kind
 

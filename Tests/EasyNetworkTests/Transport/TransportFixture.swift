@@ -105,6 +105,8 @@ final class Recording: Sendable {
         var body = Data()
         var end: TransportEnd?
         var faults: [String] = []
+        /// What was told of the request's body.
+        var sent: [Int] = []
 
         var code: NetworkError.Code? { end?.error?.code }
     }
@@ -123,6 +125,8 @@ final class Recording: Sendable {
         state.withLock { contents in
             if contents.end != nil { contents.faults.append("\(event) after the end") }
             switch event {
+            case .sent(let count):
+                contents.sent.append(count)
             case .head(let head):
                 if contents.head != nil { contents.faults.append("a second head") }
                 contents.head = head

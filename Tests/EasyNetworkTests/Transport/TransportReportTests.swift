@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Every transport, what it tells of an exchange", .timeLimit(.minutes(5)))
+@Suite("Every transport, what it tells of an exchange", .timeLimit(.minutes(10)))
 struct TransportReportTests {
     typealias Kind = TransportFixture.Kind
 

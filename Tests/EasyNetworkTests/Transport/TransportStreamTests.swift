@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Every transport, bodies that are made while they are sent", .timeLimit(.minutes(5)))
+@Suite("Every transport, bodies that are made while they are sent", .timeLimit(.minutes(10)))
 struct TransportStreamTests {
     typealias Kind = TransportFixture.Kind
 

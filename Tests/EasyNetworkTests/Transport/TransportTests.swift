@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Every transport", .timeLimit(.minutes(5)))
+@Suite("Every transport", .timeLimit(.minutes(10)))
 struct TransportTests {
     typealias Kind = TransportFixture.Kind
 

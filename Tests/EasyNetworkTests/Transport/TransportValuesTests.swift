@@ -44,6 +44,27 @@ struct DeadlineWatchTests {
     }
 }
 
+@Suite("TransportRequest")
+struct TransportRequestTests {
+    @Test("RSP-6: a message that is printed or dumped tells no secret")
+    func secrecy() throws {
+        let message = TransportRequest(
+            method: .put,
+            url: try #require(URL(string: "https://ada:s3cret@h/a?token=s3cret&page=2")),
+            headers: ["Authorization": "Bearer s3cret", "Accept": "a/b"],
+            body: .data(Data("s3cret".utf8))
+        )
+        var dumped = ""
+        dump([message], to: &dumped)
+        for text in ["\(message)", message.debugDescription, String(describing: [message]), dumped] {
+            #expect(!text.contains("s3cret"))
+        }
+        #expect("\(message)" == "PUT https://h/a")
+        #expect(message.debugDescription.hasPrefix("TransportRequest PUT https://REDACTED@h/a?token=REDACTED&page=2\n"))
+        #expect(message.debugDescription.contains("Accept: a/b"))
+    }
+}
+
 @Suite("DecodedBodyLimit")
 struct DecodedBodyLimitTests {
     @Test("SEC-2: a body has a limit when a coding is taken off, of the content or of the transfer")

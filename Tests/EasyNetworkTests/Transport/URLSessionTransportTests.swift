@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("URLSessionTransport", .timeLimit(.minutes(5)))
+@Suite("URLSessionTransport", .timeLimit(.minutes(10)))
 struct URLSessionTransportTests {
     @Test("SEC-2: let go of, a transport closes its connections", arguments: ["/ok", "/stall", "/reset", "/moved"])
     func closes(path: String) async throws {
@@ -48,5 +48,15 @@ struct URLSessionTransportTests {
             for gate in gates { await gate.opened() }
         }
         #expect(await server.waitForConnections(0))
+    }
+
+    @Test("SEC-2: the session's configuration can be changed before it is made")
+    func hook() async throws {
+        let server = try MockServer()
+        server.route("GET", "/ok") { _ in .text("ok") }
+        let transport = URLSessionTransport { $0.httpAdditionalHeaders = ["X-Session": "1"] }
+        let service = EasyNetworkService(server.host(transport: transport))
+        _ = try await service.send(Get(api: "ok"))
+        #expect(server.requests.first?.headers["X-Session"] == "1")
     }
 }

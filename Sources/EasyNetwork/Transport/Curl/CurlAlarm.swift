@@ -59,8 +59,9 @@ struct CurlAlarm {
         return Int32(min(max((earliest - clock.now) * 1_000, 0).rounded(.up), 1_000_000_000))
     }
 
+    /// Not for what is due: the loop looks at that before it waits.
     private mutating func setTimer(now: TimeInterval) {
-        guard !isSystemClock, let earliest = deadlines.earliest, earliest != timer?.time else { return }
+        guard !isSystemClock, let earliest = deadlines.earliest, earliest > now, earliest != timer?.time else { return }
         timer?.timer.cancel()
         timer = (earliest, clock.schedule(after: earliest - now) { [weak loop] in loop?.post(.look) })
     }

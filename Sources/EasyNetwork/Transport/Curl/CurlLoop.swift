@@ -94,9 +94,12 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Whether several exchanges over HTTP/2 share a connection. Not before libcurl 8.0: with 7.88, of 64 at once some were
-    /// seen to wait for ever for what the connection had brought already.
-    static let multiplexes = (curl_version_info(CURLVERSION_FIRST)?.pointee.version_num ?? 0) >= 0x08_00_00
+    /// Whether several exchanges over HTTP/2 share a connection. Not before libcurl 8.1: there, what comes for one that is
+    /// paused while the others are read is kept in memory, without bound.
+    static let multiplexes = version >= 0x08_01_00
+
+    /// That of the libcurl that is there, as `0x08_01_00` for 8.1.0.
+    static let version = curl_version_info(CURLVERSION_FIRST)?.pointee.version_num ?? 0
 
     /// Once for the process. Foundation does the same; libcurl counts.
     private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK

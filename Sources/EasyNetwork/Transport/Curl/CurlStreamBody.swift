@@ -22,6 +22,7 @@ final class CurlStreamBody: CurlBody {
     /// How many bytes have been handed on.
     private var position = 0
     private var isAsking = false
+    private var hasBegun = false
     /// Whether the source has said that there is no more.
     private var isWhole = false
 
@@ -57,6 +58,7 @@ final class CurlStreamBody: CurlBody {
     }
 
     func rewind() -> Bool {
+        guard stream.isReplayable || !hasBegun else { return false }
         end()
         inbox.withLock { inbox in
             inbox.arrived = nil
@@ -87,6 +89,7 @@ final class CurlStreamBody: CurlBody {
     private func ask() {
         guard !isAsking else { return }
         isAsking = true
+        hasBegun = true
         let sending = inbox.withLock { $0.sending }
         // Not here: it is the user's code that makes the bytes.
         WorkQueue.shared.async { [stream, inbox, wakeUp] in
@@ -108,8 +111,10 @@ final class CurlStreamBody: CurlBody {
             }
             if isWanted { wakeUp() }
         }
+        let (isOver, known) = inbox.withLock { ($0.sending != sending || $0.isOver, $0.reader) }
+        // What is not wanted any more is not begun: it would be the user's code once more than it was sent.
+        guard !isOver else { return }
         do throws(NetworkError) {
-            let known = inbox.withLock { $0.sending == sending ? $0.reader : nil }
             let reader = if let known { known } else { try stream.reader() }
             let isWanted = inbox.withLock { inbox in
                 guard inbox.sending == sending, !inbox.isOver else { return false }

@@ -43,10 +43,10 @@ extension CurlTransfer {
         }
         _ = ccurl_set_pointer(handle.easy, CURLOPT_SEEKDATA, context)
         _ = ccurl_set_seek_function(handle.easy) { context, offset, origin in
-            guard origin == SEEK_SET, offset == 0, let body = CurlTransfer.at(context)?.body else {
+            guard origin == SEEK_SET, offset == 0, CurlTransfer.at(context)?.rewind() == true else {
                 return CURL_SEEKFUNC_FAIL
             }
-            return body.rewind() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
+            return CURL_SEEKFUNC_OK
         }
     }
 

@@ -4,7 +4,9 @@ import Foundation
 
 extension CurlTransfer {
     /// Writes the request into a handle that has no options set.
-    func configure(_ handle: CurlHandle) throws(NetworkError) {
+    ///
+    /// - Parameter waitsForConnection: whether one that is being made is waited for, as it may be shared.
+    func configure(_ handle: CurlHandle, waitsForConnection: Bool) throws(NetworkError) {
         self.handle = handle
         try handle.useErrorText()
         // Signals belong to the process: libcurl would use one to end the look-up of a name.
@@ -25,6 +27,7 @@ extension CurlTransfer {
         if let problem = options.problem { throw problem }
         try configureTarget(handle)
         try configureConnection(handle)
+        if waitsForConnection { try handle.set(CURLOPT_PIPEWAIT, 1) }
         try configureMethod(handle)
         try handle.setHeaders(try headerLines())
         setCallbacks(handle)
@@ -37,9 +40,6 @@ extension CurlTransfer {
             try handle.set(CURLOPT_NOPROXY, "")
         }
         guard request.url.isHTTPS else { return }
-        // Several at once to a host that speaks HTTP/2 are to share one connection, not to make one each. Without TLS
-        // they would wait for the first answer.
-        if CurlLoop.multiplexes { try handle.set(CURLOPT_PIPEWAIT, 1) }
         try handle.set(
             CURLOPT_SSLVERSION,
             options.needsTLS13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2

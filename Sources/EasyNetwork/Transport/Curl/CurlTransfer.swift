@@ -8,6 +8,8 @@ final class CurlNews {
     var http2: [CurlTransfer] = []
     /// Whose head has come while libcurl waits for more of the request: the server may want no more of it.
     var early: [CurlTransfer] = []
+    /// Whether anything was sent or has come.
+    var hasMoved = false
 }
 
 /// One exchange as its loop sees it; made and used on the loop's thread only.
@@ -53,6 +55,8 @@ final class CurlTransfer {
     private var remoteAddress: String?
     private var head = CurlHead()
     private var decodedBody = DecodedBodyLimit()
+    /// How many bytes of the body libcurl has taken.
+    private var sentCount = 0
     private var events: (@Sendable (TransportEvent) -> Void)?
 
     init(_ start: CurlStart, options: CurlOptions, news: CurlNews, clock: any NetworkClock) {
@@ -132,6 +136,8 @@ final class CurlTransfer {
                 return (0, .pause)
             }
             moved()
+            sentCount += count
+            if count > 0 { events?(.sent(sentCount)) }
             return (count, .taken)
         } catch {
             failure = error
@@ -139,7 +145,14 @@ final class CurlTransfer {
         }
     }
 
+    /// - Returns: false when the body cannot be sent anew.
+    func rewind() -> Bool {
+        sentCount = 0
+        return body?.rewind() ?? false
+    }
+
     private func moved() {
+        news.hasMoved = true
         guard watch != nil else { return }
         watch?.activity(now: clock.now)
     }
@@ -182,7 +195,7 @@ final class CurlTransfer {
             error = NetworkError(code: .connectionLost, message: "closed within the head of the answer")
         }
         if let code = error?.code {
-            let phase = phase(of: code)
+            let phase = phase(of: code, message: error?.message)
             error?.phase = phase
             // A connection that broke before there was one.
             if code == .connectionLost, let phase, phase < .send { error?.code = phase == .tls ? .tls : .cannotConnect }
@@ -198,14 +211,14 @@ final class CurlTransfer {
         events.take()?(.end(end))
     }
 
-    private func phase(of code: NetworkError.Code) -> TransportPhase? {
+    private func phase(of code: NetworkError.Code, message: String?) -> TransportPhase? {
         guard let handle, begun != nil else { return code == .invalidRequest ? nil : .waiting }
         if head.isComplete { return .body }
         if isConnected { return body?.isAtEnd == false ? .send : .firstByte }
         if code == .tls { return .tls }
         guard handle.seconds(CURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
-        // A proxy that has answered, and made no tunnel.
-        if handle.long(CURLINFO_HTTP_CONNECTCODE) != 0 { return .connect }
+        // A proxy that has answered, and made no tunnel; or hung up, of which the text alone tells.
+        if handle.long(CURLINFO_HTTP_CONNECTCODE) != 0 || message?.contains("CONNECT") == true { return .connect }
         return handle.seconds(CURLINFO_CONNECT_TIME_T) != nil && request.url.isHTTPS ? .tls : .connect
     }
 
@@ -220,12 +233,19 @@ final class CurlTransfer {
             firstByte: handle.seconds(CURLINFO_STARTTRANSFER_TIME_T),
             total: clock.now - begun,
             wait: begun - submitted,
-            bytesSent: handle.long(CURLINFO_REQUEST_SIZE) + handle.offset(CURLINFO_SIZE_UPLOAD_T),
+            bytesSent: bytesSent(handle),
             bytesReceived: handle.long(CURLINFO_HEADER_SIZE) + handle.offset(CURLINFO_SIZE_DOWNLOAD_T),
             networkProtocol: head.networkProtocol.isEmpty ? nil : head.networkProtocol,
             isReusedConnection: isReused,
             remoteAddress: remoteAddress
         )
+    }
+
+    /// libcurl's size of the request is that of its head; that of all of it since 8.8; and none with 8.7.
+    private func bytesSent(_ handle: CurlHandle) -> Int {
+        let request = handle.long(CURLINFO_REQUEST_SIZE)
+        let body = handle.offset(CURLINFO_SIZE_UPLOAD_T)
+        return CurlLoop.version >= 0x08_07_00 ? max(request, body) : request + body
     }
 }
 #endif

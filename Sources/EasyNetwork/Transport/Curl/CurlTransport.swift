@@ -9,8 +9,8 @@ import Dispatch
 /// without asking in one case only: on a kept connection that the server had closed, before a byte of the answer.
 ///
 /// It needs libcurl 7.81. With one older than 7.87, a cancel during the look-up of a name holds up the other exchanges
-/// until the system's resolver returns. With one older than 8.0, each exchange over HTTP/2 has a connection of its own,
-/// kept for the next: several on one were seen to stall there.
+/// until the system's resolver returns. With one older than 8.1, each exchange over HTTP/2 has a connection of its own,
+/// kept for the next: of several on one, what comes for one that is paused would be kept in memory, without bound.
 ///
 /// When the transport is let go of, the exchanges that are still under way end with ``NetworkError/Code/cancelled``, its
 /// connections are closed and its thread ends.

@@ -18,6 +18,7 @@ final class CurlWorker {
     private var admitted: [CurlTransfer] = []
     private var idleHandles: [CurlHandle] = []
     private var alarm: CurlAlarm
+    private var patience = CurlPatience()
     private let options: CurlOptions
     private let news = CurlNews()
 
@@ -106,7 +107,9 @@ final class CurlWorker {
             guard let handle = idleHandles.popLast() ?? CurlHandle() else {
                 throw NetworkError(code: .cannotConnect, message: "libcurl has no memory left")
             }
-            try transfer.configure(handle)
+            // Only hosts that answered over HTTP/2 have a limit of their own. One to a host of which nothing is known does
+            // not wait: with libcurl 8.14 those to a host without HTTP/2 would wait until the first has ended.
+            try transfer.configure(handle, waitsForConnection: admission.hasOwnLimit(origin: transfer.origin))
             let result = curl_multi_add_handle(multi, handle.easy)
             guard result == CURLM_OK else { throw Self.error(result) }
             underWay[handle.easy] = transfer
@@ -159,8 +162,10 @@ final class CurlWorker {
 
     /// - Returns: why the thread cannot go on: a wait that fails at once would take the whole processor.
     private func wait() -> NetworkError? {
+        let longest = patience.wait(underWay: underWay.count, hasMoved: news.hasMoved)
+        news.hasMoved = false
         guard loop.mayWait() else { return nil }
-        let result = curl_multi_poll(multi, nil, 0, alarm.pollTimeout(), nil)
+        let result = curl_multi_poll(multi, nil, 0, min(alarm.pollTimeout(), longest), nil)
         return result == CURLM_OK ? nil : Self.error(result)
     }
 

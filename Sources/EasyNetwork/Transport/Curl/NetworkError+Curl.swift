@@ -12,10 +12,15 @@ extension NetworkError {
         )
         // A chunk that is none comes with the code of a lost connection, and only the text tells.
         if result == CURLE_RECV_ERROR, detail.contains("chunk") { code = .badServerResponse }
-        if result == CURLE_OUT_OF_MEMORY {
+        if result == CURLE_OUT_OF_MEMORY || result == .tooLarge {
             message = "a header line is longer than libcurl takes, or no memory is left"
         }
     }
+}
+
+extension CURLcode {
+    /// `CURLE_TOO_LARGE`, which headers older than 8.6 do not have.
+    fileprivate static let tooLarge = CURLcode(rawValue: 100)
 }
 
 extension NetworkError.Code {
@@ -34,17 +39,18 @@ extension NetworkError.Code {
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY:
             // Other schemes than http and https never get here; this is what bytes that are no HTTP become.
             self = .badServerResponse
-        case CURLE_OUT_OF_MEMORY:
-            // Also libcurl's word for a header line longer than it takes.
+        case CURLE_OUT_OF_MEMORY, .tooLarge:
+            // Both are libcurl's words for a header line longer than it takes.
             self = .badServerResponse
         case CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:
             // A write error that is not ours comes from taking a content coding off.
             self = .cannotParseResponse
-        case CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT, CURLE_READ_ERROR, CURLE_SEND_FAIL_REWIND,
-            CURLE_LOGIN_DENIED, CURLE_NOT_BUILT_IN, CURLE_UNKNOWN_OPTION:
+        case CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT, CURLE_READ_ERROR, CURLE_LOGIN_DENIED,
+            CURLE_NOT_BUILT_IN, CURLE_UNKNOWN_OPTION:
             self = .invalidRequest
         default:
-            // Partial file, got nothing, send and receive errors, broken HTTP/2 streams.
+            // Partial file, got nothing, send and receive errors, broken HTTP/2 streams; a body that cannot be made
+            // again for the new connection that libcurl would take after such a loss.
             self = .connectionLost
         }
     }

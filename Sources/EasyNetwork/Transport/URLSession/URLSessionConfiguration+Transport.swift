@@ -64,3 +64,20 @@ extension URLSessionConfiguration {
     }
     #endif
 }
+
+#if canImport(Darwin)
+extension NetworkServiceType {
+    var ofURLRequest: URLRequest.NetworkServiceType {
+        switch self {
+        case .standard: .default
+        case .background: .background
+        case .responsiveData: .responsiveData
+        case .video: .video
+        case .voice: .voice
+        case .callSignaling: .callSignaling
+        case .avStreaming: .avStreaming
+        case .responsiveAV: .responsiveAV
+        }
+    }
+}
+#endif

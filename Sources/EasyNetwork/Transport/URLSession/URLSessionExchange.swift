@@ -30,6 +30,8 @@ final class URLSessionExchange: TransportExchange {
         var begun: TimeInterval?
         var firstByte: TimeInterval?
         var decodedBody = DecodedBodyLimit()
+        /// How much of the body has been sent.
+        var sentCount: Int64 = 0
         /// What the session measured, on platforms where it does.
         var measured: TransportMetrics?
         #if canImport(Darwin)
@@ -96,7 +98,7 @@ final class URLSessionExchange: TransportExchange {
         }
         guard isWanted else { return }
         checkDeadlines()
-        spool.write(moved: sentBytes) { result in
+        spool.write(moved: noteActivity) { result in
             switch result {
             case .failure(let error):
                 self.stop(error)
@@ -151,6 +153,10 @@ final class URLSessionExchange: TransportExchange {
         var message = URLRequest(url: request.url, timeoutInterval: Self.noTimeout)
         message.httpMethod = request.method.rawValue
         message.httpShouldHandleCookies = false
+        message.allowsCellularAccess = request.allowsCellularAccess
+        #if canImport(Darwin)
+        message.networkServiceType = request.networkServiceType.ofURLRequest
+        #endif
         for field in request.headers { message.addValue(field.value, forHTTPHeaderField: field.name) }
         switch request.body {
         case .none:
@@ -208,7 +214,19 @@ final class URLSessionExchange: TransportExchange {
         if !data.isEmpty { events?(.body(data)) }
     }
 
-    func sentBytes() {
+    /// - Parameter count: of the body, in all.
+    func sentBytes(_ count: Int64) {
+        noteActivity()
+        let events = state.withLock { state -> (@Sendable (TransportEvent) -> Void)? in
+            // On Linux the same number comes several times.
+            guard !state.isStopped, state.sentCount != count else { return nil }
+            state.sentCount = count
+            return state.events
+        }
+        if count > 0 { events?(.sent(Int(count))) }
+    }
+
+    private func noteActivity() {
         let now = clock.now
         state.withLock { $0.watch?.activity(now: now) }
     }

@@ -31,15 +31,52 @@ public final class URLSessionTransport: NetworkTransport {
     ///   - configuration: default none of one's own. `maximumStreamsPerHost` has no meaning here: the session does not
     ///     tell which protocol it speaks.
     ///   - clock: for the deadlines.
-    public init(
+    ///   - change: a last word on the session's configuration, called at once: protocol classes, for instance. What the
+    ///     transport has switched off in it (cache, cookies, credentials, time limits) is to stay off.
+    public convenience init(
         _ configuration: TransportConfiguration = TransportConfiguration(),
-        clock: any NetworkClock = SystemClock()
+        clock: any NetworkClock = SystemClock(),
+        change: (URLSessionConfiguration) -> Void = { _ in }
+    ) {
+        self.init(configuration, clock, URLSessionTransportDelegate(configuration.tls), change)
+    }
+
+    #if canImport(Darwin)
+    /// What becomes of a challenge; nil for what the transport's configuration says.
+    public typealias ChallengeHook =
+        @Sendable (URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?)?
+
+    /// A transport that asks about each challenge of a connection, such as a server's certificate or the wish for a
+    /// client's: for identities in the keychain, and for trust that no ``TLSConfiguration`` can express.
+    ///
+    /// - Parameters:
+    ///   - configuration: see ``init(_:clock:change:)``.
+    ///   - clock: for the deadlines.
+    ///   - change: see ``init(_:clock:change:)``.
+    ///   - challenge: called on a background queue, for several connections at a time.
+    public convenience init(
+        _ configuration: TransportConfiguration = TransportConfiguration(),
+        clock: any NetworkClock = SystemClock(),
+        change: (URLSessionConfiguration) -> Void = { _ in },
+        challenge: @escaping ChallengeHook
+    ) {
+        self.init(configuration, clock, URLSessionTransportDelegate(configuration.tls, challenge), change)
+    }
+    #endif
+
+    private init(
+        _ configuration: TransportConfiguration,
+        _ clock: any NetworkClock,
+        _ delegate: URLSessionTransportDelegate,
+        _ change: (URLSessionConfiguration) -> Void
     ) {
         self.configuration = configuration
-        delegate = URLSessionTransportDelegate(configuration.tls)
+        self.delegate = delegate
         problem = URLSessionConfiguration.problem(with: configuration)
+        let sessionConfiguration = URLSessionConfiguration.transport(configuration)
+        change(sessionConfiguration)
         session = URLSession(
-            configuration: .transport(configuration),
+            configuration: sessionConfiguration,
             delegate: delegate,
             delegateQueue: delegate.queue
         )

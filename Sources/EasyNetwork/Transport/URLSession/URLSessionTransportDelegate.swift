@@ -18,9 +18,11 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
 
     #if canImport(Darwin)
     private let trust: ServerTrust
+    private let hook: URLSessionTransport.ChallengeHook?
 
-    init(_ tls: TLSConfiguration) {
+    init(_ tls: TLSConfiguration, _ hook: URLSessionTransport.ChallengeHook? = nil) {
         trust = ServerTrust(tls)
+        self.hook = hook
     }
     #else
     init(_ tls: TLSConfiguration) {}
@@ -55,7 +57,7 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
     ) {
-        exchange(for: task)?.sentBytes()
+        exchange(for: task)?.sentBytes(totalBytesSent)
     }
 
     func urlSession(
@@ -75,6 +77,32 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(Darwin)
+        guard let hook else { return decide(challenge, of: task, completionHandler) }
+        // A session's challenge does not change, and its handler may be called from anywhere; not every SDK says so.
+        nonisolated(unsafe) let challenge = challenge
+        nonisolated(unsafe) let completionHandler = completionHandler
+        WorkQueue.shared.async {
+            let answer = hook(challenge)
+            self.queue.addOperation {
+                guard let (disposition, credential) = answer else {
+                    return self.decide(challenge, of: task, completionHandler)
+                }
+                self.exchange(for: task)?.answer { completionHandler(disposition, credential) }
+            }
+        }
+        #else
+        // A task whose challenge is answered with default handling never completes here. By now all of the 401 has
+        // arrived, and a challenge for anything but credentials does not exist.
+        exchange(for: task)?.completedWithChallenge()
+        #endif
+    }
+
+    #if canImport(Darwin)
+    private func decide(
+        _ challenge: URLAuthenticationChallenge,
+        of task: URLSessionTask,
+        _ completionHandler: @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
         guard let serverTrust = challenge.protectionSpace.serverTrust, !trust.isSystems else {
             // Without credentials in the session this means: the system's trust for TLS, and the 401 itself for HTTP.
             exchange(for: task)?.answer { completionHandler(.performDefaultHandling, nil) }
@@ -85,14 +113,8 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         } else {
             exchange(for: task)?.refuseServer { completionHandler(.cancelAuthenticationChallenge, nil) }
         }
-        #else
-        // A task whose challenge is answered with default handling never completes here. By now all of the 401 has
-        // arrived, and a challenge for anything but credentials does not exist.
-        exchange(for: task)?.completedWithChallenge()
-        #endif
     }
 
-    #if canImport(Darwin)
     func urlSession(
         _ session: URLSession,
         task: URLSessionTask,

@@ -24,6 +24,7 @@ final class CountedExchange: Sendable {
         let ended = Gate()
         transport.start(request, as: exchange) { event in
             switch event {
+            case .sent: break
             case .head(let head):
                 state.withLock { $0.status = head.statusCode }
             case .body(let data):

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Nginx: bodies", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(1)))
+@Suite("Nginx: bodies", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(10)))
 struct NginxBodyTests {
     private static let listeners: [NginxServer.Listener] = [.http, .https1, .https2]
     private static let bytes = Data((0..<3_000_001).map { UInt8(truncatingIfNeeded: $0 &* 31) })

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Nginx: how the transport makes itself known", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(1)))
+@Suite("Nginx: how the transport makes itself known", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(10)))
 struct NginxClientCertificateTests {
     private typealias ClientCertificate = TLSConfiguration.ClientCertificate
 

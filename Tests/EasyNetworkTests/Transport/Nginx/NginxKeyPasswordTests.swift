@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Nginx: a private key with a password", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(1)))
+@Suite("Nginx: a private key with a password", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(10)))
 struct NginxKeyPasswordTests {
     /// The client's key, encrypted with `secret`, for as long as `body` runs.
     private static func withKey(_ server: NginxServer, _ body: (URL) async throws -> Void) async throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Nginx: every address with every protocol", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(1)))
+@Suite("Nginx: every address with every protocol", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(10)))
 struct NginxProtocolTests {
     private static let ways = NginxClient.Way.all([.http, .https1, .https2])
 

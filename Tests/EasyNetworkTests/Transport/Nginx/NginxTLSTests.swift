@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Nginx: whom the transport trusts", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(1)))
+@Suite("Nginx: whom the transport trusts", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(10)))
 struct NginxTLSTests {
     private static let ways = NginxClient.Way.all([.https1, .https2])
 

@@ -6,7 +6,7 @@ import Testing
 @testable import EasyNetwork
 
 /// Each in a process of its own, as the environment belongs to all of a process.
-@Suite("CurlTransport: the proxy of the environment", .timeLimit(.minutes(1)))
+@Suite("CurlTransport: the proxy of the environment", .timeLimit(.minutes(10)))
 struct ProxyEnvironmentTests {
     /// A server with a proxy, and which of them answers.
     struct Place {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("CurlTransport: proxies", .timeLimit(.minutes(1)))
+@Suite("CurlTransport: proxies", .timeLimit(.minutes(10)))
 struct ProxyTests {
     private static let target = "http://target.invalid:8080/a/b?c=d"
 

@@ -1,0 +1,63 @@
+import Dispatch
+import EasyNetwork
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What the cache costs, beside Foundation's `URLCache` in the same run.
+struct CacheBenchmark {
+    /// As many answers as there are, each of 1 KB.
+    static let count = 1_000
+    /// For the disk of `URLCache`, which on Linux takes tens of milliseconds for each.
+    static let fewer = 50
+    /// What a memory hit may cost a `RequestOperation`, in microseconds.
+    static let hitLimit = 20.0
+
+    let report: Report
+
+    func run() throws {
+        let name = "EasyNetwork-\(UUID().uuidString)"
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(name, isDirectory: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let samples = "the lowest of \(Measurement.samples)"
+        report.line("\(Self.count) answers of 1 KB; microseconds each, by the clock, \(samples)")
+        report.line("")
+        report.line("what".filled(34) + "EasyNetwork".aligned(13) + "URLCache".aligned(13) + "ratio".aligned(9))
+        let ours = try CacheContender(folder.appendingPathComponent("ours"))
+        let foundation = FoundationContender(folder.appendingPathComponent("foundation"))
+        row("stored, until it is on disk", ours.write(Self.count), foundation.write(Self.fewer))
+        row("found in memory", ours.memoryHits(Self.count), foundation.memoryHits(Self.count))
+        row("found on disk", ours.diskHits(Self.count), foundation.diskHits(Self.fewer))
+        let hit = ours.operations(Self.count, rounds: 20)
+        report.line("")
+        report.line("a RequestOperation that the memory answers: \(Report.number(hit)) microseconds of the processor")
+        report.bar("a memory hit through RequestOperation", hit, atMost: Self.hitLimit, unit: " µs")
+    }
+
+    private func row(_ name: String, _ ours: Double, _ foundations: Double) {
+        let ratio = Report.number(ours / foundations).aligned(9)
+        report.line(
+            name.filled(34) + Report.number(ours).aligned(13) + Report.number(foundations).aligned(13) + ratio
+        )
+    }
+}
+
+extension Measurement {
+    /// The lowest time of one of `count` steps, in microseconds.
+    static func microseconds(_ count: Int, _ work: () -> Void) -> Double {
+        let lowest = (0..<samples).map { _ in seconds(work) }.min() ?? .nan
+        return lowest / Double(count) * 1_000_000
+    }
+
+    /// Waits for asynchronous work, with nothing else to do meanwhile.
+    static func wait(_ work: @escaping @Sendable () async -> Void) {
+        let done = DispatchSemaphore(value: 0)
+        Task {
+            await work()
+            done.signal()
+        }
+        done.wait()
+    }
+}

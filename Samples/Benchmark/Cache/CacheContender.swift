@@ -1,0 +1,77 @@
+import Dispatch
+import EasyNetwork
+import Foundation
+
+/// The cache as programs use it: by requests with a policy.
+struct CacheContender {
+    private struct Answer: APIRequest {
+        typealias Item = NetworkResponse
+        let index: Int
+        let storage: CacheStorage
+        var api: String { "answers/\(index)" }
+        var cache: CachePolicy? { CachePolicy(.cacheOnly, storage: storage, maximumAge: 3_600) }
+    }
+
+    private let memory: EasyNetworkService
+    private let disk: EasyNetworkService
+    private let diskCache: NetworkCache
+    private let queue = NetworkQueue(maxConcurrentOperationCount: 6)
+
+    init(_ folder: URL) throws {
+        func service(_ cache: NetworkCache) -> EasyNetworkService {
+            EasyNetworkService(
+                HostConfiguration(baseURL: URL(string: "http://localhost")) { $0.cache = cache }
+            )
+        }
+        memory = service(NetworkCache(disk: nil))
+        diskCache = NetworkCache(memory: .init(bytes: 0), disk: try .init(directory: folder))
+        disk = service(diskCache)
+    }
+
+    func write(_ count: Int) -> Double {
+        let response = NetworkResponse(headers: ["Content-Type": "text/plain"], body: Data(count: 1_024))
+        return Measurement.microseconds(count) {
+            for index in 0..<count { try? disk.store(response, for: Answer(index: index, storage: .disk)) }
+            let cache = diskCache
+            Measurement.wait { await cache.flush() }
+        }
+    }
+
+    func memoryHits(_ count: Int) -> Double {
+        let response = NetworkResponse(headers: ["Content-Type": "text/plain"], body: Data(count: 1_024))
+        for index in 0..<count { try? memory.store(response, for: Answer(index: index, storage: .memory)) }
+        return Measurement.microseconds(count) { find(count, .memory, memory) }
+    }
+
+    func diskHits(_ count: Int) -> Double {
+        Measurement.microseconds(count) { find(count, .disk, disk) }
+    }
+
+    private func find(_ count: Int, _ storage: CacheStorage, _ service: EasyNetworkService) {
+        Measurement.wait {
+            for index in 0..<count {
+                let answer = Answer(index: index, storage: storage)
+                guard (try? await service.cachedResponse(for: answer))?.body.count == 1_024 else {
+                    Report.stop("the cache has lost an answer")
+                }
+            }
+        }
+    }
+
+    /// Microseconds of the processor for each operation that the memory answers; those of the queue are in it.
+    ///
+    /// - Parameter rounds: in a sample, of `count` operations each: more at once measure the memory of the machine.
+    func operations(_ count: Int, rounds: Int) -> Double {
+        (0..<Measurement.samples).map { _ in
+            let times = (0..<rounds).map { _ in
+                let operations = (0..<count).map { index in
+                    RequestOperation(Answer(index: index, storage: .memory), service: memory)
+                }
+                let start = Measurement.processorTime
+                queue.addOperations(operations, waitUntilFinished: true)
+                return Measurement.processorTime - start
+            }
+            return times.reduce(0, +) / Double(count * rounds) * 1_000_000
+        }.min() ?? .nan
+    }
+}

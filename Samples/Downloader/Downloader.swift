@@ -1,0 +1,59 @@
+import EasyNetwork
+import Foundation
+
+/// Downloads files side by side, and goes on with what an earlier start has left.
+@main
+struct Downloader {
+    static func main() async {
+        do {
+            switch try Arguments.parse(Array(CommandLine.arguments.dropFirst()), readList: readList) {
+            case .help:
+                print(Arguments.usage)
+            case .download(let arguments):
+                try checkDirectory(arguments.directory)
+                exit(await download(arguments))
+            }
+        } catch {
+            Terminal.writeError("Downloader: \(PlainText.line(error.message))\n\n\(Arguments.usage)\n")
+            exit(2)
+        }
+    }
+
+    /// - Returns: the exit status.
+    private static func download(_ arguments: Arguments) async -> Int32 {
+        let clock = SystemClock()
+        let began = clock.now
+        let screen = Screen(arguments.addresses)
+        let jobs = Jobs(arguments, screen: screen)
+        let interrupt = Interrupt { jobs.cancel() }
+        let ticking = Task {
+            // The bars are drawn ten times a second, whatever comes.
+            while (try? await Task.sleep(for: .milliseconds(100))) != nil { await screen.draw(isForced: false) }
+        }
+        await jobs.run()
+        ticking.cancel()
+        await screen.draw(isForced: true)
+        let summary = Summary(
+            board: await screen.board,
+            seconds: clock.now - began,
+            isInterrupted: interrupt.hasHappened
+        )
+        Terminal.write(summary.lines.map { $0 + "\n" }.joined())
+        return summary.exitStatus
+    }
+
+    private static func readList(_ name: String) throws -> String {
+        if name != "-" { return try String(contentsOfFile: name, encoding: .utf8) }
+        var text = ""
+        while let line = readLine(strippingNewline: false) { text += line }
+        return text
+    }
+
+    /// A directory that is missing is made with the first file.
+    private static func checkDirectory(_ path: String) throws(Arguments.Misuse) {
+        var isDirectory: ObjCBool = false
+        if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue {
+            throw Arguments.Misuse(message: "-o \(path): is not a directory")
+        }
+    }
+}

@@ -1,0 +1,39 @@
+/// What has become of all files.
+struct Summary {
+    let board: Board
+    let seconds: Double
+    let isInterrupted: Bool
+
+    var exitStatus: Int32 {
+        if isComplete { return 0 }
+        return isInterrupted ? 130 : 1
+    }
+
+    private var isComplete: Bool { board.doneCount == board.transfers.count }
+
+    var lines: [String] {
+        let files = "\(board.doneCount) of \(board.transfers.count) files"
+        // What an earlier start has brought took no time.
+        let rate = seconds > 0 ? ", \(Amounts.rate(Double(board.loadedBytes) / seconds))" : ""
+        var lines = ["\(files), \(Amounts.bytes(board.completedBytes)) in \(Amounts.duration(seconds))\(rate)"]
+        for transfer in board.transfers {
+            if case .failed(let message) = transfer.phase {
+                lines.append("failed: \(transfer.address): \(PlainText.line(message))")
+            }
+        }
+        if isInterrupted && !isComplete {
+            lines.append("Interrupted. The same command goes on where this one stopped.")
+        }
+        return lines
+    }
+
+    /// The line that a file leaves when it is over; nil before that.
+    static func line(_ transfer: Transfer) -> String? {
+        switch transfer.phase {
+        case .waiting, .running: nil
+        case .done: "done    \(transfer.name)  \(Amounts.bytes(transfer.completedBytes))"
+        case .failed(let message): "failed  \(transfer.name)  \(PlainText.line(message))"
+        case .interrupted: "stopped \(transfer.name)  \(Amounts.bytes(transfer.completedBytes))"
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import Foundation
+
+/// One file on its way.
+struct Transfer: Equatable, Sendable {
+    enum Phase: Equatable, Sendable {
+        case waiting
+        case running
+        /// With the name under which the file lies there.
+        case done(String)
+        case failed(String)
+        case interrupted
+    }
+
+    let address: String
+    var phase = Phase.waiting
+    var completedBytes: Int64 = 0
+    /// Those of them that an earlier start has brought; nil before anything is known.
+    private(set) var earlierBytes: Int64?
+    /// Nil when the server has not said it, or not yet.
+    var totalBytes: Int64?
+    var bytesPerSecond = 0.0
+    var secondsLeft: Double?
+
+    init(_ address: String) {
+        self.address = address
+    }
+
+    /// News of the job.
+    mutating func progress(
+        completedBytes: Int64,
+        earlierBytes: Int64 = 0,
+        totalBytes: Int64?,
+        bytesPerSecond: Double,
+        secondsLeft: Double?
+    ) {
+        phase = .running
+        self.earlierBytes = earlierBytes
+        self.completedBytes = completedBytes
+        self.totalBytes = totalBytes
+        self.bytesPerSecond = bytesPerSecond
+        self.secondsLeft = secondsLeft
+    }
+
+    /// - Parameter size: of the file; nil when that cannot be read.
+    mutating func finish(_ name: String, size: Int64?) {
+        if let size {
+            // What no news told of lay there already.
+            earlierBytes = (earlierBytes ?? 0) + max(size - completedBytes, 0)
+            completedBytes = size
+        }
+        totalBytes = completedBytes
+        phase = .done(name)
+    }
+
+    /// The bytes that have come since the start.
+    var loadedBytes: Int64 { earlierBytes.map { max(completedBytes - $0, 0) } ?? 0 }
+
+    /// That of the file, and before there is one, the last part of the URL.
+    var name: String {
+        if case .done(let name) = phase { return PlainText.line(name) }
+        let part = URL(string: address)?.path(percentEncoded: true).split(separator: "/").last
+        return PlainText.line(part.map(String.init) ?? address)
+    }
+
+    /// From 0 to 1; nil when nobody knows.
+    var fraction: Double? {
+        if case .done = phase { return 1 }
+        guard let totalBytes, totalBytes > 0 else { return nil }
+        return min(max(Double(completedBytes) / Double(totalBytes), 0), 1)
+    }
+}
+
+/// All files together.
+struct Board: Equatable, Sendable {
+    var transfers: [Transfer]
+
+    init(_ addresses: [String]) {
+        transfers = addresses.map(Transfer.init)
+    }
+
+    var running: [Transfer] { transfers.filter { $0.phase == .running } }
+
+    var doneCount: Int {
+        transfers.count { if case .done = $0.phase { true } else { false } }
+    }
+
+    var completedBytes: Int64 {
+        Self.sum(transfers.map(\.completedBytes))
+    }
+
+    var loadedBytes: Int64 {
+        Self.sum(transfers.map(\.loadedBytes))
+    }
+
+    /// Nil until the length of each file is known.
+    var totalBytes: Int64? {
+        let totals = transfers.compactMap(\.totalBytes)
+        return totals.count == transfers.count ? Self.sum(totals) : nil
+    }
+
+    var bytesPerSecond: Double {
+        running.reduce(0) { $0 + $1.bytesPerSecond }
+    }
+
+    var secondsLeft: Double? {
+        guard let totalBytes, bytesPerSecond > 0 else { return nil }
+        return Double(max(totalBytes - completedBytes, 0)) / bytesPerSecond
+    }
+
+    /// Of the bytes when all lengths are known, and else of the files.
+    var fraction: Double? {
+        guard !transfers.isEmpty else { return nil }
+        if let totalBytes, totalBytes > 0 { return min(Double(completedBytes) / Double(totalBytes), 1) }
+        return transfers.reduce(0) { $0 + ($1.fraction ?? 0) } / Double(transfers.count)
+    }
+
+    /// Servers may claim lengths that no disk has.
+    private static func sum(_ counts: [Int64]) -> Int64 {
+        counts.reduce(0) { sum, count in
+            let (result, isTooMuch) = sum.addingReportingOverflow(count)
+            return isTooMuch ? .max : result
+        }
+    }
+}

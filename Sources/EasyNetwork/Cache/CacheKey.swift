@@ -1,0 +1,73 @@
+import Foundation
+
+/// What an answer is found by: text, so that entries can be listed.
+enum CacheKey {
+    /// By method, URL, body, and what the policy adds.
+    ///
+    /// - Returns: nil when the body is not at hand.
+    static func key(for message: TransportRequest, _ policy: CachePolicy, partition: String?) -> String? {
+        if policy.reading == .http {
+            // A body would tell answers apart, and no method that has one is cached.
+            return message.body == .none ? http(message.url, partition: partition) : nil
+        }
+        // A part is not found by what the whole is found by.
+        if policy.key == nil, policy.extraKey == nil, message.headers["Range"] != nil { return nil }
+        if let key = policy.key {
+            let origin = "\(message.url.scheme ?? "")://\(message.url.hostAndPort ?? "")".lowercased()
+            return joined(["key", key, origin], partition, policy.extraKey)
+        }
+        let url = address(message.url, without: policy.ignoredParameters)
+        switch message.body {
+        case .none: return joined([message.method.rawValue, url], partition, policy.extraKey)
+        case .data(let data):
+            // Two bodies of the same bytes mean different things in different types.
+            let type = message.headers["Content-Type"] ?? ""
+            let digest = SHA256.digest(of: data).hexadecimal
+            return joined([message.method.rawValue, url, type, digest], partition, policy.extraKey)
+        case .file, .stream: return nil
+        }
+    }
+
+    /// By URL alone: what HTTP stores are answers to GET (RFC 9111, section 2).
+    static func http(_ url: URL, partition: String?) -> String {
+        joined(["HTTP", address(url, without: [])], partition, nil)
+    }
+
+    /// A line each, what is in them escaped, so that no two sets of parts give the same key.
+    private static func joined(_ parts: [String], _ partition: String?, _ extra: String?) -> String {
+        let lines = parts + (partition.map { ["partition", $0] } ?? []) + (extra.map { ["extra", $0] } ?? [])
+        return lines.map { line in
+            line.utf8.contains { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\\") }
+                ? line.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\n", with: "\\n")
+                : line
+        }.joined(separator: "\n")
+    }
+
+    /// The URL without user and password.
+    static func withoutUser(_ url: URL) -> URL {
+        guard url.user != nil || url.password != nil,
+            var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
+        else { return url }
+        parts.user = nil
+        parts.password = nil
+        return parts.url ?? url
+    }
+
+    /// The URL without its fragment, which is never sent, and with a digest in the place of user and password.
+    private static func address(_ url: URL, without ignored: Set<String>) -> String {
+        let anonymous = withoutUser(url)
+        if anonymous != url {
+            let digest = SHA256.digest(of: Data("\(url.user ?? ""):\(url.password ?? "")".utf8)).hexadecimal
+            return digest + "@" + address(anonymous, without: ignored)
+        }
+        let text = url.absoluteString
+        guard !ignored.isEmpty || text.utf8.contains(UInt8(ascii: "#")) else { return text }
+        guard var parts = URLComponents(string: text) else { return text }
+        parts.percentEncodedFragment = nil
+        if !ignored.isEmpty, let items = parts.percentEncodedQueryItems {
+            let kept = items.filter { !ignored.contains($0.name.removingPercentEncoding ?? $0.name) }
+            parts.percentEncodedQueryItems = kept.isEmpty ? nil : kept
+        }
+        return parts.string ?? text
+    }
+}

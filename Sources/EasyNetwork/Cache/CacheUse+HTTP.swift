@@ -1,0 +1,132 @@
+import Foundation
+
+// By the rules of HTTP, for a cache of one user.
+extension CacheUse {
+    func judgeByHTTP(_ entry: CacheEntry, _ message: TransportRequest, _ date: Date) -> Verdict {
+        let stored = StoredResponse(entry.header)
+        func send(_ miss: CacheMiss, _ conditions: HTTPHeaders) -> Verdict {
+            .send(miss, CacheCandidate(entry, stored, conditions: conditions, message))
+        }
+        func answer(isRefreshed: Bool) -> Verdict {
+            let response = NetworkResponse(entry, headers: stored.headers(at: date))
+            return .answer(CachedAnswer(response: response, isRefreshed: isRefreshed))
+        }
+        let isFresh = stored.freshness.isFresh(at: date)
+        switch HTTPReuse(of: stored, for: message.method, message.headers, at: date) {
+        case .fresh where order == .refresh, .stale where order == .refresh:
+            return send(.expired, stored.conditionalHeaders)
+        case .fresh: return answer(isRefreshed: false)
+        case .stale(let conditions): return answer(isRefreshed: conditions != nil)
+        case .revalidate(let conditions): return send(isFresh ? .mustAsk : .expired, conditions)
+        case .unusable(.onlyIfCached): return .refuse(.expired)
+        case .unusable(.noValidator): return send(isFresh ? .mustAsk : .expired, HTTPHeaders())
+        case .unusable(.vary): return .send(.varies, nil)
+        case .unusable(.method), .unusable(.condition), .unusable(.noStore): return .send(.mustAsk, nil)
+        }
+    }
+
+    /// An answer that is kept instead of an error, where the server or the request allows it (RFC 5861, section 4).
+    func standIn(_ candidate: CacheCandidate, for error: NetworkError, at date: Date) -> NetworkResponse? {
+        guard let failure = HTTPReuse.Failure(error),
+            HTTPReuse.standsIn(candidate.stored, for: failure, of: .get, candidate.request, at: date)
+        else { return nil }
+        return NetworkResponse(candidate.entry, headers: candidate.stored.headers(at: date))
+    }
+
+    /// Why an answer is not stored.
+    struct Refusal: Error {
+        /// Whether it tells of this request alone, and nothing of what is stored.
+        let isAboutRequest: Bool
+    }
+
+    func storedByHTTP(
+        _ response: NetworkResponse,
+        _ deposit: CacheDeposit,
+        at date: Date
+    ) -> Result<StoredResponse, Refusal> {
+        var request = deposit.candidate?.unconditioned(deposit.message.headers) ?? deposit.message.headers
+        let names = response.headers.listMembers("Vary").map { $0.lowercased() }
+        // The credential of the host is not known when the cache is asked. Where answers differ by it, none is found; and
+        // where nobody says whose they are, they are stored only if they are the same for all (RFC 9111, section 3.5).
+        if deposit.isCredentialAdded {
+            guard partition != nil || CacheControl(response: response.headers).isPublic else {
+                return .failure(Refusal(isAboutRequest: false))
+            }
+            if !names.contains("authorization") { request.remove("Authorization") }
+        }
+        let obstacle = HTTPStorability.obstacle(
+            method: deposit.message.method,
+            request: request,
+            status: response.statusCode,
+            response: response.headers,
+            responseDate: date
+        )
+        if let obstacle {
+            let ofRequest: [HTTPStorability.Obstacle] = [.method, .partial, .condition, .requestNoStore]
+            return .failure(Refusal(isAboutRequest: ofRequest.contains(obstacle)))
+        }
+        let stored = StoredResponse(
+            request: request,
+            nominating: partition == nil ? ["Authorization", "Cookie"] : ["Authorization"],
+            status: response.statusCode,
+            response: response.headers,
+            requestDate: deposit.requestedAt,
+            responseDate: date
+        )
+        return .success(stored)
+    }
+}
+
+/// An entry that the server may confirm, or that may stand in for an error.
+struct CacheCandidate: Sendable {
+    let entry: CacheEntry
+    let stored: StoredResponse
+    /// The fields that ask the server whether it is still right; none when it cannot be confirmed.
+    let conditions: HTTPHeaders
+    private let url: URL
+    /// The fields of the request, without these.
+    let request: HTTPHeaders
+
+    init(_ entry: CacheEntry, _ stored: StoredResponse, conditions: HTTPHeaders, _ message: TransportRequest) {
+        self.entry = entry
+        self.stored = stored
+        self.conditions = conditions
+        url = message.url
+        request = message.headers
+    }
+
+    /// Whether it was found for such a message, and not for another that an attempt made of it.
+    func isFor(_ message: TransportRequest) -> Bool {
+        message.url == url && message.method == .get && stored.nominated.match(request.merging(message.headers))
+    }
+
+    func conditioned(_ message: TransportRequest) -> TransportRequest {
+        var message = message
+        for field in conditions { message.headers[field.name] = field.value }
+        return message
+    }
+
+    func unconditioned(_ message: TransportRequest) -> TransportRequest {
+        var message = message
+        message.headers = unconditioned(message.headers)
+        return message
+    }
+
+    func unconditioned(_ headers: HTTPHeaders) -> HTTPHeaders {
+        var headers = headers
+        for field in conditions { headers.remove(field.name) }
+        return headers
+    }
+
+    /// The entry, as an answer that was just confirmed.
+    ///
+    /// - Returns: nil when the answer is no 304, or speaks of something else than the entry.
+    func confirmed(by response: NetworkResponse, at date: Date) -> NetworkResponse? {
+        guard response.statusCode == 304, !conditions.isEmpty,
+            let fresh = stored.freshened(by: response.headers, request: request, requestDate: date, responseDate: date)
+        else { return nil }
+        var confirmed = NetworkResponse(entry, headers: fresh.headers(at: date), source: .revalidated)
+        confirmed.metrics = response.metrics
+        return confirmed
+    }
+}

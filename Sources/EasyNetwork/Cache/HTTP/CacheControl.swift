@@ -1,0 +1,163 @@
+import Foundation
+
+/// The directives of `Cache-Control` fields (RFC 9111, section 5.2).
+///
+/// Of a directive that stands more than once the first counts (section 4.2.1). What cannot be read is taken in the sense
+/// that allows the cache less: a number that is none is 0, and a list of fields that is none means all of them.
+struct CacheControl: Hashable, Sendable {
+    struct Directive: Hashable, Sendable {
+        /// In lower case.
+        var name: String
+        /// Without quotes; nil when there is no `=`, and empty when nobody can read what is behind it.
+        var argument: String?
+    }
+
+    let directives: [Directive]
+
+    init(response headers: HTTPHeaders) {
+        directives = Self.directives(headers.values(for: "Cache-Control"))
+    }
+
+    /// `Pragma: no-cache` counts where there is no `Cache-Control` at all (section 5.4).
+    init(request headers: HTTPHeaders) {
+        let fields = headers.values(for: "Cache-Control")
+        directives =
+            fields.isEmpty
+            ? Self.directives(headers.values(for: "Pragma")).filter { $0 == Directive(name: "no-cache") }
+            : Self.directives(fields)
+    }
+
+    func contains(_ name: String) -> Bool {
+        directives.contains { $0.name == name }
+    }
+
+    /// - Parameter otherwise: what it is worth when it is no number.
+    /// - Returns: nil when the directive is absent.
+    private func seconds(_ name: String, otherwise: TimeInterval = 0) -> TimeInterval? {
+        guard let directive = directives.first(where: { $0.name == name }) else { return nil }
+        return directive.argument.flatMap(DeltaSeconds.parse) ?? otherwise
+    }
+}
+
+// MARK: - Requests and responses
+
+extension CacheControl {
+    var noStore: Bool { contains("no-store") }
+
+    var maxAge: TimeInterval? { seconds("max-age") }
+
+    /// RFC 5861, section 4.
+    var staleIfError: TimeInterval? { seconds("stale-if-error") }
+
+    /// Whether the answer may be used only after the server confirmed it. One that names fields, and such as can be left
+    /// out, does not ask for that; see ``fieldsNotToStore``.
+    var noCache: Bool {
+        directives.contains { $0.name == "no-cache" && Self.omissibleFields($0) == nil }
+    }
+}
+
+// MARK: - Requests
+
+extension CacheControl {
+    /// How far beyond its freshness an answer may be; infinite when the directive has no number.
+    var maxStale: TimeInterval? {
+        let isAny = directives.first { $0.name == "max-stale" }?.argument == nil
+        return seconds("max-stale", otherwise: isAny ? .infinity : 0)
+    }
+
+    /// How long an answer has to stay fresh.
+    var minFresh: TimeInterval? { seconds("min-fresh", otherwise: DeltaSeconds.maximum) }
+
+    var onlyIfCached: Bool { contains("only-if-cached") }
+}
+
+// MARK: - Responses
+
+extension CacheControl {
+    var mustRevalidate: Bool { contains("must-revalidate") }
+
+    var mustUnderstand: Bool { contains("must-understand") }
+
+    var isPublic: Bool { contains("public") }
+
+    /// Also with an argument, which concerns shared caches only.
+    var isPrivate: Bool { contains("private") }
+
+    /// RFC 8246.
+    var immutable: Bool { contains("immutable") }
+
+    /// RFC 5861, section 3.
+    var staleWhileRevalidate: TimeInterval? { seconds("stale-while-revalidate") }
+
+    /// The fields, in lower case, that `no-cache="…"` names: without them the answer may be used (section 5.2.2.4).
+    var fieldsNotToStore: Set<String> {
+        directives.reduce(into: []) { fields, directive in
+            if directive.name == "no-cache" { fields.formUnion(Self.omissibleFields(directive) ?? []) }
+        }
+    }
+
+    /// Without these an answer would be another one, or the cache could not tell what to do with it.
+    private static let necessaryFields: Set<String> = [
+        "age", "cache-control", "content-encoding", "content-range", "content-type", "date", "etag", "expires",
+        "last-modified", "vary",
+    ]
+
+    /// - Returns: nil when the directive names no fields, or some that cannot be left out.
+    private static func omissibleFields(_ directive: Directive) -> Set<String>? {
+        let names = (directive.argument ?? "").split(separator: ",").map { $0.trimmed.lowercased() }
+            .filter { !$0.isEmpty }
+        let fields = Set(names)
+        guard !fields.isEmpty, fields.allSatisfy({ HTTPSyntax.isToken($0.utf8) }),
+            fields.isDisjoint(with: necessaryFields)
+        else { return nil }
+        return fields
+    }
+}
+
+// MARK: - Reading
+
+extension CacheControl {
+    private static func directives(_ fields: [String]) -> [Directive] {
+        fields.flatMap { field in
+            var reader = HTTPFieldReader(field)
+            var directives: [Directive] = []
+            reader.skipListSeparators()
+            while !reader.isAtEnd {
+                if let directive = directive(&reader) { directives.append(directive) }
+                reader.skipListSeparators()
+            }
+            return directives
+        }
+    }
+
+    /// Reads to the end of the element, whatever it is.
+    private static func directive(_ reader: inout HTTPFieldReader) -> Directive? {
+        guard let name = reader.token() else {
+            skipElement(&reader)
+            return nil
+        }
+        var directive = Directive(name: name.lowercased())
+        if reader.take(UInt8(ascii: "=")) { directive.argument = argument(&reader) ?? "" }
+        if !reader.isAtSeparator() {
+            directive.argument = ""
+            skipElement(&reader)
+        }
+        return directive
+    }
+
+    private static func argument(_ reader: inout HTTPFieldReader) -> String? {
+        guard reader.next == UInt8(ascii: "\"") else { return reader.token() }
+        let start = reader.position
+        if let text = reader.quotedString() { return text }
+        // A quote that never ends hides nothing: behind it may stand "no-store".
+        reader.position = start + 1
+        return nil
+    }
+
+    private static func skipElement(_ reader: inout HTTPFieldReader) {
+        while let byte = reader.next, byte != UInt8(ascii: ",") {
+            let start = reader.position
+            if byte != UInt8(ascii: "\"") || reader.quotedString() == nil { reader.position = start + 1 }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+import Foundation
+
+extension NetworkCache {
+    /// What is said of an entry, without its body.
+    public struct Entry: Hashable, Sendable {
+        /// What it is found by.
+        public let key: String
+        /// The method of the request.
+        public let method: String
+        /// The URL that answered; nil when nobody said.
+        public let url: URL?
+        public let statusCode: Int
+        public let headers: HTTPHeaders
+        /// When the answer came.
+        public let receivedAt: Date
+        /// Bytes of the body.
+        public let bodyCount: Int
+
+        init(_ header: CacheHeader, bodyCount: Int) {
+            key = header.key
+            method = header.method
+            url = header.url
+            statusCode = header.statusCode
+            headers = header.headers
+            receivedAt = header.receivedAt
+            self.bodyCount = bodyCount
+        }
+
+        init(_ entry: CacheEntry) {
+            self.init(entry.header, bodyCount: entry.body.count)
+        }
+    }
+
+    /// How much a cache holds.
+    public struct Usage: Hashable, Sendable {
+        /// Bytes of all entries in memory, their headers included.
+        public var memoryBytes = 0
+        public var memoryCount = 0
+        /// Bytes of all files of this cache.
+        public var diskBytes = 0
+        public var diskCount = 0
+    }
+
+    /// How much there is, once all that was stored before is written.
+    ///
+    /// What other processes wrote to the same directory in the last ten minutes may be missing.
+    public var usage: Usage {
+        get async {
+            let disk = await onDisk { disk, now in
+                (try? disk.withCache { cache throws(CacheFailure) in
+                    try cache.refresh(now: now)
+                    return cache.usage
+                }) ?? (bytes: 0, count: 0)
+            }
+            let memory = ledger.withLock { ($0.memory.cost, $0.memory.count) }
+            return Usage(
+                memoryBytes: memory.0,
+                memoryCount: memory.1,
+                diskBytes: disk?.bytes ?? 0,
+                diskCount: disk?.count ?? 0
+            )
+        }
+    }
+
+    /// All entries, in memory or on disk, in no order. For tools: the beginning of every file is read.
+    public var entries: [Entry] {
+        get async {
+            let onDisk = await onDisk { disk, now in
+                let names = (try? disk.withCache { cache throws(CacheFailure) in try cache.names(now: now) }) ?? []
+                return names.compactMap { try? disk.directory.readHeader(named: $0) }
+            }
+            var entries: [String: Entry] = [:]
+            for found in onDisk ?? [] { entries[found.header.key] = Entry(found.header, bodyCount: found.bodyCount) }
+            for entry in ledger.withLock({ $0.memory.all }) { entries[entry.header.key] = Entry(entry) }
+            return Array(entries.values)
+        }
+    }
+
+    /// Returns when all that was stored or removed before is written, or could not be.
+    public func flush() async {
+        _ = await onDisk { _, _ in }
+    }
+
+    /// Removes everything. When it returns, nothing that was stored before is answered or lies on disk.
+    ///
+    /// - Throws: ``NetworkError/Code/invalidRequest`` when a file could not be removed; the others are.
+    public func removeAll() async throws(NetworkError) {
+        try await remove(matching: nil)
+    }
+
+    /// Removes every entry of a URL: all methods, and all variants.
+    ///
+    /// - Throws: ``NetworkError/Code/invalidRequest`` when a file could not be removed; the others are.
+    public func remove(_ url: URL) async throws(NetworkError) {
+        try await remove { $0.url?.absoluteString == url.absoluteString }
+    }
+
+    /// Removes the entries that `isRemoved` picks.
+    ///
+    /// ```swift
+    /// try await cache.remove { $0.url?.host == "api.example.com" && $0.receivedAt < yesterday }
+    /// ```
+    ///
+    /// - Parameter isRemoved: is called on background queues and on the caller's thread, several times for some entries.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` when a file could not be removed; the others are.
+    public func remove(where isRemoved: @escaping @Sendable (Entry) -> Bool) async throws(NetworkError) {
+        try await remove(matching: isRemoved)
+    }
+}
+
+extension NetworkCache {
+    /// Does something after all changes that were made before.
+    ///
+    /// - Returns: nil when there is no disk.
+    private func onDisk<Value: Sendable>(_ body: @escaping @Sendable (DiskQueue, Date) -> Value) async -> Value? {
+        guard let disk else { return nil }
+        return await withCheckedContinuation { continuation in
+            disk.add { continuation.resume(returning: body(disk, self.clock.date)) }
+            disk.run()
+        }
+    }
+
+    /// - Parameter isRemoved: nil for all.
+    private func remove(matching isRemoved: CacheLedger.Removal?) async throws(NetworkError) {
+        let failure = await withCheckedContinuation { continuation in
+            let (number, candidates) = ledger.withLock { ledger in
+                let (number, candidates) = ledger.beginRemoval(isRemoved ?? { _ in true })
+                disk?.add {
+                    let failure = self.removeFiles(matching: isRemoved)
+                    let removal = self.ledger.withLock { $0.endRemoval(number) }
+                    withExtendedLifetime(removal) {}
+                    continuation.resume(returning: failure)
+                }
+                return (number, candidates)
+            }
+            let dropped = candidates.filter { isRemoved?(Entry($0)) ?? true }
+            let released = ledger.withLock { $0.drop(dropped) }
+            withExtendedLifetime(released) {}
+            if let disk { return disk.run() }
+            let removal = ledger.withLock { $0.endRemoval(number) }
+            withExtendedLifetime(removal) {}
+            continuation.resume(returning: nil)
+        }
+        guard let failure else { return }
+        let path = disk?.directory.path ?? ""
+        let message = "an entry of the cache in \(path) cannot be removed"
+        throw NetworkError(code: .invalidRequest, message: message, underlying: failure)
+    }
+
+    /// - Returns: the first failure.
+    private func removeFiles(matching isRemoved: CacheLedger.Removal?) -> CacheFailure? {
+        guard let disk else { return nil }
+        let now = clock.date
+        var failure: CacheFailure?
+        do throws(CacheFailure) {
+            let names = try disk.withCache { cache throws(CacheFailure) in try cache.names(now: now) }
+            for name in names {
+                do throws(CacheFailure) {
+                    guard try shallRemove(name, disk, isRemoved) else { continue }
+                    try disk.withCache { cache throws(CacheFailure) in try cache.remove(named: name) }
+                } catch {
+                    failure = failure ?? error
+                }
+            }
+        } catch {
+            failure = error
+        }
+        return failure
+    }
+
+    /// Whether the file is picked, or can be of no use to anybody.
+    private func shallRemove(
+        _ name: String,
+        _ disk: DiskQueue,
+        _ isRemoved: CacheLedger.Removal?
+    ) throws(CacheFailure) -> Bool {
+        guard let isRemoved else { return true }
+        do {
+            let (header, bodyCount) = try disk.directory.readHeader(named: name)
+            return isRemoved(Entry(header, bodyCount: bodyCount))
+        } catch .absent {
+            return false
+        } catch .damaged, .foreign, .otherVersion {
+            return true
+        } catch {
+            throw error
+        }
+    }
+}

@@ -1,0 +1,52 @@
+import Foundation
+
+extension HTTPHeaders {
+    /// What tells a server who asks, and in which languages the answer is read: `User-Agent` (RFC 9110, section 10.1.5)
+    /// and `Accept-Language` (section 12.5.4), as they are when the program starts.
+    public static let standard: HTTPHeaders = {
+        var headers: HTTPHeaders = ["User-Agent": userAgent(Bundle.main.infoDictionary, ProcessInfo.processInfo)]
+        if let languages = acceptLanguage(Locale.preferredLanguages) { headers["Accept-Language"] = languages }
+        return headers
+    }()
+
+    /// `de-CH, de;q=0.9, en;q=0.8`: six languages at most, in the order of preference.
+    static func acceptLanguage(_ languages: [String]) -> String? {
+        let tags = languages.map { $0.replacingOccurrences(of: "_", with: "-") }
+            .filter { tag in
+                !tag.isEmpty && tag.utf8.allSatisfy { $0.isLetter || $0.isDigit || $0 == UInt8(ascii: "-") }
+            }
+            .prefix(6)
+        guard !tags.isEmpty else { return nil }
+        return tags.enumerated().map { $0 == 0 ? $1 : "\($1);q=0.\(10 - $0)" }.joined(separator: ", ")
+    }
+
+    /// `Shop/2.1 EasyNetwork (Linux)`.
+    static func userAgent(_ information: [String: Any]?, _ process: ProcessInfo) -> String {
+        let name = token((information?["CFBundleName"] as? String) ?? process.processName)
+        let version = (information?["CFBundleShortVersionString"] as? String).map(token)
+        let product = [name.isEmpty ? "App" : name, version ?? ""].filter { !$0.isEmpty }.joined(separator: "/")
+        return "\(product) EasyNetwork (\(platform))"
+    }
+
+    private static func token(_ text: String) -> String {
+        String(decoding: text.utf8.map { HTTPSyntax.isTokenByte($0) ? $0 : UInt8(ascii: "-") }, as: UTF8.self)
+    }
+
+    private static var platform: String {
+        #if os(macOS)
+        "macOS"
+        #elseif os(iOS)
+        "iOS"
+        #elseif os(tvOS)
+        "tvOS"
+        #elseif os(watchOS)
+        "watchOS"
+        #elseif os(visionOS)
+        "visionOS"
+        #elseif os(Linux)
+        "Linux"
+        #else
+        "Swift"
+        #endif
+    }
+}

@@ -1,0 +1,37 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension RequestBuilder {
+    /// A message that the user made, as far as it can be sent.
+    static func message(
+        from custom: URLRequest,
+        _ deadlines: TransportDeadlines,
+        allowsCellularAccess: Bool
+    ) throws(NetworkError) -> TransportRequest {
+        guard let url = custom.url else { throw failure("the URLRequest has no URL") }
+        var deadlines = deadlines
+        // Foundation's timeout is one of silence; its default says nothing.
+        if custom.timeoutInterval != 60 { deadlines.idle = try positive(custom.timeoutInterval, "timeout") }
+        let body = custom.httpBody.map(TransportBody.data) ?? custom.httpBodyStream.map(once) ?? .none
+        var message = TransportRequest(
+            method: NetworkService.Method(rawValue: custom.httpMethod ?? "GET"),
+            url: try URLBuilder.url(api: url.absoluteString, base: nil, query: nil),
+            headers: try own(custom.allHTTPHeaderFields ?? [:]),
+            body: body,
+            deadlines: deadlines
+        )
+        message.headers.remove("Content-Length")
+        message.allowsCellularAccess = allowsCellularAccess && custom.allowsCellularAccess
+        try check(message)
+        return message
+    }
+
+    private static func once(_ stream: InputStream) -> TransportBody {
+        // Not sendable as a type; whoever made the request has handed this one over, and one reader alone reads it.
+        nonisolated(unsafe) let stream = stream
+        return .stream(TransportBodyStream(isReplayable: false) { stream })
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+
+/// What tells a host who asks: an ``AuthenticationSession`` or a ``PasswordAuthentication``.
+///
+/// A host has one or none; several hosts may share one. Requests to another origin (scheme, host and port) than that of
+/// the host's base URL go out without.
+public class RequestAuthentication: @unchecked Sendable {
+    // Sendable because it has no state, and those that inherit, all of this module, have only what is.
+
+    /// What a landing does with a request or an answer.
+    enum Step: Sendable {
+        /// Send this message.
+        case send(TransportRequest, Stamp)
+        /// The answer is what it is; others judge it.
+        case accept
+        /// Give the slot back and wait for the call of the completion.
+        case hold(Hold)
+        case fail(NetworkError)
+    }
+
+    /// What a landing keeps about its request from one call to the next.
+    struct Stamp: Hashable, Sendable {
+        /// Of the credential that it was sent with.
+        var version = 0
+        /// Whether it has been sent again for a refusal; that happens once.
+        var isReplay = false
+        /// Whether it does without credential.
+        var isExempt = false
+    }
+
+    /// A landing that waits.
+    struct Hold: Sendable {
+        /// Leaves; the completion may still be on its way.
+        let cancel: @Sendable () -> Void
+    }
+
+    /// Is called once after a hold, on ``WorkQueue``, possibly before the call that it comes from has returned.
+    typealias Completion = @Sendable (Result<(message: TransportRequest, stamp: Stamp), NetworkError>) -> Void
+
+    init() {}
+
+    /// The stamp that a request begins with, also when it is redirected. To be called where somebody asks for it, in
+    /// their task: there one sees that a refresh is what asks.
+    ///
+    /// - Parameter base: the host's base URL; without one any origin will do.
+    final func begin(_ url: URL, base: URL?) -> Stamp {
+        let isElsewhere = base.map { $0.origin != url.origin } ?? false
+        return Stamp(isExempt: isElsewhere || RefreshContext.sessions.contains(ObjectIdentifier(self)))
+    }
+
+    /// Before each attempt.
+    ///
+    /// Calls code of the user's: not under a lock, not on the transport's thread.
+    ///
+    /// - Parameters:
+    ///   - message: without credential.
+    ///   - stamp: the last one that the landing got.
+    ///   - service: makes one for a refresh, which outlives the landing.
+    /// - Returns: never ``Step/accept``.
+    func prepare(
+        _ message: TransportRequest,
+        _ stamp: Stamp,
+        over service: @escaping @Sendable () -> EasyNetworkService,
+        completion: @escaping Completion
+    ) -> Step {
+        .send(message, stamp)
+    }
+
+    /// For each answer. The parameters are those of ``prepare(_:_:over:completion:)``.
+    func review(
+        _ response: NetworkResponse,
+        to message: TransportRequest,
+        _ stamp: Stamp,
+        over service: @escaping @Sendable () -> EasyNetworkService,
+        completion: @escaping Completion
+    ) -> Step {
+        .accept
+    }
+}
+
+/// Which sessions the current task gets a credential for.
+enum RefreshContext {
+    @TaskLocal static var sessions: [ObjectIdentifier] = []
+}

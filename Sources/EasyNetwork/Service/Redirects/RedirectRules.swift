@@ -1,0 +1,99 @@
+import Foundation
+
+/// What a redirect makes of a message (RFC 9110, section 15.4): a value, which touches nothing.
+struct RedirectRules {
+    let policy: RedirectPolicy
+
+    /// Fields that tell of a body (RFC 9110, section 8), without meaning when there is none.
+    private static let contentFields = [
+        "Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "Digest", "Content-Digest",
+    ]
+
+    /// - Parameter count: how many redirects have been followed already.
+    /// - Returns: nil when the answer is no redirect, or is to be the answer.
+    /// - Throws: ``NetworkError/Code/redirectFailed`` when it cannot be followed.
+    func redirect(of message: TransportRequest, by response: NetworkResponse, count: Int) throws(NetworkError)
+        -> Redirect?
+    {
+        guard mayFollow(response.statusCode, response.headers),
+            let location = response.headers.values(for: "Location").first
+        else { return nil }
+        guard count < policy.limit else {
+            throw failure(response, "more than \(policy.limit) redirects")
+        }
+        let target = try self.target(location, from: message.url, response)
+        var next = message
+        next.url = target
+        if Self.becomesGet(message.method, response.statusCode) {
+            next.method = .get
+            next.body = .none
+            for name in Self.contentFields { next.headers.remove(name) }
+        }
+        guard next.body.isReplayable else {
+            throw failure(response, "the body would have to be sent again, and can be read only once")
+        }
+        let isCrossOrigin = target.origin != message.url.origin
+        if isCrossOrigin {
+            next.headers = next.headers.withoutCredentials
+            next.headers.remove("Host")
+        }
+        return Redirect(original: message, response: response, message: next, isCrossOrigin: isCrossOrigin)
+    }
+
+    /// Whether such an answer is a redirect that is followed, unless it is one too many or cannot be.
+    func mayFollow(_ statusCode: Int, _ headers: HTTPHeaders) -> Bool {
+        policy.limit > 0 && [301, 302, 303, 307, 308].contains(statusCode) && headers["Location"] != nil
+    }
+
+    /// Section 15.4.4 for 303; for 301 and 302 what sections 15.4.2 and 15.4.3 allow and browsers do.
+    private static func becomesGet(_ method: NetworkService.Method, _ status: Int) -> Bool {
+        switch status {
+        case 303: method != .head && method != .get
+        case 301, 302: method == .post
+        default: false
+        }
+    }
+
+    private func target(_ location: String, from url: URL, _ response: NetworkResponse) throws(NetworkError) -> URL {
+        let mended = PercentEncoding.mend(Substring(location.trimmed), .reference)
+        let reference = mended.isEmpty ? url : URL(string: mended, relativeTo: url)
+        guard let absolute = reference?.absoluteURL,
+            var parts = URLComponents(url: absolute, resolvingAgainstBaseURL: true),
+            let scheme = parts.scheme?.lowercased()
+        else { throw failure(response, "its Location is no address: \"\(Self.shown(location))\"") }
+        guard scheme == "http" || scheme == "https" else {
+            throw failure(response, "it leads to the scheme \"\(scheme.prefix(40))\", only http and https can be sent")
+        }
+        guard policy.allowsDowngrade || scheme == "https" || url.scheme?.lowercased() != "https" else {
+            throw failure(response, "it leads from https to http, which the policy does not allow")
+        }
+        guard parts.host?.isEmpty == false else {
+            throw failure(response, "its Location has no host: \"\(Self.shown(location))\"")
+        }
+        // A server is not to choose who the client is.
+        parts.user = nil
+        parts.password = nil
+        // Section 10.2.2: the fragment of the request stays if the Location has none.
+        if parts.percentEncodedFragment == nil {
+            parts.percentEncodedFragment =
+                URLComponents(url: url, resolvingAgainstBaseURL: true)?.percentEncodedFragment
+        }
+        do throws(NetworkError) {
+            return try URLBuilder.url(api: parts.string ?? "", base: nil, query: nil)
+        } catch {
+            throw failure(response, "its Location is no address: \"\(Self.shown(location))\"")
+        }
+    }
+
+    /// Without user, password, query and fragment: they may hold secrets.
+    private static func shown(_ location: String) -> String {
+        // By bytes: a ? with an accent behind it is another Character.
+        let path = location.utf8.prefix { !"?#".utf8.contains($0) }
+        let rest = path.lastIndex(of: UInt8(ascii: "@")).map { path[$0...] } ?? path
+        return (rest.startIndex == path.startIndex ? "" : "…") + Substring(rest).prefix(100)
+    }
+
+    private func failure(_ response: NetworkResponse, _ message: String) -> NetworkError {
+        response.error(.redirectFailed, message: message)
+    }
+}

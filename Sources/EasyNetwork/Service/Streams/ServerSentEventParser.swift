@@ -1,0 +1,96 @@
+import Foundation
+
+/// Reads a stream of events as the HTML Living Standard has it (section 9.2.6), wherever its bytes were cut.
+struct ServerSentEventParser {
+    private let maximumByteCount: Int
+    private var lines: LineSplitter
+    private var isFirstLine = true
+
+    // Of the event that is being read.
+    private var event = ""
+    private var data = ""
+    private var hasData = false
+    private var id: String
+    private var eventRetry: TimeInterval?
+
+    /// Of the events that have been read to their end: what a new connection is to ask for.
+    private(set) var lastEventID: String
+
+    /// How long to wait before a new connection, in seconds; nil as long as the server has not said.
+    private(set) var retry: TimeInterval?
+
+    /// - Parameters:
+    ///   - maximumByteCount: of one line, and of type, data and ID of one event together.
+    ///   - lastEventID: of the connection before.
+    init(maximumByteCount: Int, lastEventID: String = "") {
+        self.maximumByteCount = maximumByteCount
+        lines = LineSplitter(maximumByteCount: maximumByteCount, endsAtCarriageReturn: true)
+        id = lastEventID
+        self.lastEventID = lastEventID
+    }
+
+    mutating func append(_ data: Data) {
+        lines.append(data)
+    }
+
+    /// - Returns: the next event that is whole; nil when there is none. What comes of it at the end of the stream is not
+    ///   an event.
+    /// - Throws: ``NetworkError/Code/bodyTooLong``.
+    mutating func next() throws(NetworkError) -> ServerSentEvent? {
+        while var line = try lines.next() {
+            if isFirstLine {
+                isFirstLine = false
+                if line.unicodeScalars.first == "\u{FEFF}" { line.unicodeScalars.removeFirst() }
+            }
+            if line.isEmpty {
+                if let event = dispatch() { return event }
+            } else {
+                try read(line)
+            }
+        }
+        return nil
+    }
+
+    private mutating func dispatch() -> ServerSentEvent? {
+        lastEventID = id
+        defer {
+            event = ""
+            data = ""
+            hasData = false
+            eventRetry = nil
+        }
+        guard hasData else { return nil }
+        return ServerSentEvent(event: event.isEmpty ? "message" : event, data: data, id: id, retry: eventRetry)
+    }
+
+    private mutating func read(_ line: String) throws(NetworkError) {
+        // By bytes: a colon with a combining character behind it is another Character.
+        let bytes = line.utf8
+        let colon = bytes.firstIndex(of: UInt8(ascii: ":")) ?? bytes.endIndex
+        var value = bytes[colon...].dropFirst()
+        if value.first == UInt8(ascii: " ") { value = value.dropFirst() }
+        take(String(Substring(value)), as: Substring(bytes[..<colon]))
+        guard event.utf8.count + data.utf8.count + id.utf8.count <= maximumByteCount else {
+            throw NetworkError(code: .bodyTooLong, message: "an event is longer than \(maximumByteCount) bytes")
+        }
+    }
+
+    private mutating func take(_ value: String, as field: Substring) {
+        switch field {
+        case "event": event = value
+        case "data":
+            if hasData { data += "\n" }
+            data += value
+            hasData = true
+        case "id" where !value.utf8.contains(0): id = value
+        case "retry":
+            let isNumber =
+                !value.isEmpty && value.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            guard isNumber, let milliseconds = Double(value), milliseconds.isFinite else { return }
+            retry = milliseconds / 1_000
+            eventRetry = retry
+        // Comments have no name; other fields are for others.
+        default: break
+        }
+    }
+}

@@ -1,0 +1,18 @@
+import Foundation
+
+extension URL {
+    /// Scheme, host and port, comparable (RFC 6454, section 4): `https://api.example.com:443`. Nil without a host.
+    var origin: String? {
+        guard let scheme = scheme?.lowercased(), let host = host?.lowercased(), !host.isEmpty else { return nil }
+        guard let port = port ?? ["http": 80, "https": 443][scheme] else { return nil }
+        return "\(scheme)://\(host):\(port)"
+    }
+
+    /// Path and query as the first line of a request has them (RFC 9112, section 3.2.1).
+    var requestTarget: String {
+        let components = URLComponents(url: self, resolvingAgainstBaseURL: true)
+        let path = components?.percentEncodedPath ?? ""
+        let query = components?.percentEncodedQuery.map { "?" + $0 } ?? ""
+        return (path.isEmpty ? "/" : path) + query
+    }
+}

@@ -1,0 +1,124 @@
+import Dispatch
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("The cache and interceptors", .timeLimit(.minutes(10)))
+struct CacheInterceptorTests {
+    private let clock = ManualClock()
+    private let transport: InMemoryTransport
+    private let cache: NetworkCache
+
+    init() {
+        transport = InMemoryTransport(clock: clock)
+        cache = NetworkCache(disk: nil, clock: clock)
+    }
+
+    private struct Call: BaseAPIRequest {
+        var api = "a"
+        var cache: CachePolicy? = CachePolicy(.cacheElseNetwork)
+    }
+
+    private struct Text: APIRequest {
+        var api = "a"
+        var cache: CachePolicy? = CachePolicy(.cacheThenNetwork)
+        func item(from response: NetworkResponse) throws -> String { try response.text() }
+    }
+
+    private func service(_ change: (inout HostSettings) -> Void = { _ in }) throws -> EasyNetworkService {
+        let url = try #require(URL(string: "http://one.example"))
+        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
+            host in
+            host.clock = clock
+            host.cache = cache
+            host.retry = .never
+            change(&host)
+        }
+        return EasyNetworkService(host)
+    }
+
+    @Test("CCH-3: an entry that an interceptor does not take does not count, and the network is asked")
+    func refusedByInterceptor() async throws {
+        struct Envelope: RequestInterceptor {
+            func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
+                -> LandingDecision
+            {
+                guard case .success(let response) = result, (try? response.text()) == "old" else { return .proceed }
+                return .fail(NetworkError(code: .cannotParseResponse))
+            }
+        }
+        transport.route("GET", "/a") { _ in .text("new") }
+        let service = try service { $0.interceptors = [Envelope()] }
+        try service.store(NetworkResponse(body: Data("old".utf8)), for: Call())
+        #expect(try await service.send(Call()).text() == "new")
+    }
+
+    @Test("CCH-3: cached is let go of at the end, also when the cache had nothing")
+    func released() async throws {
+        final class Object: Sendable {}
+        transport.route("GET", "/a") { _ in .text("new") }
+        let operation = RequestOperation(Text(), service: try service())
+        weak var weakly: Object?
+        do {
+            let object = Object()
+            weakly = object
+            operation.success = { _ in }
+            operation.cached = { _ in withExtendedLifetime(object) {} }
+        }
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        queue.addOperation(operation)
+        await operation.finished()
+        #expect(await eventually { weakly == nil })
+        #expect(operation.cached == nil)
+    }
+
+    @Test("CCH-3: the item follows cached when only a sequence listens; cached first for dependents")
+    func dependents() async throws {
+        transport.route("GET", "/a") { _ in .text("new") }
+        let service = try service()
+        try service.store(NetworkResponse(body: Data("old".utf8)), for: Text())
+        let story = Locked<[String]>([])
+        let callbacks = DispatchQueue(label: "callbacks")
+        callbacks.suspend()
+        let operation = RequestOperation(Text(), service: service)
+        operation.callbackQueue = callbacks
+        operation.cached = { _ in story.withLock { $0.append("cached") } }
+        let next = BlockOperation { story.withLock { $0.append("dependent") } }
+        next.addDependency(operation)
+        let queue = NetworkQueue(maxConcurrentOperationCount: 2)
+        queue.addOperation(operation)
+        OperationQueue().addOperation(next)
+        // Time for what must not happen.
+        for _ in 0..<2_000 where story.withLock({ $0.isEmpty }) { await Task.yield() }
+        callbacks.resume()
+        await next.finished()
+        #expect(await eventually { story.withLock { $0.count } == 2 })
+        #expect(story.withLock { $0 } == ["cached", "dependent"])
+    }
+}
+
+@Suite("Keys of odd requests")
+struct OddKeyTests {
+    @Test(
+        "CCH-5: ignored parameters of odd URLs trap nowhere",
+        arguments: [
+            "http://h/?x=[1]&t=1", "http://h/?x=a|b&t=1", "http://h/?x=%zz&t=1", "http://h/?x=%&t=1",
+            "http://h/?x=é&t=1",
+            "http://h/?%5b=1&t=2", "http://h/?x=\"q\"&t=1", "http://h/?x={a}&t=^#f g", "http://h/?x=%ff&%ff=1&t=1",
+            "http://h/??&&t==1",
+        ]
+    )
+    func ignored(text: String) throws {
+        for url in [URL(string: text), URL(string: PercentEncoding.mend(text, .reference))].compactMap({ $0 }) {
+            let message = TransportRequest(method: .get, url: url)
+            let key = CacheKey.key(
+                for: message,
+                CachePolicy(.cacheElseNetwork, ignoredParameters: ["t"]),
+                partition: nil
+            )
+            #expect(key != nil && CacheKey.key(for: message, .http, partition: nil) != nil)
+        }
+    }
+}

@@ -1,0 +1,216 @@
+import Dispatch
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("The cache, then the network", .timeLimit(.minutes(10)))
+struct CacheThenNetworkTests {
+    private let transport = InMemoryTransport()
+    private let cache = NetworkCache(disk: nil)
+    private let queue = NetworkQueue(maxConcurrentOperationCount: 2)
+    private let service: EasyNetworkService
+
+    init() throws {
+        let (transport, cache) = (transport, cache)
+        transport.route("GET", "/news") { _ in .text("new") }
+        let url = try #require(URL(string: "http://one.example"))
+        let host = HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) {
+            host in
+            host.cache = cache
+            host.retry = .never
+        }
+        service = EasyNetworkService(host)
+    }
+
+    private struct News: APIRequest {
+        var api = "news"
+        var cache: CachePolicy? = CachePolicy(.cacheThenNetwork)
+
+        func item(from response: NetworkResponse) throws -> String {
+            try response.text()
+        }
+    }
+
+    private func keepOld() throws {
+        try service.store(NetworkResponse(body: Data("old".utf8)), for: News())
+    }
+
+    private final class Story: RequestOperationDelegate {
+        let lines = Locked<[String]>([])
+
+        func add(_ line: String) {
+            lines.withLock { $0.append(line) }
+        }
+
+        func requestOperationDidLoadFromCache(_ operation: ServiceOperation) {
+            let item = (operation as? RequestOperation<News>)?.cachedItem
+            add("delegate cached \(item ?? "")")
+        }
+
+        func requestOperationDidSucceed(_ operation: ServiceOperation) {
+            add("delegate success")
+        }
+    }
+
+    @Test(
+        "CCH-3: the cached answer has its own closure and delegate method, before the network's, also on a concurrent queue"
+    )
+    func callbacks() async throws {
+        for _ in 0..<20 {
+            try keepOld()
+            let story = Story()
+            let operation = RequestOperation(News(), service: service)
+            operation.callbackQueue = DispatchQueue(label: "callbacks", attributes: .concurrent)
+            operation.delegate = story
+            operation.cached = { story.add("cached \($0)") }
+            operation.success = { story.add("success \($0)") }
+            queue.addOperation(operation)
+            await operation.finished()
+            #expect(
+                story.lines.withLock { $0 } == [
+                    "delegate cached old", "cached old", "delegate success", "success new",
+                ]
+            )
+            #expect(operation.cachedItem == "old" && operation.result.flatMap { try? $0.get() } == "new")
+        }
+    }
+
+    @Test("CCH-3: while the cached item is being told, nothing is told of the network's, though that is there")
+    func cachedFirst() async throws {
+        try keepOld()
+        let story = Story()
+        let operation = RequestOperation(News(), service: service)
+        let callbacks = DispatchQueue(label: "callbacks")
+        callbacks.suspend()
+        operation.callbackQueue = callbacks
+        operation.cached = { _ in story.add("cached") }
+        operation.preprocess = { _ in story.add("preprocess") }
+        operation.success = { _ in story.add("success") }
+        queue.addOperation(operation)
+        #expect(await eventually { operation.result != nil })
+        // Time for what must not happen.
+        for _ in 0..<2_000 where story.lines.withLock({ $0.isEmpty }) { await Task.yield() }
+        callbacks.resume()
+        await operation.finished()
+        #expect(story.lines.withLock { $0 } == ["cached", "preprocess", "success"])
+    }
+
+    @Test("CCH-3: without a valid entry only the network answers")
+    func absent() async throws {
+        let story = Story()
+        let operation = RequestOperation(News(), service: service)
+        operation.cached = { story.add("cached \($0)") }
+        operation.success = { story.add("success \($0)") }
+        queue.addOperation(operation)
+        await operation.finished()
+        #expect(story.lines.withLock { $0 } == ["success new"] && operation.cachedItem == nil)
+    }
+
+    @Test("CCH-3: for try await: cached, then fresh; of the operation and of the service")
+    func values() async throws {
+        try keepOld()
+        let operation = RequestOperation(News(), service: service)
+        queue.addOperation(operation)
+        var items: [String] = []
+        for try await item in operation.values { items.append(item) }
+        #expect(items == ["old", "new"])
+        items = []
+        for try await item in operation.values { items.append(item) }
+        #expect(items == ["new"] || items == ["old", "new"])
+        try keepOld()
+        var responses: [String] = []
+        for try await response in service.responses(to: News()) {
+            responses.append("\(try response.text()) \(response.source)")
+        }
+        #expect(responses == ["old cache", "new network"])
+    }
+
+    @Test("CCH-3, BEY-3: an error of the network comes after the cached item")
+    func failure() async throws {
+        try keepOld()
+        transport.route("GET", "/news") { _ in .status(500) }
+        let operation = RequestOperation(News(), service: service)
+        queue.addOperation(operation)
+        var items: [String] = []
+        let error = await #expect(throws: NetworkError.self) {
+            for try await item in operation.values { items.append(item) }
+        }
+        #expect(items == ["old"] && error?.statusCode == 500)
+    }
+
+    @Test("OPQ-2, CCH-3: cancelled after the cached item, it ends, and its closure is not called again")
+    func cancel() async throws {
+        try keepOld()
+        transport.route("GET", "/news") { _ in .fault(.stall) }
+        let story = Story()
+        let shown = Gate()
+        let operation = RequestOperation(News(), service: service)
+        operation.cached = { item in
+            story.add("cached \(item)")
+            shown.open()
+        }
+        operation.failure = { story.add("failure \($0.code)") }
+        queue.addOperation(operation)
+        await shown.opened()
+        operation.cancel()
+        await operation.finished()
+        #expect(story.lines.withLock { $0 } == ["cached old", "failure cancelled"])
+    }
+
+    @Test("OPQ-2: cancelled before its cached item is told, the closure is not called")
+    func cancelBefore() async throws {
+        try keepOld()
+        transport.route("GET", "/news") { _ in .fault(.stall) }
+        let story = Story()
+        let callbacks = DispatchQueue(label: "callbacks")
+        callbacks.suspend()
+        let operation = RequestOperation(News(), service: service)
+        operation.callbackQueue = callbacks
+        operation.cached = { story.add("cached \($0)") }
+        operation.failure = { story.add("failure \($0.code)") }
+        queue.addOperation(operation)
+        #expect(await transport.waitForRequests(1))
+        operation.cancel()
+        callbacks.resume()
+        await operation.finished()
+        #expect(story.lines.withLock { $0 } == ["failure cancelled"])
+    }
+
+    @Test("BEY-3: a sequence that is given up cancels the operation if nobody else waits, and ends when nobody runs it")
+    func givenUp() async throws {
+        try keepOld()
+        transport.route("GET", "/news") { _ in .fault(.stall) }
+        let operation = RequestOperation(News(), service: service)
+        queue.addOperation(operation)
+        for try await _ in operation.values { break }
+        await operation.finished()
+        #expect(operation.error?.code == .cancelled)
+        var forgotten: RequestOperation<News>? = RequestOperation(News(), service: service)
+        let values = forgotten?.values
+        forgotten = nil
+        for try await _ in try #require(values) { Issue.record("there is nothing to come") }
+    }
+
+    @Test("QUE-9, CCH-3: such requests do not join another's message: each has its own cached item")
+    func join() async throws {
+        struct Joined: APIRequest {
+            var api = "news"
+            // What one of them stored, the next would find.
+            var cache: CachePolicy? = CachePolicy(.cacheThenNetwork, storage: [])
+            var repeatPolicy: RepeatPolicy { .join }
+
+            func item(from response: NetworkResponse) throws -> String {
+                try response.text()
+            }
+        }
+        try keepOld()
+        let operations = (0..<3).map { _ in RequestOperation(Joined(), service: service) }
+        queue.addOperations(operations, waitUntilFinished: false)
+        for operation in operations {
+            #expect(try await operation.value == "new")
+            #expect(operation.cachedItem == "old")
+        }
+    }
+}

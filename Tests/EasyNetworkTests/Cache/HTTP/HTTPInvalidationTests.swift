@@ -1,0 +1,67 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("HTTPInvalidation")
+struct HTTPInvalidationTests {
+    private func urls(
+        _ method: String = "POST",
+        _ status: Int = 200,
+        _ response: String = "",
+        target: String = "https://a.example/items/1?x=1"
+    ) throws -> [String] {
+        let target = try #require(URL(string: target))
+        return HTTPInvalidation.urls(
+            method: NetworkService.Method(rawValue: method),
+            target: target,
+            status: status,
+            response: .lines(response)
+        ).map(\.absoluteString)
+    }
+
+    @Test(
+        "BEY-10: RFC 9111, section 4.4: methods that are not safe, unknown ones too",
+        arguments: [
+            ("POST", true), ("PUT", true), ("DELETE", true), ("PATCH", true), ("LOCK", true), ("FOO", true),
+            ("GET", false), ("HEAD", false), ("OPTIONS", false), ("TRACE", false),
+        ]
+    )
+    func methods(name: String, isUnsafe: Bool) throws {
+        #expect(try urls(name) == (isUnsafe ? ["https://a.example/items/1?x=1"] : []))
+    }
+
+    @Test(
+        "BEY-10: RFC 9111, section 4.4: answers that are no errors",
+        arguments: [100, 200, 204, 299, 301, 399, 400, 503]
+    )
+    func statuses(status: Int) throws {
+        #expect(try urls("PUT", status).isEmpty == !(200..<400).contains(status))
+        #expect(try urls("PUT", status, "Location: /other").isEmpty == !(200..<400).contains(status))
+    }
+
+    private static let namedURLs: [(String, [String])] = [
+        ("Location: /new", ["https://a.example/new"]), ("Location: 2", ["https://a.example/items/2"]),
+        ("Content-Location: ?y=1#part", ["https://a.example/items/1?y=1"]),
+        ("location: HTTPS://A.example:443/new", ["HTTPS://A.example:443/new"]),
+        ("Location: /l | Content-Location: /c", ["https://a.example/l", "https://a.example/c"]),
+        ("Location: /with space", ["https://a.example/with%20space"]),
+        ("Location: https://b.example/new", []), ("Location: http://a.example/new", []),
+        ("Location: https://a.example:444/new", []), ("Location: //b.example/new", []),
+        ("Location: https://user@b.example/", []), ("Location: mailto:a@a.example", []),
+        ("Location: ?x=1", []), ("Location:", []), ("Content-Location: https://", []),
+    ]
+
+    @Test(
+        "BEY-10: RFC 9111, section 4.4: Location and Content-Location of the same origin, and of no other",
+        arguments: namedURLs
+    )
+    func named(fields: String, expected: [String]) throws {
+        #expect(try urls("POST", 201, fields) == ["https://a.example/items/1?x=1"] + expected)
+    }
+
+    @Test("BEY-10: RFC 9111, section 4.4: the fragment of the target is no part of it")
+    func fragment() throws {
+        #expect(try urls(target: "https://a.example/a#b") == ["https://a.example/a"])
+    }
+}

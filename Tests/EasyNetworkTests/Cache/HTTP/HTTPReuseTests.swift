@@ -1,0 +1,180 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("HTTPReuse")
+struct HTTPReuseTests {
+    private static let conditions: HTTPHeaders = ["If-None-Match": "\"a\""]
+
+    private func reuse(
+        _ response: String,
+        _ request: String = "",
+        after seconds: TimeInterval,
+        method: NetworkService.Method = .get
+    ) -> HTTPReuse {
+        HTTPReuse(of: .stub(response), for: method, .lines(request), at: Arrival.date + seconds)
+    }
+
+    private static let ofAnswers: [(String, HTTPReuse, HTTPReuse)] = [
+        ("Cache-Control: max-age=60", .fresh, .revalidate(conditions)),
+        ("Cache-Control: max-age=60, must-revalidate", .fresh, .revalidate(conditions)),
+        ("Cache-Control: max-age=60, immutable", .fresh, .revalidate(conditions)),
+        ("Cache-Control: max-age=60, no-cache", .revalidate(conditions), .revalidate(conditions)),
+        ("Cache-Control: max-age=60, no-cache=\"Set-Cookie\"", .fresh, .revalidate(conditions)),
+        ("Cache-Control: max-age=60, no-store", .unusable(.noStore), .unusable(.noStore)),
+        ("Cache-Control: max-age=60, no-store, must-understand", .fresh, .revalidate(conditions)),
+        ("Cache-Control: max-age=60, proxy-revalidate", .fresh, .revalidate(conditions)),
+        ("Cache-Control: max-age=60 | Age: 20", .revalidate(conditions), .revalidate(conditions)),
+        ("Cache-Control: s-maxage=60", .revalidate(conditions), .revalidate(conditions)),
+        ("Expires: \(Arrival.text(60))", .fresh, .revalidate(conditions)),
+        ("Last-Modified: never", .revalidate(conditions), .revalidate(conditions)),
+    ]
+
+    @Test(
+        "BEY-10: RFC 9111, sections 4 and 5.2.2: what an answer allows, 50 and 70 seconds after",
+        arguments: ofAnswers
+    )
+    func answers(fields: String, at50: HTTPReuse, at70: HTTPReuse) {
+        #expect(reuse("ETag: \"a\" | \(fields)", after: 50) == at50)
+        #expect(reuse("ETag: \"a\" | \(fields)", after: 70) == at70)
+    }
+
+    private static let ofRequests: [(String, HTTPReuse, HTTPReuse)] = [
+        ("", .fresh, .revalidate(conditions)),
+        ("Cache-Control: no-cache", .revalidate(conditions), .revalidate(conditions)),
+        ("Pragma: no-cache", .revalidate(conditions), .revalidate(conditions)),
+        ("Cache-Control: no-store", .unusable(.noStore), .unusable(.noStore)),
+        ("Cache-Control: max-age=0", .revalidate(conditions), .revalidate(conditions)),
+        ("Cache-Control: max-age=49", .revalidate(conditions), .revalidate(conditions)),
+        ("Cache-Control: max-age=50", .fresh, .revalidate(conditions)),
+        ("Cache-Control: max-age=500", .fresh, .revalidate(conditions)),
+        ("Cache-Control: max-age=x", .revalidate(conditions), .revalidate(conditions)),
+        ("Cache-Control: min-fresh=10", .fresh, .revalidate(conditions)),
+        ("Cache-Control: min-fresh=11", .revalidate(conditions), .revalidate(conditions)),
+        ("Cache-Control: min-fresh=x", .revalidate(conditions), .revalidate(conditions)),
+        ("Cache-Control: max-stale", .fresh, .stale(whileRevalidating: nil)),
+        ("Cache-Control: max-stale=10", .fresh, .stale(whileRevalidating: nil)),
+        ("Cache-Control: max-stale=9", .fresh, .revalidate(conditions)),
+        ("Cache-Control: max-stale=x", .fresh, .revalidate(conditions)),
+        ("Cache-Control: max-stale, max-age=70", .fresh, .stale(whileRevalidating: nil)),
+        ("Cache-Control: max-stale, max-age=69", .fresh, .revalidate(conditions)),
+        ("Cache-Control: max-stale, min-fresh=1", .fresh, .revalidate(conditions)),
+        ("Cache-Control: only-if-cached", .fresh, .unusable(.onlyIfCached)),
+        ("Cache-Control: only-if-cached, max-stale", .fresh, .stale(whileRevalidating: nil)),
+        ("Cache-Control: only-if-cached, no-cache", .unusable(.onlyIfCached), .unusable(.onlyIfCached)),
+        ("Cache-Control: only-if-cached, no-store", .unusable(.onlyIfCached), .unusable(.onlyIfCached)),
+        ("Cache-Control: only-if-cached | Foo: 1", .unusable(.onlyIfCached), .unusable(.onlyIfCached)),
+        ("Foo: 1", .unusable(.vary), .unusable(.vary)),
+    ]
+
+    @Test(
+        "BEY-10: RFC 9111, section 5.2.1: what a request asks of an answer that is fresh for 60 seconds, after 50 and 70",
+        arguments: ofRequests
+    )
+    func requests(fields: String, at50: HTTPReuse, at70: HTTPReuse) {
+        let stored = "ETag: \"a\" | Cache-Control: max-age=60 | Vary: Foo"
+        #expect(reuse(stored, fields, after: 50) == at50)
+        #expect(reuse(stored, fields, after: 70) == at70)
+    }
+
+    @Test(
+        "BEY-10: RFC 9111, section 4.2.4: must-revalidate and no-cache win over max-stale",
+        arguments: ["must-revalidate", "no-cache"]
+    )
+    func strict(directive: String) {
+        let stored = "ETag: \"a\" | Cache-Control: max-age=60, stale-while-revalidate=90, \(directive)"
+        #expect(reuse(stored, "Cache-Control: max-stale", after: 70) == .revalidate(Self.conditions))
+        #expect(reuse(stored, after: 70) == .revalidate(Self.conditions))
+    }
+
+    private static let staleAnswers: [(String, TimeInterval, HTTPReuse)] = [
+        ("", 60, .stale(whileRevalidating: conditions)),
+        ("", 70, .stale(whileRevalidating: conditions)),
+        ("", 90, .stale(whileRevalidating: conditions)),
+        ("", 90.5, .revalidate(conditions)),
+        ("", 59, .fresh),
+        ("Cache-Control: max-age=500", 70, .revalidate(conditions)),
+        ("Cache-Control: min-fresh=0", 70, .revalidate(conditions)),
+        ("Cache-Control: no-cache", 70, .revalidate(conditions)),
+        ("Cache-Control: max-stale", 70, .stale(whileRevalidating: conditions)),
+        ("Cache-Control: max-stale=40", 95, .stale(whileRevalidating: nil)),
+        // The request that would revalidate it is not to be sent.
+        ("Cache-Control: only-if-cached", 70, .unusable(.onlyIfCached)),
+        ("Cache-Control: only-if-cached, max-stale", 70, .stale(whileRevalidating: nil)),
+    ]
+
+    @Test(
+        "BEY-10: RFC 5861, section 3: stale while it is revalidated, as long as the answer says and the request lets it",
+        arguments: staleAnswers
+    )
+    func staleWhileRevalidate(request: String, seconds: TimeInterval, expected: HTTPReuse) {
+        let stored = "ETag: \"a\" | Cache-Control: max-age=60, stale-while-revalidate=30"
+        #expect(reuse(stored, request, after: seconds) == expected)
+    }
+
+    @Test("BEY-10: RFC 5861, section 3: an answer without validator is asked for anew, and given meanwhile")
+    func staleWithoutValidator() {
+        let stored = "Cache-Control: max-age=60, stale-while-revalidate=30"
+        #expect(reuse(stored, after: 70) == .stale(whileRevalidating: HTTPHeaders()))
+        #expect(reuse(stored, after: 100) == .unusable(.noValidator))
+        #expect(reuse(stored, "Cache-Control: no-cache", after: 10) == .unusable(.noValidator))
+    }
+
+    @Test("BEY-10: RFC 8246, section 2: what is immutable is not reloaded while it is fresh, but by force")
+    func immutable() {
+        let stored = "ETag: \"a\" | Cache-Control: max-age=60, immutable"
+        #expect(reuse(stored, "Cache-Control: max-age=0", after: 50) == .fresh)
+        #expect(reuse(stored, "Cache-Control: no-cache", after: 50) == .revalidate(Self.conditions))
+        #expect(reuse(stored, "Cache-Control: min-fresh=20", after: 50) == .revalidate(Self.conditions))
+        #expect(reuse(stored, "Cache-Control: max-age=0", after: 60) == .revalidate(Self.conditions))
+        let guessed = "Last-Modified: \(Arrival.text(-10_000)) | Cache-Control: immutable"
+        #expect(reuse(guessed, after: 50) == .fresh)
+        #expect(reuse(guessed, "Cache-Control: max-age=0", after: 50) != .fresh)
+    }
+
+    @Test(
+        "BEY-10: RFC 9111, section 4.3.2: a request with a range or conditions of its own is not answered",
+        arguments: [
+            "Range: bytes=0-1", "If-Match: \"a\"", "If-None-Match: \"a\"", "If-Modified-Since: \(Arrival.text())",
+            "If-Unmodified-Since: \(Arrival.text())", "If-Range: \"a\"",
+        ]
+    )
+    func conditional(field: String) {
+        #expect(reuse("ETag: \"a\" | Cache-Control: max-age=60", field, after: 1) == .unusable(.condition))
+    }
+
+    @Test("BEY-10: RFC 9111, section 4: only GET is answered", arguments: ["HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
+    func methods(name: String) {
+        let method = NetworkService.Method(rawValue: name)
+        #expect(reuse("Cache-Control: max-age=60", after: 1, method: method) == .unusable(.method))
+    }
+
+    private static let sentValidators: [(String, HTTPHeaders)] = [
+        ("ETag: \"a\"", ["If-None-Match": "\"a\""]), ("ETag: W/\"a\"", ["If-None-Match": "W/\"a\""]),
+        (
+            "ETag: \"a\" | Last-Modified: \(Arrival.text(-9))",
+            ["If-None-Match": "\"a\"", "If-Modified-Since": Arrival.text(-9)]
+        ),
+        (
+            "Last-Modified: Thursday, 01-Jan-26 11:00:00 GMT",
+            ["If-Modified-Since": "Thursday, 01-Jan-26 11:00:00 GMT"]
+        ),
+        ("ETag: * | Last-Modified: \(Arrival.text(-9))", ["If-Modified-Since": Arrival.text(-9)]),
+    ]
+
+    @Test(
+        "BEY-10: RFC 9111, section 4.3.1: a validation sends the validators as they came",
+        arguments: sentValidators
+    )
+    func validators(fields: String, expected: HTTPHeaders) {
+        #expect(reuse("Cache-Control: no-cache | \(fields)", after: 1) == .revalidate(expected))
+    }
+
+    @Test("BEY-10: RFC 9111, section 4.3.1: the date of the answer is no validator, nor is what is no date")
+    func noValidator() {
+        for fields in ["Date: \(Arrival.text())", "Last-Modified: once", "ETag: a"] {
+            #expect(reuse("Cache-Control: no-cache | \(fields)", after: 1) == .unusable(.noValidator))
+        }
+    }
+}

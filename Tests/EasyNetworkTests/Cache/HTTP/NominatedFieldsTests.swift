@@ -1,0 +1,92 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("NominatedFields")
+struct NominatedFieldsTests {
+    private func match(vary: String, _ first: String, _ second: String) -> Bool {
+        NominatedFields(vary: .lines(vary), of: .lines(first)).match(.lines(second))
+    }
+
+    @Test(
+        "BEY-10: RFC 9111, section 4.1: requests that say the same in the fields of Vary",
+        arguments: [
+            ("", "Foo: 1", "Foo: 2"), ("Vary: Foo", "Foo: 1", "foo: 1 | Bar: 2"), ("Vary: Foo", "Bar: 1", ""),
+            ("Vary: FOO", "foo: 1", "Foo: 1"), ("Vary: Foo", "Foo: 1, 2", "Foo: 1 | Foo: 2"),
+            ("Vary: Foo", "Foo: 1,2", "Foo: 1 \t,  2"), ("Vary: Foo", "Foo: \"a,b\", c", "Foo: \"a,b\",c"),
+            ("Vary: Foo, Bar", "Foo: 1 | Bar: 2", "Bar: 2 | Foo: 1"), ("Vary: , Foo, ", "Foo: 1", "Foo: 1"),
+            ("Vary: Accept-Language", "Accept-Language: en-US,de;q=0.5", "Accept-Language: EN-us , DE; q=0.5"),
+            ("Vary: Accept-Encoding", "Accept-Encoding: GZIP", "Accept-Encoding: gzip"),
+        ]
+    )
+    func same(vary: String, first: String, second: String) {
+        #expect(match(vary: vary, first, second))
+        #expect(match(vary: vary, second, first))
+    }
+
+    @Test(
+        "BEY-10: RFC 9111, section 4.1: requests that do not",
+        arguments: [
+            ("Vary: Foo", "Foo: 1", "Foo: 2"), ("Vary: Foo", "Foo: 1", ""), ("Vary: Foo", "Foo:", ""),
+            ("Vary: Foo", "Foo: a", "Foo: A"), ("Vary: Foo", "Foo: a b", "Foo: a  b"),
+            ("Vary: Foo", "Foo: 1, 2", "Foo: 2, 1"), ("Vary: Foo", "Foo: \"a, b\"", "Foo: \"a,b\""),
+            ("Vary: Foo", "Foo: \"a, b", "Foo: \"a,b"),
+            ("Vary: Foo | Vary: Bar", "Foo: 1 | Bar: 2", "Foo: 1 | Bar: 3"),
+            ("Vary: Authorization", "Authorization: Bearer a", "Authorization: Bearer b"),
+            ("Vary: Cookie", "Cookie: a=1", "Cookie: a=2"),
+            ("Vary: Accept-Language", "Accept-Language: en, de", "Accept-Language: en"),
+            ("Vary: *", "", ""), ("Vary: *, Foo", "Foo: 1", "Foo: 1"), ("Vary: Foo | Vary: *", "Foo: 1", "Foo: 1"),
+            ("Vary: , *", "", ""), ("Vary: a b", "", ""), ("Vary: \"Foo\"", "", ""),
+        ]
+    )
+    func other(vary: String, first: String, second: String) {
+        #expect(!match(vary: vary, first, second))
+        #expect(!match(vary: vary, second, first))
+    }
+
+    @Test("BEY-10: RFC 9111, section 4.1: more fields may be named than Vary has")
+    func more() {
+        let request = HTTPHeaders.lines("Authorization: Bearer a | Foo: 1")
+        let fields = NominatedFields(vary: ["Vary": "Foo"], and: ["Authorization"], of: request)
+        #expect(fields.match(request))
+        #expect(!fields.match(.lines("Authorization: Bearer b | Foo: 1")))
+        #expect(Set(fields.digests.keys) == ["foo", "authorization"])
+    }
+
+    @Test("BEY-10: RFC 9111, section 7.1: credentials are kept as a digest, absence as absence, also in an entry")
+    func digests() {
+        let vary: HTTPHeaders = ["Vary": "Authorization, Cookie, Accept"]
+        let request = HTTPHeaders.lines("Authorization: Bearer secret | Cookie: sid=secret")
+        let fields = NominatedFields(vary: vary, of: request)
+        #expect(!"\(fields.attributes)".contains("secret"))
+        #expect(!"\(fields)".contains("secret"))
+        #expect(fields.digests["cookie"] == SHA256.digest(of: Data("sid=secret".utf8)))
+        #expect(fields.digests["accept"] == .some(nil))
+        let read = NominatedFields(attributes: fields.attributes, vary: vary)
+        #expect(read == fields && read.match(request) && !read.match(request.merging(["Accept": "*/*"])))
+    }
+
+    @Test("BEY-10: RFC 9111, section 4.1: an entry of which nobody knows whom it is for is for nobody")
+    func unknown() {
+        let vary: HTTPHeaders = ["Vary": "Foo"]
+        let sound = NominatedFields(vary: vary, of: ["Foo": "1"]).attributes
+        #expect(NominatedFields(attributes: sound, vary: vary).match(["Foo": "1"]))
+        #expect(!NominatedFields(attributes: [:], vary: vary).match(HTTPHeaders()))
+        #expect(!NominatedFields(attributes: ["vary:foo": "??"], vary: HTTPHeaders()).match(HTTPHeaders()))
+        #expect(!NominatedFields(attributes: ["vary:*": ""], vary: HTTPHeaders()).match(HTTPHeaders()))
+        #expect(NominatedFields(attributes: ["version": "1"], vary: HTTPHeaders()).match(HTTPHeaders()))
+        let star = NominatedFields(vary: ["Vary": "*"], of: HTTPHeaders())
+        #expect(NominatedFields(attributes: star.attributes, vary: ["Vary": "*"]) == star)
+    }
+
+    @Test("BEY-10: an answer comes back from an entry of the store as it was written, beside what else the entry says")
+    func entry() {
+        let stored = StoredResponse.stub("Vary: Foo, Bar | ETag: \"a\"", request: "Foo: 1", status: 404)
+        var entry = CacheHeader(key: "k", requestedAt: .distantPast, receivedAt: .distantPast)
+        entry.attributes = ["version": "1", "vary:old": "-"]
+        stored.write(to: &entry)
+        #expect(StoredResponse(entry) == stored)
+        #expect(entry.attributes.keys.sorted() == ["vary:bar", "vary:foo", "version"] && entry.key == "k")
+    }
+}

@@ -1,0 +1,68 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("HTTPReuse: stale-if-error")
+struct StaleIfErrorTests {
+    private func standsIn(
+        _ response: String,
+        _ request: String = "",
+        after seconds: TimeInterval = 70,
+        for failure: HTTPReuse.Failure = .transport,
+        method: NetworkService.Method = .get
+    ) -> Bool {
+        HTTPReuse.standsIn(.stub(response), for: failure, of: method, .lines(request), at: Arrival.date + seconds)
+    }
+
+    @Test(
+        "BEY-10: RFC 5861, section 4: a stale answer stands in as long as the answer or the request says",
+        arguments: [
+            ("max-age=60, stale-if-error=10", "", true), ("max-age=60, stale-if-error=9", "", false),
+            ("max-age=60", "", false), ("max-age=60", "stale-if-error=10", true),
+            ("max-age=60", "stale-if-error=9", false), ("max-age=60", "stale-if-error=x", false),
+            ("max-age=60, stale-if-error=10", "stale-if-error=5", false),
+            ("max-age=60, stale-if-error=5", "stale-if-error=10", true),
+            ("max-age=60, stale-if-error=10", "max-age=0", true),
+            ("max-age=60, stale-if-error=10", "no-cache", false),
+            ("max-age=60, stale-if-error=10", "no-store", false),
+            ("max-age=60, stale-if-error=10, must-revalidate", "", false),
+            ("max-age=60, stale-if-error=10, no-cache", "", false),
+            ("max-age=60, stale-if-error=10, no-store", "", false),
+            ("max-age=60, must-revalidate", "stale-if-error=10", false),
+            ("max-age=60, no-cache", "stale-if-error=10", false),
+            ("max-age=60, stale-if-error=10, no-cache=\"x\"", "", true),
+            ("max-age=100, stale-if-error=0", "max-age=0", true),
+        ]
+    )
+    func directives(response: String, request: String, expected: Bool) {
+        let request = request.isEmpty ? "" : "Cache-Control: \(request)"
+        #expect(standsIn("Cache-Control: \(response)", request) == expected)
+    }
+
+    @Test("BEY-10: RFC 5861, section 4: the errors are a missing answer, 500, 502, 503 and 504", arguments: 100...599)
+    func statuses(status: Int) {
+        let isError = [500, 502, 503, 504].contains(status)
+        #expect(standsIn("Cache-Control: stale-if-error=99", for: .status(status)) == isError)
+    }
+
+    @Test("BEY-10: RFC 5861, section 4: no stand-in for another request")
+    func others() {
+        let stored = "Cache-Control: stale-if-error=99 | Vary: Foo"
+        #expect(standsIn(stored))
+        #expect(!standsIn(stored, "Foo: 1") && !standsIn(stored, "Range: bytes=0-1"))
+        #expect(!standsIn(stored, method: .post) && !standsIn(stored, method: .head))
+    }
+
+    @Test("BEY-10: RFC 5861, section 4: which errors of the package are failures of the server")
+    func errors() {
+        for code in [NetworkError.Code.cannotConnect, .timedOut, .connectionLost, .badServerResponse] {
+            #expect(HTTPReuse.Failure(NetworkError(code: code)) == .transport)
+        }
+        for code in [NetworkError.Code.cancelled, .tls, .invalidRequest, .bodyTooLong, .unacceptableStatus] {
+            #expect(HTTPReuse.Failure(NetworkError(code: code)) == nil)
+        }
+        let unavailable = NetworkError(code: .unacceptableStatus, statusCode: 503)
+        #expect(HTTPReuse.Failure(unavailable) == .status(503))
+    }
+}

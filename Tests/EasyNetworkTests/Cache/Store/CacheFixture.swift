@@ -1,0 +1,113 @@
+import EasyNetworkTesting
+import Foundation
+
+@testable import EasyNetwork
+
+/// A directory of its own for a test, a clock, and files that fail when the test says so.
+final class CacheFixture: Sendable {
+    let directory: URL
+    let clock = ManualClock()
+    let files = FaultyCacheFiles()
+
+    init() {
+        directory = FileManager.default.temporaryDirectory
+            .appendingPathComponent("cache-\(UUID().uuidString)", isDirectory: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: directory)
+    }
+
+    func disk(bytes: Int? = nil, count: Int? = nil, age: TimeInterval? = nil) -> NetworkCache.Disk {
+        NetworkCache.Disk(unchecked: directory, bytes: bytes, count: count, age: age)
+    }
+
+    /// A new one over the directory, as after a relaunch.
+    func cache(_ disk: NetworkCache.Disk? = nil, memory: NetworkCache.Memory = .init()) -> NetworkCache {
+        NetworkCache(memory: memory, disk: disk ?? self.disk(), clock: clock, files: files)
+    }
+
+    func entry(_ key: String, version: Int = 1, count: Int = 100) -> CacheEntry {
+        CacheEntry.made(key, version: version, count: count, at: clock.date)
+    }
+
+    func path(of key: String) -> String {
+        let name = CacheDirectory.name(of: key)
+        return "\(directory.path)/\(name.prefix(2))/\(name)"
+    }
+
+    /// The paths of all files below the directory, relative to it.
+    func paths() -> [String] {
+        let all = FileManager.default.enumerator(atPath: directory.path)?.compactMap { $0 as? String } ?? []
+        return all.filter { path in
+            var isDirectory = ObjCBool(false)
+            let exists = FileManager.default.fileExists(atPath: "\(directory.path)/\(path)", isDirectory: &isDirectory)
+            return exists && !isDirectory.boolValue
+        }.sorted()
+    }
+
+    var hasTemporaries: Bool { paths().contains { $0.hasSuffix(".tmp") } }
+}
+
+extension CacheEntry {
+    /// An entry that shows whether it is whole, and whose it is.
+    static func made(_ key: String, version: Int, count: Int, at date: Date) -> CacheEntry {
+        var generator = SeededGenerator(seed: UInt64(version))
+        var body = Data("\(key) \(version) ".utf8)
+        while body.count < count { withUnsafeBytes(of: generator.next()) { body.append(contentsOf: $0) } }
+        let header = CacheHeader(
+            key: key,
+            method: "GET",
+            url: URL(string: "https://example.com/things?page=\(version)"),
+            statusCode: 203,
+            headers: ["Content-Type": "text/plain", "ETag": "\"\(version)\"", "Set-Cookie": "a", "set-cookie": "b"],
+            requestedAt: date.addingTimeInterval(-0.25),
+            receivedAt: date,
+            attributes: ["version": "\(version)", "count": "\(count)"]
+        )
+        return CacheEntry(header: header, body: body)
+    }
+
+    /// The number it was made with, if it is whole and of that key.
+    func version(of key: String) -> Int? {
+        guard
+            header.key == key,
+            let version = header.attributes["version"].flatMap(Int.init),
+            let count = header.attributes["count"].flatMap(Int.init),
+            self == .made(key, version: version, count: count, at: header.receivedAt)
+        else { return nil }
+        return version
+    }
+}
+
+extension NetworkCache {
+    func loaded(
+        _ key: String,
+        from tiers: CacheStorage = .all,
+        isPromoting: Bool = true
+    ) async -> Result<CacheEntry, CacheFailure> {
+        await withCheckedContinuation { continuation in
+            load(key, from: tiers, isPromoting: isPromoting) { continuation.resume(returning: $0) }
+        }
+    }
+
+    @discardableResult
+    func stored(_ entry: CacheEntry, in tiers: CacheStorage = .all) async -> Result<Void, CacheFailure> {
+        await withCheckedContinuation { continuation in
+            store(entry, in: tiers) { continuation.resume(returning: $0) }
+        }
+    }
+
+    @discardableResult
+    func removed(_ key: String) async -> Result<Void, CacheFailure> {
+        await withCheckedContinuation { continuation in remove(key) { continuation.resume(returning: $0) } }
+    }
+}
+
+extension Result {
+    var failure: Failure? {
+        if case .failure(let failure) = self { failure } else { nil }
+    }
+
+    var value: Success? { try? get() }
+}

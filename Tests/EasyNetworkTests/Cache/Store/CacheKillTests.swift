@@ -1,0 +1,131 @@
+#if os(Linux) || os(macOS)
+import Dispatch
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+/// A program that writes to a cache is killed again and again. `CACHE_KILLS` in the environment says how often for
+/// each seed; without it this is not run.
+///
+/// Not beside all others: Foundation's `Process.run()` on Linux was seen to read what is not its own when hundreds of them
+/// meet those of other tests.
+@Suite("A cache whose process is killed", .enabled(if: ProcessInfo.processInfo.environment["CACHE_KILLS"] != nil))
+struct CacheKillTests {
+    private static let lives = ProcessInfo.processInfo.environment["CACHE_KILLS"].flatMap(Int.init) ?? 75
+
+    @Test(
+        "CCH-2: whenever the process is killed, each entry is whole or absent, and what was written is there",
+        arguments: UInt64(1)...4
+    )
+    func kills(seed: UInt64) async throws {
+        let fixture = CacheFixture()
+        var generator = SeededGenerator(seed: seed)
+        // By key; 0 for none.
+        var versions: [String: Int] = [:]
+        var leftovers = 0
+        for life in 1...Self.lives {
+            // A line has some 15 bytes.
+            let count = Int.random(in: 0..<400, using: &generator)
+            let lines = try await Self.live(fixture.directory, seed: generator.next(), life: life, bytes: count)
+            var begun: (key: String, version: Int)?
+            for line in lines {
+                switch line.word {
+                case "begin": begun = (line.key, line.version)
+                case "done":
+                    versions[line.key] = line.version
+                    begun = nil
+                default: Issue.record("\(line), seed \(seed), life \(life)")
+                }
+            }
+            // Of the system's clock, as the writer's.
+            let cache = NetworkCache(memory: .init(), disk: fixture.disk())
+            for index in 0..<8 {
+                let key = "key \(index)"
+                let answer = await cache.loaded(key, from: .disk)
+                let version = Self.version(of: key, answer)
+                let old = versions[key] ?? 0
+                let isPossible = version == old || begun?.key == key && version == begun?.version
+                #expect(isPossible, "seed \(seed), life \(life), \(key): \(answer), was \(old)")
+                versions[key] = version
+            }
+            leftovers = fixture.paths().filter { $0.hasSuffix(".tmp") }.count
+        }
+        print("seed \(seed): \(Self.lives) lives, killed in the middle of a file \(leftovers) times")
+        let later = ManualClock(now: Date().timeIntervalSince(ManualClock().date) + CacheDirectory.temporaryAge + 60)
+        let cache = NetworkCache(memory: .init(), disk: fixture.disk(), clock: later)
+        let usage = await cache.usage
+        #expect(usage.diskCount == versions.values.filter { $0 > 0 }.count, "seed \(seed)")
+        #expect(fixture.paths().count == usage.diskCount, "seed \(seed)")
+    }
+
+    /// Nil when it is not whole.
+    private static func version(of key: String, _ answer: Result<CacheEntry, CacheFailure>) -> Int? {
+        guard let entry = answer.value else { return answer.failure == .absent ? 0 : nil }
+        guard
+            entry.header.key == key,
+            let version = entry.header.attributes["version"].flatMap(Int.init),
+            let count = entry.header.attributes["count"].flatMap(Int.init),
+            entry.body == Data(repeating: UInt8(version % 251), count: count)
+        else { return nil }
+        return version
+    }
+
+    private struct Line: Sendable {
+        var word: String
+        var key: String
+        var version: Int
+
+        init?(_ text: Substring) {
+            let parts = text.split(separator: " ")
+            guard parts.count == 4, let version = Int(parts[3]) else { return nil }
+            self.init(word: String(parts[0]), key: "\(parts[1]) \(parts[2])", version: version)
+        }
+
+        init(word: String, key: String, version: Int) {
+            (self.word, self.key, self.version) = (word, key, version)
+        }
+    }
+
+    /// Lets the writer live until it has said so many bytes.
+    ///
+    /// - Returns: the whole lines that it said.
+    private static func live(_ directory: URL, seed: UInt64, life: Int, bytes: Int) async throws -> [Line] {
+        // Elsewhere than on the threads of tasks, which must not be blocked.
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async {
+                continuation.resume(
+                    with: Result {
+                        let process = Process()
+                        process.executableURL = BuiltProgram.url("CacheWriter")
+                        process.arguments = [directory.path, "\(seed)", "\(life * 1_000_000)"]
+                        let output = Pipe()
+                        process.standardInput = FileHandle.nullDevice
+                        process.standardOutput = output
+                        try process.run()
+                        var said = Data()
+                        while said.count < bytes {
+                            let data = output.fileHandleForReading.availableData
+                            if data.isEmpty { break }
+                            said.append(data)
+                        }
+                        // Not right after a line, where it never writes: anywhere within the next few steps.
+                        var generator = SeededGenerator(seed: seed)
+                        for _ in 0..<Int.random(in: 0..<400_000, using: &generator) { _ = generator.next() }
+                        kill(process.processIdentifier, SIGKILL)
+                        said.append(try output.fileHandleForReading.readToEnd() ?? Data())
+                        process.waitUntilExit()
+                        // The last line may be cut.
+                        let lines = String(decoding: said, as: UTF8.self).split(
+                            separator: "\n",
+                            omittingEmptySubsequences: false
+                        )
+                        return lines.dropLast().map { Line($0) ?? Line(word: String($0), key: "", version: 0) }
+                    }
+                )
+            }
+        }
+    }
+}
+#endif

@@ -1,0 +1,293 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("DownloadOperation paused and ended at any moment")
+struct DownloadEndTests {
+    // MARK: - Pauses
+
+    @Test(
+        "TRF-3: paused and resumed by several at once, it goes on when it has been resumed last",
+        arguments: UInt64(1)...4
+    )
+    func manyPauses(seed: UInt64) async throws {
+        let fixture = try DownloadFixture(3_000_000)
+        let queue = NetworkQueue(name: "downloads", maxConcurrentOperationCount: 1)
+        var generator = SeededGenerator(seed: seed)
+        for round in 0..<40 {
+            let operation = fixture.operation(to: fixture.folder.file("\(round)")) { options in
+                options.segmentCount = seed.isMultiple(of: 2) ? 1 : 2
+            }
+            queue.addOperation(operation)
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<3 {
+                    let pauses = (0..<30).map { _ in
+                        (Bool.random(using: &generator), UInt32.random(in: 0..<200, using: &generator))
+                    }
+                    group.addTask {
+                        for (mustPause, delay) in pauses {
+                            if mustPause { operation.pause() } else { operation.resume() }
+                            // Nothing waits for it: it moves the moment.
+                            usleep(delay)
+                        }
+                    }
+                }
+            }
+            operation.resume()
+            guard await eventually({ operation.isFinished }) else {
+                Issue.record("seed \(seed), round \(round): it hangs")
+                return operation.cancel()
+            }
+            #expect(operation.error == nil, "seed \(seed), round \(round)")
+            #expect(fixture.folder.data("\(round)") == fixture.file.data, "seed \(seed), round \(round)")
+        }
+    }
+
+    @Test("TRF-3: paused and resumed while retries wait for their moment, it goes on", arguments: UInt64(1)...4)
+    func pausesAndRetries(seed: UInt64) async throws {
+        let fixture = try DownloadFixture(3_000_000)
+        let service = EasyNetworkService(
+            fixture.server.host(transport: DefaultTransport.shared) { settings in
+                settings.retry = RetryPolicy(maximumRetryCount: 1_000, baseDelay: 0.0005, maximumDelay: 0.001)
+                settings.retryBudget = .unlimited
+            }
+        )
+        let numbers = Locked(SeededGenerator(seed: seed))
+        fixture.file.change { _, _, response in
+            let count = numbers.withLock { Int.random(in: 0..<8, using: &$0) } * 100_000
+            if count < 600_000 { response.fault = count == 0 ? .close : .truncate(after: count) }
+        }
+        let queue = NetworkQueue(name: "downloads", maxConcurrentOperationCount: 1)
+        var generator = SeededGenerator(seed: seed)
+        for round in 0..<20 {
+            var options = DownloadOptions()
+            options.segmentCount = seed.isMultiple(of: 2) ? 1 : 2
+            options.bandwidthLimit = BandwidthLimit(bytesPerSecond: 200_000_000)
+            let name = "\(round)"
+            let operation = DownloadOperation(
+                FileRequest(),
+                to: fixture.folder.file(name),
+                options: options,
+                service: service
+            )
+            let others = (0..<10).map { _ in BlockNetworkOperation {} }
+            queue.addOperation(operation)
+            for other in others { queue.addOperation(other) }
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<2 {
+                    let delays = (0..<40).map { _ in UInt32.random(in: 0..<800, using: &generator) }
+                    group.addTask {
+                        for (index, delay) in delays.enumerated() {
+                            if index.isMultiple(of: 2) { operation.pause() } else { operation.resume() }
+                            // Nothing waits for it: it moves the moment.
+                            usleep(delay)
+                        }
+                    }
+                }
+            }
+            operation.resume()
+            guard await eventually({ operation.isFinished }) else {
+                Issue.record("seed \(seed), round \(round): it hangs")
+                return operation.cancel()
+            }
+            for other in others { await other.finished() }
+            #expect(operation.error == nil, "seed \(seed), round \(round)")
+            #expect(fixture.folder.data(name) == fixture.file.data, "seed \(seed), round \(round)")
+        }
+    }
+
+    /// A transfer, its part, and a message for it.
+    private func transfer(
+        in folder: TestFolder
+    ) throws -> (transfer: DownloadTransfer, part: PartFile, message: TransportRequest) {
+        let part = try PartFile(PartPlace(folder.file("out"), resource: "r"), calls: PartCalls())
+        let transfer = DownloadTransfer(
+            part,
+            DownloadCourse(resource: "r", boot: nil),
+            DownloadOptions(),
+            on: DispatchQueue(label: "DownloadEndTests"),
+            meter: TransferMeter(kind: .downloading, clock: SystemClock()),
+            clock: SystemClock(),
+            limits: { [] },
+            split: { _ in },
+            startOver: {}
+        )
+        return (transfer, part, TransportRequest(url: try #require(URL(string: "http://example.com/file"))))
+    }
+
+    private let whole = TransportHead(statusCode: 200, headers: ["Content-Length": "300", "ETag": "\"a\""])
+
+    @Test("TRF-3: bytes that an exchange still brings when the next one has asked go nowhere")
+    func lateBytes() throws {
+        let folder = TestFolder()
+        let (transfer, part, message) = try transfer(in: folder)
+        defer { part.close() }
+        let data = RangedFile.bytes(300)
+        let sink = DownloadSink(transfer: transfer, index: 0)
+        _ = transfer.queue.sync { transfer.begin() }
+        let (_, first) = sink.intake(for: message)
+        _ = first.begin(whole, isAccepted: true, valve: BodyValve())
+        _ = first.take(data[0..<100])
+        _ = transfer.queue.sync { transfer.begin() }
+        let (again, second) = sink.intake(for: message)
+        #expect(again.headers["Range"] == "bytes=100-")
+        _ = first.take(data[100..<150])
+        let rest = TransportHead(statusCode: 206, headers: ["Content-Range": "bytes 100-299/300", "ETag": "\"a\""])
+        _ = second.begin(rest, isAccepted: true, valve: BodyValve())
+        _ = second.take(data[100..<300])
+        transfer.queue.sync {}
+        #expect(FileManager.default.contents(atPath: part.place.part) == data)
+    }
+
+    @Test("TRF-3: an answer that begins when the next exchange has asked does not take the file from that")
+    func lateHead() throws {
+        let folder = TestFolder()
+        let (transfer, part, message) = try transfer(in: folder)
+        defer { part.close() }
+        let data = RangedFile.bytes(300)
+        let sink = DownloadSink(transfer: transfer, index: 0)
+        _ = transfer.queue.sync { transfer.begin() }
+        let (_, first) = sink.intake(for: message)
+        _ = transfer.queue.sync { transfer.begin() }
+        let (_, second) = sink.intake(for: message)
+        _ = first.begin(whole, isAccepted: true, valve: BodyValve())
+        let decision = second.begin(whole, isAccepted: true, valve: BodyValve())
+        if case .take = decision {} else { Issue.record("\(decision)") }
+        _ = second.take(data)
+        transfer.queue.sync {}
+        #expect(FileManager.default.contents(atPath: part.place.part) == data)
+    }
+
+    @Test("TRF-3: an exchange is not left paused when the last reason has gone while it was being paused")
+    func valve() {
+        final class Exchange: TransportExchange {
+            let isPaused = Locked(false)
+            let pausing: @Sendable () -> Void
+
+            init(pausing: @escaping @Sendable () -> Void) { self.pausing = pausing }
+
+            func cancel() {}
+
+            func pause() {
+                pausing()
+                isPaused.withLock { $0 = true }
+            }
+
+            func resume() { isPaused.withLock { $0 = false } }
+        }
+
+        let valve = BodyValve()
+        let exchange = Exchange { valve.release(.rate) }
+        valve.attach(exchange)
+        valve.hold(.rate)
+        #expect(!exchange.isPaused.withLock { $0 })
+        valve.detach()
+    }
+
+    // MARK: - Ends
+
+    @Test("TRF-3: cancelled while it waits for the part, it does not keep the next one from it")
+    func cancelledWaiting() async throws {
+        let fixture = try DownloadFixture()
+        let disk = HeldDisk()
+        let first = fixture.operation(calls: disk.calls)
+        NetworkQueue(name: "downloads").addOperation(first)
+        await disk.isWriting.opened()
+        first.cancel()
+        let second = fixture.operation()
+        second.start()
+        second.cancel()
+        await second.finished()
+        let third = fixture.operation()
+        third.start()
+        disk.goOn()
+        await third.finished()
+        #expect(third.error == nil)
+        #expect(fixture.folder.data("out") == fixture.file.data)
+        await first.finished()
+    }
+
+    @Test("TRF-3: cancelled as soon as it has begun, it does not keep the next one from its part")
+    func cancelledAtOnce() async throws {
+        let fixture = try DownloadFixture(10)
+        for round in 0..<200 {
+            let first = fixture.operation()
+            first.start()
+            // Nothing waits for it: it moves the moment.
+            if round.isMultiple(of: 2) { usleep(UInt32(round)) }
+            first.cancel()
+            await first.finished()
+            let second = fixture.operation()
+            second.start()
+            await second.finished()
+            #expect(second.error == nil, "round \(round)")
+        }
+    }
+
+    @Test("TRF-2: a download that is not wanted any more takes no file's place")
+    func unwanted() throws {
+        let folder = TestFolder()
+        folder.write("old", to: "out")
+        let (transfer, part, message) = try transfer(in: folder)
+        defer { part.close() }
+        _ = transfer.queue.sync { transfer.begin() }
+        let (_, intake) = DownloadSink(transfer: transfer, index: 0).intake(for: message)
+        _ = intake.begin(whole, isAccepted: true, valve: BodyValve())
+        _ = intake.take(RangedFile.bytes(300))
+        let error = #expect(throws: NetworkError.self) { try transfer.queue.sync { try transfer.land { false } } }
+        #expect(error?.code == .cancelled)
+        #expect(folder.data("out") == Data("old".utf8))
+    }
+
+    @Test("TRF-2, CBK-7: a download that a refresh makes does not wait for that refresh", arguments: [1, 2])
+    func inRefresh(segments: Int) async throws {
+        let fixture = try DownloadFixture(3_000_000)
+        fixture.server.route("GET", "/items") { request in
+            request.headers["Authorization"] == "Bearer token-2" ? .text("items") : .text("who are you?", status: 401)
+        }
+        let folder = fixture.folder
+        struct Tokens: Authenticator {
+            var folder: TestFolder
+            var segments: Int
+
+            func apply(_ credential: String, to request: inout TransportRequest) {
+                request.headers["Authorization"] = "Bearer \(credential)"
+            }
+
+            func refresh(_ credential: String?, over service: EasyNetworkService) async throws -> String {
+                var options = DownloadOptions()
+                options.segmentCount = segments
+                let download = DownloadOperation(
+                    FileRequest(),
+                    to: folder.file("out"),
+                    options: options,
+                    service: service
+                )
+                NetworkQueue(name: "refresh").addOperation(download)
+                _ = try await download.value
+                return "token-2"
+            }
+        }
+        let session = AuthenticationSession(Tokens(folder: folder, segments: segments), credential: "token-1")
+        let service = EasyNetworkService(
+            fixture.server.host(transport: DefaultTransport.shared) { $0.authentication = session }
+        )
+        let operation = RequestOperation(FileRequest.Items(), service: service)
+        NetworkQueue(name: "items").addOperation(operation)
+        let isOver = await eventually { operation.isFinished }
+        #expect(isOver)
+        if !isOver { operation.cancel() }
+        #expect(operation.error == nil)
+        #expect(folder.data("out") == fixture.file.data)
+    }
+}
+
+extension FileRequest {
+    fileprivate struct Items: APIRequest {
+        typealias Item = String
+        var api: String { "items" }
+        func item(from response: NetworkResponse) throws -> String { try response.text() }
+    }
+}

@@ -1,0 +1,88 @@
+import EasyNetworkTesting
+import Foundation
+
+@testable import EasyNetwork
+
+/// A folder, and a server with a file.
+struct DownloadFixture: Sendable {
+    let folder = TestFolder()
+    let server: MockServer
+    let file: RangedFile
+    let service: EasyNetworkService
+
+    init(_ count: Int = 300_000, tag: String? = "\"one\"", retries: Int = 0, over wire: Wire = .standard) throws {
+        let file = RangedFile(RangedFile.bytes(count), tag: tag)
+        server = try MockServer()
+        server.route("*", "/file") { file.answer($0) }
+        self.file = file
+        let host = server.host(transport: wire.transport) { settings in
+            settings.retry = RetryPolicy(maximumRetryCount: retries, baseDelay: 0)
+        }
+        service = EasyNetworkService(host)
+    }
+
+    var destination: URL { folder.file("out") }
+
+    func operation(
+        _ request: FileRequest = FileRequest(),
+        to destination: URL? = nil,
+        calls: PartCalls = PartCalls(),
+        _ change: (inout DownloadOptions) -> Void = { _ in }
+    ) -> DownloadOperation {
+        var options = DownloadOptions()
+        change(&options)
+        return DownloadOperation(
+            request,
+            to: destination ?? self.destination,
+            options: options,
+            service: service,
+            calls: calls
+        )
+    }
+
+    /// Runs one to its end.
+    @discardableResult
+    func run(_ operation: DownloadOperation) async -> Result<URL, NetworkError> {
+        NetworkQueue(name: "downloads").addOperation(operation)
+        await operation.finished()
+        return operation.result ?? .failure(NetworkError(code: .invalidRequest, message: "no result"))
+    }
+
+    /// Runs one whose answer breaks off after so many bytes of its body.
+    func breakOff(after count: Int, _ change: (inout DownloadOptions) -> Void = { _ in }) async {
+        file.change { _, _, response in response.fault = .truncate(after: count) }
+        await run(operation(FileRequest(), change))
+        file.change { _, _, _ in }
+    }
+}
+
+/// A disk that takes its time until it is let go on.
+final class HeldDisk: Sendable {
+    /// Opened when something is to be written.
+    let isWriting = Gate()
+    private let gate = DispatchSemaphore(value: 0)
+
+    var calls: PartCalls {
+        var calls = PartCalls()
+        let write = calls.write
+        calls.write = { [isWriting, gate] descriptor, bytes, count, offset in
+            isWriting.open()
+            // As a slow disk does, on the download's own queue.
+            gate.wait()
+            gate.signal()
+            return write(descriptor, bytes, count, offset)
+        }
+        return calls
+    }
+
+    func goOn() {
+        gate.signal()
+    }
+}
+
+extension Result where Failure == NetworkError {
+    var code: NetworkError.Code? {
+        guard case .failure(let error) = self else { return nil }
+        return error.code
+    }
+}

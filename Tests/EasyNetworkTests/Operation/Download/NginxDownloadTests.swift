@@ -1,0 +1,139 @@
+#if os(Linux)
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("Nginx: downloads", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(10)))
+struct NginxDownloadTests {
+    private static let listeners: [NginxServer.Listener] = [.http, .https1, .https2]
+    private static let bytes = RangedFile.bytes(5_000_001)
+
+    private let folder = TestFolder()
+
+    /// A client, and a file of the server's with that name.
+    private func client(_ name: String, _ listener: NginxServer.Listener) async throws -> NginxClient {
+        let client = try await NginxClient()
+        let outcome = await client.outcome(listener, "/files/\(name)", .put, .data(Self.bytes))
+        #expect(outcome.end?.error == nil && (200...204).contains(outcome.head?.statusCode ?? 0))
+        return client
+    }
+
+    private func run(
+        _ client: NginxClient,
+        _ listener: NginxServer.Listener,
+        _ path: String,
+        headers: [String: String]? = nil,
+        _ change: (inout DownloadOptions) -> Void = { _ in }
+    ) async -> DownloadOperation {
+        let host = HostConfiguration(
+            baseURL: client.server.url(listener, "/"),
+            deadlines: TransportDeadlines(idle: nil),
+            transport: client.transport
+        )
+        var options = DownloadOptions()
+        change(&options)
+        let request = FileRequest(api: String(path.dropFirst()), headers: headers)
+        let operation = DownloadOperation(
+            request,
+            to: folder.file("out"),
+            options: options,
+            service: EasyNetworkService(host)
+        )
+        NetworkQueue(name: "downloads").addOperation(operation)
+        await operation.finished()
+        return operation
+    }
+
+    @Test("TRF-2: a file comes whole, in one and in ranges", arguments: listeners, [1, 4])
+    func whole(listener: NginxServer.Listener, segments: Int) async throws {
+        let name = "download-\(listener)-\(segments)"
+        let client = try await client(name, listener)
+        let digest = SHA256.digest(of: Self.bytes).hexadecimal
+        let operation = await run(client, listener, "/files/\(name)") { options in
+            options.segmentCount = segments
+            options.sha256 = digest
+        }
+        #expect(operation.error == nil)
+        #expect(folder.data("out") == Self.bytes)
+        #expect(folder.names == ["out"])
+    }
+
+    @Test("TRF-3: what is there is not fetched again, unless the file is another one", arguments: listeners)
+    func resumed(listener: NginxServer.Listener) async throws {
+        let name = "resumed-\(listener)"
+        let client = try await client(name, listener)
+        let head = await client.outcome(listener, "/files/\(name)", .head)
+        let tag = try #require(head.head?.headers["ETag"])
+        for isSame in [true, false] {
+            let place = try PartPlace(folder.file("out"), resource: "")
+            // Bytes that are not the file's show which of them were taken from the part.
+            try Data(repeating: 7, count: 1_000_000).write(to: URL(fileURLWithPath: place.part))
+            let count = Self.bytes.count
+            place.write(
+                PartRecord(
+                    resource: "",
+                    validator: .entityTag(isSame ? tag : "\"other\""),
+                    total: count,
+                    segments: [PartRecord.Segment(lower: 0, upper: count, count: 1_000_000)],
+                    boot: MachineBoot.identifier
+                )
+            )
+            let operation = await run(client, listener, "/files/\(name)")
+            #expect(operation.error == nil)
+            let expected = isSame ? Data(repeating: 7, count: 1_000_000) + Self.bytes.dropFirst(1_000_000) : Self.bytes
+            #expect(folder.data("out") == expected, "same: \(isSame)")
+        }
+    }
+
+    @Test("TRF-3: a part that is the whole file is asked about, and lands", arguments: listeners)
+    func complete(listener: NginxServer.Listener) async throws {
+        let name = "complete-\(listener)"
+        let client = try await client(name, listener)
+        let head = await client.outcome(listener, "/files/\(name)", .head)
+        let place = try PartPlace(folder.file("out"), resource: "")
+        try Self.bytes.write(to: URL(fileURLWithPath: place.part))
+        let count = Self.bytes.count
+        place.write(
+            PartRecord(
+                resource: "",
+                validator: .entityTag(try #require(head.head?.headers["ETag"])),
+                total: count,
+                segments: [PartRecord.Segment(lower: 0, upper: count, count: count)],
+                boot: MachineBoot.identifier
+            )
+        )
+        let operation = await run(client, listener, "/files/\(name)")
+        #expect(operation.error == nil)
+        #expect(folder.data("out") == Self.bytes)
+    }
+
+    @Test("TRF-3: what comes compressed is read as it is, and never gone on with", arguments: listeners)
+    func gzip(listener: NginxServer.Listener) async throws {
+        let client = try await NginxClient()
+        let plain = await client.outcome(listener, "/text", .head)
+        let text = Data(NginxServer.text.utf8)
+        let headers = ["Accept-Encoding": "gzip"]
+        #expect(await run(client, listener, "/text", headers: headers).error == nil)
+        #expect(folder.data("out") == text)
+        // A part of the plain file, and an answer that is compressed.
+        let place = try PartPlace(folder.file("out"), resource: "")
+        try text.prefix(1_000).write(to: URL(fileURLWithPath: place.part))
+        let tag = (plain.head?.headers["ETag"]).map { $0.replacingOccurrences(of: "W/", with: "") }
+        place.write(
+            PartRecord(
+                resource: "",
+                validator: .entityTag(try #require(tag)),
+                total: text.count,
+                segments: [PartRecord.Segment(lower: 0, upper: text.count, count: 1_000)],
+                boot: MachineBoot.identifier
+            )
+        )
+        #expect(await run(client, listener, "/text", headers: headers).error == nil)
+        #expect(folder.data("out") == text)
+        // Without such a wish the file comes as it is.
+        #expect(await run(client, listener, "/text").error == nil)
+        #expect(folder.data("out") == text)
+    }
+}
+#endif

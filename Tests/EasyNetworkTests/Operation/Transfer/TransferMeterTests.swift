@@ -1,0 +1,250 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite struct TransferMeterTests {
+    private let clock = ManualClock()
+
+    /// What is told of, one after the other.
+    private func iterator(_ meter: TransferMeter) -> AsyncStream<TransferProgress>.Iterator {
+        meter.updates().makeAsyncIterator()
+    }
+
+    private func over(_ meter: TransferMeter, success: Bool) async {
+        await withCheckedContinuation { continuation in
+            meter.finish(success: success) { continuation.resume() }
+        }
+    }
+
+    @Test("TRF-1: news comes at once, then a tenth of a second later with all that came meanwhile, and at the end")
+    func updates() async {
+        let meter = TransferMeter(kind: .downloading, clock: clock)
+        var updates = iterator(meter)
+        meter.begin(completed: 0, total: 1_000)
+        #expect(await updates.next() == TransferProgress(completedBytes: 0, totalBytes: 1_000))
+        clock.advance(by: 0.05)
+        for _ in 0..<100 { meter.add(1) }
+        #expect(clock.pendingCount == 1)
+        clock.advance(by: 0.04)
+        meter.add(100)
+        clock.advance(by: 0.011)
+        let second = await updates.next()
+        #expect(second?.completedBytes == 200 && second?.fractionCompleted == 0.2)
+        #expect(abs((second?.bytesPerSecond ?? 0) - 2_000) < 30 && abs((second?.secondsLeft ?? 0) - 0.4) < 0.01)
+        clock.advance(by: 0.5)
+        meter.add(100)
+        // That of the next look at the rate.
+        #expect(clock.pendingCount == 1)
+        #expect(await updates.next()?.completedBytes == 300)
+        meter.add(700)
+        #expect(clock.pendingCount == 2)
+        await over(meter, success: true)
+        #expect(clock.pendingCount == 0)
+        let last = await updates.next()
+        #expect(last?.completedBytes == 1_000 && last?.fractionCompleted == 1 && last?.secondsLeft == 0)
+        #expect(await updates.next() == nil)
+    }
+
+    @Test(
+        "TRF-1: the rate of a transfer that stalls falls each second, until there is none, and rises again",
+        .timeLimit(.minutes(5))
+    )
+    func stalls() async throws {
+        let meter = TransferMeter(kind: .downloading, clock: clock)
+        var updates = iterator(meter)
+        meter.begin(completed: 0, total: 1_000)
+        _ = await updates.next()
+        clock.advance(by: 1)
+        meter.add(500)
+        var last = try #require(await updates.next())
+        #expect(abs(last.bytesPerSecond - 500) < 1 && clock.pendingCount == 1)
+        var count = 0
+        while last.bytesPerSecond >= 1 {
+            clock.advance(by: 1)
+            let next = try #require(await updates.next())
+            #expect(next.completedBytes == 500 && next.bytesPerSecond < last.bytesPerSecond)
+            #expect((next.secondsLeft ?? .infinity) > (last.secondsLeft ?? 0))
+            last = next
+            count += 1
+        }
+        // By a fifth a second, at most.
+        #expect((15...40).contains(count) && clock.pendingCount == 0)
+        meter.add(100)
+        clock.advance(by: 1)
+        #expect(await updates.next()?.bytesPerSecond ?? 0 > 1)
+        meter.rest()
+        clock.advance(by: 1)
+        #expect(await updates.next()?.bytesPerSecond == 0)
+        await over(meter, success: false)
+        #expect(clock.pendingCount == 0)
+    }
+
+    @Test("TRF-1: any number may listen; who asks late gets the newest, who asks after the end the last one")
+    func listeners() async {
+        let meter = TransferMeter(kind: .downloading, clock: clock)
+        var listeners = (0..<10).map { _ in iterator(meter) }
+        meter.begin(completed: 5, total: nil)
+        for index in listeners.indices { #expect(await listeners[index].next()?.completedBytes == 5) }
+        var late = iterator(meter)
+        #expect(await late.next()?.completedBytes == 5)
+        meter.add(1)
+        await over(meter, success: false)
+        meter.add(1)
+        meter.begin(completed: 0, total: 1)
+        var latest = iterator(meter)
+        listeners += [late, latest]
+        for index in listeners.indices {
+            let last = await listeners[index].next()
+            #expect(last?.completedBytes == 6 && last?.totalBytes == nil && last?.fractionCompleted == nil)
+            #expect(await listeners[index].next() == nil)
+        }
+        latest = iterator(TransferMeter(kind: .uploading, clock: clock))
+        await over(meter, success: true)
+    }
+
+    @Test("TRF-1: who stops listening is let go of")
+    func stopsListening() async {
+        let meter = TransferMeter(kind: .downloading, clock: clock)
+        meter.begin(completed: 0, total: nil)
+        let task = Task { for await _ in meter.updates() { break } }
+        await task.value
+        #expect(await eventually { meter.state.withLock { $0.listeners.isEmpty && $0.newcomers.isEmpty } })
+    }
+
+    @Test("TRF-1: the Progress is in bytes, of a file, and indeterminate until the total is known")
+    func progress() async {
+        let meter = TransferMeter(kind: .uploading, clock: clock)
+        let progress = meter.progress
+        #expect(progress.isIndeterminate && progress.kind == .file && progress.isCancellable && !progress.isPausable)
+        let kind = progress.userInfo[.fileOperationKindKey] as? Progress.FileOperationKind
+        #expect(kind?.rawValue == "NSProgressFileOperationKindUploading")
+        var updates = iterator(meter)
+        meter.begin(completed: 10, total: nil)
+        _ = await updates.next()
+        #expect(await eventually { progress.completedUnitCount == 10 } && progress.isIndeterminate)
+        clock.advance(by: 1)
+        meter.begin(completed: 10, total: 50)
+        _ = await updates.next()
+        clock.advance(by: 1)
+        meter.add(10)
+        _ = await updates.next()
+        #expect(progress.totalUnitCount == 50 && progress.completedUnitCount == 20 && !progress.isIndeterminate)
+        #expect((progress.userInfo[.throughputKey] as? NSNumber)?.intValue == 10)
+        #expect((progress.userInfo[.estimatedTimeRemainingKey] as? NSNumber)?.doubleValue == 3)
+        // All bytes are there, but the transfer may begin anew: what is finished cannot go back.
+        clock.advance(by: 0.4)
+        meter.add(30)
+        #expect(await updates.next()?.fractionCompleted == 1)
+        #expect(!progress.isFinished)
+        clock.advance(by: 0.4)
+        meter.begin(completed: 0, total: 70)
+        _ = await updates.next()
+        #expect(progress.completedUnitCount == 0 && progress.totalUnitCount == 70 && progress.fractionCompleted == 0)
+        clock.advance(by: 1)
+        meter.begin(completed: 7, total: nil)
+        _ = await updates.next()
+        clock.advance(by: 1)
+        meter.begin(completed: 7, total: 100)
+        _ = await updates.next()
+        #expect(progress.fractionCompleted == 0.07)
+        meter.set(completed: 100)
+        await over(meter, success: true)
+        #expect(progress.isFinished && progress.fractionCompleted == 1 && progress.totalUnitCount == 100)
+    }
+
+    @Test(
+        "TRF-1: at a successful end all is done: of nothing, of an unknown length, of more than was said",
+        arguments: [(Int64?(0), Int64(0), Int64(1)), (nil, 0, 1), (nil, 30, 30), (10, 30, 30), (30, 10, 30)]
+    )
+    func ends(total: Int64?, completed: Int64, expected: Int64) async {
+        let meter = TransferMeter(kind: .downloading, clock: clock)
+        meter.begin(completed: 0, total: total)
+        meter.add(Int(completed))
+        await over(meter, success: true)
+        let progress = meter.progress
+        #expect(progress.isFinished && progress.fractionCompleted == 1 && progress.totalUnitCount == expected)
+    }
+
+    @Test("TRF-1: a transfer that failed stays where it was, and its end is told all the same")
+    func failure() async {
+        let meter = TransferMeter(kind: .downloading, clock: clock)
+        meter.begin(completed: 0, total: 100)
+        meter.add(37)
+        await over(meter, success: false)
+        #expect(meter.progress.completedUnitCount == 37 && !meter.progress.isFinished)
+        var updates = iterator(meter)
+        let last = await updates.next()
+        #expect(last?.completedBytes == 37 && last?.secondsLeft == nil)
+        // A second end changes nothing, and is answered.
+        await over(meter, success: true)
+        #expect(meter.progress.completedUnitCount == 37)
+    }
+
+    @Test("TRF-1: counts from several threads are all there, and what is told never goes back")
+    func threads() async {
+        let meter = TransferMeter(kind: .downloading, clock: SystemClock())
+        meter.begin(completed: 0, total: 80_000)
+        let task = Task {
+            var last: Int64 = -1
+            for await progress in meter.updates() {
+                guard progress.completedBytes >= last else { return Int64(-1) }
+                last = progress.completedBytes
+            }
+            return last
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 { group.addTask { for _ in 0..<10_000 { meter.add(1) } } }
+        }
+        await over(meter, success: true)
+        #expect(await task.value == 80_000)
+    }
+
+    @Test("TRF-1: cancelling, pausing and resuming the progress reach the owner, and the last of them counts")
+    func handlers() async {
+        let meter = TransferMeter(kind: .downloading, clock: clock)
+        let isCancelled = Gate()
+        let state = Locked<[Bool]>([])
+        meter.whenCancelled { isCancelled.open() }
+        meter.whenPauseChanges { isPaused in state.withLock { $0.append(isPaused) } }
+        #expect(meter.progress.isPausable)
+        for _ in 0..<200 {
+            meter.progress.pause()
+            meter.progress.resume()
+        }
+        meter.progress.pause()
+        #expect(await eventually { state.withLock { $0.count == 401 && $0.last == true } })
+        meter.progress.cancel()
+        await isCancelled.opened()
+    }
+
+    @Test("TRF-1: the sequences of one that never ends are over when it is let go of")
+    func neverEnds() async {
+        var meter: TransferMeter? = TransferMeter(kind: .downloading, clock: clock)
+        let streams = (0..<3).compactMap { _ in meter?.updates() }
+        meter?.begin(completed: 1, total: nil)
+        meter = nil
+        for stream in streams {
+            var last: TransferProgress?
+            for await progress in stream { last = progress }
+            // What was under way may be told yet.
+            #expect(last == nil || last?.completedBytes == 1)
+        }
+    }
+
+    @Test("TRF-1: a meter is let go of with its owner, whoever still has its progress")
+    func release() async {
+        var meter: TransferMeter? = TransferMeter(kind: .downloading, clock: clock)
+        meter?.begin(completed: 0, total: 10)
+        meter?.whenPauseChanges { _ in }
+        let progress = meter?.progress
+        let share = meter?.claimShare()
+        #expect(share != nil && meter?.claimShare() == nil)
+        weak let weakMeter = meter
+        if let meter { await over(meter, success: true) }
+        meter = nil
+        #expect(await eventually { weakMeter == nil })
+        withExtendedLifetime((progress, share)) {}
+    }
+}

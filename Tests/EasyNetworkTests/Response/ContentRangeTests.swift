@@ -1,0 +1,47 @@
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("ContentRange")
+struct ContentRangeTests {
+    @Test(
+        "TRF-3: RFC 9110, section 14.4: a range and the length of the whole, which may be unknown",
+        arguments: [
+            ("bytes 0-0/1", 0..<1, 1), ("bytes 42-1233/1234", 42..<1_234, 1_234), ("BYTES 42-1233/*", 42..<1_234, nil),
+            (" Bytes 00-09/010 ", 0..<10, 10),
+            ("bytes 0-9223372036854775806/9223372036854775807", 0..<Int.max, Int.max),
+        ] as [(String, Range<Int>, Int?)]
+    )
+    func range(field: String, range: Range<Int>, total: Int?) throws {
+        let value = try #require(ContentRange(field))
+        #expect(value.range == range && value.total == total)
+    }
+
+    @Test(
+        "TRF-3: RFC 9110, section 14.4: the form of a 416 has the length alone",
+        arguments: [("bytes */0", 0), ("bytes */7", 7)]
+    )
+    func unsatisfied(field: String, total: Int) throws {
+        let value = try #require(ContentRange(field))
+        #expect(value.range == nil && value.total == total)
+    }
+
+    @Test(
+        "TRF-3: what is not sound is none: no byte is put at a place that was guessed",
+        arguments: [
+            "", "bytes", "bytes ", "bytes */*", "bytes 0-9", "bytes=0-9/10", "bytes  0-9/10", "bytes 0 - 9/10",
+            "bytes 0-9 /10",
+            "items 0-9/10", "0-9/10", "bytes 9-0/10", "bytes 0-10/10", "bytes 5-5/5", "bytes 0-9/0", "bytes -9/10",
+            "bytes 0-/10", "bytes -/10", "bytes 0-9/", "bytes /10", "bytes 0-9/10/10", "bytes 0-9-9/10",
+            "bytes +0-9/10",
+            "bytes 0-+9/10", "bytes 0-9/-10", "bytes 0x0-9/10", "bytes 0-9/10, bytes 0-9/10", "bytes\t0-9/10",
+            "bytes ٠-٩/١٠", "bytes 0-9/** ",
+            // Past the greatest number.
+            "bytes 0-9223372036854775807/*", "bytes 0-9/9223372036854775808", "bytes 0-99999999999999999999/*",
+            "bytes 99999999999999999999-99999999999999999999/99999999999999999999", "bytes */99999999999999999999",
+        ]
+    )
+    func unsound(field: String) {
+        #expect(ContentRange(field) == nil)
+    }
+}

@@ -1,0 +1,213 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("ResponseDecoder")
+struct ResponseDecoderTests {
+    private struct Event: Codable, Equatable, Sendable {
+        var madeAt: Date
+    }
+
+    private func response(_ body: String, type: String? = nil) -> NetworkResponse {
+        var headers = HTTPHeaders()
+        headers["Content-Type"] = type
+        return NetworkResponse(headers: headers, body: Data(body.utf8))
+    }
+
+    @Test("RSP-2: a decoder that is set on the answer is the one that decode uses")
+    func decoderOfTheAnswer() throws {
+        let body = #"{"made_at":"1970-01-01T00:00:01Z"}"#
+        var answer = response(body)
+        #expect(throws: NetworkError.self) { try answer.decode(Event.self) }
+        answer.decoder = JSONResponseDecoder(dates: .rfc3339, keys: .convertFromSnakeCase)
+        #expect(try answer.decode(Event.self) == Event(madeAt: Date(timeIntervalSince1970: 1)))
+        answer.decoder = JSONResponseDecoder {
+            let decoder = JSONDecoder()
+            decoder.dateDecodingStrategy = .iso8601
+            decoder.keyDecodingStrategy = .convertFromSnakeCase
+            return decoder
+        }
+        #expect(try answer.decode(Event.self) == Event(madeAt: Date(timeIntervalSince1970: 1)))
+    }
+
+    @Test(
+        "RSP-2: dates of RFC 3339 with fractions of seconds and without",
+        arguments: [
+            ("2024-02-29T12:00:00Z", 1_709_208_000), ("2024-02-29T12:00:00.25Z", 1_709_208_000.25),
+            ("2024-02-29T13:00:00+01:00", 1_709_208_000), ("2024-02-29T12:00:00.5-00:30", 1_709_209_800.5),
+        ]
+    )
+    func dates(_ text: String, _ seconds: Double) throws {
+        let decoder = JSONResponseDecoder(dates: .rfc3339)
+        let date = try response(#"["\#(text)"]"#).decode([Date].self, with: decoder)
+        #expect(abs(date[0].timeIntervalSince1970 - seconds) < 0.001)
+        let error = #expect(throws: NetworkError.self) {
+            try response(#"["2024-13-01"]"#).decode([Date].self, with: decoder)
+        }
+        #expect(error?.message == #"[0]: "2024-13-01" is no date of RFC 3339"#)
+    }
+
+    @Test("RSP-2: what a decoder of one's own throws becomes the package's error, which names the place")
+    func ownDecoder() throws {
+        struct Lines: ResponseDecoder {
+            func decode<T: Decodable>(_ type: T.Type, from response: NetworkResponse) throws -> T {
+                throw DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "no lines at all."))
+            }
+        }
+        struct Circular: ResponseDecoder {
+            func decode<T: Decodable>(_ type: T.Type, from response: NetworkResponse) throws -> T {
+                try response.decode(type)
+            }
+        }
+        let error = #expect(throws: NetworkError.self) { try response("a\nb").decode(Int.self, with: Lines()) }
+        #expect(error?.code == .cannotParseResponse)
+        #expect(error?.message == "no lines at all")
+        #expect(error?.responseBody == Data("a\nb".utf8))
+        var answer = response("7")
+        answer.decoder = Circular()
+        #expect(try answer.decode(Int.self) == 7)
+    }
+
+    @Test("RSP-2: the first of several decoders that fits, by the media type of the answer")
+    func firstByContentType() throws {
+        let event = Event(madeAt: Date(timeIntervalSinceReferenceDate: 5))
+        let plist = try PropertyListEncoder().encode(event)
+        let decoder = FirstFittingResponseDecoder(JSONResponseDecoder(), PropertyListResponseDecoder())
+        func decode(_ body: Data, _ type: String?) throws -> Event {
+            var headers = HTTPHeaders()
+            headers["Content-Type"] = type
+            return try NetworkResponse(headers: headers, body: body).decode(Event.self, with: decoder)
+        }
+        let json = Data(#"{"madeAt":5}"#.utf8)
+        #expect(try decode(json, "application/json") == event)
+        #expect(try decode(json, "application/problem+json; charset=utf-8") == event)
+        #expect(try decode(plist, "application/x-plist") == event)
+        for type in [nil, "application/octet-stream", "nonsense"] as [String?] {
+            #expect(try decode(json, type) == event)
+            #expect(try decode(plist, type) == event)
+        }
+        // With a type that says what it is, nothing else is tried, and the error is that of the one.
+        let error = #expect(throws: NetworkError.self) { try decode(plist, "application/json") }
+        #expect(error?.message?.contains("no JSON") == true)
+        let both = #expect(throws: NetworkError.self) { try decode(Data("hello".utf8), nil) }
+        #expect(both?.message?.hasPrefix("nothing fits: ") == true)
+        #expect(both?.message?.contains("no JSON") == true)
+        #expect(both?.message?.contains("no property list") == true)
+        #expect(throws: NetworkError.self) {
+            try response("1").decode(Int.self, with: FirstFittingResponseDecoder([]))
+        }
+    }
+
+    @Test("RSP-2: the first of several readers that can make anything of the answer")
+    func firstReader() throws {
+        enum Answer: Equatable { case number(Int), names([String]), text(String) }
+        func read(_ body: String) throws -> Answer {
+            try response(body).decodeFirst([
+                { .number(try $0.decode(Int.self)) }, { .names(try $0.decode([String].self)) },
+                { .text(try $0.text()) },
+            ])
+        }
+        #expect(try read("7") == .number(7))
+        #expect(try read(#"["a"]"#) == .names(["a"]))
+        #expect(try read("hello") == .text("hello"))
+        let error = #expect(throws: NetworkError.self) {
+            try response("hello").decodeFirst([{ try $0.decode(Int.self) }, { try $0.decode([Int].self)[0] }])
+        }
+        #expect(error?.message == "nothing fits: the body is no JSON; the body is no JSON")
+        #expect((error?.underlying as? NetworkError)?.code == .cannotParseResponse)
+        let none = #expect(throws: NetworkError.self) {
+            try response("").decodeFirst([(NetworkResponse) throws -> Int]())
+        }
+        #expect(none?.code == .cannotParseResponse)
+    }
+
+    @Test("RSP-4: a lenient array leaves out what cannot be decoded, and reports it with index and place")
+    func lenient() throws {
+        struct User: Decodable, Equatable {
+            var id: Int
+            var at: Date
+        }
+        struct Page: Decodable { var users: LenientArray<User> }
+        var answer = response(#"[{"id":1,"at":0},{"id":"2","at":0},null,{"id":4,"at":0},[],{"at":0}]"#)
+        let users = try answer.decodeLeniently([User].self)
+        #expect(users.items.map(\.id) == [1, 4])
+        #expect(users.failures.map(\.index) == [1, 2, 4, 5])
+        let messages = users.failures.map { ($0.error as? NetworkError)?.message }
+        #expect(messages[0] == "[1].id: expected Int but found String")
+        #expect(messages[1] == "[2]: expected object but found null")
+        #expect(messages[3] == #"[5].id: no value for key "id""#)
+        answer = response(#"[{"id":1,"at":"1970-01-01T00:00:01Z"},{}]"#)
+        answer.decoder = JSONResponseDecoder(dates: .rfc3339)
+        #expect(try answer.decodeLeniently([User].self).items == [User(id: 1, at: Date(timeIntervalSince1970: 1))])
+        #expect(try answer.decodeLeniently([Date].self).items.isEmpty)
+        let page = try response(#"{"users":[{"id":1,"at":0},{}]}"#).decode(Page.self)
+        #expect(page.users.items.count == 1)
+        #expect(page.users.failures.map(\.index) == [1])
+        let missing = page.users.failures[0].error as? NetworkError
+        #expect(missing?.code == .cannotParseResponse)
+        #expect(missing?.message == #"users[1].id: no value for key "id""#)
+        #expect(missing?.underlying is DecodingError)
+        #expect(throws: NetworkError.self) { try response("{}").decodeLeniently([Int].self) }
+        #expect(try response("[]").decodeLeniently([Int].self).failures.isEmpty)
+    }
+
+    @Test("RSP-4: dates in a lenient array are read with the decoder's strategy")
+    func lenientDates() throws {
+        var answer = response(#"["1970-01-01T00:00:01Z","yesterday",7]"#)
+        answer.decoder = JSONResponseDecoder(dates: .rfc3339)
+        let dates = try answer.decodeLeniently([Date].self)
+        #expect(dates.items == [Date(timeIntervalSince1970: 1)])
+        #expect(dates.failures.map(\.index) == [1, 2])
+    }
+
+    @Test("RSP-2: JSON made to do harm ends in one error")
+    func adversarialJSON() throws {
+        struct Deep: Decodable {
+            init(from decoder: any Decoder) throws {
+                var container = try decoder.unkeyedContainer()
+                while !container.isAtEnd { _ = try container.decode(Deep.self) }
+            }
+        }
+        let deep = String(repeating: "[", count: 200_000) + String(repeating: "]", count: 200_000)
+        #expect(throws: NetworkError.self) { try response(deep).json() }
+        #expect(throws: NetworkError.self) { try response(deep).decode(Deep.self) }
+        #expect(throws: NetworkError.self) { try response(deep).decodeLeniently([Deep].self) }
+        let cut = Data(#"["é"#.utf8.dropLast())
+        #expect(throws: NetworkError.self) { try NetworkResponse(body: cut).json() }
+        #expect(throws: NetworkError.self) { try NetworkResponse(body: cut).decode([String].self) }
+        #expect(throws: NetworkError.self) { try response(#"["\ud800"]"#).decode([String].self) }
+        #expect(throws: NetworkError.self) { try response("1e999").decode(Double.self) }
+        // A key twice: Foundation's readers do not agree on its value, so with a shape it is refused.
+        let twice = response(#"{"users":[{},{"role":"user","r\u006fle":"admin"}]}"#)
+        _ = try twice.json()
+        let error = #expect(throws: NetworkError.self) { try twice.json(.any) }
+        #expect(error?.message == "$.users[1].role: the key is there twice")
+    }
+
+    @Test("RSP-2: every day from 1600 to 2400 is the day it is")
+    func days() throws {
+        // Counted day by day, from a day that is known: 1600-01-01 is 135140 days before 1970.
+        var expected = -135_140
+        for year in 1_600..<2_400 {
+            let isLeap = year % 4 == 0 && year % 100 != 0 || year % 400 == 0
+            for (index, length) in [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31].enumerated() {
+                for day in [1, length] {
+                    let text = "\(year)-\(index < 9 ? "0" : "")\(index + 1)-\(day < 10 ? "0" : "")\(day)T00:00:00Z"
+                    let date = InternetDate.parse(text)
+                    #expect(date?.timeIntervalSince1970 == Double((expected + day - 1) * 86_400), "\(text)")
+                }
+                expected += length
+            }
+        }
+        #expect(InternetDate.parse("2000-01-01T00:00:00Z")?.timeIntervalSince1970 == 946_684_800)
+        #expect(InternetDate.parse("0000-01-01T00:00:00Z")?.timeIntervalSince1970 == -62_167_219_200)
+        #expect(InternetDate.parse("9999-12-31t23:59:60z")?.timeIntervalSince1970 == 253_402_300_800)
+        for text in [
+            "", "2024-02-30T00:00:00Z", "2023-02-29T00:00:00Z", "1900-02-29T00:00:00Z", "2024-00-01T00:00:00Z",
+            "2024-01-01T24:00:00Z", "2024-01-01T00:60:00Z", "2024-01-01T00:00:61Z", "2024-01-01T00:00:00",
+            "2024-01-01T00:00:00.Z", "2024-01-01T00:00:00+0100", "2024-01-01T00:00:00Z ", "2024-1-1T00:00:00Z",
+            "2024-01-01", "+024-01-01T00:00:00Z", "2024-01-01T00:00:00+24:00",
+        ] { #expect(InternetDate.parse(text) == nil, "\(text)") }
+    }
+}

@@ -1,0 +1,234 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("CookieJar")
+struct CookieJarTests {
+    /// A folder that goes when the test does.
+    private final class Folder: Sendable {
+        let url = FileManager.default.temporaryDirectory.appendingPathComponent("jar-\(UUID().uuidString)")
+
+        init() throws {
+            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        }
+
+        deinit {
+            try? FileManager.default.removeItem(at: url)
+        }
+
+        var file: URL { url.appendingPathComponent("cookies.json") }
+        var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: url.path)) ?? []).sorted() }
+    }
+
+    private static func url() throws -> URL {
+        try #require(URL(string: "https://h.example/a/b"))
+    }
+
+    @Test("SEC-1: a jar takes what one answer sets, and gives it to the next request")
+    func memory() throws {
+        let jar = CookieJar()
+        jar.store(["Set-Cookie": "a=1", "set-cookie": "b=2, c"], from: try Self.url())
+        #expect(jar.cookieHeader(for: try Self.url()) == "a=1; b=2, c")
+        jar.set(try Cookie(name: "mine", value: "x", domain: "h.example"))
+        jar.remove { $0.name == "b" }
+        #expect(jar.cookies.map(\.name) == ["a", "mine"])
+        jar.removeAll()
+        #expect(jar.cookies.isEmpty)
+        #expect(jar.cookieHeader(for: try Self.url()) == nil)
+    }
+
+    @Test("SEC-1: a file keeps what lasts, exactly and in its order, and nobody else can read it")
+    func file() async throws {
+        let folder = try Folder()
+        let file = folder.url.appendingPathComponent("deeper/cookies.json")
+        let now = Date()
+        let jar = CookieJar(file: file)
+        #expect(jar.readError == nil)
+        jar.store(
+            [
+                "Set-Cookie": "z=\"ä\t\" ; Max-Age=1000.5; Max-Age=1000; Domain=h.example; HttpOnly; Secure",
+                "set-cookie": "session=1", "SET-COOKIE": "a=2; Expires=Sun, 06 Nov 2094 08:49:37 GMT; Path=/a",
+            ],
+            from: try Self.url(),
+            at: now
+        )
+        try await jar.save()
+        let again = CookieJar(file: file)
+        #expect(again.readError == nil)
+        #expect(again.cookies.count == 2)
+        #expect(zip(again.cookies, jar.cookies.filter { $0.expires != nil }).allSatisfy { $0.isAlmost($1) })
+        #expect(again.cookies.map(\.name) == ["z", "a"])
+        let attributes = try FileManager.default.attributesOfItem(atPath: file.path)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: file.deletingLastPathComponent().path).count == 1)
+    }
+
+    @Test("SEC-1: what was removed, or has expired, is not in the file any more")
+    func removal() async throws {
+        let folder = try Folder()
+        let jar = CookieJar(file: folder.file)
+        jar.store(["Set-Cookie": "a=1; Max-Age=900", "set-cookie": "b=1; Max-Age=900"], from: try Self.url())
+        try await jar.save()
+        jar.remove { $0.name == "a" }
+        jar.set(try Cookie(name: "b", value: "", domain: "h.example", path: "/a", expires: .distantPast))
+        try await jar.save()
+        #expect(CookieJar(file: folder.file).cookies.isEmpty)
+    }
+
+    @Test("SEC-1: without a save the file is written soon, once for many changes, and the last state is in it")
+    func background() async throws {
+        let folder = try Folder()
+        let jar = CookieJar(file: folder.file)
+        for index in 0..<200 {
+            jar.store(["Set-Cookie": "a=\(index); Max-Age=900"], from: try Self.url())
+        }
+        #expect(await eventually { CookieJar(file: folder.file).cookies.map(\.value) == ["199"] })
+        jar.store(["Set-Cookie": "a=later; Max-Age=900"], from: try Self.url())
+        #expect(await eventually { CookieJar(file: folder.file).cookies.map(\.value) == ["later"] })
+        #expect(folder.names == ["cookies.json"])
+    }
+
+    @Test("SEC-1: a damaged file is an empty jar, which says so, and lies beside the new one")
+    func damaged() async throws {
+        let folder = try Folder()
+        let jar = CookieJar(file: folder.file)
+        jar.store(["Set-Cookie": "a=1; Max-Age=900"], from: try Self.url())
+        try await jar.save()
+        let sound = try Data(contentsOf: folder.file)
+        let garbage = [
+            Data(), Data("{".utf8), Data("[]".utf8), Data([0xFF, 0x00]), sound.dropLast(1),
+            sound.prefix(sound.count / 2),
+            Data(#"{"version":2,"cookies":[]}"#.utf8),
+            Data(String(decoding: sound, as: UTF8.self).replacingOccurrences(of: "\"a\"", with: "\"a;\"").utf8),
+        ]
+        for bytes in garbage {
+            try bytes.write(to: folder.file)
+            let again = CookieJar(file: folder.file)
+            #expect(again.cookies.isEmpty)
+            #expect(again.readError?.code == .invalidRequest)
+            #expect(again.readError?.message?.contains("moved to") == true)
+            #expect(folder.names == ["cookies.json.damaged"])
+            #expect(try Data(contentsOf: folder.url.appendingPathComponent("cookies.json.damaged")) == bytes)
+            again.store(["Set-Cookie": "b=1; Max-Age=900"], from: try Self.url())
+            try await again.save()
+            #expect(CookieJar(file: folder.file).cookies.map(\.name) == ["b"])
+        }
+    }
+
+    @Test("SEC-1: a file cut anywhere is the whole jar or an empty one", arguments: UInt64(1)...3)
+    func cut(seed: UInt64) async throws {
+        var generator = SeededGenerator(seed: seed)
+        let folder = try Folder()
+        let jar = CookieJar(file: folder.file)
+        for index in 0..<10 { jar.store(["Set-Cookie": "c\(index)=1; Max-Age=900"], from: try Self.url()) }
+        try await jar.save()
+        let sound = try Data(contentsOf: folder.file)
+        for _ in 0..<50 {
+            let length = Int.random(in: 0..<sound.count, using: &generator)
+            try sound.prefix(length).write(to: folder.file)
+            let again = CookieJar(file: folder.file)
+            #expect(again.cookies.isEmpty, "seed \(seed), cut at \(length)")
+            #expect(again.readError != nil, "seed \(seed), cut at \(length)")
+        }
+    }
+
+    @Test("SEC-1: what cannot be written stays in memory, says so, leaves nothing behind, and is tried again")
+    func unwritable() async throws {
+        let folder = try Folder()
+        let blocked = folder.url.appendingPathComponent("blocked")
+        try Data().write(to: blocked)
+        // A file in the place of the folder stops root, too.
+        let file = blocked.appendingPathComponent("cookies.json")
+        let jar = CookieJar(file: file)
+        jar.store(["Set-Cookie": "a=1; Max-Age=900"], from: try Self.url())
+        for _ in 0..<2 {
+            let error = await #expect(throws: NetworkError.self) { try await jar.save() }
+            #expect(error?.code == .invalidRequest)
+            #expect(error?.message?.contains(file.path) == true)
+        }
+        #expect(jar.cookies.map(\.name) == ["a"])
+        #expect(folder.names == ["blocked"])
+        try FileManager.default.removeItem(at: blocked)
+        try await jar.save()
+        #expect(CookieJar(file: file).cookies.map(\.name) == ["a"])
+    }
+
+    @Test("SEC-1: a folder in the place of the file is left alone")
+    func folder() async throws {
+        let folder = try Folder()
+        let jar = CookieJar(file: folder.url)
+        #expect(jar.readError != nil)
+        jar.store(["Set-Cookie": "a=1; Max-Age=900"], from: try Self.url())
+        let error = await #expect(throws: NetworkError.self) { try await jar.save() }
+        #expect(error?.code == .invalidRequest)
+        var isDirectory = ObjCBool(false)
+        #expect(FileManager.default.fileExists(atPath: folder.url.path, isDirectory: &isDirectory))
+        #expect(isDirectory.boolValue)
+        #expect(jar.cookies.map(\.name) == ["a"])
+    }
+
+    @Test("SEC-1: jars are used from many threads at once, also from inside a predicate")
+    func threads() async throws {
+        let folder = try Folder()
+        let jar = CookieJar(file: folder.file)
+        let url = try Self.url()
+        await withTaskGroup(of: Void.self) { group in
+            for task in 0..<8 {
+                group.addTask {
+                    for round in 0..<50 {
+                        jar.store(["Set-Cookie": "c\(task)=\(round); Max-Age=900"], from: url)
+                        _ = jar.cookieHeader(for: url)
+                        jar.remove { cookie in cookie.name == "none" && !jar.cookies.isEmpty }
+                    }
+                }
+            }
+        }
+        try await jar.save()
+        #expect(CookieJar(file: folder.file).cookies.map(\.value) == Array(repeating: "49", count: 8))
+    }
+
+    @Test("SEC-1: a cookie that could not be sent is refused by name when it is made")
+    func invalidCookies() {
+        func message(_ make: () throws -> Cookie) -> String? {
+            #expect(throws: NetworkError.self) { _ = try make() }?.message
+        }
+        #expect(message { try Cookie(name: "a;b", value: "", domain: "h.example") }?.contains("\"a;b\"") == true)
+        for name in ["", "a=b", " a", "a\n"] {
+            #expect(message { try Cookie(name: name, value: "", domain: "h.example") } != nil)
+        }
+        for value in ["a;b", "a\r\n", "a ", "\u{0}", String(repeating: "x", count: 4_096)] {
+            #expect(message { try Cookie(name: "a", value: value, domain: "h.example") } != nil)
+        }
+        for domain in ["", ".", "a b", "a\n"] {
+            #expect(message { try Cookie(name: "a", value: "", domain: domain) } != nil)
+        }
+        for domain in ["com", "127.0.0.1", "[::1]"] {
+            #expect(message { try Cookie(name: "a", value: "", domain: domain, isHostOnly: false) } != nil)
+        }
+        for path in ["", "a", "/;b", "/a\n"] {
+            #expect(message { try Cookie(name: "a", value: "", domain: "h.example", path: path) } != nil)
+        }
+        #expect(message { try Cookie(name: "__Host-a", value: "", domain: "h.example", path: "/a") } != nil)
+        #expect(message { try Cookie(name: "__Secure-a", value: "", domain: "h.example", isSecure: false) } != nil)
+        let never = Date(timeIntervalSince1970: .infinity)
+        #expect(message { try Cookie(name: "a", value: "", domain: "h.example", expires: never) } != nil)
+    }
+
+    @Test("SEC-1: a cookie that is printed or dumped does not tell its value")
+    func secrecy() throws {
+        let cookie = try Cookie(name: "a", value: "verysecret", domain: "h.example")
+        var dumped = ""
+        dump([cookie], to: &dumped)
+        for text in ["\(cookie)", String(reflecting: [cookie]), dumped] { #expect(!text.contains("verysecret")) }
+    }
+}
+
+extension Cookie {
+    /// Equal but for what a number in a text may lose of a date.
+    fileprivate func isAlmost(_ other: Cookie) -> Bool {
+        name == other.name && value == other.value && domain == other.domain && isHostOnly == other.isHostOnly
+            && path == other.path && isSecure == other.isSecure && isHTTPOnly == other.isHTTPOnly
+            && abs((expires ?? .distantPast).timeIntervalSince(other.expires ?? .distantFuture)) < 0.001
+    }
+}

@@ -1,0 +1,142 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("RedirectRules")
+struct RedirectRulesTests {
+    private func redirect(
+        from address: String = "https://a.example/b/c/d;p?q",
+        _ status: Int = 302,
+        to location: String,
+        method: NetworkService.Method = .get,
+        headers: HTTPHeaders = HTTPHeaders(),
+        body: TransportBody = .none,
+        policy: RedirectPolicy = RedirectPolicy(),
+        count: Int = 0
+    ) throws -> Redirect? {
+        let url = try #require(URL(string: address))
+        let message = TransportRequest(method: method, url: url, headers: headers, body: body)
+        let response = NetworkResponse(statusCode: status, headers: ["Location": location])
+        return try RedirectRules(policy: policy)
+            .redirect(of: message, by: response, count: count)
+    }
+
+    private func target(_ location: String, from address: String = "https://a.example/b/c/d;p?q") throws -> String? {
+        try redirect(from: address, to: location)?.message.url.absoluteString
+    }
+
+    private func failure(_ make: () throws -> Redirect?) -> String {
+        let error = #expect(throws: NetworkError.self) { try make() }
+        #expect(error?.code == .redirectFailed && error?.statusCode == 302)
+        return error?.message ?? ""
+    }
+
+    @Test(
+        "SEC-2: a relative Location is resolved as RFC 3986, section 5.4, has it",
+        arguments: [
+            ("g", "https://a.example/b/c/g"), ("./g", "https://a.example/b/c/g"), ("g/", "https://a.example/b/c/g/"),
+            ("/g", "https://a.example/g"), ("//g.example", "https://g.example"),
+            ("?y", "https://a.example/b/c/d;p?y"), ("g?y", "https://a.example/b/c/g?y"),
+            ("#s", "https://a.example/b/c/d;p?q#s"), ("g#s", "https://a.example/b/c/g#s"),
+            (";x", "https://a.example/b/c/;x"), ("", "https://a.example/b/c/d;p?q"), (".", "https://a.example/b/c/"),
+            ("..", "https://a.example/b/"), ("../g", "https://a.example/b/g"), ("../..", "https://a.example/"),
+            ("../../g", "https://a.example/g"), ("../../../g", "https://a.example/g"),
+            ("/./g", "https://a.example/g"), ("/../g", "https://a.example/g"), ("g.", "https://a.example/b/c/g."),
+            ("./../g", "https://a.example/b/g"), ("g;x=1/../y", "https://a.example/b/c/y"),
+            ("https://other.example:8443/x?y=%20", "https://other.example:8443/x?y=%20"),
+            ("/with space/é", "https://a.example/with%20space/%C3%A9"), (" /g ", "https://a.example/g"),
+            ("https://[::1]:81/g", "https://[::1]:81/g"),
+        ]
+    )
+    func relative(location: String, expected: String) throws {
+        #expect(try target(location) == expected)
+    }
+
+    @Test("SEC-2: the fragment of the request stays if the Location has none (RFC 9110, section 10.2.2)")
+    func fragment() throws {
+        #expect(try target("/g", from: "https://a.example/b#part") == "https://a.example/g#part")
+        #expect(try target("/g#own", from: "https://a.example/b#part") == "https://a.example/g#own")
+    }
+
+    @Test("SEC-2: methods and bodies after RFC 9110, section 15.4")
+    func methods() throws {
+        let body = TransportBody.data(Data("x".utf8))
+        let others = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH"].map(NetworkService.Method.init)
+        func after(_ status: Int) throws -> [String] {
+            try others.map { method in
+                let content = method == .get || method == .head ? TransportBody.none : body
+                let next = try #require(try redirect(status, to: "/g", method: method, body: content)).message
+                return next.method.rawValue + (next.body == .none ? "" : "+")
+            }
+        }
+        let kept = ["GET", "HEAD", "POST+", "PUT+", "DELETE+", "PATCH+"]
+        #expect(try after(307) == kept && after(308) == kept)
+        #expect(try after(303) == ["GET", "HEAD", "GET", "GET", "GET", "GET"])
+        let browsers = ["GET", "HEAD", "GET", "PUT+", "DELETE+", "PATCH+"]
+        #expect(try after(301) == browsers && after(302) == browsers)
+        let headers: HTTPHeaders = ["Content-Type": "a/b", "Content-Language": "de", "Accept": "c/d"]
+        #expect(
+            try redirect(303, to: "/g", method: .put, headers: headers, body: body)?.message.headers == [
+                "Accept": "c/d"
+            ]
+        )
+        #expect(try redirect(307, to: "/g", method: .put, headers: headers, body: body)?.message.headers == headers)
+    }
+
+    @Test("SEC-1: credentials go to no other scheme, host or port")
+    func credentials() throws {
+        let headers: HTTPHeaders = [
+            "authorization": "Bearer 1", "Cookie": "a=1", "Proxy-Authorization": "x", "Accept": "a/b",
+            "Host": "a.example",
+        ]
+        func kept(_ location: String, from address: String = "https://a.example/b") throws -> Bool {
+            let redirect = try #require(
+                try redirect(
+                    from: address,
+                    to: location,
+                    headers: headers,
+                    policy: RedirectPolicy(allowsDowngrade: true)
+                )
+            )
+            #expect(redirect.message.headers == (redirect.isCrossOrigin ? ["Accept": "a/b"] : headers))
+            return !redirect.isCrossOrigin
+        }
+        #expect(try kept("/g") && kept("https://a.example/g") && kept("https://A.EXAMPLE:443/g"))
+        #expect(try kept("//a.example:80/g", from: "http://a.example/b"))
+        #expect(try !kept("https://b.example/g") && !kept("https://a.example:444/g") && !kept("http://a.example/g"))
+        #expect(try !kept("https://sub.a.example/g") && !kept("//b.example/g"))
+        #expect(try target("https://user:secret@b.example/g") == "https://b.example/g")
+    }
+
+    @Test("SEC-2: what is no redirect is left alone: another status, no Location, a policy that follows none")
+    func others() throws {
+        for status in [200, 201, 300, 304, 305, 306, 400] { #expect(try redirect(status, to: "/g") == nil) }
+        #expect(try redirect(to: "/g", policy: .never) == nil)
+        let url = try #require(URL(string: "https://a.example"))
+        let rules = RedirectRules(policy: RedirectPolicy())
+        #expect(
+            try rules.redirect(of: TransportRequest(url: url), by: NetworkResponse(statusCode: 302), count: 0) == nil
+        )
+    }
+
+    @Test("SEC-2: too many, downgrades, other schemes, no address are errors that say so")
+    func refused() throws {
+        #expect(failure { try redirect(to: "/g", count: 20) } == "more than 20 redirects")
+        #expect(try redirect(to: "/g", count: 19) != nil)
+        #expect(failure { try redirect(to: "http://a.example/g") }.contains("from https to http"))
+        #expect(try redirect(to: "http://a.example/g", policy: RedirectPolicy(allowsDowngrade: true)) != nil)
+        for location in ["ftp://a.example/", "file:///etc/passwd", "javascript:alert(1)", "data:text/plain,x"] {
+            #expect(failure { try redirect(to: location) }.contains("only http and https"))
+        }
+        for location in [
+            "https:///cb?token=s3cret", "https:?token=s3cret", "https:///#token=s3cret", "//ada:s3cret@/x",
+            "https://ada:s3cret@a b/",
+        ] {
+            #expect(!failure { try redirect(to: location) }.contains("s3cret"), "\(location)")
+        }
+        for location in ["https://", "https:///x", "https://a b/"] {
+            #expect(!failure { try redirect(to: location) }.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("RetryPolicy")
+struct RetryPolicyTests {
+    private let url: URL
+
+    init() throws {
+        url = try #require(URL(string: "https://api.example.com/a"))
+    }
+
+    private func delay(
+        _ policy: RetryPolicy = RetryPolicy(),
+        after error: NetworkError,
+        method: NetworkService.Method = .get,
+        headers: HTTPHeaders = HTTPHeaders(),
+        body: TransportBody = .none,
+        retryCount: Int = 0,
+        random: Double = 1
+    ) -> TimeInterval? {
+        let message = TransportRequest(method: method, url: url, headers: headers, body: body)
+        let date = Date(timeIntervalSince1970: 1_767_225_600)
+        return policy.delay(after: error, of: message, retryCount: retryCount, date: date, random: random)
+    }
+
+    private func status(_ code: Int, _ headers: HTTPHeaders = HTTPHeaders()) -> NetworkError {
+        NetworkError(code: .unacceptableStatus, statusCode: code, headers: headers, attempts: 1)
+    }
+
+    @Test("BEY-8: the statuses that pass by themselves are retried, others are not")
+    func statuses() {
+        let retried = (100...599).filter { delay(after: status($0)) != nil }
+        #expect(retried == [408, 425, 429, 500, 502, 503, 504])
+    }
+
+    @Test("BEY-8: lost connections and deadlines are retried, what stays wrong is not")
+    func errors() {
+        let codes: [NetworkError.Code] = [
+            .invalidRequest, .cancelled, .refused, .cannotConnect, .tls, .timedOut, .connectionLost, .badServerResponse,
+            .bodyTooLong, .unauthorized, .cannotParseResponse, .redirectFailed,
+        ]
+        let retried = codes.filter { delay(after: NetworkError(code: $0, attempts: 1)) != nil }
+        #expect(retried == [.cannotConnect, .timedOut, .connectionLost])
+    }
+
+    @Test("BEY-8: a POST is retried with an Idempotency-Key, or when it never reached the server")
+    func post() {
+        #expect(delay(after: status(503), method: .post) == nil)
+        #expect(delay(after: status(503), method: .patch) == nil)
+        #expect(delay(after: status(503), method: .post, headers: ["idempotency-key": "1"]) != nil)
+        var lost = NetworkError(code: .connectionLost, attempts: 1)
+        lost.phase = .send
+        #expect(delay(after: lost, method: .post) == nil)
+        lost.phase = .tls
+        #expect(delay(after: lost, method: .post) != nil)
+        #expect(delay(after: NetworkError(code: .cannotConnect, attempts: 1), method: .post) != nil)
+    }
+
+    @Test("BEY-8: PUT, DELETE and HEAD are idempotent", arguments: ["PUT", "DELETE", "HEAD", "OPTIONS", "TRACE"])
+    func idempotent(method: String) {
+        #expect(delay(after: status(503), method: NetworkService.Method(rawValue: method)) != nil)
+    }
+
+    @Test("BEY-8: the delay is drawn from a bound that doubles up to the maximum")
+    func jitter() {
+        let policy = RetryPolicy(maximumRetryCount: 100, baseDelay: 1, maximumDelay: 5)
+        #expect((0..<5).map { delay(policy, after: status(500), retryCount: $0) } == [1, 2, 4, 5, 5])
+        #expect(delay(policy, after: status(500), retryCount: 99) == 5)
+        #expect(delay(policy, after: status(500), retryCount: 2, random: 0) == 0)
+        #expect(delay(policy, after: status(500), retryCount: 2, random: 0.25) == 1)
+        let none = RetryPolicy(baseDelay: -1)
+        #expect(delay(none, after: status(500)) == 0)
+    }
+
+    @Test("BEY-8: no more retries than the policy has; .never has none")
+    func limit() {
+        #expect(delay(after: status(503), retryCount: 1) != nil)
+        #expect(delay(after: status(503), retryCount: 2) == nil)
+        #expect(delay(.never, after: status(503)) == nil)
+    }
+
+    @Test("BEY-8: Retry-After is a floor, as seconds and as a date; past the ceiling the request fails at once")
+    func retryAfter() {
+        #expect(delay(after: status(503, ["Retry-After": "2"])) == 2)
+        #expect(delay(after: status(503, ["Retry-After": "0"])) == 0.5)
+        #expect(delay(after: status(503, ["Retry-After": "Thu, 01 Jan 2026 00:00:07 GMT"])) == 7)
+        #expect(delay(after: status(503, ["Retry-After": "60"])) == 60)
+        #expect(delay(after: status(503, ["Retry-After": "61"])) == nil)
+        #expect(delay(after: status(503, ["Retry-After": "soon"])) == 0.5)
+    }
+
+    @Test(
+        "BEY-8: every request adds its part to the budget, every retry takes one, nothing beyond the maximum is saved"
+    )
+    func budget() {
+        var budget = RetryBudget(reserve: 2, ratio: 0.5, maximum: 3)
+        var retries: [Bool] = []
+        for _ in 0..<3 { retries.append(budget.withdraw()) }
+        #expect(retries == [true, true, false])
+        budget.deposit()
+        let tooEarly = budget.withdraw()
+        budget.deposit()
+        let paid = budget.withdraw()
+        #expect(!tooEarly && paid)
+        for _ in 0..<100 { budget.deposit() }
+        retries = []
+        for _ in 0..<4 { retries.append(budget.withdraw()) }
+        #expect(retries == [true, true, true, false])
+        var unlimited = RetryBudget.unlimited
+        #expect((0..<1_000).allSatisfy { _ in unlimited.withdraw() })
+    }
+}
