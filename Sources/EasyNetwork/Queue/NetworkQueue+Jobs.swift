@@ -150,14 +150,8 @@ extension NetworkQueue {
     ) -> (outside: [Outside], cycle: [Operation]?) {
         var outside: [Outside] = []
         for dependency in dependencies {
-            let here =
-                if let operation = dependency.operation as? NetworkOperation {
-                    operation.job(in: self)
-                } else {
-                    state.plainJobs[ObjectIdentifier(dependency.operation)]
-                }
             var linking = JobGraph<Operation>.Linking.gone
-            if let other = here ?? state.outside[ObjectIdentifier(dependency.operation)] {
+            if let other = place(of: dependency.operation, state) {
                 linking = state.graph.addDependency(of: job, on: other, dependency.policy, &actions)
             }
             if case .gone = linking {
@@ -169,6 +163,20 @@ extension NetworkQueue {
             if case .cycle(let path) = linking { return (outside, path) }
         }
         return (outside, nil)
+    }
+
+    /// Where jobs wait for the operation: at its own place, or where it is expected.
+    ///
+    /// One that is just leaving knows its place still, which is gone; others may wait for its end already.
+    private func place(of operation: Operation, _ state: State) -> JobID? {
+        let own =
+            if let operation = operation as? NetworkOperation {
+                operation.job(in: self)
+            } else {
+                state.plainJobs[ObjectIdentifier(operation)]
+            }
+        if let own, state.graph.isLive(own) { return own }
+        return state.outside[ObjectIdentifier(operation)]
     }
 
     private func watch(_ outside: Outside) {
@@ -363,10 +371,7 @@ extension NetworkQueue: OperationScheduler {
 
     func operation(_ operation: NetworkOperation, job: JobID, didRemove dependency: Operation) {
         step { state, actions in
-            let other =
-                (dependency as? NetworkOperation)?.job(in: self) ?? state.plainJobs[ObjectIdentifier(dependency)]
-                ?? state.outside[ObjectIdentifier(dependency)]
-            if let other { state.graph.removeDependency(of: job, on: other, &actions) }
+            if let other = place(of: dependency, state) { state.graph.removeDependency(of: job, on: other, &actions) }
         }
     }
 

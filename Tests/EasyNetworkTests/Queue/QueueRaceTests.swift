@@ -125,6 +125,23 @@ struct QueueRaceTests {
         await job.finished()
     }
 
+    @Test("OPQ-1: all that are added while what they wait for is leaving the queue run")
+    func addedWhileLeaving() async {
+        let queue = NetworkQueue()
+        let gate = Gate()
+        let leaving = TestJob { job in gate.whenOpen { job.finish() } }
+        let dependents = (0..<3).map { _ in TestJob() }
+        for dependent in dependents { dependent.addDependency(leaving) }
+        queue.addOperation(leaving)
+        // Called when the job has left the graph and does not know it yet.
+        queue.whenEmpty { for dependent in dependents { queue.addOperation(dependent) } }
+        gate.open()
+        for dependent in dependents {
+            #expect(await eventually { dependent.isFinished }, "\(queue.explain(dependent))")
+        }
+        #expect(await eventually { queue.state.withLock { $0.outside.isEmpty && $0.graph.isEmpty } })
+    }
+
     @Test(
         "BEY-3: a plain operation that has to wait after all is told of as started once, and ends before its dependents start"
     )
