@@ -220,6 +220,37 @@ struct TransportReportTests {
         #expect(await started.end().code == .timedOut)
     }
 
+    @Test(
+        "CBK-2, SEC-2: an inflation bomb that came while it was paused ends at the limit, though nothing more comes",
+        arguments: Kind.those(that: .backPressure)
+    )
+    func pausedBomb(kind: Kind) async throws {
+        guard kind != .inMemory else { return }
+        let fixture = try TransportFixture(kind, TransportConfiguration(maximumDecodedBodyCount: 1_000))
+        fixture.route("GET", "/bomb") { _ in
+            var response = MockResponse.inflationBomb(10_000_000)
+            response.fault = .stall(at: .responseBody(after: 5_000))
+            return response
+        }
+        fixture.route("GET", "/ok") { _ in .text("ok") }
+        let exchange = Locked<(any TransportExchange)?>(nil)
+        let isStarted = DispatchSemaphore(value: 0)
+        let started = fixture.start(try fixture.request("/bomb")) {
+            isStarted.wait()
+            exchange.withLock { $0 }?.pause()
+        }
+        exchange.withLock { $0 = started.exchange }
+        isStarted.signal()
+        await fixture.waitForFaults(1)
+        // Behind what came, on the same loop.
+        #expect(await fixture.start(try fixture.request("/ok")).end().code == nil)
+        started.exchange.resume()
+        #expect(await eventually { started.recording.contents.end != nil })
+        started.exchange.cancel()
+        let outcome = await started.end()
+        #expect(outcome.code == .bodyTooLong && outcome.faults.isEmpty)
+    }
+
     @Test("CBK-2: cancelled while it is paused, one end", arguments: Kind.allCases)
     func cancelPaused(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)

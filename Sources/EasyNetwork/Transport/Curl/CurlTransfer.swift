@@ -160,26 +160,34 @@ final class CurlTransfer {
     // MARK: - Going on
 
     /// The body of the request has bytes again.
-    func resumeSending() {
-        guard isSendingPaused, !isOver else { return }
+    ///
+    /// - Returns: as ``resumeReceiving()``.
+    func resumeSending() -> CURLcode {
+        guard isSendingPaused, !isOver else { return CURLE_OK }
         isSendingPaused = false
-        goOn()
+        return goOn()
     }
 
     /// The exchange was paused or resumed. One that is paused finds out with the next bytes.
-    func resumeReceiving() {
-        guard !isOver else { return }
+    ///
+    /// - Returns: why it is to be ended, if it is: what libcurl had kept meanwhile was not taken, and libcurl leaves it at
+    ///   that.
+    func resumeReceiving() -> CURLcode {
+        guard !isOver else { return CURLE_OK }
         let isPaused = exchange.isPaused
         watch?.setPaused(isPaused, now: clock.now)
-        guard isReceivingPaused, !isPaused else { return }
+        guard isReceivingPaused, !isPaused else { return CURLE_OK }
         isReceivingPaused = false
-        goOn()
+        return goOn()
     }
 
-    private func goOn() {
+    private func goOn() -> CURLcode {
         // It calls back from in here, and may be paused again by that.
         let held = (isReceivingPaused ? CURLPAUSE_RECV : 0) | (isSendingPaused ? CURLPAUSE_SEND : 0)
-        if let handle { curl_easy_pause(handle.easy, held) }
+        guard let handle else { return CURLE_OK }
+        let result = curl_easy_pause(handle.easy, held)
+        // One that has no connection, or none any more, keeps nothing; if it has ended, libcurl is about to tell.
+        return result == CURLE_BAD_FUNCTION_ARGUMENT ? CURLE_OK : result
     }
 
     // MARK: - The end

@@ -85,10 +85,11 @@ final class CurlWorker {
             end(transfer, NetworkError(code: .cancelled))
         case .pauseOrResume(let exchange):
             guard let transfer = transfers[ObjectIdentifier(exchange)] else { return }
-            transfer.resumeReceiving()
-            watch(transfer)
+            end(transfer, unless: transfer.resumeReceiving())
+            if !transfer.isOver { watch(transfer) }
         case .resumeSending(let exchange):
-            transfers[ObjectIdentifier(exchange)]?.resumeSending()
+            guard let transfer = transfers[ObjectIdentifier(exchange)] else { return }
+            end(transfer, unless: transfer.resumeSending())
         case .look:
             alarm.timerFired()
         }
@@ -136,7 +137,7 @@ final class CurlWorker {
         var running: Int32 = 0
         let result = curl_multi_perform(multi, &running)
         for transfer in news.http2.take() { learn(from: transfer) }
-        for transfer in news.early.take() { transfer.resumeSending() }
+        for transfer in news.early.take() { end(transfer, unless: transfer.resumeSending()) }
         guard result != CURLM_OK else { return }
         // It has no memory left or is broken; nobody else would end these.
         for transfer in Array(underWay.values) { end(transfer, Self.error(result)) }
@@ -191,6 +192,10 @@ final class CurlWorker {
         guard transfer.hasPlace && admitsNext else { return }
         learn(from: transfer)
         admit(admission.end(origin: transfer.origin))
+    }
+
+    private func end(_ transfer: CurlTransfer, unless result: CURLcode) {
+        if result != CURLE_OK { end(transfer, transfer.failure ?? transfer.handle?.error(result)) }
     }
 
     /// Hands places on. Those that ended while they waited for theirs pass them on at once.
