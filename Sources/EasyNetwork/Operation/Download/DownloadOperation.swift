@@ -39,6 +39,8 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         var isPaused = false
         /// What goes on when it is paused no more.
         var held: (@Sendable () -> Void)?
+        /// Whether a round is to begin, now or when it is paused no more, which asks for all that is missing.
+        var isRoundDue = false
         var keepsPart: Bool
         var isOver = false
     }
@@ -134,6 +136,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
             download.round += 1
             download.missing = []
             download.held = goOn
+            download.isRoundDue = true
             let stopped = download.landings.take()
             // In the order of the pauses: what a later resume() asks for is not given up.
             queue.async {
@@ -288,6 +291,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
             download.round += 1
             download.missing = []
             let old = download.landings.take()
+            download.isRoundDue = download.isPaused
             if download.isPaused {
                 download.held = goOn
                 return (nil, old)
@@ -303,13 +307,19 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
     }
 
     private func ask(for segments: [Int]) {
-        let (transfer, request, round) = download.withLock { download in
-            // Paused since the round began.
-            if download.isPaused, !download.isOver { download.held = goOn }
-            let isWanted = !download.isPaused && !download.isOver
+        let (transfer, request, round, isRoundDue) = download.withLock { download in
+            let isRoundDue = download.isRoundDue
+            let isWanted = !download.isPaused && !download.isOver && !isRoundDue
             if isWanted { download.missing.formUnion(segments) }
-            return (isWanted ? download.transfer : nil, download.request, download.round)
+            // Paused since the round began.
+            if download.isPaused, !download.isOver, !isRoundDue {
+                download.held = goOn
+                download.isRoundDue = true
+            }
+            return (isWanted ? download.transfer : nil, download.request, download.round, isRoundDue)
         }
+        // Paused, and perhaps resumed, when some were under way already: they will all be asked for.
+        if isRoundDue { return }
         guard let transfer, let request else {
             if !hasOutcome { releaseSlot() }
             return

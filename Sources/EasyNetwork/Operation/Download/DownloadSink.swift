@@ -4,11 +4,19 @@ import Foundation
 struct DownloadSink: BodySink {
     let transfer: DownloadTransfer
     let index: Int
+    let round: Int
+
+    /// For the round that is under way.
+    init(transfer: DownloadTransfer, index: Int) {
+        self.transfer = transfer
+        self.index = index
+        round = transfer.round
+    }
 
     func intake(for message: TransportRequest) -> (TransportRequest, any BodyIntake) {
         var message = message
         let mayContinue = message.mayContinueDownload
-        let (question, number, generation) = transfer.question(for: index)
+        let (question, number, generation) = transfer.question(for: index, round: round)
         let asked = mayContinue ? question : nil
         if let asked {
             message.headers["Range"] = asked.range

@@ -43,6 +43,8 @@ final class DownloadTransfer: Sendable {
         var generation = 0
         /// Counts what was asked for.
         var questionCount = 0
+        /// How often all was asked for anew.
+        var round = 0
         /// The question of each segment that counts: what others still bring is ignored.
         var questions: [Int: Int] = [:]
 
@@ -113,6 +115,7 @@ final class DownloadTransfer: Sendable {
     /// - Returns: the segments to ask for. On the queue, so that all that came before has been written.
     func begin() -> [Int] {
         let (segments, count, total) = state.withLock { state in
+            state.round += 1
             state.questions = [:]
             for (index, segment) in state.course.segments.enumerated() { state.hasGained(segment.count, of: index) }
             return (state.course.begin(), state.course.count, state.course.total)
@@ -121,11 +124,15 @@ final class DownloadTransfer: Sendable {
         return segments
     }
 
+    /// How often ``begin()`` was called.
+    var round: Int { state.withLock { $0.round } }
+
+    /// - Parameter round: in which the segment was asked for; a question of an earlier one counts no more.
     /// - Returns: also the question's number; an earlier one of the segment counts no more.
-    func question(for index: Int) -> (DownloadCourse.Question?, number: Int, generation: Int) {
+    func question(for index: Int, round: Int) -> (DownloadCourse.Question?, number: Int, generation: Int) {
         state.withLock { state in
             state.questionCount += 1
-            state.questions[index] = state.questionCount
+            if round == state.round { state.questions[index] = state.questionCount }
             return (state.course.question(for: index), state.questionCount, state.generation)
         }
     }

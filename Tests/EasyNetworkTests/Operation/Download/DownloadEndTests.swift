@@ -125,13 +125,12 @@ struct DownloadEndTests {
         let (transfer, part, message) = try transfer(in: folder)
         defer { part.close() }
         let data = RangedFile.bytes(300)
-        let sink = DownloadSink(transfer: transfer, index: 0)
         _ = transfer.queue.sync { transfer.begin() }
-        let (_, first) = sink.intake(for: message)
+        let (_, first) = DownloadSink(transfer: transfer, index: 0).intake(for: message)
         _ = first.begin(whole, isAccepted: true, valve: BodyValve())
         _ = first.take(data[0..<100])
         _ = transfer.queue.sync { transfer.begin() }
-        let (again, second) = sink.intake(for: message)
+        let (again, second) = DownloadSink(transfer: transfer, index: 0).intake(for: message)
         #expect(again.headers["Range"] == "bytes=100-")
         _ = first.take(data[100..<150])
         let rest = TransportHead(statusCode: 206, headers: ["Content-Range": "bytes 100-299/300", "ETag": "\"a\""])
@@ -147,17 +146,61 @@ struct DownloadEndTests {
         let (transfer, part, message) = try transfer(in: folder)
         defer { part.close() }
         let data = RangedFile.bytes(300)
-        let sink = DownloadSink(transfer: transfer, index: 0)
         _ = transfer.queue.sync { transfer.begin() }
-        let (_, first) = sink.intake(for: message)
+        let (_, first) = DownloadSink(transfer: transfer, index: 0).intake(for: message)
         _ = transfer.queue.sync { transfer.begin() }
-        let (_, second) = sink.intake(for: message)
+        let (_, second) = DownloadSink(transfer: transfer, index: 0).intake(for: message)
         _ = first.begin(whole, isAccepted: true, valve: BodyValve())
         let decision = second.begin(whole, isAccepted: true, valve: BodyValve())
         if case .take = decision {} else { Issue.record("\(decision)") }
         _ = second.take(data)
         transfer.queue.sync {}
         #expect(FileManager.default.contents(atPath: part.place.part) == data)
+    }
+
+    @Test("TRF-3: an exchange of an earlier round that begins last does not take the file from the next one")
+    func lateQuestion() throws {
+        let folder = TestFolder()
+        let (transfer, part, message) = try transfer(in: folder)
+        defer { part.close() }
+        let data = RangedFile.bytes(300)
+        _ = transfer.queue.sync { transfer.begin() }
+        let late = DownloadSink(transfer: transfer, index: 0)
+        _ = transfer.queue.sync { transfer.begin() }
+        let (_, intake) = DownloadSink(transfer: transfer, index: 0).intake(for: message)
+        let (_, lateIntake) = late.intake(for: message)
+        if case .take = intake.begin(whole, isAccepted: true, valve: BodyValve()) {} else { Issue.record("not taken") }
+        if case .take = lateIntake.begin(whole, isAccepted: true, valve: BodyValve()) { Issue.record("taken") }
+        _ = intake.take(data)
+        transfer.queue.sync {}
+        #expect(FileManager.default.contents(atPath: part.place.part) == data)
+    }
+
+    @Test("TRF-3: paused and resumed while it learns how many segments there are, it asks for all of them")
+    func pausedBeforeSplit() async throws {
+        let fixture = try DownloadFixture(3_000_000)
+        let queue = NetworkQueue(name: "downloads", maxConcurrentOperationCount: 1)
+        let paused = Locked<DownloadOperation?>(nil)
+        var calls = PartCalls()
+        calls.freeBytes = { _ in
+            let operation = paused.exchange(\.self, nil)
+            operation?.pause()
+            operation?.resume()
+            return nil
+        }
+        let operation = fixture.operation(calls: calls) { $0.segmentCount = 2 }
+        paused.withLock { $0 = operation }
+        let other = TestJob { _ in }
+        queue.addOperations([operation, other], waitUntilFinished: false)
+        #expect(await eventually { other.executionCount == 1 })
+        for _ in 0..<300 where !operation.isFinished {
+            // Not to synchronise: time for an end that must not come.
+            try await Task.sleep(nanoseconds: 1_000_000)
+        }
+        other.finish()
+        await operation.finished()
+        #expect(operation.error == nil)
+        #expect(fixture.folder.data("out") == fixture.file.data)
     }
 
     @Test("TRF-3: an exchange is not left paused when the last reason has gone while it was being paused")
