@@ -324,6 +324,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     override func deliver(_ done: @escaping @Sendable () -> Void) {
         // Whatever is let go of here is let go of outside the lock.
         let (_, early) = state.withLock { ($0.source.take(), $0.early.end()) }
+        // Ended by hand: what still goes on is for nobody.
+        if let error { service.fail(error) }
         guard let early else { return deliverResult(done) }
         early.begin { self.deliverResult(done) }
     }

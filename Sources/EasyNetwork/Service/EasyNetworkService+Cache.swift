@@ -13,11 +13,13 @@ extension EasyNetworkService {
     /// - Throws: while it is iterated, what ``send(_:)`` throws; a ``NetworkError``.
     public func responses(to request: some BaseAPIRequest) -> AsyncThrowingStream<NetworkResponse, any Error> {
         AsyncThrowingStream { continuation in
-            let landing = start(request, cached: { continuation.yield($0) }, map: { $0 }) { result in
+            // Of its own, as an answer of the cache that cannot be used is followed by another landing.
+            let service = EasyNetworkService(partOf: self)
+            service.start(request, cached: { continuation.yield($0) }, map: { $0 }) { result in
                 continuation.yield(with: result.mapError { $0 as any Error })
                 continuation.finish()
             }
-            continuation.onTermination = { _ in landing.cancel() }
+            continuation.onTermination = { _ in service.cancel() }
         }
     }
 

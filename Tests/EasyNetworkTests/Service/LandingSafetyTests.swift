@@ -53,6 +53,27 @@ struct LandingSafetyTests {
         #expect(transport.messages.count == 1)
     }
 
+    @Test("BEY-8: a job that is finished by hand while its request waits to be sent again sends nothing more")
+    func finishedByHand() async {
+        let clock = ManualClock()
+        let transport = ScriptedTransport { _, _ in .failure(.cannotConnect, .connect) }
+        let host = transport.host { settings in
+            settings.retry = RetryPolicy(maximumRetryCount: 5, baseDelay: 10)
+            settings.clock = clock
+        }
+        let queue = NetworkQueue()
+        var operation: RequestOperation<Call>? = RequestOperation(Call(), service: EasyNetworkService(host))
+        weak let kept = operation
+        if let operation { queue.addOperation(operation) }
+        await clock.waitForTimers(1)
+        operation?.finish(NetworkError(code: .refused))
+        await operation?.finished()
+        operation = nil
+        #expect(await eventually { kept == nil })
+        clock.advance(by: 1_000)
+        #expect(transport.messages.count == 1)
+    }
+
     private struct Posting: RequestInterceptor {
         func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
             var message = message
