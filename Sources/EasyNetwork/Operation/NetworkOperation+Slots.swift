@@ -7,7 +7,13 @@ extension NetworkOperation {
     ///
     /// Call it from ``execute()`` or later. Without a `NetworkQueue` it does nothing.
     public final func releaseSlot() {
-        if let scheduling { scheduling.scheduler.operationDidReleaseSlot(scheduling.job) }
+        releaseSlot { true }
+    }
+
+    /// - Parameter isWanted: asked at the moment at which the slot would be given back, under the queue's lock, so that
+    ///   nobody who has taken the slot over loses it.
+    final func releaseSlot(if isWanted: () -> Bool) {
+        if let scheduling { scheduling.scheduler.operationDidReleaseSlot(scheduling.job, if: isWanted) }
     }
 
     /// Asks for a slot again, and runs `action` when the operation's turn has come, on a background queue.
@@ -16,29 +22,28 @@ extension NetworkOperation {
     /// operation ends before. Without a `NetworkQueue`, or when the slot was not released, it runs at once. One
     /// request at a time: another one replaces the action.
     public final func reclaimSlot(_ action: @escaping @Sendable () -> Void) {
-        guard let scheduling else { return WorkQueue.shared.async { self.runUnlessEnded(action) } }
-        core.exchange(\.slotAction, action)
-        if !scheduling.scheduler.operationDidReclaimSlot(scheduling.job) { slotGranted() }
+        reclaimSlot(if: { true }, action)
     }
 
-    /// Gives the slot back, also one that has been asked for and has not come yet.
-    final func forgoSlot() {
-        let old = core.withLock { state in
-            let old = state.slotAction
-            if old != nil { state.slotAction = { self.releaseSlot() } }
-            return old
+    /// - Parameter isWanted: asked at the moment at which the slot would be asked for, under the queue's lock, so that
+    ///   nobody who asks for it instead loses what waits for it.
+    final func reclaimSlot(if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
+        if let scheduling {
+            scheduling.scheduler.operation(self, job: scheduling.job, reclaimsSlotFor: action, if: isWanted)
+        } else if isWanted() {
+            runUnlessEnded(action)
         }
-        withExtendedLifetime(old) {}
-        releaseSlot()
     }
 
-    /// Called by the scheduler, without a lock, when the operation has its slot again.
-    final func slotGranted() {
-        guard let action = core.exchange(\.slotAction, nil) else { return }
-        WorkQueue.shared.async { self.runUnlessEnded(action) }
+    /// Gives the slot back, also one that has been asked for and has not come yet; what waits for that is dropped.
+    final func forgoSlot() {
+        if let scheduling { scheduling.scheduler.operation(self, didForgoSlot: scheduling.job) }
     }
 
-    private func runUnlessEnded(_ action: @Sendable () -> Void) {
-        if !hasOutcome { action() }
+    /// Runs what waited for the slot, on a background queue.
+    final func runUnlessEnded(_ action: @escaping @Sendable () -> Void) {
+        WorkQueue.shared.async {
+            if !self.hasOutcome { action() }
+        }
     }
 }

@@ -30,7 +30,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         var isConcluded = false
         var completion: (@Sendable () -> Void)?
         var scheduling: Scheduling?
-        /// What runs when the slot that was given back has been given again.
+        /// What runs when the slot that was given back has been given again. Changed under the queue's lock, together
+        /// with what the graph knows of the slot.
         var slotAction: (@Sendable () -> Void)?
         var options: OperationOptionsBox?
         /// The first scheduler that waited for the operation without having it.

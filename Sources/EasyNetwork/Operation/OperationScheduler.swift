@@ -26,9 +26,19 @@ protocol OperationScheduler: AnyObject, Sendable {
     func passBarriers(_ operation: Operation)
     /// A job waits from now on (1), or no longer (-1), for something that is in no graph: children, a prerequisite.
     func noteComposite(_ change: Int)
-    func operationDidReleaseSlot(_ job: JobID)
-    /// - Returns: false when the job has its slot: nothing will be granted.
-    func operationDidReclaimSlot(_ job: JobID) -> Bool
+    /// - Parameter isWanted: asked under the lock.
+    func operationDidReleaseSlot(_ job: JobID, if isWanted: () -> Bool)
+    /// Runs the action when the operation has a slot: instead of an earlier one, and at once if it has it already.
+    ///
+    /// - Parameter isWanted: asked under the lock; if not, all stays as it is.
+    func operation(
+        _ operation: NetworkOperation,
+        job: JobID,
+        reclaimsSlotFor action: @escaping @Sendable () -> Void,
+        if isWanted: () -> Bool
+    )
+    /// Takes also back that it asked for a slot.
+    func operation(_ operation: NetworkOperation, didForgoSlot job: JobID)
     func operationDidFinish(_ operation: NetworkOperation, job: JobID)
     func operation(_ operation: NetworkOperation, didMissCache miss: CacheMiss)
 

@@ -153,7 +153,11 @@ struct JobAdmission {
     mutating func next(at now: TimeInterval) -> Int32? {
         guard !isSuspended else { return nil }
         if !awaitedGates.isEmpty { for index in Array(awaitedGates) { invite(index, at: now) } }
-        return next(in: Self.freeLane, at: now) ?? next(in: Self.mainLane, at: now)
+        repeat {
+            if let place = next(in: Self.freeLane, at: now) ?? next(in: Self.mainLane, at: now) { return place }
+            // One that needs no slot may have come back while the main lane was looked at, in the place of another.
+        } while head(of: Self.freeLane) != nil
+        return nil
     }
 
     private mutating func next(in lane: Int32, at now: TimeInterval) -> Int32? {

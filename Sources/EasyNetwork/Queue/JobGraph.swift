@@ -287,10 +287,16 @@ struct JobGraph<Payload> {
     }
 
     /// A job that has started gives its slot back.
-    mutating func park(_ job: JobID, _ actions: inout Actions) {
-        guard isLive(job), places[Int(job.index)].phase == .running, places[Int(job.index)].occupiesSlot else { return }
+    ///
+    /// - Parameter evenIfReturning: whether it also takes back that it wants one again. Default false.
+    mutating func park(_ job: JobID, evenIfReturning: Bool = false, _ actions: inout Actions) {
+        guard isLive(job), places[Int(job.index)].occupiesSlot else { return }
+        switch places[Int(job.index)].phase {
+        case .running: admission.vacate(job.index, at: actions.now)
+        case .returning where evenIfReturning: admission.dequeue(job.index, at: actions.now)
+        default: return
+        }
         places[Int(job.index)].phase = .parked
-        admission.vacate(job.index, at: actions.now)
         admit(&actions)
     }
 

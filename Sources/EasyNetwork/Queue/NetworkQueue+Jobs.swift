@@ -213,8 +213,11 @@ extension NetworkQueue {
         beforeActing: (Result) -> Void = { _ in }
     ) -> Result {
         var actions = Actions(now: clock.now)
+        var grants: [Grant] = []
         let (result, timer, isHeard) = state.withLock { state -> (Result, (new: Wake, old: (any ClockTimer)?)?, Bool) in
             let result = body(&state, &actions)
+            // Under the lock, so that a slot is not taken for one that is asked for afterwards.
+            grants = actions.resume.compactMap(Grant.init)
             for operation in actions.forget { state.outside[ObjectIdentifier(operation)] = nil }
             if state.events.isHeard {
                 // A plain one may have to wait after all, see act(on:).
@@ -229,7 +232,7 @@ extension NetworkQueue {
             set(timer.new)
         }
         beforeActing(result)
-        act(on: actions)
+        act(on: actions, grants)
         if isHeard { publishEvents() }
         return result
     }
@@ -259,9 +262,25 @@ extension NetworkQueue {
         if !isWanted { timer.cancel() }
     }
 
-    private func act(on actions: Actions) {
+    /// A slot that an operation has again, and what waited for it.
+    private struct Grant {
+        typealias Action = @Sendable () -> Void
+
+        let operation: NetworkOperation
+        let action: Action
+
+        init?(_ operation: Operation) {
+            guard let operation = operation as? NetworkOperation,
+                let action = operation.core.exchange(\.slotAction, nil)
+            else { return nil }
+            self.operation = operation
+            self.action = action
+        }
+    }
+
+    private func act(on actions: Actions, _ grants: [Grant]) {
         for operation in actions.end { hand(operation, to: Self.endings) }
-        for operation in actions.resume { (operation as? NetworkOperation)?.slotGranted() }
+        for grant in grants { grant.operation.runUnlessEnded(grant.action) }
         for operation in actions.start {
             if !(operation is NetworkOperation) {
                 if postpone(operation) { continue }
@@ -383,12 +402,35 @@ extension NetworkQueue: OperationScheduler {
         if isHeard { publishEvents() }
     }
 
-    func operationDidReleaseSlot(_ job: JobID) {
-        step { $0.graph.park(job, &$1) }
+    func operationDidReleaseSlot(_ job: JobID, if isWanted: () -> Bool) {
+        step { state, actions in
+            if isWanted() { state.graph.park(job, &actions) }
+        }
     }
 
-    func operationDidReclaimSlot(_ job: JobID) -> Bool {
-        step { $0.graph.unpark(job, &$1) }
+    func operation(
+        _ operation: NetworkOperation,
+        job: JobID,
+        reclaimsSlotFor action: @escaping @Sendable () -> Void,
+        if isWanted: () -> Bool
+    ) {
+        let (granted, replaced) = step { state, actions -> (Grant.Action?, Grant.Action?) in
+            guard isWanted() else { return (nil, nil) }
+            let replaced = operation.core.exchange(\.slotAction, action)
+            if state.graph.unpark(job, &actions) { return (nil, replaced) }
+            // It has a slot, or needs none.
+            return (operation.core.exchange(\.slotAction, nil), replaced)
+        }
+        withExtendedLifetime(replaced) {}
+        if let granted { operation.runUnlessEnded(granted) }
+    }
+
+    func operation(_ operation: NetworkOperation, didForgoSlot job: JobID) {
+        let dropped = step { state, actions in
+            state.graph.park(job, evenIfReturning: true, &actions)
+            return operation.core.exchange(\.slotAction, nil)
+        }
+        withExtendedLifetime(dropped) {}
     }
 
     func operationDidFinish(_ operation: NetworkOperation, job: JobID) {

@@ -210,7 +210,7 @@ final class Landing: Sendable {
         case .accept: advance(turn: turn, next(nil, site.moment))
         case .fail(let error): advance(turn: turn, next(.failure(error), site.moment))
         case .hold(let hold):
-            site.slot?.releaseSlot()
+            site.slot?.releaseSlot { self.isAt(turn) }
             holds(turn, hold.cancel)
             release.end()
         }
@@ -218,7 +218,7 @@ final class Landing: Sendable {
 
     /// Waits without a slot.
     private func wait(_ delay: TimeInterval, at site: LandingSite, _ turn: Int) {
-        site.slot?.releaseSlot()
+        site.slot?.releaseSlot { self.isAt(turn) }
         let timer = site.clock.schedule(after: delay) {
             self.goOn(turn, at: site) { self.advance(turn: turn) { $0.begin() } }
         }
@@ -227,10 +227,14 @@ final class Landing: Sendable {
 
     /// Goes on when there is a slot again.
     private func goOn(_ turn: Int, at site: LandingSite, _ action: @escaping @Sendable () -> Void) {
-        // The slot may be somebody else's by now, who must not lose what waits for it.
-        guard state.withLock({ $0.turn == turn }) else { return }
         guard let slot = site.slot else { return WorkQueue.shared.async(execute: action) }
-        slot.reclaimSlot(action)
+        // The slot may be another landing's by now, which must not lose what waits for it.
+        slot.reclaimSlot(if: { self.isAt(turn) }, action)
+    }
+
+    /// Whether the step is still the one under way.
+    private func isAt(_ turn: Int) -> Bool {
+        state.withLock { $0.turn == turn }
     }
 
     // MARK: - The cache
@@ -271,7 +275,7 @@ final class Landing: Sendable {
     ) {
         let show = { @Sendable (response: NetworkResponse?) in
             // What is over calls nobody.
-            if let response, self.state.withLock({ $0.turn == turn }) { self.cached?(response) }
+            if let response, self.isAt(turn) { self.cached?(response) }
             goOn()
         }
         guard !site.interceptors.isEmpty else { return WorkQueue.shared.async { show(response) } }

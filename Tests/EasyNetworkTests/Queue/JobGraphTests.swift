@@ -33,6 +33,40 @@ struct JobGraphTests {
         #expect(actions.start == [3, 2, 1])
     }
 
+    @Test("BEY-6: room that one cannot take after all goes on to one that needs no slot", arguments: [1, nil])
+    func roomPassedOn(limit: Int?) {
+        var graph = Graph(limit: limit)
+        var actions = Actions()
+        let first = graph.submit(1, keys: [.exclusion("x")])
+        let second = graph.submit(2, keys: [.tag("t"), .exclusion("x")])
+        let third = graph.submit(3, keys: [.exclusion("x")], occupiesSlot: false)
+        for job in [first, second, third] { graph.release(job, &actions) }
+        #expect(actions.start == [1])
+        graph.admission.setLimit(0, for: .tag("t"), at: 0)
+        graph.finish(first, succeeded: true, &actions)
+        #expect(actions.start == [1, 3])
+    }
+
+    @Test("BEY-6: a job that asks for a slot may take that back, and ask again")
+    func askedAndTakenBack() {
+        var graph = Graph(limit: 1)
+        var actions = Actions()
+        let jobs = (1...2).map { graph.submit($0) }
+        for job in jobs { graph.release(job, &actions) }
+        graph.park(jobs[0], &actions)
+        #expect(actions.start == [1, 2])
+        let asks = graph.unpark(jobs[0], &actions)
+        // Not by the way: who has asked goes on waiting.
+        graph.park(jobs[0], &actions)
+        graph.park(jobs[0], evenIfReturning: true, &actions)
+        graph.finish(jobs[1], succeeded: true, &actions)
+        #expect(asks && actions.resume.isEmpty && graph.admission.runningCount == 0)
+        let asksAgain = graph.unpark(jobs[0], &actions)
+        #expect(asksAgain && actions.resume == [1])
+        graph.park(jobs[0], evenIfReturning: true, &actions)
+        #expect(graph.admission.runningCount == 0)
+    }
+
     @Test("OPQ-3: a suspended graph starts nothing, but ends what is cancelled")
     func suspended() {
         var graph = Graph(limit: nil)

@@ -154,6 +154,36 @@ struct QueueLimitTests {
         await last.finished()
     }
 
+    @Test("BEY-6: what waits for a slot is replaced by what is wanted, and dropped when the slot is forgone")
+    func slotActions() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let isParked = Gate()
+        let job = TestJob { job in
+            job.releaseSlot { false }
+            #expect(queue.explain(job).reasons == [.running])
+            job.releaseSlot()
+            isParked.open()
+        }
+        queue.addOperation(job)
+        await isParked.opened()
+        let other = TestJob { _ in }
+        queue.addOperation(other)
+        #expect(await eventually { other.executionCount == 1 })
+        let order = Locked<[String]>([])
+        job.reclaimSlot { order.withLock { $0.append("forgone") } }
+        job.forgoSlot()
+        #expect(queue.explain(job).reasons == [.slotReleased])
+        job.reclaimSlot {
+            order.withLock { $0.append("wanted") }
+            job.finish()
+        }
+        job.reclaimSlot(if: { false }, { order.withLock { $0.append("stale") } })
+        other.finish()
+        await job.finished()
+        #expect(order.withLock { $0 } == ["wanted"])
+        await other.finished()
+    }
+
     @Test("BEY-6: without a NetworkQueue giving a slot back does nothing, and asking for it goes on at once")
     func slotsElsewhere() async {
         let plainQueue = OperationQueue()
