@@ -44,7 +44,7 @@ extension GroupOperation {
     private func refuse(_ child: NetworkOperation, _ error: NetworkError) {
         guard !child.isTaken else { return }
         child.finish(error)
-        (scheduling?.scheduler ?? .forGroup(limit: nil)).add(child, in: self, limit: nil)
+        (scheduling?.scheduler ?? .forGroup(limit: nil)).add(child, in: self, limit: limit)
     }
 
     private func addParent(_ parent: GroupOperation) {

@@ -27,11 +27,21 @@ struct SharingKey: Hashable, Sendable {
     private let retry: RetryPolicy
     private let overallTimeout: TimeInterval?
     private let cache: CachePolicy.Identity
+    /// What the message excludes while it is sent. One that has a category already, as a part of a group, does not wait
+    /// for one that waits for that.
+    let categories: Set<String>
     /// The type of the item, or of the request if that looks into its answers itself; nil when the key is the message,
     /// which gives the same answer whatever is made of it.
     private let type: ObjectIdentifier?
 
-    init(name: String?, message: TransportRequest, request: some APIRequest, host: HostConfiguration) {
+    init(
+        name: String?,
+        message: TransportRequest,
+        request: some APIRequest,
+        host: HostConfiguration,
+        categories: Set<String> = []
+    ) {
+        self.categories = categories
         key = name.map(RepeatKey.named) ?? .message(message, host)
         self.host = ObjectIdentifier(host)
         credentials = Self.credentials.map(message.headers.values)

@@ -43,7 +43,14 @@ extension RequestOperation {
         guard cache.reading != .cacheThenNetwork, let message = message(for: request) else { return nil }
         let name = option(\.repeatKey) ?? request.repeatKey
         return SharedMessage(
-            key: SharingKey(name: name, message: message, request: request, host: service.configuration),
+            key: SharingKey(
+                name: name,
+                message: message,
+                request: request,
+                host: service.configuration,
+                // What holds it as a part of a group already has its categories.
+                categories: mutualExclusionCategories.subtracting(option(\.heldCategories))
+            ),
             request: request,
             configuration: service.configuration,
             host: host ?? message.url.hostAndPort

@@ -35,7 +35,7 @@ extension NetworkQueue {
         step { state, actions in
             for (job, _) in matching { state.graph.end(job, &actions) }
         } beforeActing: {
-            for (_, operation) in matching { operation.cancel() }
+            cancel(matching.map(\.1))
         }
     }
 
@@ -45,7 +45,19 @@ extension NetworkQueue {
         step { state, actions in
             state.graph.end(withKey: key, &actions)
         } beforeActing: { operations in
-            for operation in operations { operation.cancel() }
+            cancel(operations)
+        }
+    }
+
+    private func cancel(_ operations: [Operation]) {
+        for operation in operations { operation.cancel() }
+        let plain = operations.filter { !($0 is NetworkOperation) }
+        guard !plain.isEmpty else { return }
+        // Those that seemed to run may have been made to wait again since, and tell nobody that they were cancelled.
+        step { state, actions in
+            for operation in plain {
+                if let job = state.plainJobs[ObjectIdentifier(operation)] { state.graph.end(job, &actions) }
+            }
         }
     }
 }

@@ -59,9 +59,8 @@ extension NetworkQueue {
         operation.whenFinished { self.stopSharing(id) }
         if isNew {
             carrier.tags = operation.tags
-            // It is the message that excludes others. What holds it as a part of a group already has its categories.
-            carrier.mutualExclusionCategories = operation.mutualExclusionCategories
-                .subtracting(operation.option(\.heldCategories))
+            // It is the message that excludes others.
+            carrier.mutualExclusionCategories = message.key.categories
         }
         adjustPriority(of: carrier, landing)
         if isNew { add(carrier) }

@@ -122,6 +122,8 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         operation.callbackQueue = callbackQueue
         operation.success = { deliver(.success($0)) }
         operation.failure = { deliver(.failure($0)) }
+        // Some ends are told to no closure, such as a cancel that is silenced.
+        operation.whenFinished { self.fail(load) }
         queue.addOperation(operation)
     }
 
@@ -160,6 +162,12 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         }
         if !isCurrent { operation.cancel() }
         return operation
+    }
+
+    /// The page has not come, if nobody has said otherwise. The cursor stays where it is.
+    private func fail(_ load: Load) {
+        let operation = state.withLock { state in state.walk.failed(load) ? state.operation.take() : nil }
+        withExtendedLifetime(operation) {}
     }
 
     /// Moves the cursor, unless the page counts no more.

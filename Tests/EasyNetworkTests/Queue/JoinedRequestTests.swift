@@ -266,6 +266,23 @@ struct JoinedRequestTests {
         #expect(excluded.executionCount == 1 && server.requests.count == 1)
     }
 
+    @Test("BEY-9: one that has a category as a part of a chain does not share the message of one that waits for it")
+    func categoryOfChain() async throws {
+        let gate = Gate()
+        let part = fixture.operation(Repeated())
+        let chain = ChainOperation([TestJob { job in gate.whenOpen { job.finish() } }, part])
+        chain.mutualExclusionCategories = ["account"]
+        queue.addOperation(chain)
+        let other = fixture.operation(Repeated())
+        other.mutualExclusionCategories = ["account"]
+        queue.addOperation(other)
+        let queue = queue
+        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 1 })
+        gate.open()
+        #expect(await eventually { other.isFinished && chain.isFinished })
+        #expect(chain.error == nil && other.error == nil && server.requests.count == 2)
+    }
+
     @Test("BEY-9: cancelling the queue, or the service of one, ends them; the service of one leaves the others")
     func cancelAll() async throws {
         let own = EasyNetworkService(service.configuration)

@@ -30,7 +30,8 @@ struct PageCursorTests {
     private struct GetTold: APIRequest {
         typealias Item = List
         var talker: Talker?
-        var api: String { "list" }
+        var path = "list"
+        var api: String { path }
     }
 
     @Test("OPQ-8: a request is let go of without a lock, so that what it holds may use the cursor")
@@ -128,6 +129,33 @@ struct PageCursorTests {
         )
         if isBegun { await gate.opened() }
         return isBegun
+    }
+
+    private struct Stopping: RequestInterceptor {
+        func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision {
+            .stop
+        }
+    }
+
+    @Test("OPQ-8: a page whose end is told to nobody may be asked for again", arguments: [false, true])
+    func silentEnd(isStopped: Bool) async {
+        transport.route("GET", "/stall") { _ in .fault(.stall) }
+        var settings = HostSettings(baseURL: URL(string: "http://memory.test"))
+        settings.transport = transport
+        settings.deadlines = TransportDeadlines(idle: nil)
+        settings.silencesCancellation = true
+        if isStopped { settings.interceptors = [Stopping()] }
+        let request = GetTold(path: isStopped ? "list" : "stall")
+        let service = EasyNetworkService(HostConfiguration(settings))
+        let cursor = PageCursor(first: request, service: service, queue: queue) { _, _ in nil }
+        cursor.loadFirst()
+        if !isStopped {
+            await transport.waitForRequests(1)
+            queue.cancelAllOperations()
+        }
+        #expect(await eventually { !cursor.isLoading })
+        #expect(cursor.loadNext())
+        cursor.cancel()
     }
 
     private func next() async -> Bool {

@@ -98,6 +98,44 @@ struct QueueRaceTests {
         #expect(odd.isCancelled)
     }
 
+    private final class SlowToCancel: Operation, @unchecked Sendable {
+        // Sendable because the hook is behind a lock.
+        let hook = Locked<(@Sendable () -> Void)?>(nil)
+        let isCancelling = DispatchSemaphore(value: 0)
+        let mayCancel = DispatchSemaphore(value: 0)
+
+        override var dependencies: [Operation] {
+            hook.exchange(\.self, nil)?()
+            return super.dependencies
+        }
+
+        override func cancel() {
+            isCancelling.signal()
+            mayCancel.wait()
+            mayCancel.signal()
+            super.cancel()
+        }
+    }
+
+    @Test("BEY-5: a plain operation whose slot is taken back between the queue's cancel and its own ends")
+    func postponedWhileCancelled() async {
+        let queue = NetworkQueue()
+        queue.isSuspended = true
+        let slow = SlowToCancel()
+        queue.addOperation(slow)
+        slow.addDependency(TestJob())
+        slow.hook.withLock { hook in
+            hook = {
+                Thread { queue.cancelAllOperations() }.start()
+                slow.isCancelling.wait()
+            }
+        }
+        queue.isSuspended = false
+        slow.mayCancel.signal()
+        #expect(await eventually { slow.isFinished })
+        #expect(slow.isCancelled)
+    }
+
     private struct HookClock: NetworkClock {
         let hook = Locked<(@Sendable () -> Void)?>(nil)
 
@@ -235,6 +273,21 @@ struct QueueRaceTests {
         }
         for group in groups { await group.finished() }
         #expect(occupancy.most == 1 && groups.allSatisfy { $0.error == nil })
+    }
+
+    @Test("OPQ-4: a child that is refused leaves the limit of the batch as it is")
+    func limitAfterRefusal() async {
+        let queue = NetworkQueue()
+        let jobs = (0..<2).map { _ in TestJob { _ in } }
+        let batch = BatchOperation(jobs, maxConcurrentOperationCount: 1)
+        let around = BatchOperation([batch])
+        queue.addOperation(batch)
+        #expect(await eventually { jobs[0].executionCount == 1 && queue.explain(jobs[1]).reasons == [.batchLimit(1)] })
+        #expect(!batch.addOperation(around))
+        #expect(queue.explain(jobs[1]).reasons == [.batchLimit(1)])
+        for job in jobs { job.finish() }
+        await batch.finished()
+        await around.finished()
     }
 
     @Test("OPQ-4: the limit of a batch holds for batches in it, and for requests that join")
