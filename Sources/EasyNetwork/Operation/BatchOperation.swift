@@ -7,8 +7,11 @@
 /// NetworkQueue.shared.addOperation(batch)
 /// ```
 ///
-/// Each child keeps its own result, closures and dependencies; it may depend on other children, also on later ones. An
-/// empty batch succeeds. To perform values, again and again, see
+/// Each child keeps its own result, closures and dependencies; it may depend on other children, also on later ones. But a
+/// child that is a group itself has its place among those that run at once from its start to its end: what its own
+/// children depend on needs a place beside it, or both wait for ever.
+///
+/// An empty batch succeeds. To perform values, again and again, see
 /// ``NetworkQueue/perform(_:maxConcurrentOperationCount:service:)``.
 ///
 /// See ``GroupOperation`` for queues, cancellation, progress and lifetime.

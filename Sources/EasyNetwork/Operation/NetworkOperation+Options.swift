@@ -36,7 +36,8 @@ extension NetworkOperation {
     ///
     /// All categories are taken together when the operation starts, so that no two wait for each other; they are given
     /// back with its slot, also by ``releaseSlot()``. A batch or chain keeps them until it ends, and its children need not
-    /// wait for those.
+    /// wait for those; they must not wait for another operation of the category, which waits for the batch. No circle is
+    /// seen there.
     public final var mutualExclusionCategories: Set<String> {
         get { option(\.mutualExclusionCategories) }
         set { setOption(\.mutualExclusionCategories, newValue) }
