@@ -26,6 +26,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         var item: Request.Item?
         var early = EarlyItem<Request.Item>()
         var waiters = ValueWaiters<CheckedContinuation<Void, Never>>()
+        /// The request under way.
+        var landing: Landing?
     }
 
     enum Source {
@@ -230,13 +232,15 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         }
         guard let scheduler = scheduling?.scheduler, let message = sharedMessage(for: request) else {
             return inRefreshContext {
-                _ = self.service.start(
+                let landing = self.service.start(
                     self.sendable(request),
                     slot: self,
                     cached: self.deliverEarly,
                     map: request.item,
                     completion: completion
                 )
+                self.state.withLock { $0.landing = landing }
+                if self.hasOutcome { self.letGoOfLanding() }
             }
         }
         // One that learned only now that it joins was given a slot.
@@ -324,10 +328,15 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     override func deliver(_ done: @escaping @Sendable () -> Void) {
         // Whatever is let go of here is let go of outside the lock.
         let (_, early) = state.withLock { ($0.source.take(), $0.early.end()) }
-        // Ended by hand: what still goes on is for nobody.
-        if let error { service.fail(error) }
+        letGoOfLanding()
         guard let early else { return deliverResult(done) }
         early.begin { self.deliverResult(done) }
+    }
+
+    /// One that is under way still, since the operation was ended by hand, is for nobody.
+    private func letGoOfLanding() {
+        let landing = state.withLock { $0.landing.take() }
+        if error != nil { landing?.cancel() }
     }
 
     private func deliverResult(_ done: @escaping @Sendable () -> Void) {

@@ -17,7 +17,8 @@ import Foundation
 /// Within a priority jobs start in the order in which they became ready. What a job waits for, here, goes as early as
 /// the job itself. Any `Operation` may be added, and may depend on any other, here, on another queue, or on none. A job
 /// that would wait for itself ends with ``NetworkError/Code/cycle``; only a circle that goes through a plain
-/// `OperationQueue`, a category or the limit of a batch is not seen. A queue stays alive while it has jobs. All members may be used from any thread.
+/// `OperationQueue`, a category or the limit of a batch is not seen. A queue stays alive while it has jobs. All members
+/// may be used from any thread.
 public final class NetworkQueue: Sendable {
     /// How many jobs run at once unless the queue is told otherwise: as many as a browser opens connections to a host.
     public static let defaultMaxConcurrentOperationCount = 6

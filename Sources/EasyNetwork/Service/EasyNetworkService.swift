@@ -123,11 +123,6 @@ public final class EasyNetworkService: Sendable {
         for landing in landings { landing.fail(refusal) }
     }
 
-    /// Ends everything under way with this error.
-    func fail(_ error: NetworkError) {
-        for landing in state.withLock({ Array($0.landings.values) }) { landing.fail(error) }
-    }
-
     /// Sends a request.
     ///
     /// - Parameters:

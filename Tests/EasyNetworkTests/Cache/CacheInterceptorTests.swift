@@ -55,6 +55,39 @@ struct CacheInterceptorTests {
         #expect(try await service.send(Call()).text() == "new")
     }
 
+    private struct Waiting: RequestInterceptor {
+        let isAsked = Gate()
+        let gate = Gate()
+
+        func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision {
+            isAsked.open()
+            await gate.opened()
+            return .proceed
+        }
+    }
+
+    @Test("CCH-3: finished by hand while an interceptor has the cache's answer, a job sends nothing and keeps that")
+    func finishedByHand() async throws {
+        let interceptor = Waiting()
+        let service = try service { $0.interceptors = [interceptor] }
+        try service.store(NetworkResponse(body: Data("old".utf8)), for: Call())
+        let queue = NetworkQueue()
+        var operation: RequestOperation<Text>? = RequestOperation(
+            Text(cache: CachePolicy(.cacheElseNetwork)),
+            service: service
+        )
+        weak let kept = operation
+        if let operation { queue.addOperation(operation) }
+        await interceptor.isAsked.opened()
+        operation?.finish(NetworkError(code: .refused))
+        await operation?.finished()
+        operation = nil
+        interceptor.gate.open()
+        #expect(await eventually { kept == nil })
+        #expect(transport.requests.isEmpty)
+        #expect(try await service.cachedResponse(for: Call()).text() == "old")
+    }
+
     @Test("CCH-3: cached is let go of at the end, also when the cache had nothing")
     func released() async throws {
         final class Object: Sendable {}

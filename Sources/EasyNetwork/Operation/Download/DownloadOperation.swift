@@ -258,7 +258,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
                 clock: clock,
                 limits: { [weak self] in self?.bandwidthLimits ?? [] },
                 split: { [weak self] in self?.ask(for: $0) },
-                startOver: { [weak self] in self?.beginRound() }
+                startOver: { [weak self] in self?.startOver() }
             )
             let isWanted = download.withLock { download in
                 guard !download.isOver else { return false }
@@ -282,6 +282,11 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
 
     private var bandwidthLimits: [BandwidthLimit] {
         BandwidthLimit.both(options.bandwidthLimit, scheduling?.scheduler.bandwidthLimit)
+    }
+
+    /// Paused, and perhaps resumed, meanwhile: a round begins when there is a slot again.
+    private func startOver() {
+        if !download.withLock({ $0.isRoundDue }) { beginRound() }
     }
 
     /// Asks for all that is missing; what was asked for before counts no more.
