@@ -275,21 +275,6 @@ struct QueueRaceTests {
         #expect(occupancy.most == 1 && groups.allSatisfy { $0.error == nil })
     }
 
-    @Test("OPQ-4: a child that is refused leaves the limit of the batch as it is")
-    func limitAfterRefusal() async {
-        let queue = NetworkQueue()
-        let jobs = (0..<2).map { _ in TestJob { _ in } }
-        let batch = BatchOperation(jobs, maxConcurrentOperationCount: 1)
-        let around = BatchOperation([batch])
-        queue.addOperation(batch)
-        #expect(await eventually { jobs[0].executionCount == 1 && queue.explain(jobs[1]).reasons == [.batchLimit(1)] })
-        #expect(!batch.addOperation(around))
-        #expect(queue.explain(jobs[1]).reasons == [.batchLimit(1)])
-        for job in jobs { job.finish() }
-        await batch.finished()
-        await around.finished()
-    }
-
     @Test("OPQ-4: the limit of a batch holds for batches in it, and for requests that join")
     func limitOfGroups() async throws {
         let queue = NetworkQueue()
