@@ -24,19 +24,15 @@ enum Command {
     ///   - folder: where it runs.
     /// - Throws: ``Failure`` with what it wrote, when its status is not 0.
     static func runScript(_ script: String, _ arguments: [String], in folder: URL) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = ["-eu", "-c", script, "sh"] + arguments
-        process.currentDirectoryURL = folder
         let output = Pipe()
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = output
-        try process.run()
+        let shell = URL(fileURLWithPath: "/bin/sh")
+        let words = ["-eu", "-c", script, "sh"] + arguments
+        let process = try ChildProcess(shell, words, in: folder, output: output.fileHandleForWriting)
+        try output.fileHandleForWriting.close()
         let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw Failure(description: "status \(process.terminationStatus): \(text)")
+        let status = process.wait()
+        guard status == 0 else {
+            throw Failure(description: "status \(status.map(String.init) ?? "of a signal"): \(text)")
         }
     }
 }

@@ -125,18 +125,17 @@ final class NginxServer: Sendable {
     private static func start(in folder: URL) throws -> FileHandle {
         guard let nginx = Command.find("nginx") else { throw Command.Failure(description: "there is no nginx") }
         let lifeline = Pipe()
-        let shell = Process()
-        shell.executableURL = URL(fileURLWithPath: "/bin/sh")
-        shell.arguments = ["-c", watch, "sh", nginx.path, folder.path]
-        shell.standardInput = lifeline
-        // Whoever reads what the tests write would otherwise wait for nginx to end.
-        shell.standardOutput = FileHandle.nullDevice
-        shell.standardError = FileHandle.nullDevice
         let end = lifeline.fileHandleForWriting
         // Another process that is started meanwhile would keep it open.
         _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
-        try shell.run()
+        // Without output: whoever reads what the tests write would otherwise wait for nginx to end.
+        let shell = try ChildProcess(
+            URL(fileURLWithPath: "/bin/sh"),
+            ["-c", watch, "sh", nginx.path, folder.path],
+            input: lifeline.fileHandleForReading
+        )
         do {
+            try lifeline.fileHandleForReading.close()
             try waitUntilListening(shell, folder)
         } catch {
             try? end.close()
@@ -167,7 +166,7 @@ final class NginxServer: Sendable {
         """
 
     /// nginx writes its number down when all its sockets listen; from then on connections wait for it, not it for them.
-    private static func waitUntilListening(_ shell: Process, _ folder: URL) throws {
+    private static func waitUntilListening(_ shell: ChildProcess, _ folder: URL) throws {
         let limit = DispatchTime.now() + 10
         let number = folder.appendingPathComponent("nginx.pid").path
         let log = folder.appendingPathComponent("error.log")

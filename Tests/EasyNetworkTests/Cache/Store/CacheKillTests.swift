@@ -97,13 +97,13 @@ struct CacheKillTests {
             DispatchQueue.global().async {
                 continuation.resume(
                     with: Result {
-                        let process = Process()
-                        process.executableURL = BuiltProgram.url("CacheWriter")
-                        process.arguments = [directory.path, "\(seed)", "\(life * 1_000_000)"]
                         let output = Pipe()
-                        process.standardInput = FileHandle.nullDevice
-                        process.standardOutput = output
-                        try process.run()
+                        let process = try ChildProcess(
+                            BuiltProgram.url("CacheWriter"),
+                            [directory.path, "\(seed)", "\(life * 1_000_000)"],
+                            output: output.fileHandleForWriting
+                        )
+                        try output.fileHandleForWriting.close()
                         var said = Data()
                         while said.count < bytes {
                             let data = output.fileHandleForReading.availableData
@@ -113,9 +113,9 @@ struct CacheKillTests {
                         // Not right after a line, where it never writes: anywhere within the next few steps.
                         var generator = SeededGenerator(seed: seed)
                         for _ in 0..<Int.random(in: 0..<400_000, using: &generator) { _ = generator.next() }
-                        kill(process.processIdentifier, SIGKILL)
+                        process.kill()
                         said.append(try output.fileHandleForReading.readToEnd() ?? Data())
-                        process.waitUntilExit()
+                        _ = process.wait()
                         // The last line may be cut.
                         let lines = String(decoding: said, as: UTF8.self).split(
                             separator: "\n",

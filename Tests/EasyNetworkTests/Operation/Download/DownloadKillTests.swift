@@ -119,18 +119,11 @@ struct DownloadKillTests {
             DispatchQueue.global().async {
                 continuation.resume(
                     with: Result {
-                        let process = Process()
-                        process.executableURL = BuiltProgram.url("Downloader")
-                        process.arguments = arguments
-                        process.standardInput = FileHandle.nullDevice
-                        process.standardOutput = FileHandle.nullDevice
-                        process.standardError = FileHandle.nullDevice
-                        try process.run()
+                        let process = try ChildProcess(BuiltProgram.url("Downloader"), arguments)
                         // Between looks at another process, which tells nobody how far it is.
                         while process.isRunning, partSize(in: folder) < limit { usleep(100) }
-                        kill(process.processIdentifier, SIGKILL)
-                        process.waitUntilExit()
-                        return process.terminationReason == .exit && process.terminationStatus == 0
+                        process.kill()
+                        return process.wait() == 0
                     }
                 )
             }
