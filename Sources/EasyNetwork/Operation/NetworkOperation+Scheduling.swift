@@ -69,8 +69,4 @@ extension NetworkOperation {
     final var hasOutcome: Bool {
         core.withLock { $0.lifecycle.outcome != nil }
     }
-
-    final func takeDependencies() -> [OperationDependency] {
-        core.withLock { $0.dependencies.take() }
-    }
 }

@@ -48,7 +48,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     deinit {
-        OperationDependency.releaseInTurn(takeDependencies())
+        OperationDependency.releaseInTurn(core.withLock { $0.dependencies.take() })
     }
 
     // MARK: - The work
@@ -228,9 +228,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     private func conclude() {
         willChangeValue(forKey: "isExecuting")
         willChangeValue(forKey: "isFinished")
-        _ = core.withLock { state in
+        let (_, dependencies) = core.withLock { state in
             state.lifecycle.concluded()
-            return state.options?.options.ownerTie.take()
+            return (state.options?.options.ownerTie.take(), state.dependencies.take())
         }
         didChangeValue(forKey: "isExecuting")
         didChangeValue(forKey: "isFinished")
@@ -246,7 +246,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         withExtendedLifetime(slotAction) {}
         if let completion { DispatchQueue.global().async(execute: completion) }
         for action in actions { action() }
-        OperationDependency.releaseInTurn(takeDependencies())
+        OperationDependency.releaseInTurn(dependencies)
     }
 
     // MARK: - Dependencies

@@ -43,12 +43,16 @@ struct NetworkOperationTests {
         second.addDependency(plain)
         second.addDependency(first)
         last.addDependency(second)
+        let leftAtItsEnd = Locked<Int?>(nil)
+        FinishWatcher.watch(second) { leftAtItsEnd.withLock { $0 = second.dependencies.count } }
         for operation in [last, second, plain, first] { queue.addOperation(operation) }
         #expect(second.dependencies.count == 2)
         gate.open()
         await last.finished()
         #expect(order.withLock { $0 } == ["plain", "second", "last"])
         #expect(second.dependencies.isEmpty)
+        #expect(await eventually { leftAtItsEnd.withLock { $0 } != nil })
+        #expect(leftAtItsEnd.withLock { $0 } == 0, "one that has finished has let go of them")
     }
 
     @Test("OPQ-2: cancelled before its start it never executes, finishes, and releases its dependents")
