@@ -199,10 +199,9 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
             }
             // Before it is taken: who ends the operation from now on tells the registry.
             download.withLock { $0.place = place }
-            let isTaken = PartRegistry.shared.take(place.key, for: self) {
+            let isTaken = PartRegistry.shared.take(place.key, for: self, unless: { hasOutcome }) {
                 self.queue.async { self.open(place, resource, request, mayContinue: message.mayContinueDownload) }
             }
-            if hasOutcome { PartRegistry.shared.willGiveBack(place.key, by: self) }
             guard isTaken else {
                 throw NetworkError(
                     code: .refused,

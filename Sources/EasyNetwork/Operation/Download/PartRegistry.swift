@@ -16,12 +16,20 @@ final class PartRegistry: Sendable {
     ///
     /// - Parameters:
     ///   - owner: who asks.
+    ///   - isOver: whether the owner wants it no more, and is not there to give it back; asked under the lock, so that
+    ///     nobody finds it taken by one that is over.
     ///   - granted: called once when the caller has it: before this returns, or when the one that is closing it has closed
     ///     it; not when the caller said by then that it gives it back.
-    /// - Returns: false when somebody has it and does not give it up.
-    func take(_ part: String, for owner: AnyObject, _ granted: @escaping @Sendable () -> Void) -> Bool {
+    /// - Returns: false when somebody has it and does not give it up, or the owner is over.
+    func take(
+        _ part: String,
+        for owner: AnyObject,
+        unless isOver: () -> Bool,
+        _ granted: @escaping @Sendable () -> Void
+    ) -> Bool {
         let owner = ObjectIdentifier(owner)
         let (isFree, isPromised) = entries.withLock { entries in
+            if isOver() { return (false, false) }
             guard let entry = entries[part] else {
                 entries[part] = Entry(owner: owner)
                 return (true, true)
