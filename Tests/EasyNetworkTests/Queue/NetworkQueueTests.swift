@@ -324,6 +324,7 @@ struct NetworkQueueTests {
         let jobs = operations.compactMap { $0.operation as? TestJob }
         #expect(jobs.allSatisfy { $0.executionCount <= 1 }, "seed \(seed)")
         #expect(jobs.allSatisfy { $0.executionCount == 1 || $0.error != nil }, "seed \(seed)")
-        #expect(occupancies[0].now == 0 && occupancies[1].now == 0, "seed \(seed)")
+        // One that was cancelled is over before its work.
+        #expect(await eventually { occupancies.allSatisfy { $0.now == 0 } }, "seed \(seed)")
     }
 }

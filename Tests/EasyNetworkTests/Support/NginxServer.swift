@@ -167,7 +167,7 @@ final class NginxServer: Sendable {
 
     /// nginx writes its number down when all its sockets listen; from then on connections wait for it, not it for them.
     private static func waitUntilListening(_ shell: ChildProcess, _ folder: URL) throws {
-        let limit = DispatchTime.now() + 10
+        let limit = DispatchTime.now() + 120
         let number = folder.appendingPathComponent("nginx.pid").path
         let log = folder.appendingPathComponent("error.log")
         while !FileManager.default.fileExists(atPath: number) {

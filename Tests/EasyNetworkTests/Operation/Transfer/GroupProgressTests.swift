@@ -71,7 +71,7 @@ private final class TestTransfer: NetworkOperation, @unchecked Sendable {
         }
         transfer.finish()
         await transfer.finished()
-        #expect(await eventually { progress.completedUnitCount == 3 } && progress.fractionCompleted == 0.75)
+        #expect(await eventually { progress.completedUnitCount == 3 && progress.fractionCompleted == 0.75 })
         job.finish()
         await batch.finished()
         #expect(progress.completedUnitCount == 4 && progress.fractionCompleted == 1)

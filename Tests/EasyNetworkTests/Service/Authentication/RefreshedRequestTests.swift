@@ -119,7 +119,9 @@ struct RefreshedRequestTests {
     @Test("CBK-7: a failed refresh ends all that wait, with the server's word and the cause")
     func failedRefresh() async throws {
         let tokens = Tokens(fails: true)
-        let (jobs, transport, host) = try await refusedAtOnce(10, AuthenticationSession(tokens, credential: "token-1"))
+        // Whatever comes after the first refresh has failed begins another one.
+        let session = AuthenticationSession(tokens, credential: "token-1", refreshLimit: .max)
+        let (jobs, transport, host) = try await refusedAtOnce(10, session)
         let posted = Locked(0)
         let observer = NotificationCenter.default.addObserver(
             forName: NetworkNotification.unauthorized,
