@@ -255,6 +255,12 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         }
     }
 
+    override func stop() {
+        // At once: what is fetched for this one alone is not sent any more when the cancel has returned.
+        if option(\.isSharing) { scheduling?.scheduler.operationDidStopSharing(self) }
+        super.stop()
+    }
+
     /// What is sent: the request, or one around it. The answer is mapped by the request itself.
     func sendable(_ request: Request) -> any BaseAPIRequest { request }
 

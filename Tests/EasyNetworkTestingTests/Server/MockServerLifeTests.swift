@@ -46,8 +46,9 @@ struct MockServerLifeTests {
         #expect(server.connectionCount == 0)
         server.stop()
         #expect(try await onThread { try client.receiveToEnd() } == "")
-        #expect(throws: RawClient.Failure.self) { try RawClient(server) }
-        #expect(server.requests.count == 1)
+        // Unless somebody else has been given the port meanwhile.
+        if let other = try? RawClient(server) { _ = try? await onThread { try other.get("/") } }
+        #expect(server.requests.count == 1 && server.connectionCount == 0)
     }
 
     @Test("BEY-11: an answer that is ready after the server stopped goes nowhere, and does no harm")
@@ -122,7 +123,10 @@ struct MockServerLifeTests {
             server.stop()
         }
         // The thread that ran the route's closure lets go of it after the answer is out.
-        for _ in 0..<1_000_000 where left != nil { await Task.yield() }
+        for look in 0..<60_000 where left != nil {
+            // Not to synchronise: a pause between looks, so that the thread looked at gets the processor.
+            if look < 1_000 { await Task.yield() } else { try await Task.sleep(nanoseconds: 1_000_000) }
+        }
         #expect(left == nil)
     }
 

@@ -85,6 +85,7 @@ struct JoinedRequestTests {
         await operations.last?.finished()
         #expect(server.connectionCount == 1 && server.requests.count == 1)
         late.cancel()
+        #expect(queue.repeats.withLock { $0.landings.memberCount } == 0, "it has left when the cancel returns")
         #expect(await server.waitForConnections(0))
         #expect(await eventually { queue.keepsNothing })
     }

@@ -6,8 +6,17 @@ import Glibc
 import Musl
 #endif
 
-/// A port of this machine where nobody reads: connections are made by the system and wait to be accepted, for ever.
+/// A port of this machine where nobody reads, and which nobody else is given meanwhile.
 final class DeafListener {
+    enum Kind {
+        /// Connections are made by the system, and wait to be accepted for ever.
+        case open
+        /// What wants to connect is not let in, and gets no answer at all.
+        case full
+        /// What wants to connect is refused.
+        case closed
+    }
+
     struct Failure: Error {
         var number = errno
     }
@@ -15,8 +24,7 @@ final class DeafListener {
     let url: URL
     private let descriptors: [Int32]
 
-    /// - Parameter isFull: whether no more connections are let in at all.
-    init(isFull: Bool) throws {
+    init(_ kind: Kind) throws {
         let listener = try Self.socket()
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -24,15 +32,15 @@ final class DeafListener {
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let port = try withUnsafeMutablePointer(to: &address) { pointer in
             try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                guard bind(listener, address, length) == 0, listen(listener, isFull ? 0 : 8) == 0,
-                    getsockname(listener, address, &length) == 0
+                guard bind(listener, address, length) == 0, getsockname(listener, address, &length) == 0,
+                    kind == .closed || listen(listener, kind == .full ? 0 : 8) == 0
                 else { throw Failure() }
             }
             return UInt16(bigEndian: pointer.pointee.sin_port)
         }
         var descriptors = [listener]
-        // The first ones are let into the row; what comes after that gets no answer at all.
-        for _ in 0..<(isFull ? 8 : 0) {
+        // The first ones are let into the row.
+        for _ in 0..<(kind == .full ? 8 : 0) {
             let client = try Self.socket()
             let flags = fcntl(client, F_GETFL)
             _ = fcntl(client, F_SETFL, flags | O_NONBLOCK)

@@ -58,7 +58,7 @@ final class NginxServer: Sendable {
 
     /// Starts it, which blocks the calling thread for about two tenths of a second.
     ///
-    /// - Throws: ``Command/Failure`` with nginx's error log, when it does not listen within ten seconds.
+    /// - Throws: ``Command/Failure`` with nginx's error log, when it does not listen within two minutes.
     convenience init() throws {
         var attempt = 1
         while true {
@@ -99,12 +99,14 @@ final class NginxServer: Sendable {
         try? lifeline.exchange(\.self, nil)?.close()
     }
 
+    func port(of listener: Listener) -> UInt16 { ports[listener] ?? 0 }
+
     /// - Parameters:
     ///   - path: with its slash.
     ///   - ipv6: [::1] instead of 127.0.0.1.
     func url(_ listener: Listener, _ path: String, ipv6: Bool = false) -> URL {
         let scheme = listener == .http ? "http" : "https"
-        let text = "\(scheme)://\(ipv6 ? "[::1]" : "127.0.0.1"):\(ports[listener] ?? 0)\(path)"
+        let text = "\(scheme)://\(ipv6 ? "[::1]" : "127.0.0.1"):\(port(of: listener))\(path)"
         // What is no URL ends the request that it is for, and is named in its error.
         return URL(string: text) ?? URL(fileURLWithPath: text)
     }

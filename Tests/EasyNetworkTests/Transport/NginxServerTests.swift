@@ -68,8 +68,8 @@ struct NginxServerTests {
     @Test("Stopped, it listens no more and its folder is gone; a port that is taken is said at once")
     func stops() async throws {
         // Uses the processor of this test's thread for two tenths of a second, no longer.
-        let ports = try FreePorts.find(5)
-        let server = try NginxServer(ports: ports)
+        let server = try NginxServer()
+        let ports = NginxServer.Listener.allCases.map { server.port(of: $0) }
         #expect(throws: NginxServer.PortTaken.self) { try NginxServer(ports: ports) }
         #expect(FileManager.default.fileExists(atPath: server.folder.path))
         #expect(await text(server.url(.http, "/echo-protocol")).hasPrefix("HTTP/1.1"))

@@ -124,7 +124,7 @@ struct TransportReportTests {
         #expect(await connected.end().code == .cancelled)
 
         // Who accepts nobody: its row of waiting connections is full.
-        let listener = try DeafListener(isFull: true)
+        let listener = try DeafListener(.full)
         request.url = listener.url
         let waiting = fixture.start(request)
         await fixture.clock.waitForTimers(1)

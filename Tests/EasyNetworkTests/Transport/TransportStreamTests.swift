@@ -190,7 +190,7 @@ struct TransportStreamTests {
     func demand(kind: Kind) async throws {
         guard kind != .inMemory else { return }
         let fixture = try fixture(kind)
-        let listener = try DeafListener(isFull: false)
+        let listener = try DeafListener(.open)
         let asked = Locked(0)
         let stream = TransportBodyStream(pieces: {
             AsyncStream(

@@ -40,7 +40,7 @@ final class CurlTransfer {
     /// When the loop looks at its deadlines.
     var nextLook = TimeInterval.infinity
     /// Nil while it waits for its turn.
-    private(set) var watch: DeadlineWatch?
+    private var watch: DeadlineWatch?
     /// What one of the callbacks made of it; counts before what libcurl makes of the callback's refusal.
     private(set) var failure: NetworkError?
     private(set) var isOver = false
@@ -75,7 +75,13 @@ final class CurlTransfer {
     func begin(now: TimeInterval) {
         begun = now
         watch = DeadlineWatch(request.deadlines, now: now)
+    }
+
+    /// What its deadlines have come to.
+    func verdict(now: TimeInterval) -> DeadlineWatch.Verdict {
+        // The loop may not have heard of it: the silence counts no more from the moment that it was asked for.
         if exchange.isPaused { watch?.setPaused(true, now: now) }
+        return watch?.verdict(now: now) ?? .never
     }
 
     /// Whether the final head has come, and the answer is spoken in HTTP/2.

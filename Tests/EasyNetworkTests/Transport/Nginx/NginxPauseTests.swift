@@ -94,7 +94,7 @@ struct NginxPauseTests {
         let count = 200_000
         var upload = client.request(way, path, .put, .data(Data(count: count)))
         // When that has passed, the loop looks, and finds what it would have left lying.
-        let idle: TimeInterval = 30
+        let idle: TimeInterval = 120
         upload.deadlines.idle = idle
         // The end of another one keeps the thread until the answer is there and the timer has run out that libcurl sets for
         // every connection, 200 milliseconds after it began. In that very moment libcurl 7.88 forgets to look again.

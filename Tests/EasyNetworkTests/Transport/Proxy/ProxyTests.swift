@@ -28,6 +28,8 @@ struct ProxyTests {
         let recording = Recording {}
         var request = TransportRequest(url: try #require(URL(string: address)))
         request.headers = ["X-Secret": "for the server"]
+        // A resolver without network may try for long.
+        request.deadlines = TransportDeadlines(idle: nil)
         let exchange = transport.start(request) { recording.note($0) }
         return await RecordedExchange(exchange: exchange, recording: recording).end()
     }
@@ -89,11 +91,12 @@ struct ProxyTests {
         server.route("CONNECT", "*") { _ in .fault(.close) }
         let hungUp = try await outcome("https://target.invalid/a/b", through: .url(url(server)))
         #expect(hungUp.code == .cannotConnect && hungUp.end?.error?.phase == .connect, "\(hungUp)")
-        server.stop()
+        let closed = try DeafListener(.closed)
         for address in [Self.target, "https://target.invalid/a/b"] {
-            let contents = try await outcome(address, through: .url(url(server)))
+            let contents = try await outcome(address, through: .url(closed.url))
             #expect(contents.code == .cannotConnect && contents.end?.error?.phase == .connect, "\(contents)")
         }
+        withExtendedLifetime(closed) {}
         let unknown = try #require(URL(string: "http://nowhere.invalid:1"))
         let contents = try await outcome(Self.target, through: .url(unknown))
         #expect(contents.code == .cannotConnect && contents.end?.error?.phase == .resolve, "\(contents)")
