@@ -2,20 +2,14 @@
 internal import CCurl
 
 extension CurlTransfer {
-    /// Leads libcurl's callbacks here.
-    ///
-    /// The pointer is not retained: libcurl calls on the loop's thread and only while the handle is in the loop's multi
-    /// handle, and until it is taken out the loop keeps the transfer.
-    func setCallbacks(_ handle: CurlHandle) {
-        // Setting a pointer or a function of a known option cannot fail.
-        let context = Unmanaged.passUnretained(self).toOpaque()
-        _ = ccurl_set_pointer(handle.easy, CURLOPT_HEADERDATA, context)
+    /// Leads libcurl's callbacks to the transfer that the handle is given.
+    func setCallbacks(of handle: CurlHandle) {
+        // Setting a function or a pointer of a known option cannot fail.
         _ = ccurl_set_transfer_function(handle.easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
             let length = size * count
             return CurlTransfer.at(context)?.received(headerLine: .init(start: bytes, count: length)) == true
                 ? length : 0
         }
-        _ = ccurl_set_pointer(handle.easy, CURLOPT_WRITEDATA, context)
         _ = ccurl_set_transfer_function(handle.easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
             let length = size * count
             // Anything but the length breaks it off, so that nothing is asked for no bytes.
@@ -26,13 +20,10 @@ extension CurlTransfer {
             case .breakOff, nil: 0
             }
         }
-        _ = ccurl_set_pointer(handle.easy, CURLOPT_PREREQDATA, context)
         _ = ccurl_set_connected_function(handle.easy) { context, address, _, port, _ in
             CurlTransfer.at(context)?.connected(to: address.map { String(cString: $0) }, port: port)
             return CURL_PREREQFUNC_OK
         }
-        guard body != nil else { return }
-        _ = ccurl_set_pointer(handle.easy, CURLOPT_READDATA, context)
         _ = ccurl_set_transfer_function(handle.easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
             let read = CurlTransfer.at(context)?.read(into: .init(start: bytes, count: size * count))
             return switch read?.reply {
@@ -41,13 +32,26 @@ extension CurlTransfer {
             case .breakOff, nil: Int(CURL_READFUNC_ABORT)
             }
         }
-        _ = ccurl_set_pointer(handle.easy, CURLOPT_SEEKDATA, context)
         _ = ccurl_set_seek_function(handle.easy) { context, offset, origin in
             guard origin == SEEK_SET, offset == 0, CurlTransfer.at(context)?.rewind() == true else {
                 return CURL_SEEKFUNC_FAIL
             }
             return CURL_SEEKFUNC_OK
         }
+    }
+
+    /// Leads them here.
+    ///
+    /// The pointer is not retained: libcurl calls on the loop's thread and only while the handle is in the loop's multi
+    /// handle, and until it is taken out the loop keeps the transfer.
+    func setContext(of handle: CurlHandle) {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        _ = ccurl_set_pointer(handle.easy, CURLOPT_HEADERDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CURLOPT_WRITEDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CURLOPT_PREREQDATA, context)
+        guard body != nil else { return }
+        _ = ccurl_set_pointer(handle.easy, CURLOPT_READDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CURLOPT_SEEKDATA, context)
     }
 
     /// - Returns: nil only without the pointer that was set above; then the transfer is broken off.

@@ -3,11 +3,22 @@ internal import CCurl
 import Foundation
 
 extension CurlTransfer {
-    /// Writes the request into a handle that has no options set.
+    /// Writes the request into a handle that is new or fit for the next message.
     ///
     /// - Parameter waitsForConnection: whether one that is being made is waited for, as it may be shared.
     func configure(_ handle: CurlHandle, waitsForConnection: Bool) throws(NetworkError) {
         self.handle = handle
+        if !handle.hasCommonOptions { try setCommonOptions(of: handle) }
+        if request.url.isHTTPS, !handle.hasTLSOptions { try setTLSOptions(of: handle) }
+        try configureTarget(handle)
+        try configureMethod(handle)
+        try handle.setHeaders(try headerLines())
+        try handle.set(CURLOPT_PIPEWAIT, waitsForConnection ? 1 : 0)
+        setContext(of: handle)
+    }
+
+    /// What depends on nothing but the loop's configuration.
+    private func setCommonOptions(of handle: CurlHandle) throws(NetworkError) {
         try handle.useErrorText()
         // Signals belong to the process: libcurl would use one to end the look-up of a name.
         try handle.set(CURLOPT_NOSIGNAL, 1)
@@ -24,22 +35,18 @@ extension CurlTransfer {
         // A cancel during the look-up of a name would otherwise stop the loop until the system's resolver returns.
         // Before 7.87 there is no such option, and it does.
         _ = ccurl_set_quick_exit(handle.easy)
+        try handle.set(CURLOPT_PATH_AS_IS, 1)
         if let problem = options.problem { throw problem }
-        try configureTarget(handle)
-        try configureConnection(handle)
-        if waitsForConnection { try handle.set(CURLOPT_PIPEWAIT, 1) }
-        try configureMethod(handle)
-        try handle.setHeaders(try headerLines())
-        setCallbacks(handle)
-    }
-
-    private func configureConnection(_ handle: CurlHandle) throws(NetworkError) {
         if let proxy = options.proxy {
             try handle.set(CURLOPT_PROXY, proxy)
             // Left alone, the environment's exceptions hold for this one, too, and the message would go past it.
             try handle.set(CURLOPT_NOPROXY, "")
         }
-        guard request.url.isHTTPS else { return }
+        setCallbacks(of: handle)
+        handle.hasCommonOptions = true
+    }
+
+    private func setTLSOptions(of handle: CurlHandle) throws(NetworkError) {
         try handle.set(
             CURLOPT_SSLVERSION,
             options.needsTLS13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
@@ -60,6 +67,7 @@ extension CurlTransfer {
             // Without one, OpenSSL asks on the terminal for that of an encrypted key, and everything waits.
             try handle.set(CURLOPT_KEYPASSWD, certificate.password ?? "")
         }
+        handle.hasTLSOptions = true
     }
 
     private func configureTarget(_ handle: CurlHandle) throws(NetworkError) {
@@ -68,9 +76,9 @@ extension CurlTransfer {
             throw NetworkError(code: .invalidRequest, message: "\(url.absoluteString) is no absolute http or https URL")
         }
         try handle.set(CURLOPT_URL, url.absoluteString)
-        try handle.set(CURLOPT_PATH_AS_IS, 1)
         if url.user != nil || url.password != nil {
             // libcurl would make an Authorization field of them.
+            handle.needsReset = true
             try handle.set(CURLOPT_USERNAME, "")
             try handle.set(CURLOPT_HTTPAUTH, 0)
         }
@@ -92,6 +100,8 @@ extension CurlTransfer {
         case .stream(let stream):
             body = CurlStreamBody(stream, wakeUp: exchange.bodyHasBytes)
         }
+        // Without a body, or rather the wish for one, it is a GET by another name.
+        handle.needsReset = handle.needsReset || body != nil || method == "HEAD"
         if method == "HEAD" {
             // Otherwise libcurl waits for the body that the answer's Content-Length speaks of.
             guard body == nil else {
@@ -101,8 +111,6 @@ extension CurlTransfer {
         } else if let body {
             try handle.set(CURLOPT_UPLOAD, 1)
             try handle.setBodyCount(body.count ?? -1)
-        } else {
-            try handle.set(CURLOPT_HTTPGET, 1)
         }
         try handle.set(CURLOPT_CUSTOMREQUEST, method)
     }

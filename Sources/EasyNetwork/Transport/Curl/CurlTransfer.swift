@@ -92,6 +92,9 @@ final class CurlTransfer {
     // MARK: - What libcurl tells
 
     func connected(to address: String?, port: Int32) {
+        // For the second time: the kept connection had been closed. Before libcurl 8.17 that counts over all messages of
+        // a handle, and the fifth is the last; a reset counts anew.
+        if isConnected { handle?.needsReset = true }
         isConnected = true
         // As bytes: for a text, Foundation's search would be taken.
         remoteAddress = address.map { $0.utf8.contains(UInt8(ascii: ":")) ? "[\($0)]:\(port)" : "\($0):\(port)" }

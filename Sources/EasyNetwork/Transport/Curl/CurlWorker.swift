@@ -184,7 +184,7 @@ final class CurlWorker {
             transfer.handle = nil
             // libcurl's reset does not reach all that a transfer broken off leaves in its handle, so that goes.
             if isWhole && idleHandles.count < Self.idleHandleLimit {
-                handle.reset()
+                handle.reuse()
                 idleHandles.append(handle)
             }
         }

@@ -1,0 +1,95 @@
+#if os(Linux)
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+/// One exchange after the other goes through the same handle of libcurl's.
+@Suite("Messages over one handle of libcurl's", .timeLimit(.minutes(10)))
+struct CurlHandleTests {
+    private let server: MockServer
+    private let transport = CurlTransport(TransportConfiguration(proxy: .none))
+
+    init() throws {
+        server = try MockServer()
+    }
+
+    private func outcome(_ request: TransportRequest) async -> Recording.Contents {
+        let recording = Recording {}
+        let exchange = transport.start(request) { recording.note($0) }
+        return await RecordedExchange(exchange: exchange, recording: recording).end()
+    }
+
+    private func request(_ address: String, _ method: NetworkService.Method = .get) throws -> TransportRequest {
+        TransportRequest(method: method, url: try #require(URL(string: address)), deadlines: .init(idle: nil))
+    }
+
+    @Test("SEC-2: whatever comes after whatever, each is sent as if it were the first", arguments: UInt64(1)...4)
+    func inAnyOrder(seed: UInt64) async throws {
+        server.route("*", "*") { _ in .text("answer") }
+        let address = server.baseURL.absoluteString
+        let withUser = address.replacingOccurrences(of: "http://", with: "http://user:secret@")
+        var generator = SeededGenerator(seed: seed)
+        for round in 0..<100 {
+            let kind = Int.random(in: 0..<8, using: &generator)
+            var message = try request("\(kind == 0 ? withUser : address)/\(round)")
+            var names: Set = ["host", "accept", "accept-encoding"]
+            switch kind {
+            case 1: message.method = .head
+            case 2: message.method = .delete
+            case 3:
+                message.method = .put
+                message.body = .data(Data("body".utf8))
+                names.insert("content-length")
+            case 4:
+                message.method = .post
+                names.insert("content-length")
+            case 5:
+                message.headers = ["X-\(round)": "\(round)", "Authorization": "secret"]
+                names.formUnion(["x-\(round)", "authorization"])
+            case 6:
+                message.method = .get
+                message.body = .data(Data("body".utf8))
+                names.insert("content-length")
+            default: break
+            }
+            let outcome = await outcome(message)
+            let place: Comment = "seed \(seed), round \(round), kind \(kind)"
+            #expect(outcome.code == nil && outcome.body == Data((kind == 1 ? "" : "answer").utf8), place)
+            let received = try #require(server.requests.last)
+            #expect(received.method == message.method.rawValue && received.path == "/\(round)", place)
+            #expect(Set(received.headers.map { $0.name.lowercased() }) == names, place)
+            #expect(received.body == Data((kind == 3 || kind == 6 ? "body" : "").utf8), place)
+        }
+        #expect(Set(server.requests.map(\.connection)).count == 1, "seed \(seed)")
+    }
+
+    @Test("BEY-1: kept connections that the server has closed are made anew, however often that happens")
+    func closedConnections() async throws {
+        let count = Locked(0)
+        server.route("GET", "/") { _ in
+            let number = count.withLock { count in
+                defer { count += 1 }
+                return count
+            }
+            // Each but the first meets its connection closed, and is sent again over a new one.
+            return number % 2 == 1 ? .fault(.close) : .text("answer")
+        }
+        for round in 0..<12 {
+            let outcome = await outcome(try request(server.baseURL.absoluteString + "/"))
+            #expect(outcome.code == nil && outcome.body == Data("answer".utf8), "round \(round): \(outcome)")
+        }
+        #expect(server.requests.count == 23)
+    }
+
+    @Test("BEY-1: one after the other to hosts with TLS and without, over one transport")
+    func withAndWithoutTLS() async throws {
+        let nginx = try await NginxClient()
+        for listener in [NginxServer.Listener.https2, .http, .https2, .http] {
+            let outcome = await nginx.outcome(listener, "/echo-protocol")
+            #expect(outcome.code == nil && !outcome.body.isEmpty, "\(listener)")
+        }
+    }
+}
+#endif
