@@ -21,6 +21,7 @@ struct TransportBenchmark {
         let server = try LocalServer(in: folder.parent)
         defer { server.stop() }
         SmallRequests(report: report, url: try server.url("/small")).run()
+        try CancelledExchanges(report: report, url: try server.url("/big")).run()
         try LargeBodies(report: report, server: server).run()
         if let before = descriptors, let after = Memory.descriptors {
             // Not all of them are sockets: Dispatch and the server's process have some, too.
