@@ -88,8 +88,24 @@ struct CurlHandleTests {
         let nginx = try await NginxClient()
         for listener in [NginxServer.Listener.https2, .http, .https2, .http] {
             let outcome = await nginx.outcome(listener, "/echo-protocol")
-            #expect(outcome.code == nil && !outcome.body.isEmpty, "\(listener)")
+            let version = String(decoding: outcome.body, as: UTF8.self)
+            #expect(outcome.code == nil && version.hasPrefix(listener == .http ? "HTTP/1.1" : "HTTP/2"), "\(version)")
         }
+    }
+
+    @Test("REQ-5: one that is late before libcurl has begun with it tells nothing of the one before")
+    func lateAtOnce() async throws {
+        server.route("GET", "/") { _ in .text("answer") }
+        let address = server.baseURL.absoluteString + "/"
+        let first = await outcome(try request(address))
+        #expect(first.end?.metrics?.connect != nil && first.end?.metrics?.bytesReceived ?? 0 > 6)
+        var late = try request(address)
+        late.deadlines.total = 0
+        let second = await outcome(late)
+        #expect(second.code == .timedOut && second.end?.error?.phase == .resolve)
+        let metrics = try #require(second.end?.metrics)
+        #expect(metrics.connect == nil && metrics.firstByte == nil && metrics.nameLookup == nil)
+        #expect(metrics.bytesReceived == 0 && metrics.bytesSent == 0 && server.requests.count == 1)
     }
 }
 #endif

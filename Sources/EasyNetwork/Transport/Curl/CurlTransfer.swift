@@ -10,6 +10,8 @@ final class CurlNews {
     var early: [CurlTransfer] = []
     /// Whether anything was sent or has come.
     var hasMoved = false
+    /// How often libcurl was asked to go on with what is under way.
+    var turn = 0
 }
 
 /// One exchange as its loop sees it; made and used on the loop's thread only.
@@ -50,7 +52,7 @@ final class CurlTransfer {
 
     private let clock: any NetworkClock
     private let submitted: TimeInterval
-    private var begun: TimeInterval?
+    private var begun: (time: TimeInterval, turn: Int)?
     private var isConnected = false
     private var remoteAddress: String?
     private var head = CurlHead()
@@ -73,7 +75,7 @@ final class CurlTransfer {
 
     /// Its deadlines begin.
     func begin(now: TimeInterval) {
-        begun = now
+        begun = (now, news.turn)
         watch = DeadlineWatch(request.deadlines, now: now)
     }
 
@@ -229,18 +231,28 @@ final class CurlTransfer {
     }
 
     private func phase(of code: NetworkError.Code, message: String?) -> TransportPhase? {
-        guard let handle, begun != nil else { return code == .invalidRequest ? nil : .waiting }
+        guard begun != nil, handle != nil else { return code == .invalidRequest ? nil : .waiting }
         if head.isComplete { return .body }
         if isConnected { return body?.isAtEnd == false ? .send : .firstByte }
         if code == .tls { return .tls }
-        guard handle.seconds(CURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
+        guard let handle = informed, handle.seconds(CURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
         // A proxy that has answered, and made no tunnel; or hung up, of which the text alone tells.
         if handle.long(CURLINFO_HTTP_CONNECTCODE) != 0 || message?.contains("CONNECT") == true { return .connect }
         return handle.seconds(CURLINFO_CONNECT_TIME_T) != nil && request.url.isHTTPS ? .tls : .connect
     }
 
+    /// The handle, unless libcurl has not begun with this message: until then it tells of the one before.
+    private var informed: CurlHandle? {
+        begun?.turn == news.turn ? nil : handle
+    }
+
     private var metrics: TransportMetrics? {
-        guard let begun, let handle else { return nil }
+        guard let begun = begun?.time, handle != nil else { return nil }
+        let total = clock.now - begun
+        let wait = begun - submitted
+        guard let handle = informed else {
+            return TransportMetrics(total: total, wait: wait, bytesSent: 0, bytesReceived: 0)
+        }
         let isReused = isConnected ? handle.long(CURLINFO_NUM_CONNECTS) == 0 : nil
         func unlessReused(_ info: CURLINFO) -> TimeInterval? { isReused == true ? nil : handle.seconds(info) }
         return TransportMetrics(
@@ -248,8 +260,8 @@ final class CurlTransfer {
             connect: unlessReused(CURLINFO_CONNECT_TIME_T),
             tls: unlessReused(CURLINFO_APPCONNECT_TIME_T),
             firstByte: handle.seconds(CURLINFO_STARTTRANSFER_TIME_T),
-            total: clock.now - begun,
-            wait: begun - submitted,
+            total: total,
+            wait: wait,
             bytesSent: bytesSent(handle),
             bytesReceived: handle.long(CURLINFO_HEADER_SIZE) + handle.offset(CURLINFO_SIZE_DOWNLOAD_T),
             networkProtocol: head.networkProtocol.isEmpty ? nil : head.networkProtocol,

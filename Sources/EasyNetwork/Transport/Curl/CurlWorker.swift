@@ -135,6 +135,7 @@ final class CurlWorker {
 
     private func perform() {
         var running: Int32 = 0
+        news.turn += 1
         let result = curl_multi_perform(multi, &running)
         for transfer in news.http2.take() { learn(from: transfer) }
         for transfer in news.early.take() { end(transfer, unless: transfer.resumeSending()) }
