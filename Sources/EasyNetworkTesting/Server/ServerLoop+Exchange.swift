@@ -4,7 +4,7 @@ import Foundation
 /// What happens on a connection, from the bytes of a request to those of the answer. All on the loop's thread.
 extension ServerLoop {
     /// How long a client may take to close its side after the server's, in seconds.
-    private static let drainTime: TimeInterval = 60
+    private static let drainTime: TimeInterval = 20
 
     /// Takes the next request, if the last one is done with.
     func readOn(_ connection: ServerConnection) {

@@ -46,8 +46,8 @@ struct MockServerLifeTests {
         #expect(server.connectionCount == 0)
         server.stop()
         #expect(try await onThread { try client.receiveToEnd() } == "")
-        // Unless somebody else has been given the port meanwhile.
-        if let other = try? RawClient(server) { _ = try? await onThread { try other.get("/") } }
+        // Unless somebody else has been given the port meanwhile, who answers.
+        if let other = try? RawClient(server) { _ = try await onThread { try other.get("/") } }
         #expect(server.requests.count == 1 && server.connectionCount == 0)
     }
 

@@ -70,14 +70,17 @@ struct JoinedRequestTests {
     @Test("BEY-9: those that are cancelled leave it to the others; with the last the connection is closed")
     func leaving() async throws {
         let operations = await stalled(10)
-        for operation in operations.dropLast() { operation.cancel() }
+        let queue = queue
+        for (index, operation) in operations.dropLast().enumerated() {
+            operation.cancel()
+            let left = queue.repeats.withLock { $0.landings.memberCount }
+            #expect(left == operations.count - index - 1, "it has left when the cancel returns")
+        }
         for operation in operations.dropLast() {
             await operation.finished()
             #expect(operation.error?.code == .cancelled)
         }
         #expect(queue.operationCount == 1 && server.connectionCount == 1)
-        let queue = queue
-        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 1 })
         let late = fixture.operation(Repeated(api: "stall"))
         queue.addOperation(late)
         #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 2 })
@@ -85,7 +88,7 @@ struct JoinedRequestTests {
         await operations.last?.finished()
         #expect(server.connectionCount == 1 && server.requests.count == 1)
         late.cancel()
-        #expect(queue.repeats.withLock { $0.landings.memberCount } == 0, "it has left when the cancel returns")
+        #expect(queue.repeats.withLock { $0.landings.memberCount } == 0, "so has the last")
         #expect(await server.waitForConnections(0))
         #expect(await eventually { queue.keepsNothing })
     }

@@ -313,7 +313,11 @@ struct DownloadEndTests {
                 return "token-2"
             }
         }
-        let session = AuthenticationSession(Tokens(folder: folder, segments: segments), credential: "token-1")
+        let session = AuthenticationSession(
+            Tokens(folder: folder, segments: segments),
+            credential: "token-1",
+            refreshDeadline: nil
+        )
         let service = EasyNetworkService(
             fixture.server.host(transport: DefaultTransport.shared) { $0.authentication = session }
         )

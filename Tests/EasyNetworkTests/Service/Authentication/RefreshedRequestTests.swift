@@ -137,6 +137,7 @@ struct RefreshedRequestTests {
             #expect((error?.underlying as? NetworkError)?.message == "no token today")
         }
         #expect(posted.withLock { $0 } == 10 && transport.requests.count == 10)
+        #expect(tokens.count.withLock { $0 } < 10)
     }
 
     @Test("CBK-7: refused again with the new credential, a job ends and asks for no other")
