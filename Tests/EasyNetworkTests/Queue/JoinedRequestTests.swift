@@ -72,6 +72,8 @@ struct JoinedRequestTests {
         let operations = await stalled(10)
         let queue = queue
         for (index, operation) in operations.dropLast().enumerated() {
+            // With one to call, it finishes later, and that is not what is waited for.
+            operation.failure = { _ in }
             operation.cancel()
             let left = queue.repeats.withLock { $0.landings.memberCount }
             #expect(left == operations.count - index - 1, "it has left when the cancel returns")
