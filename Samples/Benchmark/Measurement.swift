@@ -18,6 +18,13 @@ enum Measurement {
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1_000_000_000
     }
 
+    /// - Parameters:
+    ///   - part: 0.5 for the median, 1 for the largest.
+    ///   - figures: in ascending order, at least one.
+    static func percentile(_ part: Double, of figures: [Double]) -> Double {
+        figures[Int(part * Double(figures.count - 1))]
+    }
+
     static func seconds(_ work: () -> Void) -> Double {
         let start = DispatchTime.now().uptimeNanoseconds
         work()

@@ -19,7 +19,7 @@ struct CancelLatency {
         queue.cancelAllOperations()
         queue.waitUntilAllOperationsAreFinished()
 
-        func percentile(_ part: Double) -> Double { milliseconds[Int(part * Double(milliseconds.count - 1))] }
+        func percentile(_ part: Double) -> Double { Measurement.percentile(part, of: milliseconds) }
         report.line("\nFrom cancel() to the completion block, a job among \(waiting) that wait, every slot taken")
         let figures = [("median", 0.5), ("99 %", 0.99), ("longest", 1)].map { name, part in
             "\(name) \(Report.number(percentile(part), digits: 3)) ms"

@@ -16,7 +16,7 @@ struct CancelledExchanges {
             TransportConfiguration(maximumConnectionsPerHost: Self.count, proxy: .none)
         )
         let milliseconds = try (0..<Self.rounds).map { _ in try round(transport) * 1_000 }.sorted()
-        func percentile(_ part: Double) -> Double { milliseconds[Int(part * Double(milliseconds.count - 1))] }
+        func percentile(_ part: Double) -> Double { Measurement.percentile(part, of: milliseconds) }
         report.line(
             "\n\(Self.count) exchanges in the middle of a large body, cancelled one after the other, \(Self.rounds) times:"
         )

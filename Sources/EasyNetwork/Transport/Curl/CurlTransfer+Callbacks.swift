@@ -24,6 +24,12 @@ extension CurlTransfer {
             CurlTransfer.at(context)?.connected(to: address.map { String(cString: $0) }, port: port)
             return CURL_PREREQFUNC_OK
         }
+    }
+
+    /// Leads those that ask for the body of the request here; only a message that has one sets them.
+    private func setBodyCallbacks(of handle: CurlHandle, _ context: UnsafeMutableRawPointer) {
+        _ = ccurl_set_pointer(handle.easy, CURLOPT_READDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CURLOPT_SEEKDATA, context)
         _ = ccurl_set_transfer_function(handle.easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
             let read = CurlTransfer.at(context)?.read(into: .init(start: bytes, count: size * count))
             return switch read?.reply {
@@ -49,9 +55,7 @@ extension CurlTransfer {
         _ = ccurl_set_pointer(handle.easy, CURLOPT_HEADERDATA, context)
         _ = ccurl_set_pointer(handle.easy, CURLOPT_WRITEDATA, context)
         _ = ccurl_set_pointer(handle.easy, CURLOPT_PREREQDATA, context)
-        guard body != nil else { return }
-        _ = ccurl_set_pointer(handle.easy, CURLOPT_READDATA, context)
-        _ = ccurl_set_pointer(handle.easy, CURLOPT_SEEKDATA, context)
+        if body != nil { setBodyCallbacks(of: handle, context) }
     }
 
     /// - Returns: nil only without the pointer that was set above; then the transfer is broken off.

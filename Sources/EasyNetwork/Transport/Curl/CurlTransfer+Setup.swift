@@ -100,15 +100,15 @@ extension CurlTransfer {
         case .stream(let stream):
             body = CurlStreamBody(stream, wakeUp: exchange.bodyHasBytes)
         }
-        // Without a body, or rather the wish for one, it is a GET by another name.
-        handle.needsReset = handle.needsReset || body != nil || method == "HEAD"
         if method == "HEAD" {
             // Otherwise libcurl waits for the body that the answer's Content-Length speaks of.
             guard body == nil else {
                 throw NetworkError(code: .invalidRequest, message: "a HEAD request has no body")
             }
+            handle.needsReset = true
             try handle.set(CURLOPT_NOBODY, 1)
         } else if let body {
+            handle.needsReset = true
             try handle.set(CURLOPT_UPLOAD, 1)
             try handle.setBodyCount(body.count ?? -1)
         }

@@ -126,7 +126,6 @@ final class CurlTransfer {
         guard !exchange.isCancelled else { return .breakOff }
         guard !exchange.isPaused else {
             isReceivingPaused = true
-            watch?.setPaused(true, now: clock.now)
             return .pause
         }
         if let error = decodedBody.take(bytes.count) {
@@ -231,7 +230,7 @@ final class CurlTransfer {
     }
 
     private func phase(of code: NetworkError.Code, message: String?) -> TransportPhase? {
-        guard begun != nil, handle != nil else { return code == .invalidRequest ? nil : .waiting }
+        guard begun != nil else { return code == .invalidRequest ? nil : .waiting }
         if head.isComplete { return .body }
         if isConnected { return body?.isAtEnd == false ? .send : .firstByte }
         if code == .tls { return .tls }
@@ -247,7 +246,7 @@ final class CurlTransfer {
     }
 
     private var metrics: TransportMetrics? {
-        guard let begun = begun?.time, handle != nil else { return nil }
+        guard let begun = begun?.time else { return nil }
         let total = clock.now - begun
         let wait = begun - submitted
         guard let handle = informed else {
