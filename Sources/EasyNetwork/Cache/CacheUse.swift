@@ -27,12 +27,12 @@ final class CacheUse: Sendable {
     let partition: String?
 
     /// - Returns: nil when the cache has nothing to do with the request.
-    init?(_ policy: CachePolicy, _ settings: HostSettings, order: Order) {
+    init?(_ policy: CachePolicy, _ configuration: HostConfiguration, order: Order) {
         guard policy.isActive else { return nil }
         self.policy = policy
         self.order = order
-        cache = settings.cache
-        partition = settings.cachePartition
+        cache = configuration.settings.cache
+        partition = configuration.settings.cachePartition
     }
 
     /// Asks the cache for the entry.

@@ -71,7 +71,11 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     ///
     /// - Parameter error: why it failed; nil, the default, for success.
     public final func finish(_ error: NetworkError? = nil) {
-        let error = error ?? missingResultError()
+        end(error ?? missingResultError())
+    }
+
+    /// ``finish(_:)`` for one whose result, if it is to have one, is there.
+    final func end(_ error: NetworkError?) {
         let (wins, action) = core.withLock { $0.lifecycle.end(error.map { .failure($0) } ?? .success) }
         if wins { proceed(with: action) }
     }

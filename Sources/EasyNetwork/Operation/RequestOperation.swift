@@ -134,8 +134,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         guard case .request(let request) = state.withLock({ $0.source }) else { return super.host }
         let api = request.api
         // Without a scheme it is a path, as for the one who builds the message; most are, and need no parsing.
-        let address = URLBuilder.scheme(of: api) == nil ? nil : URL(string: api)
-        return address?.hostAndPort ?? request.baseURL?.hostAndPort ?? super.host
+        let own = URLBuilder.scheme(of: api).flatMap { URLParts.hostAndPort(of: api, scheme: $0) }
+        return own ?? request.baseURL?.hostAndPort ?? super.host
     }
 
     // MARK: - The outcome
@@ -240,7 +240,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
                     completion: completion
                 )
                 self.state.withLock { $0.landing = landing }
-                if self.hasOutcome { self.letGoOfLanding() }
+                // It may have ended meanwhile.
+                if self.hasOutcome { self.letGoOfLanding(self.state.withLock { $0.landing.take() }) }
             }
         }
         // One that learned only now that it joins was given a slot.
@@ -288,7 +289,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     final func finish(with item: Request.Item) {
         state.withLock { $0.item = item }
-        finish()
+        end(nil)
     }
 
     /// Does something as a part of the refresh for which the operation was made, if it was for one.
@@ -333,21 +334,35 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
         // Whatever is let go of here is let go of outside the lock.
-        let (_, early) = state.withLock { ($0.source.take(), $0.early.end()) }
-        letGoOfLanding()
+        let (_, landing, early) = state.withLock { ($0.source.take(), $0.landing.take(), $0.early.end()) }
+        letGoOfLanding(landing)
         guard let early else { return deliverResult(done) }
         early.begin { self.deliverResult(done) }
     }
 
     /// One that is under way still, since the operation was ended by hand, is for nobody.
-    private func letGoOfLanding() {
-        let landing = state.withLock { $0.landing.take() }
+    private func letGoOfLanding(_ landing: Landing?) {
         if error != nil { landing?.cancel() }
     }
 
     private func deliverResult(_ done: @escaping @Sendable () -> Void) {
-        guard let result, isAwaited(result) else {
-            detach()
+        let error = error
+        // Asked before, as it is behind the lock, too.
+        let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
+        // No closure is taken in from now on. The delegate comes along, as we may be the last to hold it.
+        var (isAwaited, hasCallbacks) = (false, false)
+        let delegate = state.withLock { state in
+            state.closures.close()
+            let delegate = state.delegate
+            let (hasSuccess, hasFailure) = (state.closures.success != nil, state.closures.failure != nil)
+            let hasOthers = delegate != nil || state.preprocess != nil || state.willDeliver != nil
+            isAwaited = hasOthers || (error == nil ? hasSuccess : hasFailure)
+            hasCallbacks = hasOthers || hasSuccess || hasFailure || state.early.closure != nil
+            return delegate
+        }
+        withExtendedLifetime(delegate) {}
+        guard isAwaited, !isSilent, let result else {
+            if hasCallbacks { detach() }
             return done()
         }
         guard let preprocess = state.exchange(\.preprocess, nil) else { return hand(over: result, done) }
@@ -355,23 +370,6 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
             preprocess(result)
             self.hand(over: result, done)
         }
-    }
-
-    /// Whether anybody is to be told of it. No closure is taken in from now on.
-    private func isAwaited(_ result: Result<Request.Item, NetworkError>) -> Bool {
-        // Not looked at under the lock: who looks at it may be the last to hold it.
-        let hasDelegate = delegate != nil
-        let isAwaited = state.withLock { state in
-            state.closures.close()
-            let hasClosure =
-                switch result {
-                case .success: state.closures.success != nil
-                case .failure: state.closures.failure != nil
-                }
-            return hasClosure || hasDelegate || state.preprocess != nil || state.willDeliver != nil
-        }
-        guard case .failure(let error) = result, isAwaited else { return isAwaited }
-        return !error.isSilent && !(error.code == .cancelled && silencesCancellation)
     }
 
     private func hand(over result: Result<Request.Item, NetworkError>, _ done: @escaping @Sendable () -> Void) {

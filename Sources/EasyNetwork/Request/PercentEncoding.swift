@@ -38,6 +38,10 @@ enum PercentEncoding {
     /// Encodes every byte that is not allowed, except those that are escaped already. A `%` that begins no escape is
     /// encoded.
     static func mend(_ text: some StringProtocol, _ allowed: Allowed) -> String {
+        // In most there is nothing to mend.
+        if text.utf8.withContiguousStorageIfAvailable({ $0.allSatisfy(allowed.contains) }) == true {
+            return String(text)
+        }
         let source = Array(text.utf8)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(source.count)

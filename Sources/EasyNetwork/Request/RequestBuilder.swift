@@ -49,7 +49,7 @@ enum RequestBuilder {
         )
         message.allowsCellularAccess = request.allowsCellularAccess
         message.networkServiceType = request.networkServiceType
-        try check(message)
+        try checkLines(message)
         return message
     }
 
@@ -140,18 +140,25 @@ enum RequestBuilder {
 
     /// - Throws: ``NetworkError/Code/invalidRequest`` for what no server is to see.
     static func check(_ message: TransportRequest) throws(NetworkError) {
-        guard HTTPSyntax.isToken(message.method.rawValue.utf8) else {
-            throw failure("the method \"\(message.method.rawValue.prefix(40))\" is no token (RFC 9110, section 5.6.2)")
-        }
         guard ["http", "https"].contains(message.url.scheme?.lowercased()), message.url.host?.isEmpty == false else {
             throw failure("\(message.url.withoutSecrets) is no http or https address")
+        }
+        try checkLines(message)
+    }
+
+    /// The same for one whose address ``URLBuilder`` has made.
+    private static func checkLines(_ message: TransportRequest) throws(NetworkError) {
+        guard HTTPSyntax.isToken(message.method.rawValue.utf8) else {
+            throw failure("the method \"\(message.method.rawValue.prefix(40))\" is no token (RFC 9110, section 5.6.2)")
         }
         for field in message.headers {
             guard HTTPSyntax.isToken(field.name.utf8) else {
                 throw failure("the header name \"\(field.name.prefix(80))\" is no token (RFC 9110, section 5.6.2)")
             }
             // Told by hand they can only contradict what is sent, and the server then waits for what never comes.
-            guard !["content-length", "transfer-encoding"].contains(field.name.lowercased()) else {
+            guard !field.name.isEqualIgnoringASCIICase(to: "Content-Length"),
+                !field.name.isEqualIgnoringASCIICase(to: "Transfer-Encoding")
+            else {
                 throw failure("the header \(field.name) follows from the body and is not to be set")
             }
             // The value is not shown: it may be a secret.

@@ -47,11 +47,17 @@ enum URLBuilder {
 
     /// What stands before `://`, if it has the form of a scheme (RFC 3986, section 3.1). `users/batch:get` has none.
     static func scheme(of text: String) -> String? {
-        let bytes = text.utf8
-        let scheme = bytes.prefix { $0.isLetter || $0.isDigit || "+-.".utf8.contains($0) }
-        let rest = bytes[scheme.endIndex...]
-        guard let first = scheme.first, first.isLetter, rest.starts(with: "://".utf8) else { return nil }
-        return String(decoding: scheme, as: UTF8.self)
+        var text = text
+        return text.withUTF8 { bytes in
+            let scheme = bytes.prefix { byte in
+                byte.isLetter || byte.isDigit
+                    || byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
+            }
+            guard let first = scheme.first, first.isLetter else { return nil }
+            let rest = bytes[scheme.endIndex...].prefix(3)
+            guard rest.elementsEqual([UInt8(ascii: ":"), UInt8(ascii: "/"), UInt8(ascii: "/")]) else { return nil }
+            return String(decoding: scheme, as: UTF8.self)
+        }
     }
 
     /// With exactly one slash at the seam, whatever both sides have.

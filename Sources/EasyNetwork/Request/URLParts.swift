@@ -28,14 +28,39 @@ struct URLParts {
         guard scheme == "http" || scheme == "https" else {
             throw URLBuilder.failure("\(what) has the scheme \"\(scheme.prefix(40))\", only http and https can be sent")
         }
+        let authority = Self.authority(of: text, scheme: scheme)
+        self.init(relative: text[authority.endIndex...])
+        origin = scheme + "://" + (try Self.authority(authority, what))
+    }
+
+    /// The host of an absolute address in lower case, with the port if it names one: what limits by host go by. Nil if there
+    /// is none that could be sent to.
+    static func hostAndPort(of text: String, scheme: String) -> String? {
+        guard let authority = try? authority(authority(of: text, scheme: scheme), "it") else { return nil }
+        let start = authority.utf8.lastIndex(of: UInt8(ascii: "@")).map(authority.utf8.index(after:))
+        return authority[(start ?? authority.startIndex)...].lowercased()
+    }
+
+    private static func authority(of text: String, scheme: String) -> Substring {
         let rest = text.utf8.dropFirst(scheme.utf8.count + 3)
-        let end = rest.firstIndex { "/?#".utf8.contains($0) } ?? rest.endIndex
-        self.init(relative: text[end...])
-        origin = scheme + "://" + (try Self.authority(String(text[rest.startIndex..<end]), what))
+        let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
+        return text[rest.startIndex..<(end ?? rest.endIndex)]
+    }
+
+    /// Whether it is a name and perhaps a port, in which there is nothing to mend, as in most.
+    private static func isPlain(_ authority: Substring) -> Bool {
+        authority.utf8.withContiguousStorageIfAvailable { bytes in
+            let host = bytes.prefix { PercentEncoding.Allowed.unreserved.contains($0) }
+            guard !host.isEmpty, host.count < bytes.count else { return !host.isEmpty }
+            let port = bytes[(host.endIndex + 1)...]
+            return bytes[host.endIndex] == UInt8(ascii: ":") && (1...5).contains(port.count)
+                && port.allSatisfy(\.isDigit) && port.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) } <= 65_535
+        } ?? false
     }
 
     /// User, host and port (RFC 3986, section 3.2).
-    private static func authority(_ text: String, _ what: String) throws(NetworkError) -> String {
+    private static func authority(_ text: Substring, _ what: String) throws(NetworkError) -> String {
+        if isPlain(text) { return String(text) }
         // Some readers take a backslash for a slash, so that two of them see two hosts.
         guard !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else {
             throw URLBuilder.failure("\(what) has a control character or a backslash before its path")

@@ -51,14 +51,16 @@ public struct HTTPHeaders: Hashable, Sendable {
     /// them all.
     public subscript(name: String) -> String? {
         get {
-            let all = values(for: name)
-            return all.isEmpty ? nil : all.joined(separator: ", ")
+            guard let first = index(of: name) else { return nil }
+            var value = fields[first].value
+            for field in fields[(first + 1)...] where field.name.isEqualIgnoringASCIICase(to: name) {
+                value += ", " + field.value
+            }
+            return value
         }
         set {
             guard let newValue else { return remove(name) }
-            guard let first = fields.firstIndex(where: { $0.name.isEqualIgnoringASCIICase(to: name) }) else {
-                return add(newValue, for: name)
-            }
+            guard let first = index(of: name) else { return add(newValue, for: name) }
             fields[first] = Field(name: name, value: newValue)
             var index = 0
             fields.removeAll { field in
@@ -66,6 +68,11 @@ public struct HTTPHeaders: Hashable, Sendable {
                 return index > first && field.name.isEqualIgnoringASCIICase(to: name)
             }
         }
+    }
+
+    /// Where the first field of that name is.
+    private func index(of name: String) -> Int? {
+        fields.firstIndex { $0.name.isEqualIgnoringASCIICase(to: name) }
     }
 
     /// The values of every field of that name, in order.
@@ -83,9 +90,17 @@ public struct HTTPHeaders: Hashable, Sendable {
         fields.removeAll { $0.name.isEqualIgnoringASCIICase(to: name) }
     }
 
+    /// Whether both are copies of one value that none of them has changed: told at once, and then they are equal to the byte.
+    func hasStorage(of other: HTTPHeaders) -> Bool {
+        fields.withUnsafeBufferPointer { own in
+            other.fields.withUnsafeBufferPointer { own.count == $0.count && own.baseAddress == $0.baseAddress }
+        }
+    }
+
     /// These headers with those of `other` in place of the fields that both have.
     public func merging(_ other: HTTPHeaders) -> HTTPHeaders {
-        var merged = HTTPHeaders(fields.filter { field in other.values(for: field.name).isEmpty })
+        if other.isEmpty { return self }
+        var merged = HTTPHeaders(fields.filter { field in other.index(of: field.name) == nil })
         merged.fields.append(contentsOf: other.fields)
         return merged
     }

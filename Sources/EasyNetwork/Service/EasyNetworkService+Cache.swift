@@ -95,12 +95,12 @@ extension EasyNetworkService {
 
     /// Forgets the answers that a request of an unsafe method may have made wrong (RFC 9111, section 4.4).
     func forgetStored(after result: Result<NetworkResponse, NetworkError>) {
-        let settings = configuration.settings
         let (history, headers) =
             switch result {
             case .success(let response): (response.history, response.headers)
             case .failure(let error): (error.history, error.headers)
             }
+        let (cache, partition) = (configuration.settings.cache, configuration.settings.cachePartition)
         for (index, attempt) in history.enumerated() {
             let urls = HTTPInvalidation.urls(
                 method: NetworkService.Method(rawValue: attempt.request.method),
@@ -108,7 +108,7 @@ extension EasyNetworkService {
                 status: attempt.statusCode ?? 0,
                 response: index == history.count - 1 ? headers : HTTPHeaders()
             )
-            for url in urls { settings.cache.invalidate(CacheKey.http(url, partition: settings.cachePartition)) }
+            for url in urls { cache.invalidate(CacheKey.http(url, partition: partition)) }
         }
     }
 }

@@ -28,22 +28,22 @@ final class LandingSite: Sendable {
         order: CacheUse.Order = .standard,
         sink: (any BodySink)? = nil
     ) throws(NetworkError) {
-        let settings = configuration.settings
+        // Each is read from there by itself: a copy of all settings costs more than all that is needed of them.
         self.configuration = configuration
         self.request = request.asMade
         method = message.method
-        validation = request.validation ?? settings.validation
-        retry = request.retry ?? settings.retry
-        redirects = request.redirects ?? settings.redirects
-        interceptors = settings.interceptors + request.interceptors
+        validation = request.validation ?? configuration.settings.validation
+        retry = request.retry ?? configuration.settings.retry
+        redirects = request.redirects ?? configuration.settings.redirects
+        interceptors = configuration.settings.interceptors + request.interceptors
         timeout = try RequestBuilder.overallTimeout(of: request)
         self.slot = slot
         self.sink = sink
-        let policy = request.cache ?? settings.cachePolicy(for: message.method)
+        let policy = request.cache ?? configuration.settings.cachePolicy(for: message.method)
         // The cache holds bodies, and there will be none.
-        cache = sink == nil ? CacheUse(policy, settings, order: order) : nil
-        stamp = settings.authentication.map { authentication in
-            var stamp = authentication.begin(message.url, base: settings.baseURL)
+        cache = sink == nil ? CacheUse(policy, configuration, order: order) : nil
+        stamp = configuration.settings.authentication.map { authentication in
+            var stamp = authentication.begin(message.url, base: configuration.settings.baseURL)
             if message.headers["Authorization"] != nil || !request.isAuthenticated || request.customURLRequest != nil {
                 stamp.isExempt = true
             }
@@ -68,8 +68,7 @@ final class LandingSite: Sendable {
     var clock: any NetworkClock { configuration.settings.clock }
 
     var moment: LandingCourse.Moment {
-        let settings = configuration.settings
-        return LandingCourse.Moment(date: settings.clock.date, random: settings.random)
+        LandingCourse.Moment(date: clock.date, random: configuration.settings.random)
     }
 
     /// Whether the body of an answer with this head is what was asked for.

@@ -1,7 +1,17 @@
 extension String {
     /// Compares as header names and URL schemes are compared: only A to Z have two cases.
     package func isEqualIgnoringASCIICase(to other: String) -> Bool {
-        utf8.count == other.utf8.count && zip(utf8, other.utf8).allSatisfy { $0.lowercasedASCII == $1.lowercasedASCII }
+        guard utf8.count == other.utf8.count else { return false }
+        // By their storage, as headers are looked for by name again and again.
+        var (left, right) = (self, other)
+        return left.withUTF8 { left in
+            right.withUTF8 { right in
+                for index in left.indices where left[index] != right[index] {
+                    guard left[index].lowercasedASCII == right[index].lowercasedASCII else { return false }
+                }
+                return true
+            }
+        }
     }
 }
 

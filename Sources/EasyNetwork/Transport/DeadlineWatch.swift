@@ -22,9 +22,9 @@ struct DeadlineWatch {
         lastActivity = now
     }
 
-    /// A byte went out or came in.
+    /// A byte went out or came in; what was told of before may be told again.
     mutating func activity(now: TimeInterval) {
-        lastActivity = now
+        lastActivity = max(lastActivity, now)
     }
 
     /// There is a connection.

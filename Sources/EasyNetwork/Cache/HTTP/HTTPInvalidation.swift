@@ -3,7 +3,7 @@ import Foundation
 /// Which answers are out of date after a request that may have changed something (RFC 9111, section 4.4).
 enum HTTPInvalidation {
     /// Methods that change nothing (RFC 9110, section 9.2.1). Of others nobody knows.
-    private static let safeMethods: Set<String> = ["GET", "HEAD", "OPTIONS", "TRACE"]
+    private static let safeMethods = ["GET", "HEAD", "OPTIONS", "TRACE"]
 
     /// - Parameter target: the URL of the request that this is the answer to.
     /// - Returns: the URLs, absolute and without fragment, whose answers are to be forgotten, the target first: none after

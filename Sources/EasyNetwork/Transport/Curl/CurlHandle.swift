@@ -9,6 +9,10 @@ final class CurlHandle {
     /// libcurl writes here while the handle lives: the memory must not move, as an array's may.
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private var headerList: UnsafeMutablePointer<curl_slist>?
+    /// What it has been given: most messages are like the one before in this.
+    private var address: String?
+    private var method: String?
+    private var headers: HTTPHeaders?
     /// Whether it has the options that all messages of a loop share, and those that all over TLS do.
     var hasCommonOptions = false
     var hasTLSOptions = false
@@ -41,6 +45,7 @@ final class CurlHandle {
         needsReset = false
         curl_easy_reset(easy)
         (hasCommonOptions, hasTLSOptions) = (false, false)
+        (address, method, headers) = (nil, nil, nil)
         curl_slist_free_all(headerList)
         headerList = nil
     }
@@ -63,11 +68,33 @@ final class CurlHandle {
         try check(ccurl_set_string(easy, option, value))
     }
 
+    func setAddress(_ address: String) throws(NetworkError) {
+        // An address is ASCII, so that equal texts have the same bytes.
+        guard address != self.address else { return }
+        self.address = nil
+        try set(CURLOPT_URL, address)
+        self.address = address
+    }
+
+    func setMethod(_ method: String) throws(NetworkError) {
+        guard method != self.method else { return }
+        self.method = nil
+        try set(CURLOPT_CUSTOMREQUEST, method)
+        self.method = method
+    }
+
     func setBodyCount(_ count: Int) throws(NetworkError) {
         try check(ccurl_set_offset(easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(count)))
     }
 
-    func setHeaders(_ lines: [String]) throws(NetworkError) {
+    /// Whether the lines of these fields were set last.
+    func hasHeaders(_ headers: HTTPHeaders) -> Bool {
+        self.headers?.hasStorage(of: headers) ?? false
+    }
+
+    /// - Parameter headers: what the lines are made of; nil if not of that alone.
+    func setHeaders(_ lines: [String], of headers: HTTPHeaders?) throws(NetworkError) {
+        self.headers = nil
         var list: UnsafeMutablePointer<curl_slist>?
         for line in lines {
             guard let longer = curl_slist_append(list, line) else {
@@ -81,6 +108,7 @@ final class CurlHandle {
         curl_slist_free_all(headerList)
         headerList = list
         try check(result)
+        self.headers = headers
     }
 
     func long(_ info: CURLINFO) -> Int {

@@ -12,6 +12,9 @@ struct CurlHead {
     private(set) var networkProtocol = ""
     private(set) var isComplete = false
 
+    /// A line, or a piece of one, by its bytes.
+    private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
+
     private var byteCount = 0
     private var fieldCount = 0
     private var statusCode: Int?
@@ -20,6 +23,9 @@ struct CurlHead {
     /// The fields that came after the body.
     var trailers: HTTPHeaders { isComplete ? HTTPHeaders(fields) : HTTPHeaders() }
 
+    /// Whether nothing has come in.
+    var isEmpty: Bool { byteCount == 0 }
+
     /// - Parameter line: with its line break.
     /// - Returns: the final head, once, with its last line.
     mutating func add(_ line: UnsafeRawBufferPointer) throws(NetworkError) -> TransportHead? {
@@ -27,20 +33,22 @@ struct CurlHead {
         guard byteCount <= Self.byteLimit else {
             throw Self.malformed("the header fields are longer than \(Self.byteLimit) bytes")
         }
-        var content = line[...]
-        while let last = content.last, last == 0x0D || last == 0x0A { content.removeLast() }
+        let bytes = line.assumingMemoryBound(to: UInt8.self)
+        var end = bytes.endIndex
+        while end > 0, bytes[end - 1] == 0x0D || bytes[end - 1] == 0x0A { end -= 1 }
+        let content = bytes[..<end]
         guard let statusCode else {
             try readStatusLine(content)
             return nil
         }
-        if content.isEmpty { return end(statusCode) }
+        if content.isEmpty { return headIsOver(statusCode) }
         fieldCount += 1
         guard fieldCount <= Self.fieldLimit else { throw Self.malformed("more than \(Self.fieldLimit) header fields") }
         try addField(content)
         return nil
     }
 
-    private mutating func end(_ status: Int) -> TransportHead? {
+    private mutating func headIsOver(_ status: Int) -> TransportHead? {
         if isComplete { return nil }
         let headers = HTTPHeaders(fields)
         fields = []
@@ -53,7 +61,7 @@ struct CurlHead {
         return TransportHead(statusCode: status, headers: headers)
     }
 
-    private mutating func addField(_ content: Slice<UnsafeRawBufferPointer>) throws(NetworkError) {
+    private mutating func addField(_ content: Bytes) throws(NetworkError) {
         if Self.isBlank(content[content.startIndex]), let last = fields.indices.last {
             // A folded line goes on with the value before it (RFC 9112, section 5.2).
             fields[last].value += " " + Self.text(content)
@@ -62,11 +70,13 @@ struct CurlHead {
         guard let colon = content.firstIndex(of: UInt8(ascii: ":")) else {
             throw Self.malformed("a header line without colon: \(Self.text(content.prefix(80)))")
         }
+        // Few answers have more, and to make room for one after the other is most of the work.
+        if fields.isEmpty { fields.reserveCapacity(12) }
         let name = Self.text(content[..<colon])
         fields.append(HTTPHeaders.Field(name: name, value: Self.text(content[(colon + 1)...])))
     }
 
-    private mutating func readStatusLine(_ line: Slice<UnsafeRawBufferPointer>) throws(NetworkError) {
+    private mutating func readStatusLine(_ line: Bytes) throws(NetworkError) {
         let version = line.prefix { $0 != UInt8(ascii: " ") }
         let digits = line[version.endIndex...].dropFirst().prefix(3)
         guard digits.count == 3, let status = Int(String(decoding: digits, as: UTF8.self)) else {
@@ -81,15 +91,15 @@ struct CurlHead {
     }
 
     /// Without the blanks around it. Bytes that are no UTF-8 are ISO 8859-1, as fields once were.
-    private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
-        var bytes = bytes.drop(while: isBlank)
-        while let last = bytes.last, isBlank(last) { bytes.removeLast() }
-        // Nearly all are ASCII, and checking is the most of the work.
-        if bytes.allSatisfy({ $0 < 0x80 }) {
-            return String(decoding: UnsafeRawBufferPointer(rebasing: bytes), as: UTF8.self)
-        }
-        return String(validating: bytes, as: UTF8.self)
-            ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    private static func text(_ bytes: Bytes) -> String {
+        var (start, end) = (bytes.startIndex, bytes.endIndex)
+        while start < end, isBlank(bytes[start]) { start += 1 }
+        while start < end, isBlank(bytes[end - 1]) { end -= 1 }
+        let text = UnsafeBufferPointer(rebasing: bytes[start..<end])
+        // Nearly all are ASCII: to decode what need not be checked is the quicker way.
+        if text.reduce(0, |) < 0x80 { return String(decoding: text, as: UTF8.self) }
+        return String(validating: text, as: UTF8.self)
+            ?? String(String.UnicodeScalarView(text.map { Unicode.Scalar($0) }))
     }
 
     private static func malformed(_ message: String) -> NetworkError {

@@ -9,10 +9,12 @@ extension CurlTransfer {
     func configure(_ handle: CurlHandle, waitsForConnection: Bool) throws(NetworkError) {
         self.handle = handle
         if !handle.hasCommonOptions { try setCommonOptions(of: handle) }
-        if request.url.isHTTPS, !handle.hasTLSOptions { try setTLSOptions(of: handle) }
+        if target.isHTTPS, !handle.hasTLSOptions { try setTLSOptions(of: handle) }
         try configureTarget(handle)
         try configureMethod(handle)
-        try handle.setHeaders(try headerLines())
+        if body != nil || !handle.hasHeaders(request.headers) {
+            try handle.setHeaders(try headerLines(), of: body == nil ? request.headers : nil)
+        }
         try handle.set(CURLOPT_PIPEWAIT, waitsForConnection ? 1 : 0)
         setContext(of: handle)
     }
@@ -71,12 +73,11 @@ extension CurlTransfer {
     }
 
     private func configureTarget(_ handle: CurlHandle) throws(NetworkError) {
-        let url = request.url
-        guard url.isHTTPS || url.scheme?.isEqualIgnoringASCIICase(to: "http") == true else {
-            throw NetworkError(code: .invalidRequest, message: "\(url.absoluteString) is no absolute http or https URL")
+        guard target.isHTTPS || target.isHTTP else {
+            throw NetworkError(code: .invalidRequest, message: "\(target.address) is no absolute http or https URL")
         }
-        try handle.set(CURLOPT_URL, url.absoluteString)
-        if url.user != nil || url.password != nil {
+        try handle.setAddress(target.address)
+        if target.hasCredentials {
             // libcurl would make an Authorization field of them.
             handle.needsReset = true
             try handle.set(CURLOPT_USERNAME, "")
@@ -112,14 +113,14 @@ extension CurlTransfer {
             try handle.set(CURLOPT_UPLOAD, 1)
             try handle.setBodyCount(body.count ?? -1)
         }
-        try handle.set(CURLOPT_CUSTOMREQUEST, method)
+        try handle.setMethod(method)
     }
 
     /// The fields as libcurl wants them: `Name: value`, and `Name;` for one without value.
     private func headerLines() throws(NetworkError) -> [String] {
         var lines: [String] = []
-        // A name alone takes back the field that libcurl would add.
-        if request.headers["Expect"] == nil { lines.append("Expect:") }
+        // A name alone takes back the field that libcurl would add to a body.
+        if body != nil, request.headers["Expect"] == nil { lines.append("Expect:") }
         for field in request.headers {
             guard HTTPSyntax.isToken(field.name.utf8), HTTPSyntax.isFieldValue(field.value.utf8) else {
                 throw NetworkError(code: .invalidRequest, message: "the header field '\(field.name)' cannot be sent")

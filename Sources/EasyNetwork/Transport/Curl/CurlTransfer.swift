@@ -26,8 +26,7 @@ final class CurlTransfer {
         case breakOff
     }
 
-    /// Scheme, host and port.
-    let origin: String
+    let target: CurlTarget
     let exchange: CurlExchange
     let options: CurlOptions
     private let news: CurlNews
@@ -43,6 +42,10 @@ final class CurlTransfer {
     var nextLook = TimeInterval.infinity
     /// Nil while it waits for its turn.
     private var watch: DeadlineWatch?
+    /// When the last byte went out or came in.
+    private var lastMoved = -TimeInterval.infinity
+    /// When lines of a head came last.
+    private var linesMovedInTurn: Int?
     /// What one of the callbacks made of it; counts before what libcurl makes of the callback's refusal.
     private(set) var failure: NetworkError?
     private(set) var isOver = false
@@ -69,8 +72,7 @@ final class CurlTransfer {
         self.options = options
         self.clock = clock
         submitted = start.time
-        let url = start.request.url
-        origin = "\(url.scheme ?? "")://\(url.host ?? ""):\(url.port ?? 0)"
+        target = CurlTarget(start.request.url)
     }
 
     /// Its deadlines begin.
@@ -81,6 +83,7 @@ final class CurlTransfer {
 
     /// What its deadlines have come to.
     func verdict(now: TimeInterval) -> DeadlineWatch.Verdict {
+        watch?.activity(now: lastMoved)
         // The loop may not have heard of it: the silence counts no more from the moment that it was asked for.
         if exchange.isPaused { watch?.setPaused(true, now: now) }
         return watch?.verdict(now: now) ?? .never
@@ -105,11 +108,15 @@ final class CurlTransfer {
 
     /// - Returns: false when the transfer is to be broken off.
     func received(headerLine line: UnsafeRawBufferPointer) -> Bool {
-        moved()
-        watch?.answered()
-        guard !exchange.isCancelled else { return false }
+        // Lines come many at a time, and to look at the clock for each would be a good part of the work.
+        if linesMovedInTurn != news.turn {
+            linesMovedInTurn = news.turn
+            moved()
+        }
+        if head.isEmpty { watch?.answered() }
         do throws(NetworkError) {
             guard let head = try head.add(line) else { return true }
+            guard !exchange.isCancelled else { return false }
             decodedBody = DecodedBodyLimit(options.maximumDecodedBodyCount, headers: head.headers)
             if isHTTP2 == true { news.http2.append(self) }
             if isSendingPaused { news.early.append(self) }
@@ -163,8 +170,7 @@ final class CurlTransfer {
 
     private func moved() {
         news.hasMoved = true
-        guard watch != nil else { return }
-        watch?.activity(now: clock.now)
+        lastMoved = clock.now
     }
 
     // MARK: - Going on
@@ -195,6 +201,7 @@ final class CurlTransfer {
         // It calls back from in here, and may be paused again by that.
         let held = (isReceivingPaused ? CURLPAUSE_RECV : 0) | (isSendingPaused ? CURLPAUSE_SEND : 0)
         guard let handle else { return CURLE_OK }
+        linesMovedInTurn = nil
         let result = curl_easy_pause(handle.easy, held)
         // One that has no connection, or none any more, keeps nothing; if it has ended, libcurl is about to tell.
         return result == CURLE_BAD_FUNCTION_ARGUMENT ? CURLE_OK : result
@@ -237,7 +244,7 @@ final class CurlTransfer {
         guard let handle = informed, handle.seconds(CURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
         // A proxy that has answered, and made no tunnel; or hung up, of which the text alone tells.
         if handle.long(CURLINFO_HTTP_CONNECTCODE) != 0 || message?.contains("CONNECT") == true { return .connect }
-        return handle.seconds(CURLINFO_CONNECT_TIME_T) != nil && request.url.isHTTPS ? .tls : .connect
+        return handle.seconds(CURLINFO_CONNECT_TIME_T) != nil && target.isHTTPS ? .tls : .connect
     }
 
     /// The handle, unless libcurl has not begun with this message: until then it tells of the one before.

@@ -79,7 +79,7 @@ final class CurlWorker {
         case .start(let start):
             let transfer = CurlTransfer(start, options: options, news: news, clock: clock)
             transfers[ObjectIdentifier(start.exchange)] = transfer
-            if admission.enter(transfer, origin: transfer.origin) { admit([transfer]) }
+            if admission.enter(transfer, origin: transfer.target.origin) { admit([transfer]) }
         case .cancel(let exchange):
             guard let transfer = transfers[ObjectIdentifier(exchange)] else { return }
             end(transfer, NetworkError(code: .cancelled))
@@ -110,7 +110,7 @@ final class CurlWorker {
             }
             // Only hosts that answered over HTTP/2 have a limit of their own. One to a host of which nothing is known does
             // not wait: with libcurl 8.14 those to a host without HTTP/2 would wait until the first has ended.
-            try transfer.configure(handle, waitsForConnection: admission.hasOwnLimit(origin: transfer.origin))
+            try transfer.configure(handle, waitsForConnection: admission.hasOwnLimit(origin: transfer.target.origin))
             let result = curl_multi_add_handle(multi, handle.easy)
             guard result == CURLM_OK else { throw Self.error(result) }
             underWay[handle.easy] = transfer
@@ -192,7 +192,7 @@ final class CurlWorker {
         alarm.sweep(underWay: underWay.count)
         guard transfer.hasPlace && admitsNext else { return }
         learn(from: transfer)
-        admit(admission.end(origin: transfer.origin))
+        admit(admission.end(origin: transfer.target.origin))
     }
 
     private func end(_ transfer: CurlTransfer, unless result: CURLcode) {
@@ -206,7 +206,7 @@ final class CurlWorker {
             for transfer in transfers.take() {
                 transfer.hasPlace = true
                 if transfer.isOver {
-                    transfers += admission.end(origin: transfer.origin)
+                    transfers += admission.end(origin: transfer.target.origin)
                 } else {
                     admitted.append(transfer)
                 }
@@ -218,7 +218,7 @@ final class CurlWorker {
     private func learn(from transfer: CurlTransfer) {
         guard CurlLoop.multiplexes, let isHTTP2 = transfer.isHTTP2 else { return }
         let limit = isHTTP2 ? configuration.maximumStreamsPerHost : configuration.maximumConnectionsPerHost
-        admit(admission.setLimit(limit, origin: transfer.origin))
+        admit(admission.setLimit(limit, origin: transfer.target.origin))
     }
 
     private static func error(_ result: CURLMcode) -> NetworkError {
