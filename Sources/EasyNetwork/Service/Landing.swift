@@ -10,7 +10,7 @@ final class Landing: Sendable {
 
     private struct State {
         /// Nil before the landing begins, and while the course takes a step.
-        var course: LandingCourse?
+        var course: Course?
         /// Whether the course takes a step. That happens outside the lock, as it lets go of what may be the user's.
         var isStepping = false
         /// How the landing ends when the step has been taken.
@@ -29,6 +29,16 @@ final class Landing: Sendable {
         var completion: Completion?
     }
 
+    /// The course, which is large, in a place of its own: it leaves the state and comes back at every step.
+    private final class Course: @unchecked Sendable {
+        // Sendable because whoever has taken it out of the state has it alone; in the state, it is behind its lock.
+        var value: LandingCourse
+
+        init(_ value: LandingCourse) {
+            self.value = value
+        }
+    }
+
     private let state: Locked<State>
     private let cached: (@Sendable (NetworkResponse) -> Void)?
 
@@ -43,6 +53,7 @@ final class Landing: Sendable {
 
     /// Sets out; not if the landing was cancelled before.
     func begin(_ course: LandingCourse, at site: LandingSite) {
+        let course = Course(course)
         let isWanted = state.withLock { state in
             guard state.completion != nil else { return false }
             state.course = course
@@ -79,8 +90,8 @@ final class Landing: Sendable {
         guard let completion = old.completion else { return }
         old.deadline?.cancel()
         old.stop?()
-        let result = result.mapError { old.course?.annotate($0) ?? $0 }
-        let end = LandingEnd(result: result, errand: old.errand, acceptedAnswer: old.course?.acceptedAnswer)
+        let result = result.mapError { old.course?.value.annotate($0) ?? $0 }
+        let end = LandingEnd(result: result, errand: old.errand, acceptedAnswer: old.course?.value.acceptedAnswer)
         if isOnWorkQueue { return completion(self, end) }
         WorkQueue.shared.async { completion(self, end) }
     }
@@ -106,17 +117,19 @@ final class Landing: Sendable {
         isOnWorkQueue: Bool = false,
         _ change: (inout LandingCourse) -> LandingCourse.Step
     ) {
-        var course: LandingCourse?
-        let begun = state.withLock { state -> (site: LandingSite, turn: Int, stop: (@Sendable () -> Void)?)? in
-            guard turn ?? state.turn == state.turn, let site = state.site, state.course != nil else { return nil }
-            swap(&course, &state.course)
+        let begun = state.withLock {
+            state -> (course: Course, site: LandingSite, turn: Int, stop: (@Sendable () -> Void)?)? in
+            guard turn ?? state.turn == state.turn, let site = state.site, let course = state.course.take() else {
+                return nil
+            }
             state.isStepping = true
             state.turn += 1
-            return (site, state.turn, state.stop.take())
+            return (course, site, state.turn, state.stop.take())
         }
-        guard let begun, let step = course?.take(change) else { return }
+        guard let begun else { return }
+        let step = change(&begun.course.value)
         let ending = state.withLock { state in
-            swap(&course, &state.course)
+            state.course = begun.course
             state.isStepping = false
             return state.ending.take()
         }
@@ -179,7 +192,7 @@ final class Landing: Sendable {
                 @Sendable (inout LandingCourse) -> LandingCourse.Step
             )
     ) {
-        let (site, history) = state.withLock { ($0.site, $0.course?.history ?? []) }
+        let (site, history) = state.withLock { ($0.site, $0.course?.value.history ?? []) }
         guard let site else { return }
         let task = Task {
             let change = await work(site, history)
@@ -305,7 +318,7 @@ final class Landing: Sendable {
     private func send(_ message: TransportRequest, at site: LandingSite, _ turn: Int) {
         let (key, candidate) = state.withLock { state in
             state.assembly = ResponseAssembly(site.validation)
-            return (state.course?.cacheKey, state.course?.candidate)
+            return (state.course?.value.cacheKey, state.course?.value.candidate)
         }
         let message = site.withCookies(message)
         if let sink = site.sink {
@@ -340,7 +353,7 @@ final class Landing: Sendable {
             return Arrival(
                 result: result,
                 turn: state.turn,
-                candidate: state.course?.candidate,
+                candidate: state.course?.value.candidate,
                 stop: state.stop.take()
             )
         }

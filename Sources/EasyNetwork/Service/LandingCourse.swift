@@ -99,11 +99,6 @@ struct LandingCourse: Sendable {
         stamp = rules.stamp
     }
 
-    /// Takes a step in its place, without a copy.
-    mutating func take(_ step: (inout LandingCourse) -> Step) -> Step {
-        step(&self)
-    }
-
     // MARK: - To the wire
 
     /// A new attempt.

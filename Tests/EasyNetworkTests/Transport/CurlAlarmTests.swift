@@ -14,7 +14,8 @@ struct CurlAlarmTests {
     private func transfer(_ loop: CurlLoop) throws -> CurlTransfer {
         let request = TransportRequest(url: try #require(URL(string: "http://a.example/")))
         let start = CurlStart(exchange: CurlExchange(loop), request: request, time: 0, events: { _ in })
-        return CurlTransfer(start, options: CurlOptions(loop.configuration), news: CurlNews(), clock: loop.clock)
+        let options = Shared(CurlOptions(loop.configuration))
+        return CurlTransfer(start, options: options, news: CurlNews(), clock: loop.clock)
     }
 
     @Test("REQ-5: with the machine's clock the loop waits until the earliest deadline, rounded up")

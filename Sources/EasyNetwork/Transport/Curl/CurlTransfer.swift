@@ -28,7 +28,7 @@ final class CurlTransfer {
 
     let target: CurlTarget
     let exchange: CurlExchange
-    let options: CurlOptions
+    private let sharedOptions: Shared<CurlOptions>
     private let news: CurlNews
     /// Empty after the end.
     private(set) var request: TransportRequest
@@ -64,16 +64,18 @@ final class CurlTransfer {
     private var sentCount = 0
     private var events: (@Sendable (TransportEvent) -> Void)?
 
-    init(_ start: CurlStart, options: CurlOptions, news: CurlNews, clock: any NetworkClock) {
+    init(_ start: CurlStart, options: Shared<CurlOptions>, news: CurlNews, clock: any NetworkClock) {
         self.news = news
         exchange = start.exchange
         request = start.request
         events = start.events
-        self.options = options
+        sharedOptions = options
         self.clock = clock
         submitted = start.time
         target = CurlTarget(start.request.url)
     }
+
+    var options: CurlOptions { sharedOptions.value }
 
     /// Its deadlines begin.
     func begin(now: TimeInterval) {

@@ -19,7 +19,7 @@ final class CurlWorker {
     private var idleHandles: [CurlHandle] = []
     private var alarm: CurlAlarm
     private var patience = CurlPatience()
-    private let options: CurlOptions
+    private let options: Shared<CurlOptions>
     private let news = CurlNews()
 
     /// How many easy handles are kept for later; each takes some 20 KB.
@@ -30,7 +30,7 @@ final class CurlWorker {
         self.multi = multi
         clock = loop.clock
         configuration = loop.configuration
-        options = CurlOptions(configuration)
+        options = Shared(CurlOptions(configuration))
         admission = ConnectionAdmission(
             perOrigin: configuration.maximumConnectionsPerHost,
             total: configuration.maximumConnections
