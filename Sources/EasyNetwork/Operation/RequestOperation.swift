@@ -132,10 +132,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// only at the start and for a host that has no base URL.
     open override var host: String? {
         guard case .request(let request) = state.withLock({ $0.source }) else { return super.host }
-        let api = request.api
-        // Without a scheme it is a path, as for the one who builds the message; most are, and need no parsing.
-        let own = URLBuilder.scheme(of: api).flatMap { URLParts.hostAndPort(of: api, scheme: $0) }
-        return own ?? request.baseURL?.hostAndPort ?? super.host
+        return URLParts.hostAndPort(of: request.api) ?? request.baseURL?.hostAndPort ?? super.host
     }
 
     // MARK: - The outcome

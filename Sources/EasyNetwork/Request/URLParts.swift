@@ -33,10 +33,12 @@ struct URLParts {
         origin = scheme + "://" + (try Self.authority(authority, what))
     }
 
-    /// The host of an absolute address in lower case, with the port if it names one: what limits by host go by. Nil if there
-    /// is none that could be sent to.
-    static func hostAndPort(of text: String, scheme: String) -> String? {
-        guard let authority = try? authority(authority(of: text, scheme: scheme), "it") else { return nil }
+    /// The host of an absolute address in lower case, with the port if it names one: what limits by host go by. Nil for a
+    /// relative address, and if there is no host that could be sent to.
+    static func hostAndPort(of text: String) -> String? {
+        guard let scheme = URLBuilder.scheme(of: text),
+            let authority = try? authority(authority(of: text, scheme: scheme), "it")
+        else { return nil }
         let start = authority.utf8.lastIndex(of: UInt8(ascii: "@")).map(authority.utf8.index(after:))
         return authority[(start ?? authority.startIndex)...].lowercased()
     }

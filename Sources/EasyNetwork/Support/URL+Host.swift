@@ -2,8 +2,5 @@ import Foundation
 
 extension URL {
     /// The host in lower case, with the port if the URL names one: what limits by host go by.
-    var hostAndPort: String? {
-        guard let host = host?.lowercased() else { return nil }
-        return port.map { "\(host):\($0)" } ?? host
-    }
+    var hostAndPort: String? { URLParts.hostAndPort(of: absoluteString) }
 }

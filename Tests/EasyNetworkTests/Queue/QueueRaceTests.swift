@@ -313,7 +313,18 @@ struct QueueRaceTests {
     func hostOfAddress() {
         let service = EasyNetworkService(HostConfiguration(baseURL: URL(string: "http://one.example/v1")))
         #expect(RequestOperation(Get(api: "x"), service: service).host == "one.example")
-        #expect(RequestOperation(Get(api: "http://Two.example:81/x"), service: service).host == "two.example:81")
+        let hosts = [
+            "http://Two.example:81/x": "two.example:81", "https://user:secret@three.example?x@y": "three.example",
+            "HTTPS://[::1]:8443#x": "[::1]:8443", "http://four.example:": "four.example",
+            "x://five.example/": "five.example", "http://": "one.example", "http://a.example:70000/": "one.example",
+            "/a.example/": "one.example",
+        ]
+        for (api, host) in hosts {
+            #expect(RequestOperation(Get(api: api), service: service).host == host, "\(api)")
+            guard host != "one.example", let url = URL(string: api) else { continue }
+            let other = EasyNetworkService(HostConfiguration(baseURL: url))
+            #expect(RequestOperation(Get(api: "x"), service: other).host == host, "\(api)")
+        }
     }
 
     @Test("BEY-4: a limit lifted for many, and many rates that nobody waits for, cost no more than they must")

@@ -18,6 +18,19 @@ struct HTTPHeadersTests {
         #expect(headers["missing"] == nil)
     }
 
+    @Test("SEC-2: copies share their storage until one of them is changed, whatever it is changed to")
+    func storage() {
+        let headers: HTTPHeaders = ["Accept": "text/plain"]
+        var copy = headers
+        #expect(copy.hasStorage(of: headers) && headers.merging([:]).hasStorage(of: headers))
+        copy["Accept"] = "text/plain"
+        #expect(copy == headers && !copy.hasStorage(of: headers))
+        #expect(HTTPHeaders().hasStorage(of: [:]) && !HTTPHeaders().hasStorage(of: headers))
+        copy = headers
+        copy.remove("Accept")
+        #expect(!copy.hasStorage(of: headers))
+    }
+
     @Test("CFG-6: merging lets the later headers win by name, whatever the case")
     func merging() {
         let host: HTTPHeaders = ["Accept": "text/html", "User-Agent": "host"]

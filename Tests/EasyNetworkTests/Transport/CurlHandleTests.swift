@@ -31,10 +31,20 @@ struct CurlHandleTests {
         let address = server.baseURL.absoluteString
         let withUser = address.replacingOccurrences(of: "http://", with: "http://user:secret@")
         var generator = SeededGenerator(seed: seed)
+        var shared: HTTPHeaders = ["X-Shared": "0"]
         for round in 0..<100 {
             let kind = Int.random(in: 0..<8, using: &generator)
-            var message = try request("\(kind == 0 ? withUser : address)/\(round)")
+            // Often the address and the fields of the message before.
+            let path = "/\(Int.random(in: 0..<3, using: &generator))"
+            var message = try request("\(kind == 0 ? withUser : address)\(path)")
             var names: Set = ["host", "accept", "accept-encoding"]
+            switch Int.random(in: 0..<6, using: &generator) {
+            case 0: shared["X-Shared"] = "\(round)"
+            case 1...3:
+                message.headers = shared
+                names.insert("x-shared")
+            default: break
+            }
             switch kind {
             case 1: message.method = .head
             case 2: message.method = .delete
@@ -46,7 +56,8 @@ struct CurlHandleTests {
                 message.method = .post
                 names.insert("content-length")
             case 5:
-                message.headers = ["X-\(round)": "\(round)", "Authorization": "secret"]
+                message.headers["X-\(round)"] = "\(round)"
+                message.headers["Authorization"] = "secret"
                 names.formUnion(["x-\(round)", "authorization"])
             case 6:
                 message.method = .get
@@ -58,7 +69,8 @@ struct CurlHandleTests {
             let place: Comment = "seed \(seed), round \(round), kind \(kind)"
             #expect(outcome.code == nil && outcome.body == Data((kind == 1 ? "" : "answer").utf8), place)
             let received = try #require(server.requests.last)
-            #expect(received.method == message.method.rawValue && received.path == "/\(round)", place)
+            #expect(received.method == message.method.rawValue && received.path == path, place)
+            #expect(received.headers["X-Shared"] == message.headers["X-Shared"], place)
             #expect(Set(received.headers.map { $0.name.lowercased() }) == names, place)
             #expect(received.body == Data((kind == 3 || kind == 6 ? "body" : "").utf8), place)
         }
