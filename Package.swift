@@ -34,7 +34,10 @@ let package = Package(
         .executableTarget(name: "CacheWriter", dependencies: ["EasyNetwork"], path: "Tests/CacheWriter"),
         .testTarget(
             name: "EasyNetworkTests",
-            dependencies: ["EasyNetwork", "EasyNetworkTesting", "CacheWriter", "Downloader"]
+            dependencies: [
+                "EasyNetwork", "EasyNetworkTesting", "CacheWriter", "Downloader",
+                .target(name: "CCurl", condition: .when(platforms: [.linux])),
+            ]
         ),
         .testTarget(name: "EasyNetworkTestingTests", dependencies: ["EasyNetworkTesting"]),
         .testTarget(name: "DownloaderTests", dependencies: ["Downloader", "EasyNetworkTesting"]),

@@ -63,6 +63,13 @@ static inline CURLcode ccurl_set_connected_function(CURL *handle, ccurl_connecte
     return curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, value);
 }
 
+// For CURLOPT_SSL_CTX_FUNCTION: a connection is there and is about to be made secure.
+typedef CURLcode (*ccurl_securing_function)(CURL *handle, void *tls, void *context);
+
+static inline CURLcode ccurl_set_securing_function(CURL *handle, ccurl_securing_function value) {
+    return curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, value);
+}
+
 static inline CURLcode ccurl_get_offset(CURL *handle, CURLINFO info, curl_off_t *value) {
     return curl_easy_getinfo(handle, info, value);
 }

@@ -13,7 +13,8 @@ enum CacheKey {
         // A part is not found by what the whole is found by.
         if policy.key == nil, policy.extraKey == nil, message.headers["Range"] != nil { return nil }
         if let key = policy.key {
-            let origin = "\(message.url.scheme ?? "")://\(message.url.hostAndPort ?? "")".lowercased()
+            let host = message.url.hostAndPort ?? message.url.host ?? ""
+            let origin = "\(message.url.scheme ?? "")://\(host)".lowercased()
             return joined(["key", key, origin], partition, policy.extraKey)
         }
         let url = address(message.url, without: policy.ignoredParameters)

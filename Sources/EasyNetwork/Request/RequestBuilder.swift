@@ -49,7 +49,9 @@ enum RequestBuilder {
         )
         message.allowsCellularAccess = request.allowsCellularAccess
         message.networkServiceType = request.networkServiceType
-        try checkLines(message)
+        // Its address was made from parts that were looked at.
+        try message.checkLines()
+        try checkFraming(headers)
         return message
     }
 
@@ -140,33 +142,14 @@ enum RequestBuilder {
 
     /// - Throws: ``NetworkError/Code/invalidRequest`` for what no server is to see.
     static func check(_ message: TransportRequest) throws(NetworkError) {
-        guard ["http", "https"].contains(message.url.scheme?.lowercased()), message.url.host?.isEmpty == false else {
-            throw failure("\(message.url.withoutSecrets) is no http or https address")
-        }
-        try checkLines(message)
+        try message.check()
+        try checkFraming(message.headers)
     }
 
-    /// The same for one whose address ``URLBuilder`` has made.
-    private static func checkLines(_ message: TransportRequest) throws(NetworkError) {
-        guard HTTPSyntax.isToken(message.method.rawValue.utf8) else {
-            throw failure("the method \"\(message.method.rawValue.prefix(40))\" is no token (RFC 9110, section 5.6.2)")
-        }
-        for field in message.headers {
-            guard HTTPSyntax.isToken(field.name.utf8) else {
-                throw failure("the header name \"\(field.name.prefix(80))\" is no token (RFC 9110, section 5.6.2)")
-            }
-            // Told by hand they can only contradict what is sent, and the server then waits for what never comes.
-            guard !field.name.isEqualIgnoringASCIICase(to: "Content-Length"),
-                !field.name.isEqualIgnoringASCIICase(to: "Transfer-Encoding")
-            else {
-                throw failure("the header \(field.name) follows from the body and is not to be set")
-            }
-            // The value is not shown: it may be a secret.
-            guard HTTPSyntax.isFieldValue(field.value.utf8) else {
-                throw failure(
-                    "the value of the header \(field.name.prefix(80)) has a line break or control character in it"
-                )
-            }
+    /// Told by hand they can only contradict what is sent, and the server then waits for what never comes.
+    private static func checkFraming(_ headers: HTTPHeaders) throws(NetworkError) {
+        if let field = headers.first(where: \.isFraming) {
+            throw failure("the header \(field.name) follows from the body and is not to be set")
         }
     }
 

@@ -54,8 +54,7 @@ enum URLBuilder {
                     || byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
             }
             guard let first = scheme.first, first.isLetter else { return nil }
-            let rest = bytes[scheme.endIndex...].prefix(3)
-            guard rest.elementsEqual([UInt8(ascii: ":"), UInt8(ascii: "/"), UInt8(ascii: "/")]) else { return nil }
+            guard bytes[scheme.endIndex...].starts(with: "://".utf8) else { return nil }
             return String(decoding: scheme, as: UTF8.self)
         }
     }

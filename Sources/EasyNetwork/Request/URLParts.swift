@@ -28,7 +28,7 @@ struct URLParts {
         guard scheme == "http" || scheme == "https" else {
             throw URLBuilder.failure("\(what) has the scheme \"\(scheme.prefix(40))\", only http and https can be sent")
         }
-        let authority = Self.authority(of: text, scheme: scheme)
+        let authority = Self.authorityText(of: text, scheme: scheme)
         self.init(relative: text[authority.endIndex...])
         origin = scheme + "://" + (try Self.authority(authority, what))
     }
@@ -37,13 +37,18 @@ struct URLParts {
     /// relative address, and if there is no host that could be sent to.
     static func hostAndPort(of text: String) -> String? {
         guard let scheme = URLBuilder.scheme(of: text),
-            let authority = try? authority(authority(of: text, scheme: scheme), "it")
+            let authority = try? authority(authorityText(of: text, scheme: scheme), "it")
         else { return nil }
         let start = authority.utf8.lastIndex(of: UInt8(ascii: "@")).map(authority.utf8.index(after:))
-        return authority[(start ?? authority.startIndex)...].lowercased()
+        let host = authority[(start ?? authority.startIndex)...].lowercased()
+        // 080 is 80.
+        guard let colon = host.utf8.lastIndex(of: UInt8(ascii: ":")),
+            let port = Int(host[host.utf8.index(after: colon)...])
+        else { return host }
+        return "\(host[..<colon]):\(port)"
     }
 
-    private static func authority(of text: String, scheme: String) -> Substring {
+    private static func authorityText(of text: String, scheme: String) -> Substring {
         let rest = text.utf8.dropFirst(scheme.utf8.count + 3)
         let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
         return text[rest.startIndex..<(end ?? rest.endIndex)]
@@ -53,7 +58,7 @@ struct URLParts {
     private static func isPlain(_ authority: Substring) -> Bool {
         authority.utf8.withContiguousStorageIfAvailable { bytes in
             let host = bytes.prefix { PercentEncoding.Allowed.unreserved.contains($0) }
-            guard !host.isEmpty, host.count < bytes.count else { return !host.isEmpty }
+            if host.isEmpty || host.count == bytes.count { return !host.isEmpty }
             let port = bytes[(host.endIndex + 1)...]
             return bytes[host.endIndex] == UInt8(ascii: ":") && (1...5).contains(port.count)
                 && port.allSatisfy(\.isDigit) && port.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) } <= 65_535

@@ -90,7 +90,8 @@ public struct HTTPHeaders: Hashable, Sendable {
         fields.removeAll { $0.name.isEqualIgnoringASCIICase(to: name) }
     }
 
-    /// Whether both are copies of one value that none of them has changed: told at once, and then they are equal to the byte.
+    /// Whether both are copies of one value that none of them has changed, and so equal to the byte. Asked of two that are
+    /// there, it takes no time; two that are equal need not be such.
     func hasStorage(of other: HTTPHeaders) -> Bool {
         fields.withUnsafeBufferPointer { own in
             other.fields.withUnsafeBufferPointer { own.count == $0.count && own.baseAddress == $0.baseAddress }

@@ -21,5 +21,10 @@ public enum NetworkService {
         public static let delete = Method(rawValue: "DELETE")
         public static let patch = Method(rawValue: "PATCH")
         public static let head = Method(rawValue: "HEAD")
+
+        /// Those whose effect is the same however often they are sent (RFC 9110, section 9.2.2).
+        static let idempotent: Set<Method> = [
+            .get, .head, .put, .delete, Method(rawValue: "OPTIONS"), Method(rawValue: "TRACE"),
+        ]
     }
 }

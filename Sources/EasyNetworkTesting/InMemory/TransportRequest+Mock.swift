@@ -6,24 +6,10 @@ extension TransportRequest {
     ///
     /// - Throws: `NetworkError.Code.invalidRequest` for what cannot be sent.
     func mockRequest() throws(NetworkError) -> MockRequest {
-        let scheme = url.scheme?.lowercased()
-        guard scheme == "http" || scheme == "https",
-            let components = URLComponents(url: url, resolvingAgainstBaseURL: true),
-            let host = components.percentEncodedHost, !host.isEmpty
-        else {
-            throw NetworkError(code: .invalidRequest, message: "\(url.withoutSecrets) is no absolute http or https URL")
-        }
-        guard HTTPSyntax.isToken(method.rawValue.utf8) else {
-            let method = method.rawValue.debugDescription
-            throw NetworkError(code: .invalidRequest, message: "the method \(method) is not a token")
-        }
-        for field in headers {
-            guard HTTPSyntax.isToken(field.name.utf8), HTTPSyntax.isFieldValue(field.value.utf8) else {
-                let name = field.name.debugDescription
-                throw NetworkError(code: .invalidRequest, message: "the header \(name) cannot be sent")
-            }
-        }
-
+        try check()
+        guard let components = URLComponents(url: url, resolvingAgainstBaseURL: true),
+            let host = components.percentEncodedHost
+        else { throw NetworkError(code: .invalidRequest, message: "\(url.withoutSecrets) is no address") }
         let bytes = try bodyBytes()
         var headers = headers
         if headers["Host"] == nil { headers["Host"] = components.port.map { "\(host):\($0)" } ?? host }

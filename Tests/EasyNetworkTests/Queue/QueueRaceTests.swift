@@ -317,7 +317,7 @@ struct QueueRaceTests {
             "http://Two.example:81/x": "two.example:81", "https://user:secret@three.example?x@y": "three.example",
             "HTTPS://[::1]:8443#x": "[::1]:8443", "http://four.example:": "four.example",
             "x://five.example/": "five.example", "http://": "one.example", "http://a.example:70000/": "one.example",
-            "/a.example/": "one.example",
+            "/a.example/": "one.example", "http://six.example:080": "six.example:80",
         ]
         for (api, host) in hosts {
             #expect(RequestOperation(Get(api: api), service: service).host == host, "\(api)")

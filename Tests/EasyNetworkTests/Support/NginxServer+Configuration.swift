@@ -105,6 +105,13 @@ extension NginxServer {
                 location = /client { default_type text/plain; return 200 "$ssl_client_verify $ssl_client_s_dn"; }
                 location = /modified { etag off; alias "\(folder)/www/small"; }
                 location = /redirect { return 302 /small; }
+                location /expecting/ {
+                    alias "\(folder)/files/";
+                    dav_methods PUT;
+                    default_type text/plain;
+                    # At once, before the body has come.
+                    if ($http_expect) { return 417 "expects nothing"; }
+                }
                 location /files/ { root "\(folder)"; dav_methods PUT DELETE; }
                 # Buffered: whoever passes a body on while it comes gets an early answer from one who does not read it.
                 location = /upload {

@@ -95,6 +95,23 @@ struct CurlHandleTests {
         #expect(server.requests.count == 23)
     }
 
+    @Test(
+        "SEC-2: what may not be done twice is not sent again when its kept connection was closed",
+        arguments: [(NetworkService.Method.post, nil), (.patch, nil), (.put, nil), (.post, "a key")]
+    )
+    func closedConnection(method: NetworkService.Method, key: String?) async throws {
+        server.route("*", "/") { $0.body.isEmpty ? .text("answer") : .fault(.close) }
+        #expect(await outcome(try request(server.baseURL.absoluteString + "/")).code == nil)
+        var message = try request(server.baseURL.absoluteString + "/", method)
+        message.body = .data(Data("body".utf8))
+        message.headers["Idempotency-Key"] = key
+        let end = await outcome(message).end
+        #expect(end?.error?.code == .connectionLost && end?.error?.mayHaveReachedServer == true)
+        let isSentAgain = method == .put || key != nil
+        #expect(server.requests.count == (isSentAgain ? 3 : 2))
+        #expect(await outcome(try request(server.baseURL.absoluteString + "/")).code == nil)
+    }
+
     @Test("BEY-1: one after the other to hosts with TLS and without, over one transport")
     func withAndWithoutTLS() async throws {
         let nginx = try await NginxClient()

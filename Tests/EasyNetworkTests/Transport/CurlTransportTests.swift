@@ -250,31 +250,6 @@ struct CurlTransportTests {
         #expect(server.requests.map(\.method) == ["PUT", "GET", "HEAD", "GET"])
     }
 
-    @Test("REQ-1: what cannot be sent is an error of that request")
-    func invalid() async throws {
-        let server = try MockServer()
-        let transport = CurlTransport()
-        defer { withExtendedLifetime(transport) {} }
-        var messages: [TransportRequest] = []
-        for address in ["ftp://127.0.0.1/a", "file:///etc/passwd", "relative/path", "http://", "gopher://127.0.0.1/"] {
-            messages.append(TransportRequest(url: try #require(URL(string: address))))
-        }
-        for headers: HTTPHeaders in [["A": "b\r\nC: d"], ["A\r\n": "b"], ["": "b"], ["A": "\0"]] {
-            var message = try request(server, "/")
-            message.headers = headers
-            messages.append(message)
-        }
-        var method = try request(server, "/")
-        method.method = NetworkService.Method(rawValue: "GET / HTTP/1.1\r\nA:")
-        messages.append(method)
-        for message in messages {
-            let outcome = await start(message, over: transport).end()
-            #expect(outcome.code == .invalidRequest, "\(message.url): \(String(describing: outcome.end))")
-            #expect(outcome.end?.error?.message?.isEmpty == false)
-        }
-        #expect(server.requests.isEmpty)
-    }
-
     @Test("BEY-1: nobody there, no such name, no TLS: what happened, in libcurl's words")
     func cannotConnect() async throws {
         let server = try MockServer()

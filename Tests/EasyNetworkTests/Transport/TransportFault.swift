@@ -13,6 +13,8 @@ struct TransportFault: Sendable, CustomTestStringConvertible {
     var phases: Set<TransportPhase> = []
     /// How much of the answer is heard.
     var bodyCount: Int?
+    /// What the answer says under `X-Name`.
+    var field: String?
     /// Whether it comes before the request has arrived.
     var isInRequest = false
     /// Whether nothing comes, until a deadline.
@@ -126,7 +128,13 @@ struct TransportFault: Sendable, CustomTestStringConvertible {
         fault("a length too short", .contentLength(offBy: -3), nil, [], bodyCount: 997),
         fault("no reason phrase", .noReasonPhrase, nil, [], bodyCount: 1_000) { $0.needs = .lenientHead },
         fault("bare line feeds", .lineFeedsOnly, nil, [], bodyCount: 1_000) { $0.needs = .lenientHead },
-        fault("fields in Latin-1", .latin1Headers, nil, [], bodyCount: 1_000),
+        TransportFault(
+            name: "fields in Latin-1",
+            response: MockResponse(headers: ["X-Name": "vélo"], body: .data(body), fault: .latin1Headers),
+            bodyCount: 1_000,
+            field: "vélo",
+            needs: .latin1
+        ),
         TransportFault(
             name: "interim answers",
             response: MockResponse(body: .data(body), interim: [.init(102), .init(103, headers: ["Link": "</a>"])]),

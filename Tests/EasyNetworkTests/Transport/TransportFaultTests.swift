@@ -51,6 +51,7 @@ struct TransportFaultTests {
         #expect(outcome.code == fault.code, "\(fault.name): \(String(describing: outcome.end?.error))")
         #expect(outcome.faults.isEmpty, "\(fault.name)")
         if let count = fault.bodyCount { #expect(outcome.body.count == count, "\(fault.name)") }
+        #expect(outcome.head?.headers["X-Name"] == fault.field, "\(fault.name)")
         if let phase = outcome.end?.error?.phase {
             #expect(fault.phases.contains(phase), "\(fault.name)")
         } else {
@@ -59,6 +60,7 @@ struct TransportFaultTests {
         #expect(outcome.end?.error?.mayHaveReachedServer ?? true || outcome.end?.error?.phase == nil, "\(fault.name)")
         guard !fault.leavesDeadConnection else { return }
         #expect(await fixture.start(try fixture.request("/ok")).end().body == Data("ok".utf8), "\(fault.name)")
+        #expect(exchange.recording.contents.faults.isEmpty, "\(fault.name): something came after the end")
     }
 
     @Test(

@@ -43,6 +43,29 @@ struct TransportTests {
         }
     }
 
+    @Test("REQ-1: what cannot be sent is an error of that request", arguments: Kind.allCases)
+    func invalid(kind: Kind) async throws {
+        let fixture = try TransportFixture(kind)
+        var messages: [TransportRequest] = []
+        for address in ["ftp://127.0.0.1/a", "file:///etc/passwd", "relative/path", "http://", "gopher://127.0.0.1/"] {
+            messages.append(TransportRequest(url: try #require(URL(string: address))))
+        }
+        for headers: HTTPHeaders in [["A": "b\r\nC: d"], ["A\r\n": "b"], ["": "b"], ["A": "\0"]] {
+            var message = try fixture.request("/")
+            message.headers = headers
+            messages.append(message)
+        }
+        var method = try fixture.request("/")
+        method.method = NetworkService.Method(rawValue: "GET / HTTP/1.1\r\nA:")
+        messages.append(method)
+        for message in messages {
+            let outcome = await fixture.start(message).end()
+            #expect(outcome.code == .invalidRequest, "\(message.url): \(String(describing: outcome.end))")
+            #expect(outcome.end?.error?.message?.isEmpty == false && outcome.end?.error?.mayHaveReachedServer == false)
+        }
+        #expect(fixture.requests.isEmpty)
+    }
+
     @Test("REQ-3: a body from a file; a file that is none is an error of that request", arguments: Kind.allCases)
     func fileBody(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)

@@ -59,10 +59,7 @@ public struct RetryPolicy: Hashable, Sendable {
     public static let never = RetryPolicy(maximumRetryCount: 0)
 
     /// The methods whose effect is the same however often they are sent (RFC 9110, section 9.2.2).
-    public static let idempotentMethods: Set<NetworkService.Method> = [
-        .get, .head, .put, .delete, NetworkService.Method(rawValue: "OPTIONS"),
-        NetworkService.Method(rawValue: "TRACE"),
-    ]
+    public static let idempotentMethods = NetworkService.Method.idempotent
 
     /// When to send the request again.
     ///

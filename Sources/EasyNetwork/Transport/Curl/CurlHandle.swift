@@ -9,7 +9,8 @@ final class CurlHandle {
     /// libcurl writes here while the handle lives: the memory must not move, as an array's may.
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private var headerList: UnsafeMutablePointer<curl_slist>?
-    /// What it has been given: most messages are like the one before in this.
+    /// What it has been given, as most messages are like the one before in this; nil when that is not known. The fields are
+    /// kept, since their storage tells whether others are the same.
     private var address: String?
     private var method: String?
     private var headers: HTTPHeaders?

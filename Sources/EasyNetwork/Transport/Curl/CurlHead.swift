@@ -3,6 +3,9 @@
 ///
 /// libcurl hands over every line: those of 1xx answers, which are passed over, of the final answer, and trailers.
 struct CurlHead {
+    /// A line, or a piece of one, by its bytes.
+    private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
+
     /// How many bytes of header lines an answer may have, 1xx answers and trailers included.
     static let byteLimit = 262_144
     /// How many header fields an answer may have, 1xx answers and trailers included.
@@ -11,9 +14,6 @@ struct CurlHead {
     /// What the final answer is spoken in, such as `HTTP/2`; empty before.
     private(set) var networkProtocol = ""
     private(set) var isComplete = false
-
-    /// A line, or a piece of one, by its bytes.
-    private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
 
     private var byteCount = 0
     private var fieldCount = 0
@@ -34,21 +34,21 @@ struct CurlHead {
             throw Self.malformed("the header fields are longer than \(Self.byteLimit) bytes")
         }
         let bytes = line.assumingMemoryBound(to: UInt8.self)
-        var end = bytes.endIndex
-        while end > 0, bytes[end - 1] == 0x0D || bytes[end - 1] == 0x0A { end -= 1 }
-        let content = bytes[..<end]
+        var count = bytes.count
+        while count > 0, bytes[count - 1] == 0x0D || bytes[count - 1] == 0x0A { count -= 1 }
+        let content = bytes[..<count]
         guard let statusCode else {
             try readStatusLine(content)
             return nil
         }
-        if content.isEmpty { return headIsOver(statusCode) }
+        if content.isEmpty { return end(statusCode) }
         fieldCount += 1
         guard fieldCount <= Self.fieldLimit else { throw Self.malformed("more than \(Self.fieldLimit) header fields") }
         try addField(content)
         return nil
     }
 
-    private mutating func headIsOver(_ status: Int) -> TransportHead? {
+    private mutating func end(_ status: Int) -> TransportHead? {
         if isComplete { return nil }
         let headers = HTTPHeaders(fields)
         fields = []
@@ -70,8 +70,8 @@ struct CurlHead {
         guard let colon = content.firstIndex(of: UInt8(ascii: ":")) else {
             throw Self.malformed("a header line without colon: \(Self.text(content.prefix(80)))")
         }
-        // Few answers have more, and to make room for one after the other is most of the work.
-        if fields.isEmpty { fields.reserveCapacity(12) }
+        // To make room for one after the other would be most of the work.
+        if fields.isEmpty && !isComplete { fields.reserveCapacity(12) }
         let name = Self.text(content[..<colon])
         fields.append(HTTPHeaders.Field(name: name, value: Self.text(content[(colon + 1)...])))
     }

@@ -21,8 +21,16 @@ extension CurlTransfer {
             }
         }
         _ = ccurl_set_connected_function(handle.easy) { context, address, _, port, _ in
-            CurlTransfer.at(context)?.connected(to: address.map { String(cString: $0) }, port: port)
-            return CURL_PREREQFUNC_OK
+            CurlTransfer.at(context)?.connected(to: address.map { String(cString: $0) }, port: port) == true
+                ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+        }
+    }
+
+    /// Leads the one here that tells of TLS. Not every TLS library has it: then phases are a little less precise.
+    func setSecuringCallback(of handle: CurlHandle) {
+        _ = ccurl_set_securing_function(handle.easy) { _, _, context in
+            CurlTransfer.at(context)?.securing()
+            return CURLE_OK
         }
     }
 
@@ -55,6 +63,7 @@ extension CurlTransfer {
         _ = ccurl_set_pointer(handle.easy, CURLOPT_HEADERDATA, context)
         _ = ccurl_set_pointer(handle.easy, CURLOPT_WRITEDATA, context)
         _ = ccurl_set_pointer(handle.easy, CURLOPT_PREREQDATA, context)
+        if target.isHTTPS { _ = ccurl_set_pointer(handle.easy, CURLOPT_SSL_CTX_DATA, context) }
         if body != nil { setBodyCallbacks(of: handle, context) }
     }
 

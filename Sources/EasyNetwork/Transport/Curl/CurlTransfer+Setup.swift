@@ -69,6 +69,7 @@ extension CurlTransfer {
             // Without one, OpenSSL asks on the terminal for that of an encrypted key, and everything waits.
             try handle.set(CURLOPT_KEYPASSWD, certificate.password ?? "")
         }
+        setSecuringCallback(of: handle)
         handle.hasTLSOptions = true
     }
 
@@ -125,14 +126,11 @@ extension CurlTransfer {
             guard HTTPSyntax.isToken(field.name.utf8), HTTPSyntax.isFieldValue(field.value.utf8) else {
                 throw NetworkError(code: .invalidRequest, message: "the header field '\(field.name)' cannot be sent")
             }
-            // How the body is framed is the transport's to say: two lengths make two messages of one.
-            if Self.framing.contains(where: { $0.isEqualIgnoringASCIICase(to: field.name) }) { continue }
+            if field.isFraming { continue }
             let isBlank = field.value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 }
             lines.append(isBlank ? "\(field.name);" : "\(field.name): \(field.value)")
         }
         return lines
     }
-
-    private static let framing = ["Content-Length", "Transfer-Encoding"]
 }
 #endif

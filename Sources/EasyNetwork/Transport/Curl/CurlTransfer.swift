@@ -42,12 +42,14 @@ final class CurlTransfer {
     var nextLook = TimeInterval.infinity
     /// Nil while it waits for its turn.
     private var watch: DeadlineWatch?
-    /// When the last byte went out or came in.
+    /// When bytes last went out or came in.
     private var lastMoved = -TimeInterval.infinity
-    /// When lines of a head came last.
+    /// The turn in which lines of a head came last; nil when the next line is to count anyhow.
     private var linesMovedInTurn: Int?
     /// What one of the callbacks made of it; counts before what libcurl makes of the callback's refusal.
     private(set) var failure: NetworkError?
+    /// Whether it has been broken off because it had its answer.
+    private(set) var isAnswered = false
     private(set) var isOver = false
     /// Whether libcurl holds the body of the answer back, and that of the request.
     private var isReceivingPaused = false
@@ -56,6 +58,8 @@ final class CurlTransfer {
     private let clock: any NetworkClock
     private let submitted: TimeInterval
     private var begun: (time: TimeInterval, turn: Int)?
+    /// Whether a connection is being made secure for it, and whether one is ready.
+    private var isSecuring = false
     private var isConnected = false
     private var remoteAddress: String?
     private var head = CurlHead()
@@ -98,14 +102,36 @@ final class CurlTransfer {
 
     // MARK: - What libcurl tells
 
-    func connected(to address: String?, port: Int32) {
-        // For the second time: the kept connection had been closed. Before libcurl 8.17 that counts over all messages of
-        // a handle, and the fifth is the last; a reset counts anew.
-        if isConnected { handle?.needsReset = true }
+    func securing() {
+        isSecuring = true
+    }
+
+    /// - Returns: false when the message is not to go out.
+    func connected(to address: String?, port: Int32) -> Bool {
+        if isConnected {
+            // Of a message that expected 100 and was answered 417, libcurl takes back the expectation, and would send it
+            // again over a connection on which the server still waits for the first one's body. The answer stands.
+            guard !head.isComplete else {
+                isAnswered = true
+                return false
+            }
+            // The kept connection had been closed before a byte of the answer; the server may have acted all the same.
+            guard mayGoOutTwice else {
+                failure = NetworkError(code: .connectionLost, message: "the kept connection was closed")
+                return false
+            }
+            // Before libcurl 8.17 that counts over all messages of a handle, and the fifth is the last; a reset counts anew.
+            handle?.needsReset = true
+        }
         isConnected = true
         // As bytes: for a text, Foundation's search would be taken.
         remoteAddress = address.map { $0.utf8.contains(UInt8(ascii: ":")) ? "[\($0)]:\(port)" : "\($0):\(port)" }
         watch?.connected()
+        return true
+    }
+
+    private var mayGoOutTwice: Bool {
+        NetworkService.Method.idempotent.contains(request.method) || request.headers["Idempotency-Key"] != nil
     }
 
     /// - Returns: false when the transfer is to be broken off.
@@ -203,6 +229,7 @@ final class CurlTransfer {
         // It calls back from in here, and may be paused again by that.
         let held = (isReceivingPaused ? CURLPAUSE_RECV : 0) | (isSendingPaused ? CURLPAUSE_SEND : 0)
         guard let handle else { return CURLE_OK }
+        // libcurl may tell of lines from in here, which is in no turn.
         linesMovedInTurn = nil
         let result = curl_easy_pause(handle.easy, held)
         // One that has no connection, or none any more, keeps nothing; if it has ended, libcurl is about to tell.
@@ -242,7 +269,7 @@ final class CurlTransfer {
         guard begun != nil else { return code == .invalidRequest ? nil : .waiting }
         if head.isComplete { return .body }
         if isConnected { return body?.isAtEnd == false ? .send : .firstByte }
-        if code == .tls { return .tls }
+        if code == .tls || isSecuring { return .tls }
         guard let handle = informed, handle.seconds(CURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
         // A proxy that has answered, and made no tunnel; or hung up, of which the text alone tells.
         if handle.long(CURLINFO_HTTP_CONNECTCODE) != 0 || message?.contains("CONNECT") == true { return .connect }

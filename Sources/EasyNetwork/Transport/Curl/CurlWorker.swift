@@ -151,7 +151,7 @@ final class CurlWorker {
                 let transfer = underWay[easy]
             else { continue }
             let result = message.pointee.data.result
-            let error = result == CURLE_OK ? nil : transfer.handle?.error(result)
+            let error = result == CURLE_OK || transfer.isAnswered ? nil : transfer.handle?.error(result)
             end(transfer, transfer.failure ?? error, isWhole: result == CURLE_OK)
         }
     }

@@ -12,6 +12,14 @@ extension NetworkError {
         )
         // A chunk that is none comes with the code of a lost connection, and only the text tells.
         if result == CURLE_RECV_ERROR, detail.contains("chunk") { code = .badServerResponse }
+        // With TLS 1.3 a server refuses the client's certificate when the handshake is over for the client. Of other alerts
+        // nobody knows what went before.
+        let isAlert = detail.contains("SSL") && detail.contains(" alert ")
+        if result == CURLE_RECV_ERROR || result == CURLE_SEND_ERROR, isAlert,
+            detail.contains("certificate") || detail.contains("unknown ca")
+        {
+            code = .tls
+        }
         if result == CURLE_OUT_OF_MEMORY || result == .tooLarge {
             message = "a header line is longer than libcurl takes, or no memory is left"
         }
@@ -46,7 +54,7 @@ extension NetworkError.Code {
             // A write error that is not ours comes from taking a content coding off.
             self = .cannotParseResponse
         case CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT, CURLE_READ_ERROR, CURLE_LOGIN_DENIED,
-            CURLE_NOT_BUILT_IN, CURLE_UNKNOWN_OPTION:
+            CURLE_NOT_BUILT_IN, CURLE_UNKNOWN_OPTION, CURLE_SETOPT_OPTION_SYNTAX, CURLE_RECURSIVE_API_CALL:
             self = .invalidRequest
         default:
             // Partial file, got nothing, send and receive errors, broken HTTP/2 streams; a body that cannot be made

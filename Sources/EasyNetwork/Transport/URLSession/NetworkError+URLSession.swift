@@ -43,6 +43,8 @@ extension NetworkError.Code {
         #if canImport(Darwin)
         case .badServerResponse:
             self = .badServerResponse
+        case .unsupportedURL:
+            self = .invalidRequest
         #else
         case .unsupportedURL:
             // Other schemes than http and https never get here; this is what bytes that are no HTTP become.

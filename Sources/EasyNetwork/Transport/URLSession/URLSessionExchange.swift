@@ -150,6 +150,7 @@ final class URLSessionExchange: TransportExchange {
     }
 
     private func makeTask(in session: URLSession) throws(NetworkError) -> URLSessionTask {
+        try request.check()
         var message = URLRequest(url: request.url, timeoutInterval: Self.noTimeout)
         message.httpMethod = request.method.rawValue
         message.httpShouldHandleCookies = false
@@ -157,7 +158,9 @@ final class URLSessionExchange: TransportExchange {
         #if canImport(Darwin)
         message.networkServiceType = request.networkServiceType.ofURLRequest
         #endif
-        for field in request.headers { message.addValue(field.value, forHTTPHeaderField: field.name) }
+        for field in request.headers where !field.isFraming {
+            message.addValue(field.value, forHTTPHeaderField: field.name)
+        }
         switch request.body {
         case .none:
             break

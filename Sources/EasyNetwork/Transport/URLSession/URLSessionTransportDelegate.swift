@@ -77,17 +77,21 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(Darwin)
-        guard let hook else { return decide(challenge, of: task, completionHandler) }
         // A session's challenge does not change, and its handler may be called from anywhere; not every SDK says so.
         nonisolated(unsafe) let challenge = challenge
         nonisolated(unsafe) let completionHandler = completionHandler
+        // Not here, on the queue of all exchanges: the program decides, and the system may ask others about a certificate.
         WorkQueue.shared.async {
-            let answer = hook(challenge)
+            let (disposition, credential) = self.hook?(challenge) ?? self.judge(challenge)
+            let isRefused =
+                disposition == .cancelAuthenticationChallenge && challenge.protectionSpace.serverTrust != nil
             self.queue.addOperation {
-                guard let (disposition, credential) = answer else {
-                    return self.decide(challenge, of: task, completionHandler)
+                guard let exchange = self.exchange(for: task) else { return }
+                if isRefused {
+                    exchange.refuseServer { completionHandler(disposition, credential) }
+                } else {
+                    exchange.answer { completionHandler(disposition, credential) }
                 }
-                self.exchange(for: task)?.answer { completionHandler(disposition, credential) }
             }
         }
         #else
@@ -98,21 +102,15 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
     }
 
     #if canImport(Darwin)
-    private func decide(
-        _ challenge: URLAuthenticationChallenge,
-        of task: URLSessionTask,
-        _ completionHandler: @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-    ) {
+    private func judge(
+        _ challenge: URLAuthenticationChallenge
+    ) -> (URLSession.AuthChallengeDisposition, URLCredential?) {
+        // Without credentials in the session this means: the system's trust for TLS, and the 401 itself for HTTP.
         guard let serverTrust = challenge.protectionSpace.serverTrust, !trust.isSystems else {
-            // Without credentials in the session this means: the system's trust for TLS, and the 401 itself for HTTP.
-            exchange(for: task)?.answer { completionHandler(.performDefaultHandling, nil) }
-            return
+            return (.performDefaultHandling, nil)
         }
-        if trust.trusts(serverTrust) {
-            exchange(for: task)?.answer { completionHandler(.useCredential, URLCredential(trust: serverTrust)) }
-        } else {
-            exchange(for: task)?.refuseServer { completionHandler(.cancelAuthenticationChallenge, nil) }
-        }
+        guard trust.trusts(serverTrust) else { return (.cancelAuthenticationChallenge, nil) }
+        return (.useCredential, URLCredential(trust: serverTrust))
     }
 
     func urlSession(

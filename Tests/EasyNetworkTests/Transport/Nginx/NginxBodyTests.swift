@@ -28,6 +28,22 @@ struct NginxBodyTests {
         }
     }
 
+    @Test("SEC-2: what answers an expectation with 417 has answered: nothing is sent again", arguments: listeners)
+    func expectation(listener: NginxServer.Listener) async throws {
+        let client = try await NginxClient()
+        let path = "/expecting/\(UUID().uuidString)"
+        var message = client.request(NginxClient.Way(listener: listener, ipv6: false), path, .put, .data(Self.bytes))
+        message.headers = ["Expect": "100-continue"]
+        let contents = await client.outcome(message)
+        #expect(contents.code == nil && contents.head?.statusCode == 417 && contents.faults.isEmpty, "\(contents)")
+        #expect(contents.text == (listener == .https2 ? "expects nothing" : ""))
+        // A second message, without the expectation, would have put it there.
+        #expect(await client.outcome(listener, path).head?.statusCode == 404)
+        message.headers = [:]
+        #expect(await client.outcome(message).head?.statusCode == 201)
+        #expect(await client.outcome(listener, path).body == Self.bytes)
+    }
+
     /// A stream that yields the bytes in pieces, empty ones among them.
     @Sendable private static func pieces() -> AsyncStream<Data> {
         AsyncStream { continuation in
