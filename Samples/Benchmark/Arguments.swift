@@ -9,7 +9,7 @@ struct Arguments {
         var summary: String {
             switch self {
             case .queue: "what a job costs, of NetworkQueue and OperationQueue side by side; about a minute"
-            case .transport: "what requests and large bodies cost, beside URLSession and libcurl; about a minute"
+            case .transport: "what requests and large bodies cost, beside URLSession and libcurl; some minutes"
             case .cache: "what stored answers cost, beside URLCache; some seconds"
             }
         }

@@ -25,9 +25,9 @@ enum Measurement {
         figures[Int(part * Double(figures.count - 1))]
     }
 
-    static func seconds(_ work: () -> Void) -> Double {
+    static func seconds(_ work: () throws -> Void) rethrows -> Double {
         let start = DispatchTime.now().uptimeNanoseconds
-        work()
+        try work()
         return Double(DispatchTime.now().uptimeNanoseconds - start) / 1_000_000_000
     }
 }

@@ -23,6 +23,11 @@ final class Report {
         fflush(nil)
     }
 
+    /// Prints a row of a table, or its head: of what, of whom, and figures.
+    func row(_ cells: [String]) {
+        line(cells[0].filled(10) + cells[1].filled(28) + cells.dropFirst(2).map { $0.aligned(12) }.joined())
+    }
+
     /// Ends the program: what is measured does not do what it is to do, and no figure would mean anything.
     static func stop(_ reason: String) -> Never {
         print("Benchmark: \(reason)")

@@ -4,12 +4,12 @@ import Foundation
 
 /// Writes the body of an answer to a file, in constant memory: it holds the sender back when the file is slower.
 final class FileSink: @unchecked Sendable {
-    // Sendable because `state` is touched only under the lock, and the descriptor only on the queue.
+    // Sendable because `state` is touched only under the lock, and the file only on the queue.
     private struct State {
         var exchange: (any TransportExchange)?
         var waitingBytes = 0
         var isPaused = false
-        var failure: NetworkError?
+        var failure: (any Error)?
     }
 
     private static let mostWaiting = 4 << 20
@@ -17,17 +17,12 @@ final class FileSink: @unchecked Sendable {
 
     private let lock = NSLock()
     private var state = State()
-    private let descriptor: Int32
+    private let file: OpenFile
     private let queue = DispatchQueue(label: "Benchmark.FileSink")
     private let written = DispatchSemaphore(value: 0)
 
     init(_ file: URL) throws {
-        descriptor = open(file.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        if descriptor < 0 { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
-    }
-
-    deinit {
-        close(descriptor)
+        self.file = try OpenFile(writing: file)
     }
 
     /// Downloads, and waits until all has been written.
@@ -67,16 +62,10 @@ final class FileSink: @unchecked Sendable {
     }
 
     private func write(_ data: Data) {
-        data.withUnsafeBytes { bytes in
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let count = systemWrite(descriptor, rest)
-                guard count > 0 else {
-                    let message = String(cString: strerror(errno))
-                    return lock.withLock { state.failure = NetworkError(code: .invalidRequest, message: message) }
-                }
-                rest = rest.dropFirst(count)
-            }
+        do {
+            try data.withUnsafeBytes { try file.write($0) }
+        } catch {
+            lock.withLock { state.failure = error }
         }
         lock.withLock {
             state.waitingBytes -= data.count
@@ -95,11 +84,5 @@ final class FileSink: @unchecked Sendable {
             exchange.resume()
         }
     }
-}
-
-// libc's function has the name of the member.
-private func systemWrite(_ descriptor: Int32, _ bytes: Slice<UnsafeRawBufferPointer>) -> Int {
-    let bytes = UnsafeRawBufferPointer(rebasing: bytes)
-    return write(descriptor, bytes.baseAddress, bytes.count)
 }
 #endif

@@ -5,7 +5,7 @@ import Foundation
 enum FreePort {
     static func find() throws -> UInt16 {
         let descriptor = socket(AF_INET, streamType, 0)
-        guard descriptor >= 0 else { throw failure }
+        guard descriptor >= 0 else { throw POSIXError.last }
         defer { close(descriptor) }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -15,14 +15,12 @@ enum FreePort {
             try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
                 // Port 0: the kernel picks, and `getsockname` tells which.
                 guard bind(descriptor, pointer, length) == 0, getsockname(descriptor, pointer, &length) == 0 else {
-                    throw failure
+                    throw POSIXError.last
                 }
             }
         }
         return UInt16(bigEndian: address.sin_port)
     }
-
-    private static var failure: POSIXError { POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
 
     #if canImport(Glibc)
     private static let streamType = Int32(SOCK_STREAM.rawValue)

@@ -1,5 +1,4 @@
 #if os(Linux) || os(macOS)
-import EasyNetwork
 import Foundation
 
 /// What a gigabyte takes, each way, beside the curl program.
@@ -10,53 +9,80 @@ struct LargeBodies {
     let report: Report
     let server: LocalServer
 
+    private struct Cost {
+        /// Seconds.
+        var own = Double.infinity
+        /// Seconds; nil without curl.
+        var curl: Double?
+        /// Resident bytes before it and at its peak; 0 when this platform does not tell.
+        var before = 0
+        var peak = 0
+        /// What went wrong.
+        var failure: String?
+
+        /// The throughput against that of curl; nil without curl, and no number, which keeps no bar, after a failure.
+        var ratio: Double? { failure == nil ? curl.map { $0 / own } : .nan }
+    }
+
     func run() throws {
         report.line("\n1 GiB between nginx and a file, the best of \(Self.samples): MB a second; resident MiB.")
         let curl = Program("curl")
         if curl == nil { report.line("There is no curl in PATH: nothing to compare with.") }
-        report.line(row(["", "this package", "curl", "ratio", "before", "peak"]))
-        let transport = DefaultTransport(.direct)
-        let service = EasyNetworkService(HostConfiguration(baseURL: nil, transport: transport))
-        let queue = NetworkQueue()
-        for transfer in LargeTransfer.allCases {
-            try measure(transfer, by: "\(DefaultTransport.self)", curl) { file in
-                try transfer.seconds(over: transport, server, file)
-            }
-            let operation = transfer == .download ? "DownloadOperation" : "UploadOperation"
-            try measure(transfer, by: operation, curl) { file in
-                try transfer.seconds(on: queue, service, server, file)
+        report.row(["1 GiB", "", "MB/s", "curl's", "ratio", "before", "peak"])
+        // Both ways by one, and then by the next: what one leaves in memory does not count as another's.
+        for contender in CarrierContender.allCases {
+            let carrier = contender.makeCarrier()
+            for transfer in LargeTransfer.allCases {
+                let names = [transfer.name, contender.name]
+                guard let carrier else {
+                    report.row(names + ["not on this platform"])
+                    continue
+                }
+                let cost = try measure(transfer, by: carrier, curl)
+                report.row(names + cells(cost))
+                if contender.hasBars { hold(cost, names.joined(separator: ", ")) }
             }
         }
+        report.line("Ratio: to the curl program, which takes turns with each.")
     }
 
-    private func measure(
-        _ transfer: LargeTransfer,
-        by name: String,
-        _ curl: Program?,
-        _ seconds: (URL) throws -> Double
-    ) throws {
+    private func measure(_ transfer: LargeTransfer, by carrier: any Carrier, _ curl: Program?) throws -> Cost {
         let file = server.folder.appendingPathComponent("file")
-        var own = Double.infinity
-        var others = Double.infinity
-        var before = 0
-        var peak = 0
+        defer { try? FileManager.default.removeItem(at: file) }
+        var cost = Cost()
         // The first is a warm-up.
         for sample in 0...Self.samples {
             try prepare(file, for: transfer)
+            let other = try curl.map { try transfer.seconds(with: $0, server, file) }
+            try prepare(file, for: transfer)
             Memory.trim()
             Memory.forgetPeak()
-            before = max(before, Memory.resident ?? 0)
-            let ownSeconds = try seconds(file)
-            peak = max(peak, Memory.peakResident ?? 0)
-            try check(file)
-            try prepare(file, for: transfer)
-            let otherSeconds = try curl.map { try transfer.seconds(with: $0, server, file) }
-            guard sample > 0 else { continue }
-            own = min(own, ownSeconds)
-            others = min(others, otherSeconds ?? .infinity)
+            cost.before = max(cost.before, Memory.resident ?? 0)
+            let own = attempt(transfer, by: carrier, file, &cost)
+            cost.peak = max(cost.peak, Memory.peakResident ?? 0)
+            guard sample > 0 || cost.failure != nil else { continue }
+            cost.own = min(cost.own, own)
+            if let other { cost.curl = min(cost.curl ?? other, other) }
+            if cost.failure != nil { return cost }
         }
-        try FileManager.default.removeItem(at: file)
-        show("\(transfer.name), \(name)", own, curl == nil ? nil : others, before, peak)
+        return cost
+    }
+
+    /// Others than us may fail at it, which is a finding and not the end.
+    ///
+    /// - Returns: how many seconds it took.
+    private func attempt(
+        _ transfer: LargeTransfer,
+        by carrier: any Carrier,
+        _ file: URL,
+        _ cost: inout Cost
+    ) -> Double {
+        do {
+            return try transfer.seconds(by: carrier, server, file)
+        } catch {
+            cost.failure = "\(error)"
+            return .infinity
+        }
     }
 
     /// To write over a file takes longer than to write a new one: each begins with none.
@@ -65,35 +91,26 @@ struct LargeBodies {
         if transfer == .upload { try ServerFiles.makeSparse(file) }
     }
 
-    private func check(_ file: URL) throws {
-        let size = try FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber
-        guard size?.intValue == LocalServer.bigCount else {
-            throw TransportBenchmark.Unavailable(description: "the file has \(size ?? 0) bytes")
-        }
-    }
-
-    private func show(_ name: String, _ own: Double, _ curl: Double?, _ before: Int, _ peak: Int) {
+    private func cells(_ cost: Cost) -> [String] {
         func rate(_ seconds: Double) -> String {
             Report.number(Double(LocalServer.bigCount) / seconds / 1_000_000, digits: 0)
         }
         func mebibytes(_ bytes: Int) -> String {
             bytes == 0 ? "-" : Report.number(Double(bytes) / Self.mebibyte, digits: 1)
         }
-        let ratio = curl.map { $0 / own }
-        report.line(
-            row([
-                name, rate(own), curl.map(rate) ?? "-", ratio.map { Report.number($0) } ?? "-",
-                mebibytes(before), mebibytes(peak),
-            ])
-        )
-        if let ratio { report.bar("1 GiB, \(name): throughput against curl's", ratio, atLeast: 0.9) }
-        if peak > 0 {
-            report.bar("1 GiB, \(name): resident at the peak", Double(peak) / Self.mebibyte, atMost: 64, unit: " MiB")
-        }
+        if let failure = cost.failure { return ["  failed: \(failure)"] }
+        return [
+            rate(cost.own), cost.curl.map(rate) ?? "-", cost.ratio.map { Report.number($0) } ?? "-",
+            mebibytes(cost.before), mebibytes(cost.peak),
+        ]
     }
 
-    private func row(_ cells: [String]) -> String {
-        cells[0].filled(40) + cells.dropFirst().map { $0.aligned(14) }.joined()
+    private func hold(_ cost: Cost, _ name: String) {
+        if let ratio = cost.ratio { report.bar("1 GiB, \(name): throughput against curl's", ratio, atLeast: 0.9) }
+        if cost.peak > 0 {
+            let peak = Double(cost.peak) / Self.mebibyte
+            report.bar("1 GiB, \(name): resident at the peak", peak, atMost: 64, unit: " MiB")
+        }
     }
 }
 #endif

@@ -11,9 +11,7 @@ final class SessionLoad: Load {
     private let width: Int
 
     init(_ url: URL, atOnce width: Int) {
-        let configuration = URLSessionConfiguration.ephemeral
-        // With one, Linux stops the process when tasks are cancelled; nothing here could be cached anyway.
-        configuration.urlCache = nil
+        let configuration = URLSessionConfiguration.uncached
         configuration.httpMaximumConnectionsPerHost = width
         session = URLSession(configuration: configuration)
         self.url = url
@@ -37,5 +35,15 @@ final class SessionLoad: Load {
             tally.ended(error == nil ? data?.count : nil)
             sendNext(session, url, tally)
         }.resume()
+    }
+}
+
+extension URLSessionConfiguration {
+    /// Without a cache: with one, Linux stops the process when tasks are cancelled. Nothing here could be cached
+    /// anyway.
+    static var uncached: URLSessionConfiguration {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.urlCache = nil
+        return configuration
     }
 }

@@ -25,7 +25,7 @@ struct SmallRequests {
     func run() {
         report.line("\nGET of 1 KB from nginx on this machine, the best of \(Self.samples) samples of about a second:")
         report.line("requests a second, and the processor's seconds, user and system, of this process for 1,000.")
-        report.line(row(["at once", "", "a second", "CPU/1,000", "rate ratio", "CPU ratio"]))
+        report.row(["at once", "", "a second", "CPU/1,000", "rate ratio", "CPU ratio"])
         for width in Self.widths { measure(width) }
         report.line("Rate ratio: to URLSession's data tasks. CPU ratio: to bare libcurl.")
     }
@@ -78,10 +78,6 @@ struct SmallRequests {
         } else {
             cells.append("not on this platform")
         }
-        report.line(row(cells))
-    }
-
-    private func row(_ cells: [String]) -> String {
-        cells[0].filled(10) + cells[1].filled(28) + cells.dropFirst(2).map { $0.aligned(12) }.joined()
+        report.row(cells)
     }
 }

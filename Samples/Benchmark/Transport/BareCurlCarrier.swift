@@ -1,0 +1,90 @@
+#if os(Linux)
+import CCurl
+import Foundation
+
+/// Libcurl with nothing around it: what comes is written with `write(2)`, what goes is read with `pread(2)`, both on
+/// the thread of the loop.
+final class BareCurlCarrier: Carrier {
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private let loop: BareCurl
+
+    /// - Returns: nil without memory.
+    init?() {
+        guard let loop = BareCurl() else { return nil }
+        self.loop = loop
+    }
+
+    func download(_ url: URL, to file: URL) throws {
+        let file = try OpenFile(writing: file)
+        // Not retained by the handle, as in `upload`.
+        try withExtendedLifetime(file) {
+            try run(url) { easy in
+                _ = ccurl_set_pointer(easy, CURLOPT_WRITEDATA, Unmanaged.passUnretained(file).toOpaque())
+                _ = ccurl_set_transfer_function(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+                    guard let bytes, let context else { return 0 }
+                    let file = Unmanaged<OpenFile>.fromOpaque(context).takeUnretainedValue()
+                    let count = size * count
+                    // Another number than that of the bytes ends the transfer.
+                    return (try? file.write(UnsafeRawBufferPointer(start: bytes, count: count))) == nil ? 0 : count
+                }
+            }
+        }
+    }
+
+    func upload(_ file: URL, to url: URL) throws -> Data {
+        let source = Source(try OpenFile(reading: file))
+        let answer = BareCurlBody()
+        try withExtendedLifetime((source, answer)) {
+            try run(url) { easy in
+                answer.take(from: easy)
+                _ = ccurl_set_long(easy, CURLOPT_UPLOAD, 1)
+                _ = ccurl_set_offset(easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(LocalServer.bigCount))
+                _ = ccurl_set_pointer(easy, CURLOPT_READDATA, Unmanaged.passUnretained(source).toOpaque())
+                _ = ccurl_set_transfer_function(easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
+                    guard let bytes, let context else { return Int(CURL_READFUNC_ABORT) }
+                    let source = Unmanaged<Source>.fromOpaque(context).takeUnretainedValue()
+                    let room = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)
+                    return (try? source.read(into: room)) ?? Int(CURL_READFUNC_ABORT)
+                }
+            }
+        }
+        return answer.data
+    }
+
+    /// Runs one handle to its end.
+    private func run(_ url: URL, _ prepare: (UnsafeMutableRawPointer) -> Void) throws {
+        guard let easy = BareCurl.makeHandle(url) else { throw Failure(description: "no memory") }
+        defer { curl_easy_cleanup(easy) }
+        // As in the transport: what is compared is what is around libcurl, and not its buffer.
+        _ = ccurl_set_long(easy, CURLOPT_BUFFERSIZE, 65_536)
+        _ = ccurl_set_long(easy, CURLOPT_FAILONERROR, 1)
+        prepare(easy)
+        var result: CURLcode?
+        loop.run(CollectionOfOne(easy)) { _, ending in
+            result = ending
+            return false
+        }
+        guard let result else { throw Failure(description: "the loop of libcurl failed") }
+        if result != CURLE_OK { throw Failure(description: String(cString: curl_easy_strerror(result))) }
+    }
+}
+
+/// A file that is read from its beginning to its end.
+private final class Source {
+    private let file: OpenFile
+    private var position = 0
+
+    init(_ file: OpenFile) {
+        self.file = file
+    }
+
+    func read(into bytes: UnsafeMutableRawBufferPointer) throws -> Int {
+        let count = try file.read(into: bytes, from: position)
+        position += count
+        return count
+    }
+}
+#endif
