@@ -15,7 +15,7 @@ struct CurlHead {
     private(set) var networkProtocol = ""
     private(set) var isComplete = false
 
-    private var byteCount = 0
+    private(set) var byteCount = 0
     private var fieldCount = 0
     private var statusCode: Int?
     private var fields: [HTTPHeaders.Field] = []

@@ -62,6 +62,8 @@ final class CurlTransfer {
     private var isSecuring = false
     private var isConnected = false
     private var remoteAddress: String?
+    /// How many bytes of what libcurl counts went to a proxy, to ask for a tunnel.
+    private var tunnelByteCount = 0
     private var head = CurlHead()
     private var decodedBody = DecodedBodyLimit()
     /// How many bytes of the body libcurl has taken.
@@ -122,6 +124,9 @@ final class CurlTransfer {
             }
             // Before libcurl 8.17 that counts over all messages of a handle, and the fifth is the last; a reset counts anew.
             handle?.needsReset = true
+        } else {
+            // Older libcurls, 7.88 for one, count the request for a tunnel with that for the server.
+            tunnelByteCount = handle?.long(CURLINFO_REQUEST_SIZE) ?? 0
         }
         isConnected = true
         // As bytes: for a text, Foundation's search would be taken.
@@ -271,7 +276,9 @@ final class CurlTransfer {
         if isConnected { return body?.isAtEnd == false ? .send : .firstByte }
         if code == .tls || isSecuring { return .tls }
         guard let handle = informed, handle.seconds(CURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
-        // A proxy that has answered, and made no tunnel; or hung up, of which the text alone tells.
+        // A proxy that has made a tunnel, which is being made secure.
+        if handle.long(CURLINFO_HTTP_CONNECTCODE) / 100 == 2, target.isHTTPS { return .tls }
+        // One that has answered, and made none; or hung up, of which the text alone tells.
         if handle.long(CURLINFO_HTTP_CONNECTCODE) != 0 || message?.contains("CONNECT") == true { return .connect }
         return handle.seconds(CURLINFO_CONNECT_TIME_T) != nil && target.isHTTPS ? .tls : .connect
     }
@@ -294,11 +301,12 @@ final class CurlTransfer {
             nameLookup: unlessReused(CURLINFO_NAMELOOKUP_TIME_T),
             connect: unlessReused(CURLINFO_CONNECT_TIME_T),
             tls: unlessReused(CURLINFO_APPCONNECT_TIME_T),
-            firstByte: handle.seconds(CURLINFO_STARTTRANSFER_TIME_T),
+            firstByte: head.isEmpty ? nil : handle.seconds(CURLINFO_STARTTRANSFER_TIME_T),
             total: total,
             wait: wait,
-            bytesSent: bytesSent(handle),
-            bytesReceived: handle.long(CURLINFO_HEADER_SIZE) + handle.offset(CURLINFO_SIZE_DOWNLOAD_T),
+            bytesSent: isConnected ? bytesSent(handle) : 0,
+            // libcurl's size of the head is also that of the proxy's answer to a request for a tunnel.
+            bytesReceived: head.byteCount + handle.offset(CURLINFO_SIZE_DOWNLOAD_T),
             networkProtocol: head.networkProtocol.isEmpty ? nil : head.networkProtocol,
             isReusedConnection: isReused,
             remoteAddress: remoteAddress
@@ -307,7 +315,7 @@ final class CurlTransfer {
 
     /// libcurl's size of the request is that of its head; that of all of it since 8.8; and none with 8.7.
     private func bytesSent(_ handle: CurlHandle) -> Int {
-        let request = handle.long(CURLINFO_REQUEST_SIZE)
+        let request = handle.long(CURLINFO_REQUEST_SIZE) - tunnelByteCount
         let body = handle.offset(CURLINFO_SIZE_UPLOAD_T)
         return CurlLoop.version >= 0x08_07_00 ? max(request, body) : request + body
     }

@@ -77,6 +77,24 @@ struct ProxyTunnelTests {
         #expect(proxy.targets == ["localhost:\(port)", "target.invalid:\(port)"])
     }
 
+    @Test("BEY-14: what is said to the proxy does not count among the bytes of a message", arguments: ways)
+    func byteCounts(way: NginxClient.Way) async throws {
+        let proxy = try TunnelProxy()
+        let through = try await client(proxy)
+        let direct = try await NginxClient()
+        // The first makes the tunnel, the second takes it.
+        for body in [TransportBody.none, .none, .data(Data(count: 5_000))] {
+            let metrics = await through.outcome(through.request(way, "/upload", .post, body)).metrics
+            let expected = await direct.outcome(direct.request(way, "/upload", .post, body)).metrics
+            #expect(metrics?.bytesSent == expected?.bytesSent && expected?.bytesSent ?? 0 > 0)
+            #expect(metrics?.bytesReceived == expected?.bytesReceived && expected?.bytesReceived ?? 0 > 0)
+        }
+        let distrusting = try await client(proxy, Distrust.wrongPin.configuration)
+        let metrics = await distrusting.outcome(distrusting.request(way, "/small")).metrics
+        #expect(metrics?.bytesSent == 0 && metrics?.bytesReceived == 0 && metrics?.firstByte == nil)
+        #expect(proxy.targets.count == 2)
+    }
+
     // MARK: - Trust
 
     @Test("SEC-1: a pinned key is looked for at the server behind the proxy", arguments: ways)
