@@ -20,7 +20,9 @@ struct CurlFates {
     func run(count: Int, seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let server = try MockServer()
-        let paths = ["/ok", "/chunked", "/reset", "/close", "/cut", "/stall", "/slow", "/missing"]
+        let paths = [
+            "/ok", "/chunked", "/reset", "/close", "/cut", "/stall", "/slow", "/missing", "/gzip", "/trailers",
+        ]
         server.route("*", "/ok") { _ in .text("ok") }
         server.route("*", "/chunked") { _ in .chunked(Array(repeating: Data(repeating: 1, count: 9_000), count: 9)) }
         server.route("*", "/reset") { _ in .fault(.reset) }
@@ -31,6 +33,10 @@ struct CurlFates {
             return response
         }
         server.route("*", "/stall") { _ in .fault(.stall) }
+        server.route("*", "/gzip") { _ in .gzip(Data(repeating: 4, count: 100_000)) }
+        server.route("*", "/trailers") { _ in
+            MockResponse(body: .chunks([Data("a".utf8)]), trailers: ["X-After": "1"])
+        }
         server.route("*", "/slow") { _ in
             var response = MockResponse.text("late")
             response.delay = 0.005
@@ -50,30 +56,59 @@ struct CurlFates {
             if Bool.random(using: &random) {
                 request.method = .post
                 let body = Data(repeating: 2, count: Int.random(in: 0..<200_000, using: &random))
-                request.body = Bool.random(using: &random) ? .file(file) : .data(body)
+                switch Int.random(in: 0..<3, using: &random) {
+                case 0: request.body = .file(file)
+                case 1: request.body = .data(body)
+                default: request.body = .stream(TransportBodyStream { Self.pieces(of: body) })
+                }
             }
             let recording = Recording {}
             guard let exchange = transport?.start(request, events: { recording.note($0) }) else { return }
             exchanges.append(RecordedExchange(exchange: exchange, recording: recording))
-            switch Int.random(in: 0..<6, using: &random) {
+            switch Int.random(in: 0..<8, using: &random) {
             case 0: exchange.cancel()
             case 1: exchanges.randomElement(using: &random)?.exchange.cancel()
             case 2: await Task.yield()
-            case 3: await exchanges.randomElement(using: &random)?.recording.ended.opened()
+            case 3:
+                // One that is held would never end, nor give its connection to another.
+                for exchange in exchanges { exchange.exchange.resume() }
+                await exchanges.randomElement(using: &random)?.recording.ended.opened()
+            case 4: exchange.pause()
+            case 5: exchanges.randomElement(using: &random)?.exchange.resume()
             default: break
             }
         }
         // The last ones are still under way.
+        for exchange in exchanges { exchange.exchange.resume() }
         for exchange in exchanges.dropLast(20) { _ = await exchange.end() }
         transport = nil
-        for exchange in exchanges {
-            let outcome = await exchange.end()
-            #expect(outcome.faults.isEmpty, "seed \(seed)")
-        }
+        for exchange in exchanges { _ = await exchange.end() }
         #expect(await server.waitForConnections(0), "seed \(seed)")
+        // The loop's transfers hold them.
+        let left = exchanges.map { Left(exchange: $0.exchange as? CurlExchange) }
+        let recordings = exchanges.map(\.recording)
         exchanges = []
         #expect(await eventually { loop == nil }, "seed \(seed)")
+        #expect(await eventually { left.allSatisfy { $0.exchange == nil } }, "seed \(seed)")
+        #expect(recordings.allSatisfy { $0.contents.faults.isEmpty && $0.contents.end != nil }, "seed \(seed)")
         server.stop()
+    }
+
+    private final class Left {
+        weak var exchange: CurlExchange?
+
+        init(exchange: CurlExchange?) {
+            self.exchange = exchange
+        }
+    }
+
+    private static func pieces(of body: Data) -> AsyncStream<Data> {
+        AsyncStream { continuation in
+            for start in stride(from: 0, to: body.count, by: 50_000) {
+                continuation.yield(body[start..<min(start + 50_000, body.count)])
+            }
+            continuation.finish()
+        }
     }
 }
 #endif

@@ -52,7 +52,7 @@ struct NginxProtocolTests {
         let body = Data(repeating: 7, count: 200_000)
         @Sendable func run(_ number: Int) async {
             let comment: Comment = "request \(number)"
-            switch number % 6 {
+            switch number % 7 {
             case 0:
                 #expect(await client.outcome(.https2, "/small").isSmall, comment)
             case 1:
@@ -68,6 +68,12 @@ struct NginxProtocolTests {
             case 4:
                 let contents = await client.outcome(.https2, "/upload", .post, .data(Data()))
                 #expect((1..<10_000).contains(Int(contents.text) ?? 0), "\(contents)")
+            case 5:
+                let exchange = client.start(client.request(.init(listener: .https2, ipv6: false), "/ranges"))
+                if number % 2 == 0 { await Task.yield() }
+                exchange.exchange.cancel()
+                let contents = await exchange.end()
+                #expect([.cancelled, nil].contains(contents.code) && contents.faults.isEmpty, comment)
             default:
                 let path = "/files/\(UUID().uuidString)"
                 let put = await client.outcome(.https2, path, .put, .data(body))
@@ -76,8 +82,8 @@ struct NginxProtocolTests {
                 #expect(await client.outcome(.https2, path, .delete).head?.statusCode == 204, comment)
             }
         }
-        for number in 0..<60 { await run(number) }
-        _ = await together(180) { await run($0) }
+        for number in 0..<70 { await run(number) }
+        _ = await together(210) { await run($0) }
     }
 }
 #endif
