@@ -23,9 +23,10 @@ struct TransportBenchmark {
         // Where URLSession on Linux writes what it downloads: it is to have no slower place than the others, and what
         // it leaves behind goes with the rest. Nobody else reads the environment yet.
         setenv("TMPDIR", server.folder.path, 1)
+        // First, as it looks at the memory of the process, and URLSession leaves much of it behind.
+        try LargeBodies(report: report, server: server).run()
         SmallRequests(report: report, url: try server.url("/small")).run()
         try CancelledExchanges(report: report, url: try server.url("/big")).run()
-        try LargeBodies(report: report, server: server).run()
         if let before = descriptors, let after = Memory.descriptors {
             // Not all of them are sockets: Dispatch and the server's process have some, too.
             report.line("\nDescriptors open at the beginning: \(before); now: \(after).")
