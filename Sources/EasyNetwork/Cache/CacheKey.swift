@@ -13,7 +13,7 @@ enum CacheKey {
         // A part is not found by what the whole is found by.
         if policy.key == nil, policy.extraKey == nil, message.headers["Range"] != nil { return nil }
         if let key = policy.key {
-            let host = message.url.hostAndPort ?? message.url.host ?? ""
+            let host = message.url.hostAndPort ?? "\(message.url.host ?? ""):\(message.url.port ?? 0)"
             let origin = "\(message.url.scheme ?? "")://\(host)".lowercased()
             return joined(["key", key, origin], partition, policy.extraKey)
         }

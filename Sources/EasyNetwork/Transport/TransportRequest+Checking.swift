@@ -1,5 +1,5 @@
 extension TransportRequest {
-    /// What no server is to see is not sent, whatever carries it.
+    /// What no server is to see is not sent.
     ///
     /// - Throws: ``NetworkError/Code/invalidRequest`` that says what to mend.
     package func check() throws(NetworkError) {

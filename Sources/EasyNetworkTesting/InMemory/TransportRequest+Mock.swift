@@ -11,7 +11,8 @@ extension TransportRequest {
             let host = components.percentEncodedHost
         else { throw NetworkError(code: .invalidRequest, message: "\(url.withoutSecrets) is no address") }
         let bytes = try bodyBytes()
-        var headers = headers
+        // How the body is framed is the transport's to say.
+        var headers = HTTPHeaders(headers.filter { !$0.isFraming })
         if headers["Host"] == nil { headers["Host"] = components.port.map { "\(host):\($0)" } ?? host }
         // RFC 9110, section 8.6: a method that usually has a body says so even of none.
         let usuallyHasBody = method == .post || method == .put || method == .patch

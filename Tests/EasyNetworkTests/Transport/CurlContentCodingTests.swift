@@ -40,7 +40,7 @@ struct CurlContentCodingTests {
         let headers: HTTPHeaders = ["Content-Encoding": coding.name]
         server.route("GET", "/whole") { _ in .data(bytes, headers: headers) }
         server.route("GET", "/bytes") { _ in .chunked(bytes.map { Data([$0]) }, headers: headers) }
-        let transport = CurlTransport()
+        let transport = CurlTransport(TransportConfiguration(proxy: .none))
         // Let go of, it would end them.
         defer { withExtendedLifetime(transport) {} }
         for path in ["/whole", "/bytes"] {

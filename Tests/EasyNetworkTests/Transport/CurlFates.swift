@@ -46,7 +46,8 @@ struct CurlFates {
         try Data(repeating: 3, count: 150_000).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         weak var loop: CurlLoop?
-        var transport: CurlTransport? = CurlTransport(TransportConfiguration(maximumConnectionsPerHost: 8))
+        let configuration = TransportConfiguration(maximumConnectionsPerHost: 8, proxy: .none)
+        var transport: CurlTransport? = CurlTransport(configuration)
         loop = transport?.loop
         var exchanges: [RecordedExchange] = []
         for _ in 0..<count {
@@ -63,7 +64,8 @@ struct CurlFates {
                 }
             }
             let recording = Recording {}
-            guard let exchange = transport?.start(request, events: { recording.note($0) }) else { return }
+            let sender = try #require(transport)
+            let exchange = sender.start(request) { recording.note($0) }
             exchanges.append(RecordedExchange(exchange: exchange, recording: recording))
             switch Int.random(in: 0..<8, using: &random) {
             case 0: exchange.cancel()
@@ -86,6 +88,7 @@ struct CurlFates {
         #expect(await server.waitForConnections(0), "seed \(seed)")
         // The loop's transfers hold them.
         let left = exchanges.map { Left(exchange: $0.exchange as? CurlExchange) }
+        #expect(left.allSatisfy { $0.exchange != nil })
         let recordings = exchanges.map(\.recording)
         exchanges = []
         #expect(await eventually { loop == nil }, "seed \(seed)")

@@ -63,7 +63,8 @@ extension CurlTransfer {
         _ = ccurl_set_pointer(handle.easy, CURLOPT_HEADERDATA, context)
         _ = ccurl_set_pointer(handle.easy, CURLOPT_WRITEDATA, context)
         _ = ccurl_set_pointer(handle.easy, CURLOPT_PREREQDATA, context)
-        if target.isHTTPS { _ = ccurl_set_pointer(handle.easy, CURLOPT_SSL_CTX_DATA, context) }
+        // Also of a message without TLS: the connection to its proxy may have it.
+        if handle.hasTLSOptions { _ = ccurl_set_pointer(handle.easy, CURLOPT_SSL_CTX_DATA, context) }
         if body != nil { setBodyCallbacks(of: handle, context) }
     }
 

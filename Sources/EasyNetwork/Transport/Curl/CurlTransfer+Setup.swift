@@ -8,6 +8,7 @@ extension CurlTransfer {
     /// - Parameter waitsForConnection: whether one that is being made is waited for, as it may be shared.
     func configure(_ handle: CurlHandle, waitsForConnection: Bool) throws(NetworkError) {
         self.handle = handle
+        isMultiplexed = waitsForConnection
         if !handle.hasCommonOptions { try setCommonOptions(of: handle) }
         if target.isHTTPS, !handle.hasTLSOptions { try setTLSOptions(of: handle) }
         try configureTarget(handle)

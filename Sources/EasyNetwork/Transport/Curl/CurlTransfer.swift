@@ -38,6 +38,8 @@ final class CurlTransfer {
     /// Nil while it waits for its turn, and after its end.
     var handle: CurlHandle?
     var body: (any CurlBody)?
+    /// Whether its host is known to take several on one connection.
+    var isMultiplexed = false
     /// When the loop looks at its deadlines.
     var nextLook = TimeInterval.infinity
     /// Nil while it waits for its turn.
@@ -61,6 +63,8 @@ final class CurlTransfer {
     /// Whether a connection is being made secure for it, and whether one is ready.
     private var isSecuring = false
     private var isConnected = false
+    /// Whether that one had been used before.
+    private var isReused: Bool?
     private var remoteAddress: String?
     /// How many bytes of what libcurl counts went to a proxy, to ask for a tunnel.
     private var tunnelByteCount = 0
@@ -117,8 +121,9 @@ final class CurlTransfer {
                 isAnswered = true
                 return false
             }
-            // The kept connection had been closed before a byte of the answer; the server may have acted all the same.
-            guard mayGoOutTwice else {
+            // The kept connection had been closed before a byte of the answer; the server may have acted all the same. Over
+            // HTTP/2 a server says what it has not acted upon, and libcurl does not tell that apart.
+            guard mayGoOutTwice || isReused != true || isMultiplexed else {
                 failure = NetworkError(code: .connectionLost, message: "the kept connection was closed")
                 return false
             }
@@ -129,6 +134,7 @@ final class CurlTransfer {
             tunnelByteCount = handle?.long(CURLINFO_REQUEST_SIZE) ?? 0
         }
         isConnected = true
+        isReused = handle?.long(CURLINFO_NUM_CONNECTS) == 0
         // As bytes: for a text, Foundation's search would be taken.
         remoteAddress = address.map { $0.utf8.contains(UInt8(ascii: ":")) ? "[\($0)]:\(port)" : "\($0):\(port)" }
         watch?.connected()
@@ -197,6 +203,11 @@ final class CurlTransfer {
 
     /// - Returns: false when the body cannot be sent anew.
     func rewind() -> Bool {
+        if head.isComplete {
+            // For a second time after its answer, see ``connected(to:port:)``.
+            isAnswered = true
+            return false
+        }
         sentCount = 0
         return body?.rewind() ?? false
     }
@@ -274,12 +285,14 @@ final class CurlTransfer {
         guard begun != nil else { return code == .invalidRequest ? nil : .waiting }
         if head.isComplete { return .body }
         if isConnected { return body?.isAtEnd == false ? .send : .firstByte }
-        if code == .tls || isSecuring { return .tls }
+        if code == .tls { return .tls }
         guard let handle = informed, handle.seconds(CURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
+        let tunnel = handle.long(CURLINFO_HTTP_CONNECTCODE)
         // A proxy that has made a tunnel, which is being made secure.
-        if handle.long(CURLINFO_HTTP_CONNECTCODE) / 100 == 2, target.isHTTPS { return .tls }
+        if tunnel / 100 == 2, target.isHTTPS { return .tls }
         // One that has answered, and made none; or hung up, of which the text alone tells.
-        if handle.long(CURLINFO_HTTP_CONNECTCODE) != 0 || message?.contains("CONNECT") == true { return .connect }
+        if tunnel != 0 || message?.contains("CONNECT") == true { return .connect }
+        if isSecuring { return .tls }
         return handle.seconds(CURLINFO_CONNECT_TIME_T) != nil && target.isHTTPS ? .tls : .connect
     }
 
@@ -295,7 +308,6 @@ final class CurlTransfer {
         guard let handle = informed else {
             return TransportMetrics(total: total, wait: wait, bytesSent: 0, bytesReceived: 0)
         }
-        let isReused = isConnected ? handle.long(CURLINFO_NUM_CONNECTS) == 0 : nil
         func unlessReused(_ info: CURLINFO) -> TimeInterval? { isReused == true ? nil : handle.seconds(info) }
         return TransportMetrics(
             nameLookup: unlessReused(CURLINFO_NAMELOOKUP_TIME_T),

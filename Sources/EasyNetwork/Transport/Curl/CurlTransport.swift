@@ -6,10 +6,10 @@ import Dispatch
 /// One thread of its own does all the work. Connections are kept open and used again; an exchange that finds all of them
 /// taken waits for one, and its deadlines begin after that. `Content-Length` and `Transfer-Encoding` among the headers of
 /// a request are left out, as the body says what they are, and so are user and password in a URL. A message is sent again
-/// without asking in one case only: on a kept connection that the server had closed, before a byte of the answer, if its
-/// method is idempotent (RFC 9110, section 9.2.2) or it has an `Idempotency-Key`. With `Expect: 100-continue` among the
-/// headers the body waits for the server's word, a second at most; a 417 that comes instead is the answer, over HTTP/1.1
-/// without its body.
+/// without asking in two cases only: on a kept connection that the server had closed, before a byte of the answer, if its
+/// method is idempotent (RFC 9110, section 9.2.2) or it has an `Idempotency-Key`; and when a server has said that it did
+/// not act upon it, as HTTP/2 lets it. With `Expect: 100-continue` among the headers the body waits for the server's word,
+/// a second at most; a 417 that comes instead is the answer, and may be without its body.
 ///
 /// It needs libcurl 7.81. With one older than 7.87, a cancel during the look-up of a name holds up the other exchanges
 /// until the system's resolver returns. With one older than 8.1, each exchange over HTTP/2 has a connection of its own,

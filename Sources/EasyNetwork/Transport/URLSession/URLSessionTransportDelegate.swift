@@ -86,7 +86,9 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
             let isRefused =
                 disposition == .cancelAuthenticationChallenge && challenge.protectionSpace.serverTrust != nil
             self.queue.addOperation {
-                guard let exchange = self.exchange(for: task) else { return }
+                guard let exchange = self.exchange(for: task) else {
+                    return completionHandler(.cancelAuthenticationChallenge, nil)
+                }
                 if isRefused {
                     exchange.refuseServer { completionHandler(disposition, credential) }
                 } else {

