@@ -11,9 +11,17 @@ extension TransportRequest {
 
     /// The same without the address, for one that is known to be good.
     package func checkLines() throws(NetworkError) {
+        try checkMethod()
+        try checkHeaders()
+    }
+
+    func checkMethod() throws(NetworkError) {
         guard HTTPSyntax.isToken(method.rawValue.utf8) else {
             throw Self.invalid("the method \"\(method.rawValue.prefix(40))\" is no token (RFC 9110, section 5.6.2)")
         }
+    }
+
+    func checkHeaders() throws(NetworkError) {
         for field in headers {
             guard HTTPSyntax.isToken(field.name.utf8) else {
                 throw Self.invalid("the header name \"\(field.name.prefix(80))\" is no token (RFC 9110, section 5.6.2)")

@@ -88,10 +88,8 @@ extension CurlTransfer {
     }
 
     private func configureMethod(_ handle: CurlHandle) throws(NetworkError) {
+        try request.checkMethod()
         let method = request.method.rawValue
-        guard HTTPSyntax.isToken(method.utf8) else {
-            throw NetworkError(code: .invalidRequest, message: "'\(method)' is no HTTP method")
-        }
         switch request.body {
         case .none:
             // RFC 9110, section 8.6: these say that they have no body.
@@ -123,11 +121,8 @@ extension CurlTransfer {
         var lines: [String] = []
         // A name alone takes back the field that libcurl would add to a body.
         if body != nil, request.headers["Expect"] == nil { lines.append("Expect:") }
-        for field in request.headers {
-            guard HTTPSyntax.isToken(field.name.utf8), HTTPSyntax.isFieldValue(field.value.utf8) else {
-                throw NetworkError(code: .invalidRequest, message: "the header field '\(field.name)' cannot be sent")
-            }
-            if field.isFraming { continue }
+        try request.checkHeaders()
+        for field in request.headers where !field.isFraming {
             let isBlank = field.value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 }
             lines.append(isBlank ? "\(field.name);" : "\(field.name): \(field.value)")
         }

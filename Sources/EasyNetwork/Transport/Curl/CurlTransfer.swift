@@ -60,10 +60,9 @@ final class CurlTransfer {
     private let clock: any NetworkClock
     private let submitted: TimeInterval
     private var begun: (time: TimeInterval, turn: Int)?
-    /// Whether a connection is being made secure for it, and whether one is ready.
+    /// Whether a connection is being made secure for it.
     private var isSecuring = false
-    private var isConnected = false
-    /// Whether that one had been used before.
+    /// Whether its connection had been used before; nil while none is ready.
     private var isReused: Bool?
     private var remoteAddress: String?
     /// How many bytes of what libcurl counts went to a proxy, to ask for a tunnel.
@@ -133,13 +132,14 @@ final class CurlTransfer {
             // Older libcurls, 7.88 for one, count the request for a tunnel with that for the server.
             tunnelByteCount = handle?.long(CURLINFO_REQUEST_SIZE) ?? 0
         }
-        isConnected = true
         isReused = handle?.long(CURLINFO_NUM_CONNECTS) == 0
         // As bytes: for a text, Foundation's search would be taken.
         remoteAddress = address.map { $0.utf8.contains(UInt8(ascii: ":")) ? "[\($0)]:\(port)" : "\($0):\(port)" }
         watch?.connected()
         return true
     }
+
+    private var isConnected: Bool { isReused != nil }
 
     private var mayGoOutTwice: Bool {
         NetworkService.Method.idempotent.contains(request.method) || request.headers["Idempotency-Key"] != nil
