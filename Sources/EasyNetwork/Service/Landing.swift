@@ -10,7 +10,7 @@ final class Landing: Sendable {
 
     private struct State {
         /// Nil before the landing begins, and while the course takes a step.
-        var course: Course?
+        var course: Shared<LandingCourse>?
         /// Whether the course takes a step. That happens outside the lock, as it lets go of what may be the user's.
         var isStepping = false
         /// How the landing ends when the step has been taken.
@@ -29,16 +29,6 @@ final class Landing: Sendable {
         var completion: Completion?
     }
 
-    /// The course, which is large, in a place of its own: it leaves the state and comes back at every step.
-    private final class Course: @unchecked Sendable {
-        // Sendable because whoever has taken it out of the state has it alone; in the state, it is behind its lock.
-        var value: LandingCourse
-
-        init(_ value: LandingCourse) {
-            self.value = value
-        }
-    }
-
     private let state: Locked<State>
     private let cached: (@Sendable (NetworkResponse) -> Void)?
 
@@ -53,10 +43,9 @@ final class Landing: Sendable {
 
     /// Sets out; not if the landing was cancelled before.
     func begin(_ course: LandingCourse, at site: LandingSite) {
-        let course = Course(course)
         let isWanted = state.withLock { state in
             guard state.completion != nil else { return false }
-            state.course = course
+            state.course = Shared(course)
             state.site = site
             return true
         }
@@ -117,19 +106,18 @@ final class Landing: Sendable {
         isOnWorkQueue: Bool = false,
         _ change: (inout LandingCourse) -> LandingCourse.Step
     ) {
-        let begun = state.withLock {
-            state -> (course: Course, site: LandingSite, turn: Int, stop: (@Sendable () -> Void)?)? in
-            guard turn ?? state.turn == state.turn, let site = state.site, let course = state.course.take() else {
-                return nil
-            }
+        // Out of the state it is nobody else's, so that it is changed in its place; it is large.
+        var course: Shared<LandingCourse>?
+        let begun = state.withLock { state -> (site: LandingSite, turn: Int, stop: (@Sendable () -> Void)?)? in
+            guard turn ?? state.turn == state.turn, let site = state.site, state.course != nil else { return nil }
+            swap(&course, &state.course)
             state.isStepping = true
             state.turn += 1
-            return (course, site, state.turn, state.stop.take())
+            return (site, state.turn, state.stop.take())
         }
-        guard let begun else { return }
-        let step = change(&begun.course.value)
+        guard let begun, let step = course?.change(change) else { return }
         let ending = state.withLock { state in
-            state.course = begun.course
+            swap(&course, &state.course)
             state.isStepping = false
             return state.ending.take()
         }

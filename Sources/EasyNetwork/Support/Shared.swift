@@ -17,8 +17,8 @@ struct Shared<Value: Sendable>: Sendable {
 
     var value: Value { box.value }
 
-    mutating func change(_ body: (inout Value) -> Void) {
+    mutating func change<Result>(_ body: (inout Value) -> Result) -> Result {
         if !isKnownUniquelyReferenced(&box) { box = Box(box.value) }
-        body(&box.value)
+        return body(&box.value)
     }
 }
