@@ -9,7 +9,7 @@ let package = Package(
         .library(name: "EasyNetworkTesting", targets: ["EasyNetworkTesting"]),
     ],
     targets: [
-        .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl", .when(platforms: [.linux]))]),
+        .target(name: "CCurl", linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux]))]),
         .target(name: "EasyNetwork", dependencies: [.target(name: "CCurl", condition: .when(platforms: [.linux]))]),
         .target(name: "EasyNetworkTesting", dependencies: ["EasyNetwork"]),
         .executableTarget(

@@ -1,2 +1,44 @@
-// A target needs a source file; all there is stands in the header.
+#if defined(__linux__)
+
+#define _GNU_SOURCE
 #include "CCurl.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+struct ccurl_functions ccurl;
+
+static bool fail(const char *reason, char *problem, size_t problem_size) {
+    snprintf(problem, problem_size, "%s", reason ? reason : "unknown error");
+    return false;
+}
+
+bool ccurl_load(const char *path, uint32_t minimum, char *problem, size_t problem_size) {
+    // By its soname a library that is loaded already is found. One named by path may stand beside that: its own symbols
+    // come first for it, or half of its calls would go to the other.
+    int flags = RTLD_NOW | RTLD_LOCAL;
+#ifdef RTLD_DEEPBIND
+    if (path) { flags |= RTLD_DEEPBIND; }
+#endif
+    // Never closed: libcurl's threads and handlers at exit may outlive its users.
+    void *library = dlopen(path ? path : "libcurl.so.4", flags);
+    if (!library) { return fail(dlerror(), problem, problem_size); }
+
+    struct ccurl_functions found;
+#define FIND(result, name, parameters)                                      \
+    *(void **)&found.name = dlsym(library, "curl_" #name);                  \
+    if (!found.name) { return fail(dlerror(), problem, problem_size); }
+    CCURL_FUNCTIONS(FIND)
+#undef FIND
+
+    const struct ccurl_version_info *info = (const struct ccurl_version_info *)found.version_info(0);
+    if (!info || info->version_num < minimum) {
+        return fail(info ? info->version : "its version is unknown", problem, problem_size);
+    }
+    ccurl = found;
+    return true;
+}
+
+#else
+// Other platforms have no need of libcurl; a target needs a source file.
+#endif

@@ -22,8 +22,8 @@ final class BareCurlCarrier: Carrier {
         // Not retained by the handle, as in `upload`.
         try withExtendedLifetime(file) {
             try run(url) { easy in
-                _ = ccurl_set_pointer(easy, CURLOPT_WRITEDATA, Unmanaged.passUnretained(file).toOpaque())
-                _ = ccurl_set_transfer_function(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+                _ = ccurl_set_pointer(easy, CCURLOPT_WRITEDATA, Unmanaged.passUnretained(file).toOpaque())
+                _ = ccurl_set_transfer_function(easy, CCURLOPT_WRITEFUNCTION) { bytes, size, count, context in
                     guard let bytes, let context else { return 0 }
                     let file = Unmanaged<OpenFile>.fromOpaque(context).takeUnretainedValue()
                     let count = size * count
@@ -40,14 +40,14 @@ final class BareCurlCarrier: Carrier {
         try withExtendedLifetime((source, answer)) {
             try run(url) { easy in
                 answer.take(from: easy)
-                _ = ccurl_set_long(easy, CURLOPT_UPLOAD, 1)
-                _ = ccurl_set_offset(easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(LocalServer.bigCount))
-                _ = ccurl_set_pointer(easy, CURLOPT_READDATA, Unmanaged.passUnretained(source).toOpaque())
-                _ = ccurl_set_transfer_function(easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
-                    guard let bytes, let context else { return Int(CURL_READFUNC_ABORT) }
+                _ = ccurl_set_long(easy, CCURLOPT_UPLOAD, 1)
+                _ = ccurl_set_offset(easy, CCURLOPT_INFILESIZE_LARGE, Int64(LocalServer.bigCount))
+                _ = ccurl_set_pointer(easy, CCURLOPT_READDATA, Unmanaged.passUnretained(source).toOpaque())
+                _ = ccurl_set_transfer_function(easy, CCURLOPT_READFUNCTION) { bytes, size, count, context in
+                    guard let bytes, let context else { return Int(CCURL_READFUNC_ABORT) }
                     let source = Unmanaged<Source>.fromOpaque(context).takeUnretainedValue()
                     let room = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)
-                    return (try? source.read(into: room)) ?? Int(CURL_READFUNC_ABORT)
+                    return (try? source.read(into: room)) ?? Int(CCURL_READFUNC_ABORT)
                 }
             }
         }
@@ -57,18 +57,18 @@ final class BareCurlCarrier: Carrier {
     /// Runs one handle to its end.
     private func run(_ url: URL, _ prepare: (UnsafeMutableRawPointer) -> Void) throws {
         guard let easy = BareCurl.makeHandle(url) else { throw Failure(description: "no memory") }
-        defer { curl_easy_cleanup(easy) }
+        defer { ccurl_easy_cleanup(easy) }
         // As in the transport: what is compared is what is around libcurl, and not its buffer.
-        _ = ccurl_set_long(easy, CURLOPT_BUFFERSIZE, 65_536)
-        _ = ccurl_set_long(easy, CURLOPT_FAILONERROR, 1)
+        _ = ccurl_set_long(easy, CCURLOPT_BUFFERSIZE, 65_536)
+        _ = ccurl_set_long(easy, CCURLOPT_FAILONERROR, 1)
         prepare(easy)
-        var result: CURLcode?
+        var result: ccurl_code?
         loop.run(CollectionOfOne(easy)) { _, ending in
             result = ending
             return false
         }
         guard let result else { throw Failure(description: "the loop of libcurl failed") }
-        if result != CURLE_OK { throw Failure(description: String(cString: curl_easy_strerror(result))) }
+        if result != CCURLE_OK { throw Failure(description: String(cString: ccurl_easy_strerror(result))) }
     }
 }
 

@@ -21,7 +21,7 @@ final class BareCurlLoad: Load {
     }
 
     deinit {
-        for easy in bodies.keys { curl_easy_cleanup(easy) }
+        for easy in bodies.keys { ccurl_easy_cleanup(easy) }
     }
 
     func send(_ count: Int) -> Int {
@@ -29,7 +29,7 @@ final class BareCurlLoad: Load {
         var toBegin = count - first.count
         var right = 0
         loop.run(first) { easy, result in
-            if result == CURLE_OK, bodies[easy]?.data.count == SmallRequests.byteCount { right += 1 }
+            if result == CCURLE_OK, bodies[easy]?.data.count == SmallRequests.byteCount { right += 1 }
             bodies[easy]?.data = Data()
             guard toBegin > 0 else { return false }
             toBegin -= 1

@@ -7,37 +7,37 @@ import Testing
 @Suite("What libcurl's results mean")
 struct CurlCodeTests {
     /// Of each, those that an exchange over HTTP can come to, as libcurl's documentation has them.
-    private static let meanings: [(NetworkError.Code, [CURLcode])] = [
+    private static let meanings: [(NetworkError.Code, [ccurl_code])] = [
         (
             .cannotConnect,
             [
-                CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED,
-                CURLE_PROXY, CURLE_FAILED_INIT, CURLE_NO_CONNECTION_AVAILABLE,
+                CCURLE_COULDNT_RESOLVE_PROXY, CCURLE_COULDNT_RESOLVE_HOST, CCURLE_COULDNT_CONNECT, CCURLE_INTERFACE_FAILED,
+                CCURLE_PROXY, CCURLE_FAILED_INIT, CCURLE_NO_CONNECTION_AVAILABLE,
             ]
         ),
         (
             .tls,
             [
-                CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_PEER_FAILED_VERIFICATION,
-                CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH,
-                CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_SSL_ENGINE_NOTFOUND,
+                CCURLE_SSL_CONNECT_ERROR, CCURLE_SSL_CERTPROBLEM, CCURLE_SSL_CIPHER, CCURLE_PEER_FAILED_VERIFICATION,
+                CCURLE_SSL_CACERT_BADFILE, CCURLE_SSL_ISSUER_ERROR, CCURLE_SSL_PINNEDPUBKEYNOTMATCH,
+                CCURLE_SSL_INVALIDCERTSTATUS, CCURLE_SSL_CLIENTCERT, CCURLE_SSL_ENGINE_NOTFOUND,
             ]
         ),
-        (.timedOut, [CURLE_OPERATION_TIMEDOUT]),
-        (.badServerResponse, [CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_OUT_OF_MEMORY]),
-        (.cannotParseResponse, [CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR]),
+        (.timedOut, [CCURLE_OPERATION_TIMEDOUT]),
+        (.badServerResponse, [CCURLE_UNSUPPORTED_PROTOCOL, CCURLE_WEIRD_SERVER_REPLY, CCURLE_OUT_OF_MEMORY]),
+        (.cannotParseResponse, [CCURLE_BAD_CONTENT_ENCODING, CCURLE_WRITE_ERROR]),
         (
             .invalidRequest,
             [
-                CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT, CURLE_READ_ERROR, CURLE_NOT_BUILT_IN,
-                CURLE_UNKNOWN_OPTION, CURLE_SETOPT_OPTION_SYNTAX,
+                CCURLE_URL_MALFORMAT, CCURLE_BAD_FUNCTION_ARGUMENT, CCURLE_READ_ERROR, CCURLE_NOT_BUILT_IN,
+                CCURLE_UNKNOWN_OPTION, CCURLE_SETOPT_OPTION_SYNTAX,
             ]
         ),
         (
             .connectionLost,
             [
-                CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_SEND_FAIL_REWIND,
-                CURLE_HTTP2, CURLE_HTTP2_STREAM,
+                CCURLE_PARTIAL_FILE, CCURLE_GOT_NOTHING, CCURLE_SEND_ERROR, CCURLE_RECV_ERROR, CCURLE_SEND_FAIL_REWIND,
+                CCURLE_HTTP2, CCURLE_HTTP2_STREAM,
             ]
         ),
     ]
@@ -47,8 +47,8 @@ struct CurlCodeTests {
         for (code, results) in Self.meanings {
             for result in results {
                 let error = NetworkError(curl: result, detail: "")
-                #expect(error.code == code, "\(result.rawValue)")
-                #expect(error.message?.isEmpty == false, "\(result.rawValue)")
+                #expect(error.code == code, "\(result)")
+                #expect(error.message?.isEmpty == false, "\(result)")
                 #expect(NetworkError(curl: result, detail: "detail").message?.isEmpty == false)
             }
         }
@@ -57,11 +57,11 @@ struct CurlCodeTests {
     @Test("CBK-7: a chunk that is none is a bad answer, a lost connection is not")
     func chunks() {
         #expect(
-            NetworkError(curl: CURLE_RECV_ERROR, detail: "Malformed encoding found in chunked-encoding").code
+            NetworkError(curl: CCURLE_RECV_ERROR, detail: "Malformed encoding found in chunked-encoding").code
                 == .badServerResponse
         )
         #expect(
-            NetworkError(curl: CURLE_RECV_ERROR, detail: "Recv failure: Connection reset by peer").code
+            NetworkError(curl: CCURLE_RECV_ERROR, detail: "Recv failure: Connection reset by peer").code
                 == .connectionLost
         )
     }
@@ -69,10 +69,10 @@ struct CurlCodeTests {
     @Test("SEC-2: a certificate that a server refuses after the handshake, as with TLS 1.3, is an error of TLS")
     func alerts() {
         let detail = "OpenSSL SSL_read: error:0A00045C:SSL routines::tlsv13 alert certificate required, errno 0"
-        #expect(NetworkError(curl: CURLE_RECV_ERROR, detail: detail).code == .tls)
-        #expect(NetworkError(curl: CURLE_SEND_ERROR, detail: "SSL_write: tlsv1 alert unknown ca").code == .tls)
+        #expect(NetworkError(curl: CCURLE_RECV_ERROR, detail: detail).code == .tls)
+        #expect(NetworkError(curl: CCURLE_SEND_ERROR, detail: "SSL_write: tlsv1 alert unknown ca").code == .tls)
         let others = ["Recv failure: alert certificate", "OpenSSL SSL_read: sslv3 alert bad record mac, errno 0"]
-        for other in others { #expect(NetworkError(curl: CURLE_RECV_ERROR, detail: other).code == .connectionLost) }
+        for other in others { #expect(NetworkError(curl: CCURLE_RECV_ERROR, detail: other).code == .connectionLost) }
     }
 }
 #endif

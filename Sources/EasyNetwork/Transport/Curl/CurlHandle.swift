@@ -7,8 +7,8 @@ final class CurlHandle {
     /// What libcurl calls the handle.
     let easy: UnsafeMutableRawPointer
     /// libcurl writes here while the handle lives: the memory must not move, as an array's may.
-    private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
-    private var headerList: UnsafeMutablePointer<curl_slist>?
+    private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CCURL_ERROR_SIZE))
+    private var headerList: OpaquePointer?
     /// What it has been given, as most messages are like the one before in this; nil when that is not known. The fields are
     /// kept, since their storage tells whether others are the same.
     private var address: String?
@@ -22,7 +22,7 @@ final class CurlHandle {
 
     /// - Returns: nil without memory.
     init?() {
-        guard let easy = curl_easy_init() else {
+        guard let easy = ccurl_easy_init() else {
             errorText.deallocate()
             return nil
         }
@@ -32,8 +32,8 @@ final class CurlHandle {
 
     deinit {
         // Before what it points to.
-        curl_easy_cleanup(easy)
-        curl_slist_free_all(headerList)
+        ccurl_easy_cleanup(easy)
+        ccurl_slist_free_all(headerList)
         errorText.deallocate()
     }
 
@@ -44,28 +44,28 @@ final class CurlHandle {
         errorText.pointee = 0
         guard needsReset else { return }
         needsReset = false
-        curl_easy_reset(easy)
+        ccurl_easy_reset(easy)
         (hasCommonOptions, hasTLSOptions) = (false, false)
         (address, method, headers) = (nil, nil, nil)
-        curl_slist_free_all(headerList)
+        ccurl_slist_free_all(headerList)
         headerList = nil
     }
 
-    func error(_ result: CURLcode) -> NetworkError {
+    func error(_ result: ccurl_code) -> NetworkError {
         NetworkError(curl: result, detail: String(cString: errorText))
     }
 
     func useErrorText() throws(NetworkError) {
         errorText.pointee = 0
-        try check(ccurl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText))
+        try check(ccurl_set_pointer(easy, CCURLOPT_ERRORBUFFER, errorText))
     }
 
-    func set(_ option: CURLoption, _ value: Int) throws(NetworkError) {
+    func set(_ option: ccurl_option, _ value: Int) throws(NetworkError) {
         try check(ccurl_set_long(easy, option, value))
     }
 
     /// - Parameter value: nil takes back what libcurl has set itself.
-    func set(_ option: CURLoption, _ value: String?) throws(NetworkError) {
+    func set(_ option: ccurl_option, _ value: String?) throws(NetworkError) {
         try check(ccurl_set_string(easy, option, value))
     }
 
@@ -73,19 +73,19 @@ final class CurlHandle {
         // An address is ASCII, so that equal texts have the same bytes.
         guard address != self.address else { return }
         self.address = nil
-        try set(CURLOPT_URL, address)
+        try set(CCURLOPT_URL, address)
         self.address = address
     }
 
     func setMethod(_ method: String) throws(NetworkError) {
         guard method != self.method else { return }
         self.method = nil
-        try set(CURLOPT_CUSTOMREQUEST, method)
+        try set(CCURLOPT_CUSTOMREQUEST, method)
         self.method = method
     }
 
     func setBodyCount(_ count: Int) throws(NetworkError) {
-        try check(ccurl_set_offset(easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(count)))
+        try check(ccurl_set_offset(easy, CCURLOPT_INFILESIZE_LARGE, Int64(count)))
     }
 
     /// Whether the lines of these fields were set last.
@@ -96,40 +96,40 @@ final class CurlHandle {
     /// - Parameter headers: what the lines are made of; nil if not of that alone.
     func setHeaders(_ lines: [String], of headers: HTTPHeaders?) throws(NetworkError) {
         self.headers = nil
-        var list: UnsafeMutablePointer<curl_slist>?
+        var list: OpaquePointer?
         for line in lines {
-            guard let longer = curl_slist_append(list, line) else {
-                curl_slist_free_all(list)
-                throw error(CURLE_OUT_OF_MEMORY)
+            guard let longer = ccurl_slist_append(list, line) else {
+                ccurl_slist_free_all(list)
+                throw error(CCURLE_OUT_OF_MEMORY)
             }
             list = longer
         }
-        let result = ccurl_set_list(easy, CURLOPT_HTTPHEADER, list)
+        let result = ccurl_set_list(easy, CCURLOPT_HTTPHEADER, list)
         // libcurl points to the one that it was given last.
-        curl_slist_free_all(headerList)
+        ccurl_slist_free_all(headerList)
         headerList = list
         try check(result)
         self.headers = headers
     }
 
-    func long(_ info: CURLINFO) -> Int {
+    func long(_ info: ccurl_info) -> Int {
         var value = 0
-        return ccurl_get_long(easy, info, &value) == CURLE_OK ? value : 0
+        return ccurl_get_long(easy, info, &value) == CCURLE_OK ? value : 0
     }
 
-    func offset(_ info: CURLINFO) -> Int {
-        var value: curl_off_t = 0
-        return ccurl_get_offset(easy, info, &value) == CURLE_OK ? Int(value) : 0
+    func offset(_ info: ccurl_info) -> Int {
+        var value: Int64 = 0
+        return ccurl_get_offset(easy, info, &value) == CCURLE_OK ? Int(value) : 0
     }
 
     /// A time that libcurl gives in microseconds; nil when it has not come to that.
-    func seconds(_ info: CURLINFO) -> Double? {
+    func seconds(_ info: ccurl_info) -> Double? {
         let microseconds = offset(info)
         return microseconds > 0 ? Double(microseconds) / 1_000_000 : nil
     }
 
-    func check(_ result: CURLcode) throws(NetworkError) {
-        if result != CURLE_OK { throw error(result) }
+    func check(_ result: ccurl_code) throws(NetworkError) {
+        if result != CCURLE_OK { throw error(result) }
     }
 }
 #endif

@@ -53,7 +53,7 @@ final class CurlLoop: Sendable {
             }
             inbox.commands.append(command)
             // Under the lock, since the thread frees the handle once it is out of the inbox; it writes one byte.
-            if inbox.isWaiting { curl_multi_wakeup(inbox.multi) }
+            if inbox.isWaiting { ccurl_multi_wakeup(inbox.multi) }
             inbox.isWaiting = false
             return true
         }
@@ -63,7 +63,7 @@ final class CurlLoop: Sendable {
     func stop() {
         inbox.withLock { inbox in
             inbox.isStopping = true
-            if let multi = inbox.multi { curl_multi_wakeup(multi) }
+            if let multi = inbox.multi { ccurl_multi_wakeup(multi) }
         }
     }
 
@@ -96,19 +96,13 @@ final class CurlLoop: Sendable {
 
     /// Whether several exchanges over HTTP/2 share a connection. Not before libcurl 8.1: there, what comes for one that is
     /// paused while the others are read is kept in memory, without bound.
-    static let multiplexes = version >= 0x08_01_00
-
-    /// That of the libcurl that is there, as `0x08_01_00` for 8.1.0.
-    static let version = curl_version_info(CURLVERSION_FIRST)?.pointee.version_num ?? 0
-
-    /// Once for the process. Foundation does the same; libcurl counts.
-    private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+    static let multiplexes = CurlLibrary.version >= 0x08_01_00
 
     private func begin() -> UnsafeMutableRawPointer? {
-        guard Self.isReady, let multi = curl_multi_init() else { return nil }
+        guard CurlLibrary.problem == nil, let multi = ccurl_multi_init() else { return nil }
         // Without descriptors for it the handle works, but cannot be woken.
-        guard curl_multi_wakeup(multi) == CURLM_OK, startThread(multi) else {
-            curl_multi_cleanup(multi)
+        guard ccurl_multi_wakeup(multi) == CCURLM_OK, startThread(multi) else {
+            ccurl_multi_cleanup(multi)
             return nil
         }
         return multi

@@ -1,28 +1,29 @@
 #if os(Linux) && canImport(CCurl)
 internal import CCurl
+import Foundation
 
 extension CurlTransfer {
     /// Leads libcurl's callbacks to the transfer that the handle is given.
     func setCallbacks(of handle: CurlHandle) {
         // Setting a function or a pointer of a known option cannot fail.
-        _ = ccurl_set_transfer_function(handle.easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+        _ = ccurl_set_transfer_function(handle.easy, CCURLOPT_HEADERFUNCTION) { bytes, size, count, context in
             let length = size * count
             return CurlTransfer.at(context)?.received(headerLine: .init(start: bytes, count: length)) == true
                 ? length : 0
         }
-        _ = ccurl_set_transfer_function(handle.easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+        _ = ccurl_set_transfer_function(handle.easy, CCURLOPT_WRITEFUNCTION) { bytes, size, count, context in
             let length = size * count
             // Anything but the length breaks it off, so that nothing is asked for no bytes.
             guard length > 0 else { return 0 }
             return switch CurlTransfer.at(context)?.received(.init(start: bytes, count: length)) {
             case .taken: length
-            case .pause: Int(CURL_WRITEFUNC_PAUSE)
+            case .pause: Int(CCURL_WRITEFUNC_PAUSE)
             case .breakOff, nil: 0
             }
         }
         _ = ccurl_set_connected_function(handle.easy) { context, address, _, port, _ in
             CurlTransfer.at(context)?.connected(to: address.map { String(cString: $0) }, port: port) == true
-                ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+                ? CCURL_PREREQFUNC_OK : CCURL_PREREQFUNC_ABORT
         }
     }
 
@@ -30,27 +31,27 @@ extension CurlTransfer {
     func setSecuringCallback(of handle: CurlHandle) {
         _ = ccurl_set_securing_function(handle.easy) { _, _, context in
             CurlTransfer.at(context)?.securing()
-            return CURLE_OK
+            return CCURLE_OK
         }
     }
 
     /// Leads those that ask for the body of the request here; only a message that has one sets them.
     private func setBodyCallbacks(of handle: CurlHandle, _ context: UnsafeMutableRawPointer) {
-        _ = ccurl_set_pointer(handle.easy, CURLOPT_READDATA, context)
-        _ = ccurl_set_pointer(handle.easy, CURLOPT_SEEKDATA, context)
-        _ = ccurl_set_transfer_function(handle.easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_READDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_SEEKDATA, context)
+        _ = ccurl_set_transfer_function(handle.easy, CCURLOPT_READFUNCTION) { bytes, size, count, context in
             let read = CurlTransfer.at(context)?.read(into: .init(start: bytes, count: size * count))
             return switch read?.reply {
             case .taken: read?.count ?? 0
-            case .pause: Int(CURL_READFUNC_PAUSE)
-            case .breakOff, nil: Int(CURL_READFUNC_ABORT)
+            case .pause: Int(CCURL_READFUNC_PAUSE)
+            case .breakOff, nil: Int(CCURL_READFUNC_ABORT)
             }
         }
         _ = ccurl_set_seek_function(handle.easy) { context, offset, origin in
             guard origin == SEEK_SET, offset == 0, CurlTransfer.at(context)?.rewind() == true else {
-                return CURL_SEEKFUNC_FAIL
+                return CCURL_SEEKFUNC_FAIL
             }
-            return CURL_SEEKFUNC_OK
+            return CCURL_SEEKFUNC_OK
         }
     }
 
@@ -60,11 +61,11 @@ extension CurlTransfer {
     /// handle, and until it is taken out the loop keeps the transfer.
     func setContext(of handle: CurlHandle) {
         let context = Unmanaged.passUnretained(self).toOpaque()
-        _ = ccurl_set_pointer(handle.easy, CURLOPT_HEADERDATA, context)
-        _ = ccurl_set_pointer(handle.easy, CURLOPT_WRITEDATA, context)
-        _ = ccurl_set_pointer(handle.easy, CURLOPT_PREREQDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_HEADERDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_WRITEDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_PREREQDATA, context)
         // Also of a message without TLS: the connection to its proxy may have it.
-        if handle.hasTLSOptions { _ = ccurl_set_pointer(handle.easy, CURLOPT_SSL_CTX_DATA, context) }
+        if handle.hasTLSOptions { _ = ccurl_set_pointer(handle.easy, CCURLOPT_SSL_CTX_DATA, context) }
         if body != nil { setBodyCallbacks(of: handle, context) }
     }
 

@@ -16,7 +16,7 @@ extension CurlTransfer {
         if body != nil || !handle.hasHeaders(request.headers) {
             try handle.setHeaders(try headerLines(), of: body == nil ? request.headers : nil)
         }
-        try handle.set(CURLOPT_PIPEWAIT, waitsForConnection ? 1 : 0)
+        try handle.set(CCURLOPT_PIPEWAIT, waitsForConnection ? 1 : 0)
         setContext(of: handle)
     }
 
@@ -24,26 +24,27 @@ extension CurlTransfer {
     private func setCommonOptions(of handle: CurlHandle) throws(NetworkError) {
         try handle.useErrorText()
         // Signals belong to the process: libcurl would use one to end the look-up of a name.
-        try handle.set(CURLOPT_NOSIGNAL, 1)
-        try handle.check(ccurl_allow_http_only(handle.easy))
-        try handle.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
-        try handle.set(CURLOPT_FOLLOWLOCATION, 0)
-        try handle.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+        try handle.set(CCURLOPT_NOSIGNAL, 1)
+        // By its number, as 7.85 and later have a name for texts beside it.
+        try handle.set(CCURLOPT_PROTOCOLS, CCURLPROTO_HTTP | CCURLPROTO_HTTPS)
+        try handle.set(CCURLOPT_HTTP_VERSION, CCURL_HTTP_VERSION_2TLS)
+        try handle.set(CCURLOPT_FOLLOWLOCATION, 0)
+        try handle.set(CCURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         // Everything that this libcurl can take off again.
-        try handle.set(CURLOPT_ACCEPT_ENCODING, "")
+        try handle.set(CCURLOPT_ACCEPT_ENCODING, "")
         // The deadlines are ours. Left alone, libcurl gives up connecting after 300 seconds.
-        try handle.set(CURLOPT_CONNECTTIMEOUT_MS, 7 * 24 * 3_600 * 1_000)
+        try handle.set(CCURLOPT_CONNECTTIMEOUT_MS, 7 * 24 * 3_600 * 1_000)
         // Refused while a handle that was used before still has its buffer, which then is of this size already.
-        _ = ccurl_set_long(handle.easy, CURLOPT_BUFFERSIZE, 65_536)
+        _ = ccurl_set_long(handle.easy, CCURLOPT_BUFFERSIZE, 65_536)
         // A cancel during the look-up of a name would otherwise stop the loop until the system's resolver returns.
         // Before 7.87 there is no such option, and it does.
-        _ = ccurl_set_quick_exit(handle.easy)
-        try handle.set(CURLOPT_PATH_AS_IS, 1)
+        if CurlLibrary.version >= 0x07_57_00 { try handle.set(CCURLOPT_QUICK_EXIT, 1) }
+        try handle.set(CCURLOPT_PATH_AS_IS, 1)
         if let problem = options.problem { throw problem }
         if let proxy = options.proxy {
-            try handle.set(CURLOPT_PROXY, proxy)
+            try handle.set(CCURLOPT_PROXY, proxy)
             // Left alone, the environment's exceptions hold for this one, too, and the message would go past it.
-            try handle.set(CURLOPT_NOPROXY, "")
+            try handle.set(CCURLOPT_NOPROXY, "")
         }
         setCallbacks(of: handle)
         handle.hasCommonOptions = true
@@ -51,24 +52,24 @@ extension CurlTransfer {
 
     private func setTLSOptions(of handle: CurlHandle) throws(NetworkError) {
         try handle.set(
-            CURLOPT_SSLVERSION,
-            options.needsTLS13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
+            CCURLOPT_SSLVERSION,
+            options.needsTLS13 ? CCURL_SSLVERSION_TLSv1_3 : CCURL_SSLVERSION_TLSv1_2
         )
         if options.trustsEveryServer {
-            try handle.set(CURLOPT_SSL_VERIFYPEER, 0)
-            try handle.set(CURLOPT_SSL_VERIFYHOST, 0)
+            try handle.set(CCURLOPT_SSL_VERIFYPEER, 0)
+            try handle.set(CCURLOPT_SSL_VERIFYHOST, 0)
         }
         if let (file, directory) = options.authorities {
             // Both, as one that is left alone goes on to be the system's.
-            try handle.set(CURLOPT_CAINFO, file)
-            try handle.set(CURLOPT_CAPATH, directory)
+            try handle.set(CCURLOPT_CAINFO, file)
+            try handle.set(CCURLOPT_CAPATH, directory)
         }
-        if let pins = options.pins { try handle.set(CURLOPT_PINNEDPUBLICKEY, pins) }
+        if let pins = options.pins { try handle.set(CCURLOPT_PINNEDPUBLICKEY, pins) }
         if let certificate = options.clientCertificate {
-            try handle.set(CURLOPT_SSLCERT, certificate.file)
-            try handle.set(CURLOPT_SSLKEY, certificate.key)
+            try handle.set(CCURLOPT_SSLCERT, certificate.file)
+            try handle.set(CCURLOPT_SSLKEY, certificate.key)
             // Without one, OpenSSL asks on the terminal for that of an encrypted key, and everything waits.
-            try handle.set(CURLOPT_KEYPASSWD, certificate.password ?? "")
+            try handle.set(CCURLOPT_KEYPASSWD, certificate.password ?? "")
         }
         setSecuringCallback(of: handle)
         handle.hasTLSOptions = true
@@ -82,8 +83,8 @@ extension CurlTransfer {
         if target.hasCredentials {
             // libcurl would make an Authorization field of them.
             handle.needsReset = true
-            try handle.set(CURLOPT_USERNAME, "")
-            try handle.set(CURLOPT_HTTPAUTH, 0)
+            try handle.set(CCURLOPT_USERNAME, "")
+            try handle.set(CCURLOPT_HTTPAUTH, 0)
         }
     }
 
@@ -107,10 +108,10 @@ extension CurlTransfer {
                 throw NetworkError(code: .invalidRequest, message: "a HEAD request has no body")
             }
             handle.needsReset = true
-            try handle.set(CURLOPT_NOBODY, 1)
+            try handle.set(CCURLOPT_NOBODY, 1)
         } else if let body {
             handle.needsReset = true
-            try handle.set(CURLOPT_UPLOAD, 1)
+            try handle.set(CCURLOPT_UPLOAD, 1)
             try handle.setBodyCount(body.count ?? -1)
         }
         try handle.setMethod(method)

@@ -130,9 +130,9 @@ final class CurlTransfer {
             handle?.needsReset = true
         } else {
             // Older libcurls, 7.88 for one, count the request for a tunnel with that for the server.
-            tunnelByteCount = handle?.long(CURLINFO_REQUEST_SIZE) ?? 0
+            tunnelByteCount = handle?.long(CCURLINFO_REQUEST_SIZE) ?? 0
         }
-        isReused = handle?.long(CURLINFO_NUM_CONNECTS) == 0
+        isReused = handle?.long(CCURLINFO_NUM_CONNECTS) == 0
         // As bytes: for a text, Foundation's search would be taken.
         remoteAddress = address.map { $0.utf8.contains(UInt8(ascii: ":")) ? "[\($0)]:\(port)" : "\($0):\(port)" }
         watch?.connected()
@@ -222,8 +222,8 @@ final class CurlTransfer {
     /// The body of the request has bytes again.
     ///
     /// - Returns: as ``resumeReceiving()``.
-    func resumeSending() -> CURLcode {
-        guard isSendingPaused, !isOver else { return CURLE_OK }
+    func resumeSending() -> ccurl_code {
+        guard isSendingPaused, !isOver else { return CCURLE_OK }
         isSendingPaused = false
         return goOn()
     }
@@ -232,24 +232,24 @@ final class CurlTransfer {
     ///
     /// - Returns: why it is to be ended, if it is: what libcurl had kept meanwhile was not taken, and libcurl leaves it at
     ///   that.
-    func resumeReceiving() -> CURLcode {
-        guard !isOver else { return CURLE_OK }
+    func resumeReceiving() -> ccurl_code {
+        guard !isOver else { return CCURLE_OK }
         let isPaused = exchange.isPaused
         watch?.setPaused(isPaused, now: clock.now)
-        guard isReceivingPaused, !isPaused else { return CURLE_OK }
+        guard isReceivingPaused, !isPaused else { return CCURLE_OK }
         isReceivingPaused = false
         return goOn()
     }
 
-    private func goOn() -> CURLcode {
+    private func goOn() -> ccurl_code {
         // It calls back from in here, and may be paused again by that.
-        let held = (isReceivingPaused ? CURLPAUSE_RECV : 0) | (isSendingPaused ? CURLPAUSE_SEND : 0)
-        guard let handle else { return CURLE_OK }
+        let held = (isReceivingPaused ? CCURLPAUSE_RECV : 0) | (isSendingPaused ? CCURLPAUSE_SEND : 0)
+        guard let handle else { return CCURLE_OK }
         // libcurl may tell of lines from in here, which is in no turn.
         linesMovedInTurn = nil
-        let result = curl_easy_pause(handle.easy, held)
+        let result = ccurl_easy_pause(handle.easy, held)
         // One that has no connection, or none any more, keeps nothing; if it has ended, libcurl is about to tell.
-        return result == CURLE_BAD_FUNCTION_ARGUMENT ? CURLE_OK : result
+        return result == CCURLE_BAD_FUNCTION_ARGUMENT ? CCURLE_OK : result
     }
 
     // MARK: - The end
@@ -286,14 +286,14 @@ final class CurlTransfer {
         if head.isComplete { return .body }
         if isConnected { return body?.isAtEnd == false ? .send : .firstByte }
         if code == .tls { return .tls }
-        guard let handle = informed, handle.seconds(CURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
-        let tunnel = handle.long(CURLINFO_HTTP_CONNECTCODE)
+        guard let handle = informed, handle.seconds(CCURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
+        let tunnel = handle.long(CCURLINFO_HTTP_CONNECTCODE)
         // A proxy that has made a tunnel, which is being made secure.
         if tunnel / 100 == 2, target.isHTTPS { return .tls }
         // One that has answered, and made none; or hung up, of which the text alone tells.
         if tunnel != 0 || message?.contains("CONNECT") == true { return .connect }
         if isSecuring { return .tls }
-        return handle.seconds(CURLINFO_CONNECT_TIME_T) != nil && target.isHTTPS ? .tls : .connect
+        return handle.seconds(CCURLINFO_CONNECT_TIME_T) != nil && target.isHTTPS ? .tls : .connect
     }
 
     /// The handle, unless libcurl has not begun with this message: until then it tells of the one before.
@@ -308,17 +308,17 @@ final class CurlTransfer {
         guard let handle = informed else {
             return TransportMetrics(total: total, wait: wait, bytesSent: 0, bytesReceived: 0)
         }
-        func unlessReused(_ info: CURLINFO) -> TimeInterval? { isReused == true ? nil : handle.seconds(info) }
+        func unlessReused(_ info: ccurl_info) -> TimeInterval? { isReused == true ? nil : handle.seconds(info) }
         return TransportMetrics(
-            nameLookup: unlessReused(CURLINFO_NAMELOOKUP_TIME_T),
-            connect: unlessReused(CURLINFO_CONNECT_TIME_T),
-            tls: unlessReused(CURLINFO_APPCONNECT_TIME_T),
-            firstByte: head.isEmpty ? nil : handle.seconds(CURLINFO_STARTTRANSFER_TIME_T),
+            nameLookup: unlessReused(CCURLINFO_NAMELOOKUP_TIME_T),
+            connect: unlessReused(CCURLINFO_CONNECT_TIME_T),
+            tls: unlessReused(CCURLINFO_APPCONNECT_TIME_T),
+            firstByte: head.isEmpty ? nil : handle.seconds(CCURLINFO_STARTTRANSFER_TIME_T),
             total: total,
             wait: wait,
             bytesSent: isConnected ? bytesSent(handle) : 0,
             // libcurl's size of the head is also that of the proxy's answer to a request for a tunnel.
-            bytesReceived: head.byteCount + handle.offset(CURLINFO_SIZE_DOWNLOAD_T),
+            bytesReceived: head.byteCount + handle.offset(CCURLINFO_SIZE_DOWNLOAD_T),
             networkProtocol: head.networkProtocol.isEmpty ? nil : head.networkProtocol,
             isReusedConnection: isReused,
             remoteAddress: remoteAddress
@@ -327,9 +327,9 @@ final class CurlTransfer {
 
     /// libcurl's size of the request is that of its head; that of all of it since 8.8; and none with 8.7.
     private func bytesSent(_ handle: CurlHandle) -> Int {
-        let request = handle.long(CURLINFO_REQUEST_SIZE) - tunnelByteCount
-        let body = handle.offset(CURLINFO_SIZE_UPLOAD_T)
-        return CurlLoop.version >= 0x08_07_00 ? max(request, body) : request + body
+        let request = handle.long(CCURLINFO_REQUEST_SIZE) - tunnelByteCount
+        let body = handle.offset(CCURLINFO_SIZE_UPLOAD_T)
+        return CurlLibrary.version >= 0x08_07_00 ? max(request, body) : request + body
     }
 }
 #endif

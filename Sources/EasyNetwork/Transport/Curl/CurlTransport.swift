@@ -11,7 +11,8 @@ import Dispatch
 /// not act upon it, as HTTP/2 lets it. With `Expect: 100-continue` among the headers the body waits for the server's word,
 /// a second at most; a 417 that comes instead is the answer, and may be without its body.
 ///
-/// It needs libcurl 7.81. With one older than 7.87, a cancel during the look-up of a name holds up the other exchanges
+/// It needs libcurl 7.81 or later, which is found at run time. Without it, each exchange ends with
+/// ``NetworkError/Code/invalidRequest`` and says what was looked for. With one older than 7.87, a cancel during the look-up of a name holds up the other exchanges
 /// until the system's resolver returns. With one older than 8.1, each exchange over HTTP/2 has a connection of its own,
 /// kept for the next: of several on one, what comes for one that is paused would be kept in memory, without bound.
 ///
@@ -45,10 +46,10 @@ public final class CurlTransport: NetworkTransport {
         let exchange = CurlExchange(loop)
         let start = CurlStart(exchange: exchange, request: request, time: loop.clock.now, events: events)
         if !loop.post(.start(start)) {
-            DispatchQueue.global().async {
-                let error = NetworkError(code: .cannotConnect, message: "the system has no thread or socket left")
-                events(.end(TransportEnd(error: error)))
-            }
+            let error =
+                CurlLibrary.problem
+                ?? NetworkError(code: .cannotConnect, message: "the system has no thread or socket left")
+            DispatchQueue.global().async { events(.end(TransportEnd(error: error))) }
         }
         return exchange
     }

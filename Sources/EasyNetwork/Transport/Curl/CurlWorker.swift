@@ -37,8 +37,8 @@ final class CurlWorker {
         )
         alarm = CurlAlarm(loop)
         // Left alone, libcurl keeps four connections for each exchange under way, and closes those above.
-        _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(configuration.maximumConnections, 1))
-        if !CurlLoop.multiplexes { _ = ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_NOTHING)) }
+        _ = ccurl_multi_set_long(multi, CCURLMOPT_MAXCONNECTS, max(configuration.maximumConnections, 1))
+        if !CurlLoop.multiplexes { _ = ccurl_multi_set_long(multi, CCURLMOPT_PIPELINING, CCURLPIPE_NOTHING) }
     }
 
     func run() {
@@ -69,7 +69,7 @@ final class CurlWorker {
         for transfer in Array(transfers.values) { end(transfer, error, admitsNext: false) }
         alarm.sweep(underWay: 0)
         idleHandles = []
-        curl_multi_cleanup(multi)
+        ccurl_multi_cleanup(multi)
     }
 
     // MARK: - Commands
@@ -111,8 +111,8 @@ final class CurlWorker {
             // Only hosts that answered over HTTP/2 have a limit of their own. One to a host of which nothing is known does
             // not wait: with libcurl 8.14 those to a host without HTTP/2 would wait until the first has ended.
             try transfer.configure(handle, waitsForConnection: admission.hasOwnLimit(origin: transfer.target.origin))
-            let result = curl_multi_add_handle(multi, handle.easy)
-            guard result == CURLM_OK else { throw Self.error(result) }
+            let result = ccurl_multi_add_handle(multi, handle.easy)
+            guard result == CCURLM_OK else { throw Self.error(result) }
             underWay[handle.easy] = transfer
             transfer.begin(now: clock.now)
             watch(transfer)
@@ -136,23 +136,23 @@ final class CurlWorker {
     private func perform() {
         var running: Int32 = 0
         news.turn += 1
-        let result = curl_multi_perform(multi, &running)
+        let result = ccurl_multi_perform(multi, &running)
         for transfer in news.http2.take() { learn(from: transfer) }
         for transfer in news.early.take() { end(transfer, unless: transfer.resumeSending()) }
-        guard result != CURLM_OK else { return }
+        guard result != CCURLM_OK else { return }
         // It has no memory left or is broken; nobody else would end these.
         for transfer in Array(underWay.values) { end(transfer, Self.error(result)) }
     }
 
     private func collect() {
         var left: Int32 = 0
-        while let message = curl_multi_info_read(multi, &left) {
-            guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle,
+        while let message = ccurl_multi_info_read(multi, &left) {
+            guard message.pointee.msg == CCURLMSG_DONE, let easy = message.pointee.easy_handle,
                 let transfer = underWay[easy]
             else { continue }
             let result = message.pointee.data.result
-            let error = result == CURLE_OK || transfer.isAnswered ? nil : transfer.handle?.error(result)
-            end(transfer, transfer.failure ?? error, isWhole: result == CURLE_OK)
+            let error = result == CCURLE_OK || transfer.isAnswered ? nil : transfer.handle?.error(result)
+            end(transfer, transfer.failure ?? error, isWhole: result == CCURLE_OK)
         }
     }
 
@@ -167,8 +167,8 @@ final class CurlWorker {
         let longest = patience.wait(underWay: underWay.count, hasMoved: news.hasMoved)
         news.hasMoved = false
         guard loop.mayWait() else { return nil }
-        let result = curl_multi_poll(multi, nil, 0, min(alarm.pollTimeout(), longest), nil)
-        return result == CURLM_OK ? nil : Self.error(result)
+        let result = ccurl_multi_poll(multi, min(alarm.pollTimeout(), longest))
+        return result == CCURLM_OK ? nil : Self.error(result)
     }
 
     // MARK: - Ending
@@ -181,7 +181,7 @@ final class CurlWorker {
         // Before libcurl lets go: without the quick exit it may wait for the look-up of a name.
         transfer.end(error)
         if let handle = transfer.handle {
-            if underWay.removeValue(forKey: handle.easy) != nil { curl_multi_remove_handle(multi, handle.easy) }
+            if underWay.removeValue(forKey: handle.easy) != nil { ccurl_multi_remove_handle(multi, handle.easy) }
             transfer.handle = nil
             // libcurl's reset does not reach all that a transfer broken off leaves in its handle, so that goes.
             if isWhole && idleHandles.count < Self.idleHandleLimit {
@@ -195,8 +195,8 @@ final class CurlWorker {
         admit(admission.end(origin: transfer.target.origin))
     }
 
-    private func end(_ transfer: CurlTransfer, unless result: CURLcode) {
-        if result != CURLE_OK { end(transfer, transfer.failure ?? transfer.handle?.error(result)) }
+    private func end(_ transfer: CurlTransfer, unless result: ccurl_code) {
+        if result != CCURLE_OK { end(transfer, transfer.failure ?? transfer.handle?.error(result)) }
     }
 
     /// Hands places on. Those that ended while they waited for theirs pass them on at once.
@@ -221,8 +221,8 @@ final class CurlWorker {
         admit(admission.setLimit(limit, origin: transfer.target.origin))
     }
 
-    private static func error(_ result: CURLMcode) -> NetworkError {
-        NetworkError(code: .cannotConnect, message: String(cString: curl_multi_strerror(result)))
+    private static func error(_ result: ccurl_multi_code) -> NetworkError {
+        NetworkError(code: .cannotConnect, message: String(cString: ccurl_multi_strerror(result)))
     }
 }
 #endif
