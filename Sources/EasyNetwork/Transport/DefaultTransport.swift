@@ -37,7 +37,7 @@ public struct DefaultTransport: NetworkTransport {
     }
 
     #if os(Linux) && canImport(CCurl)
-    /// Whether libcurl is there; the first to ask without it says so.
+    /// Whether libcurl is there; the first caller without it says so.
     private static let usesCurl: Bool = {
         guard let problem = CurlLibrary.problem?.message else { return true }
         FileHandle.standardError.write(Data("EasyNetwork: \(problem). Requests go over URLSession.\n".utf8))
