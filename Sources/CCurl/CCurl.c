@@ -33,7 +33,8 @@ bool ccurl_load(const char *path, uint32_t minimum, char *problem, size_t proble
 
     const struct ccurl_version_info *info = (const struct ccurl_version_info *)found.version_info(0);
     if (!info || info->version_num < minimum) {
-        return fail(info ? info->version : "its version is unknown", problem, problem_size);
+        snprintf(problem, problem_size, "its version is %s", info ? info->version : "unknown");
+        return false;
     }
     ccurl = found;
     return true;

@@ -167,9 +167,10 @@ struct ChainOperationTests {
         #expect(batch.progress.fractionCompleted == 1)
     }
 
-    @Test("BEY-4: a hundred thousand steps, run, already done, and cancelled, without deep recursion")
+    @Test("BEY-4: very many steps, run, already done, and cancelled, without deep recursion")
     func long() async {
-        let steps = (0..<100_000).map { _ in TestJob { $0.finish() } }
+        let count = TestLoad.count(100_000)
+        let steps = (0..<count).map { _ in TestJob { $0.finish() } }
         let chain = ChainOperation(steps)
         queue.addOperation(chain)
         await chain.finished()
@@ -177,12 +178,12 @@ struct ChainOperationTests {
         let again = ChainOperation(steps)
         queue.addOperation(again)
         await again.finished()
-        #expect(again.error == nil && again.progress.completedUnitCount == 100_000)
+        #expect(again.error == nil && again.progress.completedUnitCount == count)
         let stopped = ChainOperation([TestJob { $0.finish(NetworkError(code: .refused)) }])
-        for _ in 0..<100_000 { stopped.addOperation(TestJob()) }
+        for _ in 0..<count { stopped.addOperation(TestJob()) }
         queue.addOperation(stopped)
         await stopped.finished()
-        #expect(stopped.failures.count == 100_001 && queue.operationCount == 0)
+        #expect(stopped.failures.count == count + 1 && queue.operationCount == 0)
     }
 
     @Test("OPQ-5: nothing keeps a chain or its steps alive afterwards, closures that hold them included")

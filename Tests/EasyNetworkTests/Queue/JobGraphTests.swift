@@ -201,7 +201,10 @@ struct JobGraphTests {
     }
 
     /// Everything that DESIGN asks of the queue, checked after every step against a slow and obvious model.
-    @Test("OPQ-3, BEY-5: random graphs, cancels, limits, suspensions and priorities", arguments: 0..<80)
+    @Test(
+        "OPQ-3, BEY-5: random graphs, cancels, limits, suspensions and priorities",
+        arguments: 0..<UInt64(TestLoad.count(80))
+    )
     func randomSteps(batch: UInt64) {
         for seed in (batch * 250)..<(batch * 250 + 250) {
             var run = JobGraphHistory(seed: seed)

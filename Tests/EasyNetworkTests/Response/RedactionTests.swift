@@ -165,7 +165,7 @@ struct RedactionTests {
         let seed = UInt64.random(in: 0 ... .max)
         print("RedactionTests.cutAnywhere: seed \(seed)")
         var generator = SeededGenerator(seed: seed)
-        for _ in 0..<10 {
+        for _ in 0..<TestLoad.count(10, part: 2) {
             var value: Any = ["list": (0..<2).map { _ in random(depth: 1, &generator) }]
             for _ in 0..<Int.random(in: 0...2, using: &generator) {
                 let inner = try JSONSerialization.data(withJSONObject: value)

@@ -112,7 +112,10 @@ struct CurlHandleTests {
         #expect(await outcome(try request(server.baseURL.absoluteString + "/")).code == nil)
     }
 
-    @Test("BEY-1: one after the other to hosts with TLS and without, over one transport")
+    @Test(
+        "BEY-1: one after the other to hosts with TLS and without, over one transport",
+        .enabled(if: NginxServer.isInstalled)
+    )
     func withAndWithoutTLS() async throws {
         let nginx = try await NginxClient()
         for listener in [NginxServer.Listener.https2, .http, .https2, .http] {

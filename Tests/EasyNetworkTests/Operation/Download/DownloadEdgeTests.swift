@@ -176,7 +176,7 @@ struct DownloadEdgeTests {
         let fixture = try DownloadFixture(3_000_000)
         let queue = NetworkQueue(name: "downloads")
         var generator = SeededGenerator(seed: seed)
-        for round in 0..<40 {
+        for round in 0..<TestLoad.count(40, part: 10) {
             let name = "\(round)"
             var operations: [DownloadOperation] = []
             for _ in 0..<4 {

@@ -7,9 +7,10 @@ import Testing
 @Suite("Nginx: how many connections there are", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(10)))
 struct NginxConnectionTests {
     @Test(
-        "BEY-6: thousands of requests, eight at a time, go over eight connections",
+        "BEY-6: many requests, eight at a time, go over eight connections",
         arguments: [
-            (NginxServer.Listener.http, 10_000, 8), (.https2, 1_000, CurlLoop.multiplexes ? 1 : 8),
+            (NginxServer.Listener.http, TestLoad.count(10_000), 8),
+            (.https2, TestLoad.count(1_000), CurlLoop.multiplexes ? 1 : 8),
         ]
     )
     func keepAlive(listener: NginxServer.Listener, count: Int, limit: Int) async throws {

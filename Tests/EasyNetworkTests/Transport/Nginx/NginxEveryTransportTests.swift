@@ -50,11 +50,11 @@ struct NginxEveryTransportTests {
         }
     }
 
-    @Test("BEY-14: 10,000 in a row go over a few connections", arguments: kinds)
+    @Test("BEY-14: thousands in a row go over a few connections", arguments: kinds)
     func inARow(kind: Kind) async throws {
         let transport = Self.transport(kind)
         var connections: Set<Int> = []
-        for number in 0..<(Sanitizer.isThere ? 1_000 : 10_000) {
+        for number in 0..<(Sanitizer.isThere ? 1_000 : TestLoad.count(10_000)) {
             // Every hundredth asks over which connection it came.
             let isEcho = number % 100 == 0
             let contents = try await Self.outcome(transport, isEcho ? "/echo-protocol" : "/small")
@@ -69,7 +69,7 @@ struct NginxEveryTransportTests {
     }
 
     #if compiler(>=6.2)
-    @Test("BEY-1: a gibibyte up in flat memory and down, over URLSessionTransport, too")
+    @Test("BEY-1: a gibibyte up in flat memory and down, over URLSessionTransport, too", .enabled(if: TestLoad.isFull))
     func gibibyte() async {
         await #expect(processExitsWith: .success) {
             let transport = URLSessionTransport()

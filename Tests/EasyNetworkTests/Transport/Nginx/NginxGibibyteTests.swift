@@ -9,7 +9,7 @@ import Testing
 @Suite(
     "Nginx: a gibibyte in flat memory",
     .serialized,
-    .enabled(if: NginxServer.isInstalled),
+    .enabled(if: NginxServer.isInstalled && TestLoad.isFull),
     .timeLimit(.minutes(10))
 )
 struct NginxGibibyteTests {

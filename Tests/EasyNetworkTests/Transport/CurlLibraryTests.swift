@@ -1,0 +1,25 @@
+#if os(Linux) && canImport(CCurl)
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("CurlLibrary")
+struct CurlLibraryTests {
+    @Test("BEY-15: a library that is not there, or that is not libcurl, is one error that says what was looked for")
+    func unusable() throws {
+        let version = CurlLibrary.version
+        for (path, reason) in [("/no/such/libcurl.so.4", "cannot open"), ("libm.so.6", "undefined symbol: curl_")] {
+            let problem = try #require(CurlLibrary.load(path: path))
+            #expect(problem.code == .invalidRequest)
+            let message = try #require(problem.message)
+            #expect(message.contains("libcurl 7.81 or later") && message.contains(path) && message.contains(reason))
+        }
+        #expect(CurlLibrary.version == version)
+    }
+
+    @Test("BEY-15: the libcurl that is used is one that has all that is needed")
+    func usable() {
+        #expect(CurlLibrary.problem == nil && CurlLibrary.version >= 0x07_51_00)
+    }
+}
+#endif
