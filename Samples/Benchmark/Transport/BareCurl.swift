@@ -6,9 +6,16 @@ import Foundation
 final class BareCurl {
     private let multi: UnsafeMutableRawPointer
 
-    /// - Returns: nil without memory.
+    /// Whether there is the libcurl that the transport uses.
+    private static let isReady =
+        ccurl_load(ProcessInfo.processInfo.environment["EASYNETWORK_LIBCURL"], 0, nil, 0)
+        && ccurl_global_init(CCURL_GLOBAL_DEFAULT) == CCURLE_OK
+
+    /// - Returns: nil without libcurl or memory.
     init?() {
-        guard ccurl_global_init(Int(CCURL_GLOBAL_DEFAULT)) == CCURLE_OK, let multi = ccurl_multi_init() else { return nil }
+        guard Self.isReady, let multi = ccurl_multi_init() else {
+            return nil
+        }
         self.multi = multi
     }
 

@@ -214,7 +214,7 @@ extern struct ccurl_functions ccurl;
 //
 // path: the library to take; NULL for `libcurl.so.4`: the one that is loaded already, by Foundation, or else the system's.
 // minimum: the least version, as 0x075100 for 7.81.0.
-// problem: a buffer for the reason if it fails, ended by a zero byte.
+// problem: a buffer for the reason if it fails, ended by a zero byte; may be NULL if its size is 0.
 //
 // Returns whether the table is filled. If not, it is unchanged.
 bool ccurl_load(const char *path, uint32_t minimum, char *problem, size_t problem_size);

@@ -23,7 +23,8 @@ public struct DefaultTransport: NetworkTransport {
     ) {
         #if os(Linux) && canImport(CCurl)
         transport =
-            Self.usesCurl ? CurlTransport(configuration, clock: clock) : URLSessionTransport(configuration, clock: clock)
+            Self.usesCurl
+            ? CurlTransport(configuration, clock: clock) : URLSessionTransport(configuration, clock: clock)
         #else
         transport = URLSessionTransport(configuration, clock: clock)
         #endif

@@ -25,7 +25,8 @@ enum CurlLibrary {
         if let reason {
             return NetworkError(
                 code: .invalidRequest,
-                message: "CurlTransport needs libcurl 7.81 or later, and looked for \(path ?? "libcurl.so.4"): \(reason)"
+                message:
+                    "CurlTransport needs libcurl 7.81 or later, and looked for \(path ?? "libcurl.so.4"): \(reason)"
             )
         }
         // Once for the process. Foundation does the same; libcurl counts.
