@@ -176,7 +176,8 @@ struct DownloadEdgeTests {
         let fixture = try DownloadFixture(3_000_000)
         let queue = NetworkQueue(name: "downloads")
         var generator = SeededGenerator(seed: seed)
-        for round in 0..<TestLoad.count(40, part: 10) {
+        let rounds = TestLoad.count(40, part: 10)
+        for round in 0..<rounds {
             let name = "\(round)"
             var operations: [DownloadOperation] = []
             for _ in 0..<4 {
@@ -211,7 +212,7 @@ struct DownloadEdgeTests {
                 #expect(isRight, "seed \(seed), round \(round): \(String(describing: operation.error))")
             }
         }
-        #expect(fixture.folder.names.count == 40)
+        #expect(fixture.folder.names.count == rounds)
         #if os(Linux)
         #expect(
             await eventually { openFiles(in: fixture.folder).isEmpty },
