@@ -30,7 +30,7 @@ extension RequestBuilder {
     }
 
     private static func once(_ stream: InputStream) -> TransportBody {
-        // Not sendable as a type; whoever made the request has handed this one over, and one reader alone reads it.
+        // Not sendable as a type; the request has handed this one over, and InputStreamReader lets one reader alone read it.
         nonisolated(unsafe) let stream = stream
         return .stream(TransportBodyStream(isReplayable: false) { stream })
     }

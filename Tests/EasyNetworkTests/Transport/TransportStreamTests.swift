@@ -2,6 +2,10 @@ import EasyNetworkTesting
 import Foundation
 import Testing
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 @testable import EasyNetwork
 
 @Suite("Every transport, bodies that are made while they are sent", .timeLimit(.minutes(10)))
@@ -181,6 +185,86 @@ struct TransportStreamTests {
             }
             #expect(await eventually { released == nil })
         }
+    }
+
+    private func answers(_ reader: InputStreamReader, _ count: Int) async -> [Result<Data?, NetworkError>] {
+        var answers: [Result<Data?, NetworkError>] = []
+        for _ in 0..<count {
+            answers.append(
+                await withCheckedContinuation { continuation in reader.next { continuation.resume(returning: $0) } }
+            )
+        }
+        return answers
+    }
+
+    @Test("CBK-2: what is asked of an input stream after a cancel fails, before its first byte and after it")
+    func cancelInputStream() async {
+        for asksBefore in [false, true] {
+            let reader = InputStreamReader(InputStream(data: bytes))
+            if asksBefore { #expect(await answers(reader, 1).first?.code == nil) }
+            reader.cancel()
+            reader.cancel()
+            #expect(await answers(reader, 2).map(\.code) == [.cancelled, .cancelled])
+        }
+    }
+
+    @Test("REQ-3: an input stream that is at its end stays there, one that failed says why each time")
+    func endOfInputStream() async throws {
+        let whole = InputStreamReader(InputStream(data: Data("x".utf8)))
+        #expect(await answers(whole, 3).map { try? $0.get() } == [Data("x".utf8), nil, nil])
+        let folder = try TemporaryFolder()
+        for place in [folder.url, folder.url.appendingPathComponent("nothing")] {
+            let broken = InputStreamReader(try #require(InputStream(url: place)))
+            #expect(await answers(broken, 2).map(\.code) == [.invalidRequest, .invalidRequest])
+        }
+    }
+
+    @Test(
+        "REQ-3: an input stream that was used already, or is in use, is an error that says so",
+        arguments: Kind.allCases
+    )
+    func usedInputStream(kind: Kind) async throws {
+        let fixture = try fixture(kind)
+        let message = "the input stream was already used; return a new one"
+        // Not sendable as a type; its readers see to it that one of them alone reads it.
+        nonisolated(unsafe) let stream = InputStream(data: bytes)
+        let body = TransportBodyStream { stream }
+        #expect(await fixture.start(try request(fixture, body)).end().head?.statusCode == 201)
+        let second = await fixture.start(try request(fixture, body)).end()
+        #expect(second.code == .invalidRequest && second.end?.error?.message == message && second.faults.isEmpty)
+        #expect(fixture.requests.count == 1)
+
+        nonisolated(unsafe) let shared = InputStream(data: bytes)
+        let reader = InputStreamReader(shared)
+        #expect(await answers(reader, 1).first?.code == nil)
+        let other = InputStreamReader(shared)
+        let refused = await answers(other, 1).first
+        let error = #expect(throws: NetworkError.self) { try refused?.get() }
+        #expect(error?.code == .invalidRequest && error?.message == message)
+        other.cancel()
+        // The one that reads it reads on.
+        #expect(await answers(reader, 1).first.map { (try? $0.get())?.isEmpty } == false)
+    }
+
+    @Test("REQ-6: a URLRequest with a stream is sent once, and fails the second time")
+    func customStreamTwice() async throws {
+        struct Custom: BaseAPIRequest {
+            let api = "stream"
+            let customURLRequest: URLRequest?
+        }
+        let server = try MockServer()
+        server.route("PUT", "/stream") { _ in .status(201) }
+        var message = URLRequest(url: server.baseURL.appendingPathComponent("stream"))
+        message.httpMethod = "PUT"
+        message.httpBodyStream = InputStream(data: bytes)
+        let service = EasyNetworkService(server.host())
+        _ = try await service.send(Custom(customURLRequest: message))
+        #expect(server.requests.first?.body == bytes)
+        let error = await #expect(throws: NetworkError.self) {
+            try await service.send(Custom(customURLRequest: message))
+        }
+        #expect(error?.code == .invalidRequest && error?.message?.contains("already used") == true)
+        #expect(server.requests.count == 1)
     }
 
     @Test(

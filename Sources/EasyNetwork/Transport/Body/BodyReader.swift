@@ -12,13 +12,28 @@ package protocol BodyReader: Sendable {
     func cancel()
 }
 
-/// Reads an input stream.
+/// Reads an input stream, once.
+///
+/// It keeps the state of the reading itself: a stream that is closed is not read, and no stream is asked for an error
+/// that it may not have, since `streamError` stops the process on Linux then.
 final class InputStreamReader: BodyReader, @unchecked Sendable {
-    // Sendable because the stream is used on `queue` only, which does one thing at a time.
+    // Sendable because stream and state are used on `queue` only, which does one thing at a time.
+    private enum State {
+        case notOpened
+        case open
+        /// Closed; each further piece that is asked for is this.
+        case over(Result<Data?, NetworkError>)
+    }
+
     private let stream: InputStream
-    private var isOpen = false
+    private var state = State.notOpened
+    /// Whether the stream is in ``streamsInUse`` for this reader.
+    private var hasClaim = false
     /// A queue of its own: a stream may block for as long as it likes.
     private let queue = DispatchQueue(label: "EasyNetwork.InputStreamReader")
+
+    /// A stream is no good for two threads at a time, and may be handed out a second time.
+    private static let streamsInUse = Locked<Set<ObjectIdentifier>>([])
 
     /// How many bytes are read at once.
     private static let pieceSize = 65_536
@@ -27,29 +42,67 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
         self.stream = stream
     }
 
+    deinit {
+        guard hasClaim else { return }
+        let id = ObjectIdentifier(stream)
+        _ = Self.streamsInUse.withLock { $0.remove(id) }
+    }
+
     func next(_ completion: @escaping @Sendable (Result<Data?, NetworkError>) -> Void) {
         queue.async { completion(self.read()) }
     }
 
     func cancel() {
-        queue.async { self.stream.close() }
+        queue.async {
+            if case .over = self.state { return }
+            _ = self.end(.failure(NetworkError(code: .cancelled)))
+        }
     }
 
     private func read() -> Result<Data?, NetworkError> {
-        if !isOpen {
+        switch state {
+        case .over(let result): return result
+        case .open: break
+        case .notOpened:
+            guard claim() else {
+                let message = "the input stream was already used; return a new one"
+                return end(.failure(NetworkError(code: .invalidRequest, message: message)))
+            }
             stream.open()
-            isOpen = true
+            state = .open
         }
         var piece = Data(count: Self.pieceSize)
         let count = piece.withUnsafeMutableBytes { buffer in
             // A buffer of that size has an address.
             buffer.bindMemory(to: UInt8.self).baseAddress.map { stream.read($0, maxLength: buffer.count) } ?? 0
         }
-        if count < 0 {
-            let error = stream.streamError ?? CocoaError(.fileReadUnknown)
-            return .failure(.body(error))
+        if count > 0 { return .success(piece.prefix(count)) }
+        return end(count == 0 ? .success(nil) : .failure(.body(readError)))
+    }
+
+    /// Takes the stream for this reader alone.
+    ///
+    /// - Returns: false when another reader has it, or has read it.
+    private func claim() -> Bool {
+        let id = ObjectIdentifier(stream)
+        hasClaim = Self.streamsInUse.withLock { $0.insert(id).inserted }
+        guard hasClaim else { return false }
+        switch stream.streamStatus {
+        case .closed, .atEnd, .error: return false
+        default: return true
         }
-        return .success(count == 0 ? nil : piece.prefix(count))
+    }
+
+    /// Why a read has failed. Asked for while the stream is open.
+    private var readError: any Error {
+        let error = stream.streamStatus == .error ? stream.streamError : nil
+        return error ?? CocoaError(.fileReadUnknown)
+    }
+
+    private func end(_ result: Result<Data?, NetworkError>) -> Result<Data?, NetworkError> {
+        if case .open = state { stream.close() }
+        state = .over(result)
+        return result
     }
 }
 

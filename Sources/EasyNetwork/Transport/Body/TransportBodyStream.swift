@@ -28,8 +28,9 @@ public final class TransportBodyStream: Sendable {
     /// - Parameters:
     ///   - length: in bytes; default nil, unknown.
     ///   - isReplayable: default true; false for what is gone once it has been read.
-    ///   - makeStream: called on a background queue, once for each time the body is sent. What it throws is
-    ///     ``NetworkError/underlying``; nil, as `InputStream(url:)` may be, is an error too.
+    ///   - makeStream: called on a background queue, once for each time the body is sent, for a new stream each time: one
+    ///     that was read before is ``NetworkError/Code/invalidRequest``. What it throws is ``NetworkError/underlying``;
+    ///     nil, as `InputStream(url:)` may be, is an error too.
     public convenience init(
         length: Int? = nil,
         isReplayable: Bool = true,
