@@ -53,7 +53,7 @@ enum BodyDecision: Sendable {
 struct BodyOutcome: Sendable {
     /// Why the bytes are not where they are to be; nil when they are.
     var error: NetworkError?
-    /// Whether bytes were gained that need not come again. Then retries are counted from the beginning.
+    /// Whether bytes were gained that need not come again. Then retries are counted from the beginning, within bounds.
     var hasProgressed = false
     /// Whether another answer may take the place of this one.
     var mayBeginAgain = true

@@ -149,8 +149,9 @@ public final class HostConfiguration: Sendable {
         retryBudget.withLock { $0.deposit() }
     }
 
+    /// - Parameter cost: see ``RetryBudget``.
     /// - Returns: whether the host may be sent one more message than it was asked for.
-    func takeRetry() -> Bool {
-        retryBudget.withLock { $0.withdraw() }
+    func takeRetry(_ cost: Double) -> Bool {
+        retryBudget.withLock { $0.withdraw(cost) }
     }
 }

@@ -147,8 +147,8 @@ final class Landing: Sendable {
                 let moment = site.moment
                 return { $0.decided(decision, at: moment) }
             }
-        case .retry(let delay):
-            guard site.configuration.takeRetry() else {
+        case .retry(let delay, let cost):
+            guard site.configuration.takeRetry(cost) else {
                 return advance(turn: turn) { $0.isOutOfBudget(at: site.moment) }
             }
             advance(turn: turn) { $0.willRetry(after: delay) }

@@ -20,9 +20,9 @@ struct LandingCourse: Sendable {
         /// Ask whether the answer refuses the credential of the message, which is without it here; then
         /// ``LandingCourse/reviewed(_:at:)``.
         case review(NetworkResponse, TransportRequest, Stamp)
-        /// If the budget has a retry left, ``LandingCourse/willRetry(after:)``; if not,
+        /// If the budget has as much left, ``LandingCourse/willRetry(after:)``; if not,
         /// ``LandingCourse/isOutOfBudget(at:)``.
-        case retry(after: TimeInterval)
+        case retry(after: TimeInterval, cost: Double)
         /// Wait, then ``LandingCourse/begin()``.
         case wait(TimeInterval)
         case finish(Result<NetworkResponse, NetworkError>)
@@ -64,7 +64,9 @@ struct LandingCourse: Sendable {
     private(set) var history: [NetworkAttempt] = []
     /// Why the next message is sent, and after what delay.
     private var next: (reason: NetworkAttempt.Reason, delay: TimeInterval) = (.first, 0)
+    /// Since the last progress, and in all.
     private var retryCount = 0
+    private var totalRetryCount = 0
     private var againCount = 0
     private var redirectCount = 0
     private var stamp: Stamp?
@@ -345,9 +347,9 @@ struct LandingCourse: Sendable {
 
     private mutating func settle(at moment: Moment) -> Step {
         guard let result else { return finish(.failure(NetworkError(code: .cancelled))) }
-        // Who comes nearer to the end with each attempt need not give up.
+        // Progress resets the retry count.
         if body.hasProgressed { retryCount = 0 }
-        guard body.mayBeginAgain, case .failure(let error) = result,
+        guard body.mayBeginAgain, rules.retry.mayGoOn(totalCount: totalRetryCount), case .failure(let error) = result,
             let delay = rules.retry.delay(
                 after: error,
                 of: message,
@@ -357,11 +359,12 @@ struct LandingCourse: Sendable {
                 mayHaveActed: mayHaveActed
             )
         else { return finish(orStandIn(for: result, at: moment)) }
-        return body.hasProgressed ? willRetry(after: delay) : .retry(after: delay)
+        return .retry(after: delay, cost: body.hasProgressed ? RetryBudget.costAfterProgress : 1)
     }
 
     mutating func willRetry(after delay: TimeInterval) -> Step {
         retryCount += 1
+        totalRetryCount += 1
         next = (.retry, delay)
         return .wait(delay)
     }

@@ -22,7 +22,7 @@ struct LandingCourseTests {
         case .land(.success(let response)): "land \(response.statusCode)"
         case .land(.failure(let error)): "land \(error.code)"
         case .review(let response, _, let stamp): "review \(response.statusCode) \(stamp.version)"
-        case .retry(let delay): "retry \(delay)"
+        case .retry(let delay, let cost): "retry \(delay)" + (cost == 1 ? "" : " for \(cost)")
         case .wait(let delay): "wait \(delay)"
         case .finish(.success(let response)): "finish \(response.statusCode)"
         case .finish(.failure(let error)): "finish \(error.code)"
@@ -84,6 +84,27 @@ struct LandingCourseTests {
         let retry = received(&course, 503)
         let over = name(course.isOutOfBudget(at: moment))
         #expect(retry == "retry 0.5" && over == "finish unacceptableStatus")
+    }
+
+    @Test(
+        "BEY-8: progress resets the retry count, up to a hundred times the retries in all, each for a tenth of one"
+    )
+    func progress() {
+        for (limit, count) in [(0, 0), (1, 100), (3, 300), (Int.max, 500)] {
+            var course = course { $0.retry = RetryPolicy(maximumRetryCount: limit, baseDelay: 2) }
+            var steps: [String] = []
+            _ = course.begin()
+            while steps.count < 500 {
+                let error = NetworkError(code: .connectionLost)
+                let body = BodyOutcome(error: error, hasProgressed: true)
+                steps.append(name(course.received(.failure(error), verdict: nil, body: body, at: moment)))
+                guard steps.last == "retry 2.0 for 0.1" else { break }
+                _ = course.willRetry(after: 0)
+                _ = course.begin()
+            }
+            #expect(steps.count(where: { $0 == "retry 2.0 for 0.1" }) == count)
+            #expect(count == 500 || steps.last == "finish connectionLost")
+        }
     }
 
     @Test("SEC-2: each attempt may follow as many redirects as the policy has")

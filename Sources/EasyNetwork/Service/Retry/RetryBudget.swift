@@ -1,7 +1,8 @@
 /// How many retries a host may be given beside its requests, as a value: when a server is down, retries of every request
 /// would make its load a multiple of what it cannot bear.
 ///
-/// Every request pays in a part of a retry, every retry takes a whole one out.
+/// Every request pays in a part of a retry, every retry takes a whole one out; one of a download that gained bytes with its
+/// last attempt takes a tenth.
 public struct RetryBudget: Hashable, Sendable {
     /// How many retries are there at the beginning. Default 10.
     public let reserve: Double
@@ -26,10 +27,14 @@ public struct RetryBudget: Hashable, Sendable {
         balance = min(balance + ratio, maximum)
     }
 
-    /// - Returns: whether there is a retry left.
-    mutating func withdraw() -> Bool {
-        guard balance >= 1 else { return false }
-        balance -= 1
+    /// What a retry takes out after an attempt with progress.
+    static let costAfterProgress = 0.1
+
+    /// - Parameter cost: in retries.
+    /// - Returns: whether there is that much left.
+    mutating func withdraw(_ cost: Double = 1) -> Bool {
+        guard balance >= cost else { return false }
+        balance -= cost
         return true
     }
 }

@@ -14,7 +14,8 @@ import Foundation
 /// The delay is drawn from zero to a bound that doubles with each retry ("full jitter"), so that the many clients of a
 /// server that comes back do not come back at once. A `Retry-After` (RFC 9110, section 10.2.3) is its floor.
 public struct RetryPolicy: Hashable, Sendable {
-    /// How many times a request is sent again. Default 2.
+    /// How many times a request is sent again. Default 2. A download counts from the beginning when an attempt gained
+    /// bytes, up to a hundred times as many retries in all.
     public var maximumRetryCount: Int
 
     /// The methods that may be sent again although the server may have acted. Default: the idempotent ones, which are
@@ -85,6 +86,18 @@ public struct RetryPolicy: Hashable, Sendable {
             return jitter
         }
         return floor > maximumRetryAfter ? nil : max(jitter, floor)
+    }
+
+    /// How many times ``maximumRetryCount`` a request with progress is sent again: a server that gives a byte an attempt
+    /// would be asked without end.
+    private static let progressFactor = 100
+
+    /// Whether a request that makes progress may be sent again.
+    ///
+    /// - Parameter totalCount: how many times it has been already, progress or not.
+    func mayGoOn(totalCount: Int) -> Bool {
+        // So that no maximum overflows.
+        totalCount / Self.progressFactor < maximumRetryCount
     }
 
     private func mayPass(_ error: NetworkError) -> Bool {

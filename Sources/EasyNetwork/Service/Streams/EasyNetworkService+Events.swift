@@ -12,8 +12,9 @@ extension EasyNetworkService {
     ///
     /// When the stream ends, breaks off, or cannot be had for a failure among the ``RetryPolicy/errorCodes`` of the
     /// request's policy, another connection is made, with `Last-Event-ID`, without end. Before that it waits as long as
-    /// the server said last with `retry`, else `reconnectionTime`; twice as long each time after a connection that brought
-    /// no byte. An ID that no header field can hold is not sent.
+    /// the server said last with `retry`, from 0.1 seconds to an hour, else `reconnectionTime`; twice as long each time
+    /// after a connection that brought no byte, and after the 20th in a row that brought no event. An ID that no header
+    /// field can hold is not sent.
     ///
     /// A request that must not be sent twice (``RetryPolicy/methods``: a POST without ``BaseAPIRequest/idempotencyKey``) is
     /// not: its events end where its connection ends.

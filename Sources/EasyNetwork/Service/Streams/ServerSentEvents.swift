@@ -59,7 +59,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                 do {
                     if connection == nil, try await !connect() { return nil }
                     if let data = try await connection?.chunks.next() {
-                        course.received()
+                        course.receivedBytes()
                         connection?.parser.append(data)
                         continue
                     }
@@ -75,6 +75,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 
         private mutating func read() throws -> ServerSentEvent? {
             let event = try connection?.parser.next()
+            if event != nil { course.receivedEvent() }
             if let parser = connection?.parser { course.adopt(lastEventID: parser.lastEventID, retry: parser.retry) }
             return event
         }

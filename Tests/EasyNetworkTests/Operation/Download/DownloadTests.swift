@@ -136,6 +136,16 @@ struct DownloadTests {
         #expect(fixture.file.requests.count == 3)
     }
 
+    @Test("TRF-3: a server that gives a byte an attempt is not asked without end")
+    func creeping() async throws {
+        let fixture = try DownloadFixture(retries: 1)
+        fixture.file.change { _, number, response in
+            if number < 400 { response.fault = .truncate(after: 1) }
+        }
+        #expect(await fixture.run(fixture.operation()).code == .connectionLost)
+        #expect(fixture.file.requests.count == 101)
+    }
+
     @Test("TRF-3: a file that has changed comes anew")
     func changed() async throws {
         let fixture = try DownloadFixture()

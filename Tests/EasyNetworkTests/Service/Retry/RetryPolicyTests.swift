@@ -104,6 +104,9 @@ struct RetryPolicyTests {
         budget.deposit()
         let paid = budget.withdraw()
         #expect(!tooEarly && paid)
+        budget.deposit()
+        let parts = (0..<6).map { _ in budget.withdraw(0.1) }
+        #expect(parts == [true, true, true, true, true, false])
         for _ in 0..<100 { budget.deposit() }
         retries = []
         for _ in 0..<4 { retries.append(budget.withdraw()) }

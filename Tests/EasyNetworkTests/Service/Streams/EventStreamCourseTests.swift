@@ -18,7 +18,7 @@ struct EventStreamCourseTests {
         var course = course()
         let silent = delays(&course, 7)
         #expect(silent == [3, 6, 12, 24, 48, 60, 60])
-        course.received()
+        course.receivedEvent()
         let again = delays(&course, 2)
         #expect(again == [3, 6])
     }
@@ -34,6 +34,27 @@ struct EventStreamCourseTests {
         course.adopt(lastEventID: "2", retry: 100)
         let longer = delays(&course, 2)
         #expect(longer == [100, 100])
+        for retry in [3_601, 999_999_999, 1e300] {
+            course.adopt(lastEventID: "2", retry: retry)
+            #expect(delays(&course, 1) == [3_600])
+        }
+    }
+
+    @Test("BEY-8: bytes without an event begin the waits from the start, but not without end; an event does")
+    func eventless() {
+        var course = course(0.1)
+        func rounds(_ count: Int) -> [TimeInterval] {
+            (0..<count).map { _ in
+                course.receivedBytes()
+                return course.delay()
+            }
+        }
+        #expect(rounds(20).allSatisfy { $0 == 0.1 })
+        #expect(rounds(3) == [0.2, 0.4, 0.8])
+        #expect(rounds(1_000).last == 60)
+        course.receivedEvent()
+        #expect(rounds(20).allSatisfy { $0 == 0.1 })
+        #expect(rounds(1) == [0.2])
     }
 
     @Test("BEY-8: a server that wants no pause gets a short one, and one that brings nothing a longer one")
