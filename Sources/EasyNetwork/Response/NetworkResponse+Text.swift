@@ -5,7 +5,8 @@ extension NetworkResponse {
     ///
     /// A byte order mark beats the header and is taken off, as browsers do. `utf-16` without a mark is little-endian.
     /// Known are utf-8, utf-16 (le, be), us-ascii, iso-8859-1, iso-8859-2, windows-1250 to windows-1254, shift_jis
-    /// and macintosh, under their usual names.
+    /// and macintosh, under their usual names, and all charsets of the system's: GBK, GB18030, Big5, EUC-JP, EUC-KR,
+    /// KOI8-R, the rest of ISO 8859, and more. On Linux these are `iconv`'s, of which some systems install a part only.
     ///
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` for a charset that is not known, and for bytes that are no text
     ///   in the charset; the message names it.
@@ -33,6 +34,7 @@ enum Charset: Equatable {
     case utf8
     case utf16(bigEndian: Bool)
     case other(String.Encoding)
+    case system(SystemCharset)
 
     /// - Parameter name: a name from the IANA registry of character sets, in any case.
     init?(name: String) {
@@ -50,8 +52,15 @@ enum Charset: Equatable {
         case "windows-1254", "cp1254": self = .other(.windowsCP1254)
         case "shift_jis", "shift-jis", "sjis": self = .other(.shiftJIS)
         case "macintosh": self = .other(.macOSRoman)
-        default: return nil
+        // What is called so is mostly GBK, a part of GB18030 (Encoding Standard, section 4.2).
+        case "gb2312", "gb_2312-80", "x-gbk": self.init(systemName: "GB18030")
+        default: self.init(systemName: name)
         }
+    }
+
+    private init?(systemName: String) {
+        guard let charset = SystemCharset(name: systemName) else { return nil }
+        self = .system(charset)
     }
 
     var name: String {
@@ -59,6 +68,7 @@ enum Charset: Equatable {
         case .utf8: "utf-8"
         case .utf16(let bigEndian): bigEndian ? "utf-16be" : "utf-16le"
         case .other(let encoding): encoding.description
+        case .system(let charset): charset.name
         }
     }
 
@@ -75,6 +85,7 @@ enum Charset: Equatable {
         case .utf8: String(data: bytes, encoding: .utf8)
         case .utf16(let bigEndian): Self.utf16(bytes, bigEndian: bigEndian)
         case .other(let encoding): String(data: bytes, encoding: encoding)
+        case .system(let charset): charset.decode(bytes)
         }
     }
 
