@@ -30,6 +30,11 @@ final class RawClient: @unchecked Sendable {
         descriptor = socket(AF_INET, SOCK_STREAM, 0)
         #endif
         guard descriptor >= 0 else { throw Failure(what: "socket") }
+        #if canImport(Darwin)
+        // Where MSG_NOSIGNAL is missing: a server that has closed would stop the process.
+        var isOn: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &isOn, socklen_t(MemoryLayout<Int32>.size))
+        #endif
         // So that a broken server fails the test in place of hanging it.
         var limit = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))

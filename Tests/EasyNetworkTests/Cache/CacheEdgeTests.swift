@@ -271,7 +271,7 @@ struct HostileFileTests {
         let shard = folder.appendingPathComponent(String(name.prefix(2)), isDirectory: true)
         try FileManager.default.createDirectory(at: shard, withIntermediateDirectories: true)
         let path = shard.appendingPathComponent(name).path
-        let size = 1 << 42
+        let size: off_t = 1 << 42
         var start = Data("ENCF".utf8)
         withUnsafeBytes(of: UInt32(1).littleEndian) { start.append(contentsOf: $0) }
         withUnsafeBytes(of: UInt64(2).littleEndian) { start.append(contentsOf: $0) }

@@ -47,7 +47,7 @@ enum FileLanding {
         let number = errno
         if number == EEXIST { return false }
         // Not every file system has links. Then the name is taken by an empty file, which the part replaces.
-        guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(number) else {
+        guard [EPERM, EOPNOTSUPP, ENOTSUP, ENOSYS, EMLINK].contains(number) else {
             throw .file("the download cannot be put at \(path)", number)
         }
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
