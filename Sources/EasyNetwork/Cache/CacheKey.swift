@@ -44,19 +44,9 @@ enum CacheKey {
         }.joined(separator: "\n")
     }
 
-    /// The URL without user and password.
-    static func withoutUser(_ url: URL) -> URL {
-        guard url.user != nil || url.password != nil,
-            var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
-        else { return url }
-        parts.user = nil
-        parts.password = nil
-        return parts.url ?? url
-    }
-
     /// The URL without its fragment, which is never sent, and with a digest in the place of user and password.
     private static func address(_ url: URL, without ignored: Set<String>) -> String {
-        let anonymous = withoutUser(url)
+        let anonymous = url.withoutUser
         if anonymous != url {
             let digest = SHA256.digest(of: Data("\(url.user ?? ""):\(url.password ?? "")".utf8)).hexadecimal
             return digest + "@" + address(anonymous, without: ignored)

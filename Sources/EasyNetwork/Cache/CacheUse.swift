@@ -137,7 +137,7 @@ final class CacheUse: Sendable {
         var header = CacheHeader(
             key: key,
             method: deposit.message.method.rawValue,
-            url: CacheKey.withoutUser(response.url ?? deposit.message.url),
+            url: (response.url ?? deposit.message.url).withoutUser,
             statusCode: response.statusCode,
             headers: response.headers,
             requestedAt: deposit.requestedAt,

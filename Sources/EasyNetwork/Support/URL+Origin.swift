@@ -8,6 +8,15 @@ extension URL {
         return "\(scheme)://\(host):\(port)"
     }
 
+    /// The URL without user and password.
+    var withoutUser: URL {
+        guard user != nil || password != nil, var parts = URLComponents(url: self, resolvingAgainstBaseURL: true)
+        else { return self }
+        parts.user = nil
+        parts.password = nil
+        return parts.url ?? self
+    }
+
     /// Path and query as the first line of a request has them (RFC 9112, section 3.2.1).
     var requestTarget: String {
         let components = URLComponents(url: self, resolvingAgainstBaseURL: true)

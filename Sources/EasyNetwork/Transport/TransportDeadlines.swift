@@ -6,7 +6,7 @@ import Foundation
 /// is not the server's fault. A deadline that passes ends the exchange with ``NetworkError/Code/timedOut``.
 public struct TransportDeadlines: Hashable, Sendable {
     /// Until there is a connection: the look-up of the name, the connection and its TLS. nil, the default, means no
-    /// limit. ``URLSessionTransport`` does not know when there is one, and leaves it to the others.
+    /// limit. ``URLSessionTransport`` does not hear when there is one and passes over this deadline; set ``firstByte`` too.
     public var connect: TimeInterval?
     /// Until the answer begins, the time for sending included; nil, the default, means no limit.
     public var firstByte: TimeInterval?

@@ -136,6 +136,22 @@ struct TransportReportTests {
     }
 
     @Test(
+        "REQ-5: a transport that does not hear of the connection has no deadline for it, and ends no slow answer by it",
+        arguments: Kind.allCases.filter { TransportCapability.connectDeadline.known($0) != nil }
+    )
+    func noConnectDeadline(kind: Kind) async throws {
+        let fixture = try TransportFixture(kind)
+        fixture.route("GET", "/stall") { _ in .fault(.stall) }
+        var request = try fixture.request("/stall")
+        request.deadlines = TransportDeadlines(connect: 2, idle: nil, total: 5)
+        let exchange = fixture.start(request)
+        await fixture.waitForRequests(1)
+        await fixture.clock.waitForTimers(1)
+        fixture.clock.advance(by: 5)
+        #expect(await exchange.end().end?.error?.message == "not done after 5.0 seconds")
+    }
+
+    @Test(
         "CBK-2: paused, the idle deadline does not count; resumed, all arrives",
         arguments: Kind.those(that: .backPressure)
     )

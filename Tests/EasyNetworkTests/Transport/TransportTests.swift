@@ -43,6 +43,31 @@ struct TransportTests {
         }
     }
 
+    @Test("SEC-3: every Set-Cookie field comes by itself, also with a date in it", arguments: Kind.allCases)
+    func setCookie(kind: Kind) async throws {
+        let fixture = try TransportFixture(kind)
+        let fields = [
+            "session=1; Path=/", "theme=dark; Expires=Wed, 09 Jun 2100 10:18:14 GMT; Domain=example.com",
+            "c=3; Expires=Wednesday, 09-Jun-99 10:18:14 GMT; HttpOnly", "d=4, 5",
+        ]
+        fixture.route("GET", "/") { _ in
+            MockResponse(headers: HTTPHeaders(fields.map { .init(name: "Set-Cookie", value: $0) }))
+        }
+        let head = await fixture.start(try fixture.request("/")).end().head
+        #expect(head?.headers.values(for: "Set-Cookie") == fields)
+    }
+
+    @Test("SEC-4: user and password of an address are not sent", arguments: Kind.allCases)
+    func credentialsOfURL(kind: Kind) async throws {
+        let fixture = try TransportFixture(kind)
+        fixture.route("GET", "/") { _ in .text("ok") }
+        var request = try fixture.request("/")
+        let address = request.url.absoluteString.replacingOccurrences(of: "//", with: "//user:secret@")
+        request.url = try #require(URL(string: address))
+        #expect(await fixture.start(request).end().head?.statusCode == 200)
+        #expect(fixture.requests.first?.headers["Authorization"] == nil)
+    }
+
     @Test("REQ-1: what cannot be sent is an error of that request", arguments: Kind.allCases)
     func invalid(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)

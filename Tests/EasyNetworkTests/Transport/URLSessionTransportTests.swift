@@ -2,6 +2,10 @@ import EasyNetworkTesting
 import Foundation
 import Testing
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 @testable import EasyNetwork
 
 @Suite("URLSessionTransport", .timeLimit(.minutes(10)))
@@ -48,6 +52,52 @@ struct URLSessionTransportTests {
             for gate in gates { await gate.opened() }
         }
         #expect(await server.waitForConnections(0))
+    }
+
+    @Test(
+        "SEC-3: Set-Cookie fields that a session has joined are taken apart where a new one begins",
+        arguments: [
+            ("a=1", ["a=1"]), ("a=1,b=2", ["a=1", "b=2"]), ("a=1, b=2; Domain=x", ["a=1", "b=2; Domain=x"]),
+            (
+                "a=1; Expires=Wed, 09 Jun 2100 10:18:14 GMT, b=2; expires=Wednesday, 09-Jun-99 10:18:14 GMT,c=",
+                ["a=1; Expires=Wed, 09 Jun 2100 10:18:14 GMT", "b=2; expires=Wednesday, 09-Jun-99 10:18:14 GMT", "c="]
+            ),
+            ("a=1, 2, 3; Path=/, b=4", ["a=1, 2, 3; Path=/", "b=4"]), ("a=1,", ["a=1,"]), ("a=1, =2", ["a=1, =2"]),
+            ("a=1,,\t b[c]=2", ["a=1,", "b[c]=2"]), ("", [""]), ("=,=,=", ["=,=,="]), ("a=1, b ;c=d", ["a=1, b ;c=d"]),
+            ("a=é, ü=x", ["a=é", "ü=x"]),
+        ]
+    )
+    func joinedCookies(joined: String, fields: [String]) {
+        let headers = HTTPHeaders(joined: ["set-cookie": joined, "Vary": "a=1, b=2"])
+        #expect(headers.values(for: "Set-Cookie") == fields)
+        #expect(headers.values(for: "Vary") == ["a=1, b=2"])
+    }
+
+    @Test("BEY-14: of an answer in several parts, each with a head, the first head alone is told of, and all bytes")
+    func severalHeads() throws {
+        let url = try #require(URL(string: "http://127.0.0.1:1/"))
+        let seen = Locked<[String]>([])
+        let exchange = URLSessionExchange(
+            TransportRequest(url: url),
+            maximumDecodedBodyCount: nil,
+            transport: URLSessionTransport(),
+            queue: OperationQueue(),
+            clock: ManualClock()
+        ) { event in
+            switch event {
+            case .head(let head): seen.withLock { $0.append(head.headers["X"] ?? "") }
+            case .body(let data): seen.withLock { $0.append(String(decoding: data, as: UTF8.self)) }
+            case .sent, .end: break
+            }
+        }
+        var goneOn = 0
+        for number in ["1", "2"] {
+            let head = HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: ["X": number])
+            exchange.received(try #require(head)) { goneOn += $0 == .allow ? 1 : 0 }
+            exchange.received(Data("part \(number)".utf8))
+        }
+        #expect(seen.withLock { $0 } == ["1", "part 1", "part 2"])
+        #expect(goneOn == 2)
     }
 
     @Test("SEC-2: the session's configuration can be changed before it is made")

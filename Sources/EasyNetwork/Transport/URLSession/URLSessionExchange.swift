@@ -17,8 +17,7 @@ final class URLSessionExchange: TransportExchange {
 
     private struct State {
         var events: (@Sendable (TransportEvent) -> Void)?
-        /// Set under the lock before the task is cancelled; afterwards none of the task's handlers may be called, which
-        /// on Linux stops the process.
+        /// Set under the lock before the task is cancelled; afterwards a handler of the task's stops the process on Linux.
         var isStopped = false
         var task: URLSessionTask?
         var watch: DeadlineWatch?
@@ -35,11 +34,18 @@ final class URLSessionExchange: TransportExchange {
         /// What the session measured, on platforms where it does.
         var measured: TransportMetrics?
         #if canImport(Darwin)
-        var isPaused = false
         var isServerRefused = false
         #endif
+        /// On Linux never.
+        var isPaused = false
         /// Released at the end: an exchange keeps its transport, and so the session, alive while it goes on.
         var transport: URLSessionTransport?
+
+        mutating func watch(_ deadlines: TransportDeadlines, now: TimeInterval) {
+            var watch = DeadlineWatch(deadlines, now: now)
+            if isPaused { watch.setPaused(true, now: now) }
+            self.watch = watch
+        }
 
         /// A session tells no more than this; nil when it may be any.
         func phase(of code: NetworkError.Code) -> TransportPhase? {
@@ -88,11 +94,11 @@ final class URLSessionExchange: TransportExchange {
         guard case .stream(let stream) = request.body else { return isReady() }
         let spool = BodySpool(stream)
         let deadlines = TransportDeadlines(idle: request.deadlines.idle, total: request.deadlines.total)
-        let watch = DeadlineWatch(deadlines, now: clock.now)
+        let now = clock.now
         let isWanted = state.withLock { state in
             if !state.isStopped {
                 state.spool = spool
-                state.watch = watch
+                state.watch(deadlines, now: now)
             }
             return !state.isStopped
         }
@@ -130,11 +136,14 @@ final class URLSessionExchange: TransportExchange {
         }
         // Before anybody can cancel the task: its end takes the entry out again.
         register(task)
+        var deadlines = request.deadlines
+        // A session does not tell when there is a connection: any other moment would end answers that are only slow.
+        deadlines.connect = nil
         let now = clock.now
         let isWanted = state.withLock { state in
             if !state.isStopped {
                 state.task = task
-                state.watch = DeadlineWatch(request.deadlines, now: now)
+                state.watch(deadlines, now: now)
                 state.begun = now
             }
             return !state.isStopped
@@ -151,7 +160,8 @@ final class URLSessionExchange: TransportExchange {
 
     private func makeTask(in session: URLSession) throws(NetworkError) -> URLSessionTask {
         try request.check()
-        var message = URLRequest(url: request.url, timeoutInterval: Self.noTimeout)
+        // Foundation would make credentials of a user and a password in it.
+        var message = URLRequest(url: request.url.withoutUser, timeoutInterval: Self.noTimeout)
         message.httpMethod = request.method.rawValue
         message.httpShouldHandleCookies = false
         message.allowsCellularAccess = request.allowsCellularAccess
@@ -181,20 +191,18 @@ final class URLSessionExchange: TransportExchange {
 
     // MARK: - What the session tells, on its delegate queue
 
-    func received(_ response: URLResponse, proceed: () -> Void) {
-        answer(proceed)
+    func received(_ response: URLResponse, proceed: (URLSession.ResponseDisposition) -> Void) {
+        answer { isStopped in proceed(isStopped ? .cancel : .allow) }
         // On Linux interim answers are told of like final ones. 101 is the final one to whoever asked for nothing else.
         guard let response = response as? HTTPURLResponse,
             !(100..<200).contains(response.statusCode) || response.statusCode == 101
         else { return }
-        var headers = HTTPHeaders()
-        for (name, value) in response.allHeaderFields.map({ ("\($0.key)", "\($0.value)") }).sorted(by: { $0.0 < $1.0 })
-        {
-            headers.add(value, for: name)
-        }
+        let headers = HTTPHeaders(joined: response.allHeaderFields)
         let now = clock.now
-        let events = state.withLock { state in
+        let events = state.withLock { state -> (@Sendable (TransportEvent) -> Void)? in
             state.watch?.activity(now: now)
+            // Apple's sessions tell of each part of multipart/x-mixed-replace as of an answer; its bytes are body here.
+            guard !state.hasHead else { return nil }
             state.watch?.answered()
             state.hasHead = true
             state.firstByte = now
@@ -234,13 +242,20 @@ final class URLSessionExchange: TransportExchange {
         state.withLock { $0.watch?.activity(now: now) }
     }
 
-    /// Calls a completion handler of the session's, unless the task has been cancelled.
+    /// Calls a completion handler of the session's. After a cancel it is told to give up on Apple's platforms, where a
+    /// session waits for every handler, and is not called on Linux, where that would stop the process.
     ///
-    /// The handler is called under the lock, so that a cancel comes either before it, and it is not called, or after.
-    /// It belongs to Foundation and only puts work on Foundation's queue.
-    func answer(_ handler: () -> Void) {
+    /// The handler is called under the lock, so that a cancel comes either before it or after. It belongs to Foundation
+    /// and only puts work on Foundation's queue.
+    ///
+    /// - Parameter handler: told whether the task has been cancelled.
+    func answer(_ handler: (_ isStopped: Bool) -> Void) {
         state.withLock { state in
-            if !state.isStopped { handler() }
+            #if canImport(Darwin)
+            handler(state.isStopped)
+            #else
+            if !state.isStopped { handler(false) }
+            #endif
         }
     }
 
@@ -248,8 +263,7 @@ final class URLSessionExchange: TransportExchange {
     /// The session calls it cancelled when a challenge is.
     func refuseServer(_ handler: () -> Void) {
         state.withLock { state in
-            guard !state.isStopped else { return }
-            state.isServerRefused = true
+            if !state.isStopped { state.isServerRefused = true }
             handler()
         }
     }

@@ -43,7 +43,7 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping (URLSession.ResponseDisposition) -> Void
     ) {
         guard let exchange = exchange(for: dataTask) else { return completionHandler(.cancel) }
-        exchange.received(response) { completionHandler(.allow) }
+        exchange.received(response, proceed: completionHandler)
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
@@ -67,7 +67,7 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         newRequest request: URLRequest,
         completionHandler: @escaping (URLRequest?) -> Void
     ) {
-        exchange(for: task)?.answer { completionHandler(nil) }
+        exchange(for: task)?.answer { _ in completionHandler(nil) }
     }
 
     func urlSession(
@@ -77,22 +77,26 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(Darwin)
-        // A session's challenge does not change, and its handler may be called from anywhere; not every SDK says so.
-        nonisolated(unsafe) let challenge = challenge
-        nonisolated(unsafe) let completionHandler = completionHandler
+        let asked = AskedChallenge(challenge: challenge, answer: completionHandler)
         // Not here, on the queue of all exchanges: the program decides, and the system may ask others about a certificate.
         WorkQueue.shared.async {
-            let (disposition, credential) = self.hook?(challenge) ?? self.judge(challenge)
+            let (disposition, credential) = self.hook?(asked.challenge) ?? self.judge(asked.challenge)
             let isRefused =
-                disposition == .cancelAuthenticationChallenge && challenge.protectionSpace.serverTrust != nil
+                disposition == .cancelAuthenticationChallenge && asked.challenge.protectionSpace.serverTrust != nil
             self.queue.addOperation {
                 guard let exchange = self.exchange(for: task) else {
-                    return completionHandler(.cancelAuthenticationChallenge, nil)
+                    return asked.answer(.cancelAuthenticationChallenge, nil)
                 }
                 if isRefused {
-                    exchange.refuseServer { completionHandler(disposition, credential) }
+                    exchange.refuseServer { asked.answer(disposition, credential) }
                 } else {
-                    exchange.answer { completionHandler(disposition, credential) }
+                    exchange.answer { isStopped in
+                        if isStopped {
+                            asked.answer(.cancelAuthenticationChallenge, nil)
+                        } else {
+                            asked.answer(disposition, credential)
+                        }
+                    }
                 }
             }
         }
@@ -104,6 +108,13 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
     }
 
     #if canImport(Darwin)
+    /// A challenge and its handler. Sendable because a session's challenge does not change and its handler may be called
+    /// from anywhere, which not every SDK says.
+    private struct AskedChallenge: @unchecked Sendable {
+        let challenge: URLAuthenticationChallenge
+        let answer: (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    }
+
     private func judge(
         _ challenge: URLAuthenticationChallenge
     ) -> (URLSession.AuthChallengeDisposition, URLCredential?) {
