@@ -7,14 +7,13 @@ struct ContentDisposition: Equatable {
     /// counts.
     let fileName: String?
 
-    /// No file has so long a name, and quotes that are not closed are looked at again and again.
-    private static let byteLimit = 16_384
-
-    /// - Parameter fieldValue: the value of one header field; nil comes back when it begins with no disposition type, and
-    ///   for more than 16 KB.
+    /// - Parameter fieldValue: the value of one header field; nil comes back when it begins with no disposition type.
     init?(_ fieldValue: String) {
-        guard fieldValue.utf8.count <= Self.byteLimit else { return nil }
         var reader = HTTPFieldReader(Self.restored(fieldValue).trimmed)
+        self.init(&reader)
+    }
+
+    init?(_ reader: inout HTTPFieldReader) {
         guard reader.token() != nil, reader.isAtParameterEnd() else { return nil }
         var plain: String?
         var extended: String?
@@ -43,9 +42,8 @@ struct ContentDisposition: Equatable {
         guard reader.take(UInt8(ascii: "=")) else { return nil }
         reader.skipBlanks()
         guard reader.next == UInt8(ascii: "\"") else { return (name, Value(text: reader.bareText(), isQuoted: false)) }
-        let start = reader.position
         guard let text = reader.quotedString() else {
-            reader.position = start + 1
+            reader.position += 1
             return nil
         }
         return reader.isAtParameterEnd() ? (name, Value(text: text, isQuoted: true)) : nil
@@ -122,8 +120,7 @@ extension HTTPFieldReader {
     /// Moves to the semicolon, but not to one in quotes.
     fileprivate mutating func skipParameter() {
         while let byte = next, byte != UInt8(ascii: ";") {
-            let start = position
-            if byte != UInt8(ascii: "\"") || quotedString() == nil { position = start + 1 }
+            if byte != UInt8(ascii: "\"") || quotedString() == nil { position += 1 }
         }
     }
 }

@@ -1,8 +1,18 @@
 /// Reads the value of a header field piece by piece: tokens, quoted strings and the commas of lists (RFC 9110, sections
 /// 5.6.1 to 5.6.4).
+///
+/// A parser may put the position back to read something twice. Fields come from anyone, so reading one must not cost more
+/// than a few times its length, whatever stands in it: see ``readCount``.
 struct HTTPFieldReader {
     let bytes: [UInt8]
-    var position = 0
+    var position = 0 {
+        didSet { readCount += abs(position - oldValue) }
+    }
+    /// How many bytes have been passed, forwards and back: the cost of reading, which tests compare with the length.
+    private(set) var readCount = 0
+    /// The first quote that has no closing one. Every quote behind it is escaped in its string, so the string that would
+    /// begin there has no end either, and is not searched for one.
+    private var unclosedQuote: Int?
 
     init(_ value: String) {
         bytes = Array(value.utf8)
@@ -23,24 +33,23 @@ struct HTTPFieldReader {
 
     /// The text between the quotes, of which the first comes next.
     ///
-    /// - Returns: nil when the last quote is missing.
+    /// - Returns: nil, and nothing is read, when the last quote is missing.
     mutating func quotedString() -> String? {
-        position += 1
+        guard position < unclosedQuote ?? .max else { return nil }
         var text: [UInt8] = []
-        while let byte = next {
-            position += 1
-            switch byte {
-            case UInt8(ascii: "\""):
-                return String(decoding: text, as: UTF8.self)
-            case UInt8(ascii: "\\"):
-                guard let escaped = next else { return nil }
-                text.append(escaped)
-                position += 1
-            default:
-                text.append(byte)
-            }
+        var index = position + 1
+        while index < bytes.count, bytes[index] != UInt8(ascii: "\"") {
+            if bytes[index] == UInt8(ascii: "\\") { index += 1 }
+            if index < bytes.count { text.append(bytes[index]) }
+            index += 1
         }
-        return nil
+        guard index < bytes.count else {
+            readCount += bytes.count - position
+            unclosedQuote = position
+            return nil
+        }
+        position = index + 1
+        return String(decoding: text, as: UTF8.self)
     }
 
     mutating func take(_ byte: UInt8) -> Bool {

@@ -120,14 +120,18 @@ extension CacheControl {
     private static func directives(_ fields: [String]) -> [Directive] {
         fields.flatMap { field in
             var reader = HTTPFieldReader(field)
-            var directives: [Directive] = []
-            reader.skipListSeparators()
-            while !reader.isAtEnd {
-                if let directive = directive(&reader) { directives.append(directive) }
-                reader.skipListSeparators()
-            }
-            return directives
+            return directives(&reader)
         }
+    }
+
+    static func directives(_ reader: inout HTTPFieldReader) -> [Directive] {
+        var directives: [Directive] = []
+        reader.skipListSeparators()
+        while !reader.isAtEnd {
+            if let directive = directive(&reader) { directives.append(directive) }
+            reader.skipListSeparators()
+        }
+        return directives
     }
 
     /// Reads to the end of the element, whatever it is.
@@ -147,17 +151,15 @@ extension CacheControl {
 
     private static func argument(_ reader: inout HTTPFieldReader) -> String? {
         guard reader.next == UInt8(ascii: "\"") else { return reader.token() }
-        let start = reader.position
         if let text = reader.quotedString() { return text }
         // A quote that never ends hides nothing: behind it may stand "no-store".
-        reader.position = start + 1
+        reader.position += 1
         return nil
     }
 
     private static func skipElement(_ reader: inout HTTPFieldReader) {
         while let byte = reader.next, byte != UInt8(ascii: ",") {
-            let start = reader.position
-            if byte != UInt8(ascii: "\"") || reader.quotedString() == nil { reader.position = start + 1 }
+            if byte != UInt8(ascii: "\"") || reader.quotedString() == nil { reader.position += 1 }
         }
     }
 }

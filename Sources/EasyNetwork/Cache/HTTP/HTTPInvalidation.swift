@@ -14,9 +14,8 @@ enum HTTPInvalidation {
         let named = ["Location", "Content-Location"].flatMap { response.values(for: $0) }
             .compactMap { URL(string: PercentEncoding.mend($0.trimmed, .reference), relativeTo: target) }
             .filter { $0.absoluteURL.origin == origin }
-        var urls: [URL] = []
-        for url in ([target] + named).compactMap(withoutFragment) where !urls.contains(url) { urls.append(url) }
-        return urls
+        var seen: Set<URL> = []
+        return ([target] + named).compactMap(withoutFragment).filter { seen.insert($0).inserted }
     }
 
     private static func withoutFragment(_ url: URL) -> URL? {

@@ -19,8 +19,9 @@ struct NominatedFields: Hashable, Sendable {
                 matchesNone = true
                 continue
             }
-            // Absent ones too, as nil.
-            digests.updateValue(Self.digest(name, of: request), forKey: name.lowercased())
+            let key = name.lowercased()
+            // Absent ones too, as nil. A name that is repeated costs no second digest.
+            if !digests.keys.contains(key) { digests.updateValue(Self.digest(key, of: request), forKey: key) }
         }
     }
 

@@ -33,8 +33,8 @@ struct AuthenticationChallenge: Hashable, Sendable {
 ///
 /// The comma separates challenges as well as the parameters of one: which of both only shows behind the next word. A
 /// word with `=` behind it is a parameter, any other one is the scheme of the next challenge.
-private struct AuthenticationParser {
-    private var reader: HTTPFieldReader
+struct AuthenticationParser {
+    private(set) var reader: HTTPFieldReader
 
     init(_ value: String) {
         reader = HTTPFieldReader(value)

@@ -60,6 +60,14 @@ struct HTTPInvalidationTests {
         #expect(try urls("POST", 201, fields) == ["https://a.example/items/1?x=1"] + expected)
     }
 
+    @Test("BEY-10: RFC 9111, section 4.4: a URL that is named again counts once")
+    func repeated() throws {
+        let fields = Array(repeating: "Location: /new | Content-Location: /other", count: 1_000).joined(
+            separator: " | "
+        )
+        #expect(try urls("POST", 201, fields).dropFirst() == ["https://a.example/new", "https://a.example/other"])
+    }
+
     @Test("BEY-10: RFC 9111, section 4.4: the fragment of the target is no part of it")
     func fragment() throws {
         #expect(try urls(target: "https://a.example/a#b") == ["https://a.example/a"])
