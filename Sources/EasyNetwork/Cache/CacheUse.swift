@@ -184,7 +184,10 @@ struct CacheDeposit: Sendable {
     func keep(_ response: NetworkResponse, at date: Date) {
         guard response.source != .cache, use.policy.isStorable?(response) ?? true else { return }
         switch use.keeping(response, self, at: date) {
-        case .store(let entry): use.cache.store(entry, in: use.policy.storage, ifStill: generation)
+        case .store(let entry) where use.policy.isStorable?(response) ?? true:
+            use.cache.store(entry, in: use.policy.storage, askedIn: generation)
+        // By HTTP's rules the stored answer is out of date, since a newer one has come.
+        case .store(let entry) where use.policy.reading == .http: use.cache.remove(entry.header.key)
         case .remove(let key): use.cache.remove(key)
         case .leave: return
         }

@@ -34,33 +34,36 @@ extension NetworkCache {
     /// - Parameter completion: told when it is written, on a background queue; before this returns when there is no
     ///   disk. A change of the same key that comes before it is written counts as its writing. After a failure no older
     ///   entry is left on disk, unless the system refused its removal as well.
-    ///   - generation: when it is not the ``generation`` any more, nothing is stored. Default nil: it does not matter.
+    ///   - generation: the ``generation`` in which the entry was asked for: it is not stored if its key was invalidated
+    ///     since, or many entries were removed. Default nil: it is stored in any case.
     func store(
         _ entry: CacheEntry,
         in tiers: CacheStorage = .all,
-        ifStill generation: Int? = nil,
+        askedIn generation: Int? = nil,
         completion: (@Sendable (Result<Void, CacheFailure>) -> Void)? = nil
     ) {
         change(entry.header.key, completion) { ledger in
-            guard generation == nil || generation == ledger.generation else { return (nil, nil, []) }
-            return ledger.store(entry, in: tiers)
+            guard let generation else { return ledger.store(entry, in: tiers) }
+            return ledger.store(entry, in: tiers, askedIn: generation)
         }
     }
 
-    /// Another one after each removal of many and each invalidation: what was asked for before is older than these.
+    /// A number that grows with each removal of many and each invalidation, for ``store(_:in:askedIn:completion:)``.
     var generation: Int {
         ledger.withLock { $0.generation }
     }
 
-    /// Removes the entry of a key because it has become wrong; answers that are on their way are not stored.
+    /// Removes the entry of a key because it has become wrong; answers for this key that are on their way are not stored.
     func invalidate(_ key: String) {
-        ledger.withLock { $0.endGeneration() }
-        remove(key)
+        change(key, nil) { ledger in
+            let (number, released) = ledger.invalidate(key)
+            return (number, nil, released)
+        }
     }
 
     /// Removes the entry of a key from all tiers.
     ///
-    /// - Parameter completion: as that of ``store(_:in:completion:)``.
+    /// - Parameter completion: as that of ``store(_:in:askedIn:completion:)``.
     func remove(_ key: String, completion: (@Sendable (Result<Void, CacheFailure>) -> Void)? = nil) {
         change(key, completion) { ledger in
             let (number, released) = ledger.remove(key)

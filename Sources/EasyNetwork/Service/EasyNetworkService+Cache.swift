@@ -53,12 +53,12 @@ extension EasyNetworkService {
         deposit.use.cache.store(entry, in: deposit.use.policy.storage)
     }
 
-    /// Removes what the cache has for a request.
+    /// Removes what the cache has for a request. An answer to it that is under way is not stored.
     ///
     /// - Throws: ``NetworkError/Code/invalidRequest`` when the request cannot be built.
     public func removeCachedResponse(for request: some BaseAPIRequest) throws(NetworkError) {
         let (site, message) = try cacheSite(for: request)
-        if let cache = site.cache, let key = cache.key(for: message) { cache.cache.remove(key) }
+        if let cache = site.cache, let key = cache.key(for: message) { cache.cache.invalidate(key) }
     }
 
     private func cacheSite<Request: BaseAPIRequest>(

@@ -117,6 +117,115 @@ struct CacheEdgeTests {
         #expect(try await service.send(Call()).text() == "new")
     }
 
+    @Test("BEY-10: an answer that is under way is kept though another URL is changed meanwhile (RFC 9111, section 4.4)")
+    func changeElsewhere() async throws {
+        let fields: HTTPHeaders = ["Cache-Control": "max-age=60", "ETag": "\"x\""]
+        let isNew = Locked(false)
+        transport.route("GET", "/a") { request in
+            if request.headers["If-None-Match"] != nil, !isNew.withLock({ $0 }) {
+                return MockResponse(statusCode: 304, headers: fields, delay: 5)
+            }
+            let body = Data((isNew.withLock { $0 } ? "new" : "old").utf8)
+            return MockResponse(headers: fields, body: .data(body), delay: 5)
+        }
+        transport.route("POST", "/b") { _ in .status(200) }
+        let service = try service()
+        func askSlowly(_ call: Call = Call()) async throws -> String {
+            let count = transport.requests.count
+            let slow = Task { try await service.send(call) }
+            #expect(await transport.waitForRequests(count + 1))
+            await clock.waitForTimers(1)
+            _ = try await service.send(Call(api: "b", method: .post, cache: nil))
+            clock.advance(by: 5)
+            return try await "\(slow.value.text()) \(slow.value.source)"
+        }
+        func kept() async -> String? {
+            try? await service.cachedResponse(for: Call()).text()
+        }
+        #expect(try await askSlowly() == "old network")
+        #expect(await kept() == "old")
+        clock.advance(by: 60)
+        #expect(await kept() == nil)
+        #expect(try await askSlowly() == "old revalidated")
+        #expect(await kept() == "old", "the 304 was kept")
+        isNew.withLock { $0 = true }
+        #expect(try await askSlowly(Call(headers: ["Cache-Control": "no-cache"])) == "new network")
+        #expect(await kept() == "new", "the reload was kept")
+    }
+
+    @Test("CCH-4: an answer that is under way when all is removed is not kept, and leaves nothing older")
+    func removedMeanwhile() async throws {
+        transport.route("GET", "/a") { _ in
+            MockResponse(headers: ["Cache-Control": "max-age=60"], body: .data(Data("old".utf8)), delay: 5)
+        }
+        let service = try service()
+        let slow = Task { try await service.send(Call()).text() }
+        #expect(await transport.waitForRequests(1))
+        await clock.waitForTimers(1)
+        try await cache.remove { _ in false }
+        let entry = CacheEntry.made("k", version: 1, count: 10, at: clock.date)
+        let generation = cache.generation
+        cache.store(entry)
+        try await cache.removeAll()
+        cache.store(entry, askedIn: generation)
+        #expect(cache.memoryEntry(for: "k") == nil)
+        clock.advance(by: 5)
+        #expect(try await slow.value == "old")
+        #expect(await cache.usage.memoryCount == 0)
+    }
+
+    @Test("CCH-4: an answer that is under way when its entry is removed by hand is not kept", arguments: [true, false])
+    func removedByHand(byHTTP: Bool) async throws {
+        transport.route("GET", "/a") { _ in
+            MockResponse(headers: ["Cache-Control": "max-age=60"], body: .data(Data("old".utf8)), delay: 5)
+        }
+        let service = try service()
+        let call = Call(cache: byHTTP ? .http : CachePolicy(.cacheElseNetwork))
+        let slow = Task { try await service.send(call).text() }
+        #expect(await transport.waitForRequests(1))
+        await clock.waitForTimers(1)
+        try service.removeCachedResponse(for: call)
+        clock.advance(by: 5)
+        #expect(try await slow.value == "old")
+        #expect(await cache.usage.memoryCount == 0)
+    }
+
+    @Test("BEY-10: of any number of invalidations none is forgotten, and no more than a thousand are remembered")
+    func manyInvalidations() {
+        let (first, other) = (
+            CacheEntry.made("k", version: 1, count: 10, at: clock.date),
+            CacheEntry.made("o", version: 1, count: 10, at: clock.date)
+        )
+        let generation = cache.generation
+        cache.invalidate("k")
+        cache.store(first, askedIn: generation)
+        #expect(cache.memoryEntry(for: "k") == nil, "it was asked for before")
+        cache.store(other, askedIn: generation)
+        #expect(cache.memoryEntry(for: "o") != nil, "it is another one")
+        for number in 0..<(3 * CacheLedger.invalidationLimit) {
+            cache.invalidate("\(number)")
+            cache.store(first, askedIn: generation)
+        }
+        #expect(cache.memoryEntry(for: "k") == nil)
+        let count = cache.ledger.withLock { ledger in
+            Mirror(reflecting: ledger).descendant("invalidations").map { Mirror(reflecting: $0).children.count }
+        }
+        #expect(count ?? .max <= CacheLedger.invalidationLimit)
+        cache.store(first, askedIn: cache.generation)
+        #expect(cache.memoryEntry(for: "k") != nil)
+    }
+
+    @Test("BEY-10, CCH-4: a newer answer that the predicate refuses takes the stored one away")
+    func refusedByPredicate() async throws {
+        transport.route("GET", "/a") { _ in .text("x", headers: ["Cache-Control": "max-age=60"]) }
+        let service = try service()
+        _ = try await service.send(Call())
+        var refusing = CachePolicy.http
+        refusing.isStorable = { _ in false }
+        _ = try await service.send(Call(headers: ["Cache-Control": "no-cache"], cache: refusing))
+        #expect(await cache.usage.memoryCount == 0)
+    }
+
     @Test("SEC-1: a password in a URL does not lie on disk")
     func userInformation() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString, isDirectory: true)

@@ -37,6 +37,8 @@ struct CacheLedger: Sendable {
 
     /// More bytes than this do not wait to be written.
     static let waitingLimit = 64_000_000
+    /// The number of invalidations that are told apart; the next one counts for all keys.
+    static let invalidationLimit = 1_000
 
     private(set) var memory: MemoryCache
     private let hasDisk: Bool
@@ -47,7 +49,13 @@ struct CacheLedger: Sendable {
     /// The flights whose answer is not older than the last change.
     private var currentFlights: [String: Int] = [:]
     private var lastNumber = 0
+    /// Counts invalidations and removals: an answer is as old as the count at the time when it was asked for.
     private(set) var generation = 0
+    /// The generation of the last removal of many. Older answers are not stored, whatever their key.
+    private var oldestGeneration = 0
+    /// The generation of the last invalidation of a key, by the hash of the key, since keys may be long. Two keys with one
+    /// hash cost an answer that is not stored.
+    private var invalidations: [Int: Int] = [:]
 
     init(memory: MemoryCache, hasDisk: Bool) {
         self.memory = memory
@@ -62,8 +70,10 @@ struct CacheLedger: Sendable {
         changes.isEmpty && removals.isEmpty && flights.isEmpty && currentFlights.isEmpty && waitingCost == 0
     }
 
-    mutating func endGeneration() {
+    private mutating func endGeneration() {
         generation += 1
+        oldestGeneration = generation
+        invalidations = [:]
     }
 
     private mutating func nextNumber() -> Int {
@@ -133,6 +143,34 @@ extension CacheLedger {
         let isWritten = tiers.contains(.disk) && !isBusy
         if let old = change(key, Change(number: number, entry: isWritten ? entry : nil)) { released.append(old) }
         return (number, failure, released)
+    }
+
+    /// Keeps an entry that was asked for in that generation, unless it is out of date by now.
+    mutating func store(
+        _ entry: CacheEntry,
+        in tiers: CacheStorage,
+        askedIn generation: Int
+    ) -> (number: Int?, failure: CacheFailure?, released: [CacheEntry]) {
+        let key = entry.header.key
+        guard generation >= oldestGeneration else {
+            // The stored entry may be older than this answer, and then it is out of date as well.
+            let (number, released) = remove(key)
+            return (number, nil, released)
+        }
+        // The invalidation has removed the entry; one that is there was asked for later than this one.
+        guard generation >= invalidations[key.hashValue] ?? 0 else { return (nil, nil, []) }
+        return store(entry, in: tiers)
+    }
+
+    /// Removes an entry that has become wrong; an answer for this key that was asked for before is not stored.
+    mutating func invalidate(_ key: String) -> (number: Int?, released: [CacheEntry]) {
+        if invalidations.count >= Self.invalidationLimit {
+            endGeneration()
+        } else {
+            generation += 1
+            invalidations[key.hashValue] = generation
+        }
+        return remove(key)
     }
 
     mutating func remove(_ key: String) -> (number: Int?, released: [CacheEntry]) {
