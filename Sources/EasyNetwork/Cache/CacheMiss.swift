@@ -28,6 +28,8 @@ public struct CacheMiss: RawRepresentable, Hashable, Error, CustomStringConverti
     public static let varies = CacheMiss(rawValue: "varies")
     /// The request, or the entry, wants the server asked (`no-cache`, a range, a precondition of one's own).
     public static let mustAsk = CacheMiss(rawValue: "must ask")
+    /// The call was to go past the cache: ``RequestOperation/ignoresCache``.
+    public static let ignored = CacheMiss(rawValue: "ignored")
     /// A request of this kind is found by no key: see ``CachePolicy``.
     public static let noKey = CacheMiss(rawValue: "no key")
 }

@@ -8,6 +8,8 @@ final class CacheUse: Sendable {
         case standard
         /// Not at all: its entry was of no use.
         case pass(CacheMiss)
+        /// Not at all, by the caller's wish: the network is asked, whatever the policy says.
+        case ignore
         /// An entry is not used before the server has confirmed it.
         case refresh
     }
@@ -40,7 +42,11 @@ final class CacheUse: Sendable {
     /// - Parameter completion: called once: at once unless the disk has to be asked, else on ``WorkQueue``.
     func find(_ key: String?, _ completion: @escaping @Sendable (Result<CacheEntry, CacheMiss>) -> Void) {
         guard let key else { return completion(.failure(.noKey)) }
-        if case .pass(let miss) = order { return completion(.failure(miss)) }
+        switch order {
+        case .pass(let miss): return completion(.failure(miss))
+        case .ignore: return completion(.failure(.ignored))
+        case .standard, .refresh: break
+        }
         let isPromoting = policy.storage.contains(.memory)
         cache.load(key, isPromoting: isPromoting) { completion($0.mapError(\.miss)) }
     }
@@ -78,6 +84,7 @@ final class CacheUse: Sendable {
             switch policy.reading {
             case .cacheOnly: true
             case .http: CacheControl(request: message.headers).onlyIfCached
+            case _ where order == .ignore: false
             case .network, .cacheThenNetwork, .cacheElseNetwork: false
             }
         return isAskedAlone ? .refuse(miss) : .send(miss, nil)

@@ -9,6 +9,7 @@ struct OperationOptions {
     /// Nil: the request's, where that is known.
     var repeatPolicy: RepeatPolicy?
     var repeatKey: String?
+    var ignoresCache = false
     /// Whether the operation waits for an answer that it shares.
     var isSharing = false
     var ownerTie: OwnerTie?

@@ -25,6 +25,7 @@ struct SharingKey: Hashable, Sendable {
     private let deadlines: TransportDeadlines
     private let validation: ResponseValidation
     private let retry: RetryPolicy
+    private let ignoresCache: Bool
     private let overallTimeout: TimeInterval?
     private let cache: CachePolicy.Identity
     /// What the message excludes while it is sent. One that has a category already, as a part of a group, does not wait
@@ -37,8 +38,10 @@ struct SharingKey: Hashable, Sendable {
     init(
         name: String?,
         message: TransportRequest,
+        ignoresCache: Bool = false,
         request: some APIRequest,
         host: HostConfiguration,
+        self.ignoresCache = ignoresCache
         categories: Set<String> = []
     ) {
         self.categories = categories

@@ -5,6 +5,8 @@ struct SharedMessage: Sendable {
     let configuration: HostConfiguration
     /// The host that is called, for limits by host.
     let host: String?
+    /// See ``RequestOperation/ignoresCache``.
+    let ignoresCache: Bool
 }
 
 /// The job that sends a message for several operations and hands each of them the answer.
@@ -37,7 +39,8 @@ final class RequestCarrier: ServiceOperation, @unchecked Sendable {
             return response
         }
         let isMapped = { @Sendable (response: NetworkResponse) in (try? request.check(response)) != nil }
-        _ = service.start(request, slot: self, map: map, isMapped: isMapped) { result in
+        let order: CacheUse.Order = message.ignoresCache ? .ignore : .standard
+        _ = service.start(request, slot: self, order: order, map: map, isMapped: isMapped) { result in
             switch result {
             case .success(let response):
                 self.answer.withLock { $0 = response }

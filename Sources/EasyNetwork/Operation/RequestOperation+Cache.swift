@@ -2,6 +2,22 @@ import Foundation
 
 /// The cache's item, before the network's.
 extension RequestOperation {
+    /// Whether the operation goes past the cache this once: nothing is read from there, whatever the request's policy says,
+    /// and nothing stored is confirmed. The answer is stored as the policy says. Default false.
+    ///
+    /// ```swift
+    /// let reload = RequestOperation(GetNews())
+    /// reload.ignoresCache = true
+    /// NetworkQueue.shared.addOperation(reload)
+    /// ```
+    ///
+    /// Set it before the operation is added to a queue. It joins only operations that ignore the cache as well
+    /// (``RepeatPolicy/join``).
+    public final var ignoresCache: Bool {
+        get { option(\.ignoresCache) }
+        set { setOption(\.ignoresCache, newValue) }
+    }
+
     /// The item of the cache when the network's was to follow; nil when there was none. It stays when that has come.
     public final var cachedItem: Request.Item? {
         state.withLock { $0.early.item }

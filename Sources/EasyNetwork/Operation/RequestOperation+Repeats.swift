@@ -40,7 +40,9 @@ extension RequestOperation {
         guard policy == .join, mayShareAnswer, option(\.refreshedSessions).isEmpty else { return nil }
         // Each has its item of the cache, and the message may be sent once the others have ended.
         let cache = request.cache ?? service.configuration.settings.cachePolicy(for: request.method)
-        guard cache.reading != .cacheThenNetwork, let message = message(for: request) else { return nil }
+        guard cache.reading != .cacheThenNetwork || ignoresCache, let message = message(for: request) else {
+            return nil
+        }
         let name = option(\.repeatKey) ?? request.repeatKey
         return SharedMessage(
             key: SharingKey(
@@ -48,12 +50,14 @@ extension RequestOperation {
                 message: message,
                 request: request,
                 host: service.configuration,
+                ignoresCache: ignoresCache,
                 // What holds it as a part of a group already has its categories.
                 categories: mutualExclusionCategories.subtracting(option(\.heldCategories))
             ),
             request: request,
             configuration: service.configuration,
-            host: host ?? message.url.hostAndPort
+            host: host ?? message.url.hostAndPort,
+            ignoresCache: ignoresCache
         )
     }
 

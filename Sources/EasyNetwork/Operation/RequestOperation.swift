@@ -232,6 +232,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
                 let landing = self.service.start(
                     self.sendable(request),
                     slot: self,
+                    order: self.ignoresCache ? .ignore : .standard,
                     cached: self.deliverEarly,
                     map: request.item,
                     completion: completion

@@ -10,7 +10,7 @@ extension EasyNetworkService {
     ///
     /// It is sent when this is called. To stop iterating cancels it.
     ///
-    /// - Throws: while it is iterated, what ``send(_:)`` throws; a ``NetworkError``.
+    /// - Throws: while it is iterated, what ``send(_:ignoringCache:)`` throws; a ``NetworkError``.
     public func responses(to request: some BaseAPIRequest) -> AsyncThrowingStream<NetworkResponse, any Error> {
         AsyncThrowingStream { continuation in
             // Of its own, as an answer of the cache that cannot be used is followed by another landing.

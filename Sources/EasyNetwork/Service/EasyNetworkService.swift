@@ -74,24 +74,33 @@ public final class EasyNetworkService: Sendable {
     ///
     /// Cancelling the task cancels the request.
     ///
+    /// - Parameter ignoringCache: see ``RequestOperation/ignoresCache``. Default false.
     /// - Throws: ``NetworkError/Code/invalidRequest`` for what cannot be sent, an error of the transport,
     ///   ``NetworkError/Code/unacceptableStatus``, ``NetworkError/Code/unauthorized``, or
     ///   ``NetworkError/Code/cancelled``.
-    public func send(_ request: some BaseAPIRequest) async throws(NetworkError) -> NetworkResponse {
-        try await perform(request) { $0 }
+    public func send(
+        _ request: some BaseAPIRequest,
+        ignoringCache: Bool = false
+    ) async throws(NetworkError) -> NetworkResponse {
+        try await perform(request, ignoringCache) { $0 }
     }
 
     /// Sends a request and returns its item.
     ///
     /// Cancelling the task cancels the request.
     ///
-    /// - Throws: what ``send(_:)`` throws, and what making the item throws, as a ``NetworkError``.
-    public func perform<Request: APIRequest>(_ request: Request) async throws(NetworkError) -> Request.Item {
-        try await perform(request, map: request.item)
+    /// - Parameter ignoringCache: see ``RequestOperation/ignoresCache``. Default false.
+    /// - Throws: what ``send(_:ignoringCache:)`` throws, and what making the item throws, as a ``NetworkError``.
+    public func perform<Request: APIRequest>(
+        _ request: Request,
+        ignoringCache: Bool = false
+    ) async throws(NetworkError) -> Request.Item {
+        try await perform(request, ignoringCache, map: request.item)
     }
 
     private func perform<Item: Sendable>(
         _ request: some BaseAPIRequest,
+        _ ignoringCache: Bool,
         map: @escaping @Sendable (NetworkResponse) throws -> Item
     ) async throws(NetworkError) -> Item {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
@@ -99,7 +108,8 @@ public final class EasyNetworkService: Sendable {
         let service = EasyNetworkService(partOf: self)
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                service.start(request, map: map, completion: { continuation.resume(returning: $0) })
+                let order: CacheUse.Order = ignoringCache ? .ignore : .standard
+                service.start(request, order: order, map: map, completion: { continuation.resume(returning: $0) })
             }
         } onCancel: {
             service.cancel()
@@ -127,6 +137,7 @@ public final class EasyNetworkService: Sendable {
     ///
     /// - Parameters:
     ///   - slot: the operation that gives its slot back while the request waits; default nil, none.
+    ///   - order: how the cache is asked. Default ``CacheUse/Order/standard``.
     ///   - sink: where an accepted body goes; the answer is without it then, and the cache is not asked. Default nil.
     ///   - cached: called at most once before the completion, on ``WorkQueue``, with the item from the cache that the
     ///     network's will follow.
@@ -137,6 +148,7 @@ public final class EasyNetworkService: Sendable {
     func start<Item>(
         _ request: some BaseAPIRequest,
         slot: NetworkOperation? = nil,
+        order: CacheUse.Order = .standard,
         sink: (any BodySink)? = nil,
         cached: (@Sendable (Item) -> Void)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
@@ -144,13 +156,13 @@ public final class EasyNetworkService: Sendable {
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
     ) -> Landing {
         tellOfStart(request)
-        return begin(request, slot, .standard, sink, cached, map, isMapped) { response, result in
+        return begin(request, slot, order, sink, cached, map, isMapped) { response, result in
             self.tellOfEnd(request, response, result.failure)
             completion(result)
         }
     }
 
-    /// - Parameters: those of ``start(_:slot:sink:cached:map:isMapped:completion:)``.
+    /// - Parameters: those of ``start(_:slot:order:sink:cached:map:isMapped:completion:)``.
     ///   - order: how the cache is asked.
     ///   - completion: gets the answer too, if there is one, even when it could not be mapped.
     @discardableResult

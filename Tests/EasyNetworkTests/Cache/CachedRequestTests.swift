@@ -111,6 +111,83 @@ struct CachedRequestTests {
         #expect(try await ask(nil, over: service { $0.cachePolicy = CachePolicy(.cacheOnly) }) == "4 cache")
     }
 
+    private func ask(_ policy: CachePolicy, ignoring isIgnoring: Bool) async throws -> String {
+        let operation = RequestOperation(News(cache: policy), service: try service())
+        operation.ignoresCache = isIgnoring
+        queue.addOperation(operation)
+        return try await operation.value
+    }
+
+    @Test(
+        "CCH-3: one operation, or one call, goes past the cache, and its answer is stored",
+        arguments: [.cacheElseNetwork, .cacheThenNetwork, .cacheOnly, .http] as [CachePolicy.Reading]
+    )
+    func ignored(reading: CachePolicy.Reading) async throws {
+        transport.route("GET", "/news") { [count] request in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            #expect(request.headers["If-None-Match"] == nil)
+            return .text(String(number), headers: ["Cache-Control": "max-age=60", "ETag": "\"\(number)\""])
+        }
+        let policy = CachePolicy(reading)
+        #expect(try await ask(policy, ignoring: true) == "1 network")
+        #expect(try await ask(policy, ignoring: true) == "2 network")
+        if reading != .cacheThenNetwork { #expect(try await ask(policy, ignoring: false) == "2 cache") }
+        let request = News(cache: policy)
+        let service = try service()
+        #expect(try await service.perform(request, ignoringCache: true) == "3 network")
+        let response = try await service.send(request, ignoringCache: true)
+        #expect(try response.text() == "4" && response.history.map(\.cacheMiss) == [.ignored])
+        #expect(try await service.cachedResponse(for: request).text() == "4")
+    }
+
+    @Test("CCH-3: an operation that ignores the cache shows no early item")
+    func ignoredEarly() async throws {
+        let policy = CachePolicy(.cacheThenNetwork)
+        _ = try await ask(policy)
+        let operation = RequestOperation(News(cache: policy), service: try service())
+        operation.ignoresCache = true
+        operation.cached = { Issue.record("\($0) came from the cache") }
+        queue.addOperation(operation)
+        #expect(try await operation.value == "2 network")
+        #expect(operation.cachedItem == nil)
+    }
+
+    @Test("CCH-3, BEY-9: operations that ignore the cache join each other, and none that asks it")
+    func ignoredJoin() throws {
+        let url = try #require(URL(string: "http://one.example/news"))
+        let host = try service().configuration
+        func key(_ ignoresCache: Bool) -> SharingKey {
+            SharingKey(
+                name: "n",
+                message: TransportRequest(url: url),
+                request: News(),
+                host: host,
+                ignoresCache: ignoresCache
+            )
+        }
+        #expect(key(true) == key(true) && key(true) != key(false))
+    }
+
+    @Test("CCH-3, BEY-9: a joined operation that ignores the cache sends")
+    func ignoredJoined() async throws {
+        struct Joining: APIRequest {
+            var api = "news"
+            var repeatPolicy = RepeatPolicy.join
+            var cache: CachePolicy? = CachePolicy(.cacheElseNetwork)
+            func item(from response: NetworkResponse) throws -> String { try response.text() }
+        }
+        let service = try service()
+        for expected in ["1", "2"] {
+            let operation = RequestOperation(Joining(), service: service)
+            operation.ignoresCache = true
+            queue.addOperation(operation)
+            #expect(try await operation.value == expected)
+        }
+    }
+
     @Test("CCH-1, CCH-3: only from the cache: what is missing is notCached, and says why")
     func only() async throws {
         let error = await #expect(throws: NetworkError.self) { try await ask(CachePolicy(.cacheOnly)) }
