@@ -46,33 +46,29 @@ extension CacheUse {
     ) -> Result<StoredResponse, Refusal> {
         var request = deposit.candidate?.unconditioned(deposit.message.headers) ?? deposit.message.headers
         let names = response.headers.listMembers("Vary").map { $0.lowercased() }
+        let control = CacheControl(response: response.headers)
         // The credential of the host is not known when the cache is asked. Where answers differ by it, none is found; and
         // where nobody says whose they are, they are stored only if they are the same for all (RFC 9111, section 3.5).
         if deposit.isCredentialAdded {
-            guard partition != nil || CacheControl(response: response.headers).isPublic else {
+            guard partition != nil || control.isPublic else {
                 return .failure(Refusal(isAboutRequest: false))
             }
             if !names.contains("authorization") { request.remove("Authorization") }
-        }
-        let obstacle = HTTPStorability.obstacle(
-            method: deposit.message.method,
-            request: request,
-            status: response.statusCode,
-            response: response.headers,
-            responseDate: date
-        )
-        if let obstacle {
-            let ofRequest: [HTTPStorability.Obstacle] = [.method, .partial, .condition, .requestNoStore]
-            return .failure(Refusal(isAboutRequest: ofRequest.contains(obstacle)))
         }
         let stored = StoredResponse(
             request: request,
             nominating: partition == nil ? ["Authorization", "Cookie"] : ["Authorization"],
             status: response.statusCode,
             response: response.headers,
+            control: control,
             requestDate: deposit.requestedAt,
             responseDate: date
         )
+        let method = deposit.message.method
+        if let obstacle = HTTPStorability.obstacle(to: stored, control, method: method, request: request) {
+            let ofRequest: [HTTPStorability.Obstacle] = [.method, .partial, .condition, .requestNoStore]
+            return .failure(Refusal(isAboutRequest: ofRequest.contains(obstacle)))
+        }
         return .success(stored)
     }
 }

@@ -21,9 +21,17 @@ struct HTTPFreshness: Hashable, Sendable {
     private let responseDate: Date
 
     /// - Parameters:
+    ///   - control: the directives of `headers`. Default nil: they are read from there.
     ///   - requestDate: when the request was begun, by this machine's clock.
     ///   - responseDate: when the head of the answer was received, by the same clock.
-    init(status: Int, headers: HTTPHeaders, requestDate: Date, responseDate: Date) {
+    init(
+        status: Int,
+        headers: HTTPHeaders,
+        control: CacheControl? = nil,
+        requestDate: Date,
+        responseDate: Date
+    ) {
+        let control = control ?? CacheControl(response: headers)
         self.responseDate = responseDate
         let date = headers.httpDate("Date", now: responseDate)
         // Below zero when the server's clock is ahead, and then it does not count: the other age never is.
@@ -31,9 +39,10 @@ struct HTTPFreshness: Hashable, Sendable {
         // The clock may have been set back meanwhile.
         let delay = max(0, responseDate.timeIntervalSince(requestDate))
         initialAge = max(apparentAge, Self.ageValue(headers) + delay)
-        let explicit = Self.explicitLifetime(headers, date: date ?? responseDate, now: responseDate)
+        let explicit = Self.explicitLifetime(headers, control, date: date ?? responseDate, now: responseDate)
         isExplicit = explicit != nil
-        lifetime = explicit ?? Self.heuristicLifetime(status, headers, date: date ?? responseDate, now: responseDate)
+        lifetime =
+            explicit ?? Self.heuristicLifetime(status, headers, control, date: date ?? responseDate, now: responseDate)
     }
 
     /// A clock that was set back since makes the time since then negative. How long it really was nobody knows; the size
@@ -59,8 +68,13 @@ struct HTTPFreshness: Hashable, Sendable {
     }
 
     /// Section 4.2.1; `s-maxage` is for shared caches.
-    private static func explicitLifetime(_ headers: HTTPHeaders, date: Date, now: Date) -> TimeInterval? {
-        if let maxAge = CacheControl(response: headers).maxAge { return maxAge }
+    private static func explicitLifetime(
+        _ headers: HTTPHeaders,
+        _ control: CacheControl,
+        date: Date,
+        now: Date
+    ) -> TimeInterval? {
+        if let maxAge = control.maxAge { return maxAge }
         guard headers["Expires"] != nil else { return nil }
         // What is no date is in the past (section 5.3), and so are two of them.
         guard let expires = headers.httpDate("Expires", now: now) else { return 0 }
@@ -71,10 +85,11 @@ struct HTTPFreshness: Hashable, Sendable {
     private static func heuristicLifetime(
         _ status: Int,
         _ headers: HTTPHeaders,
+        _ control: CacheControl,
         date: Date,
         now: Date
     ) -> TimeInterval {
-        guard CacheableStatus.heuristic.contains(status) || CacheControl(response: headers).isPublic,
+        guard CacheableStatus.heuristic.contains(status) || control.isPublic,
             let lastModified = headers.httpDate("Last-Modified", now: now)
         else { return 0 }
         let sinceChange = max(0, date.timeIntervalSince(lastModified))

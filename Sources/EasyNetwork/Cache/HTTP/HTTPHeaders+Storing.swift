@@ -12,15 +12,18 @@ extension HTTPHeaders {
 
     /// The fields of an answer that are kept: all but those of the connection, those that `Connection` lists, and those
     /// that `no-cache="…"` names (RFC 9111, section 3.1).
-    var storedFields: HTTPHeaders {
+    ///
+    /// - Parameter control: the directives of these fields. Default nil: they are read from them.
+    func storedFields(_ control: CacheControl? = nil) -> HTTPHeaders {
         let listed = listMembers("Connection").map { $0.lowercased() }
-        let dropped = Self.connectionFields.union(listed).union(CacheControl(response: self).fieldsNotToStore)
+        let control = control ?? CacheControl(response: self)
+        let dropped = Self.connectionFields.union(listed).union(control.fieldsNotToStore)
         return HTTPHeaders(filter { !dropped.contains($0.name.lowercased()) })
     }
 
     /// The fields of a 304 that replace stored ones.
     var freshFields: HTTPHeaders {
-        HTTPHeaders(storedFields.filter { !Self.bodyFields.contains($0.name.lowercased()) })
+        HTTPHeaders(storedFields().filter { !Self.bodyFields.contains($0.name.lowercased()) })
     }
 
     /// The members of a field that is a list of tokens, without the empty ones.

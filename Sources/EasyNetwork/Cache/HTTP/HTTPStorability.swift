@@ -10,7 +10,7 @@ enum HTTPStorability {
         case method
         /// Not a final status, or one that is no answer of its own: 304.
         case status
-        /// A part: 206, or `Content-Range`.
+        /// A part: 206. In any other answer `Content-Range` means nothing (RFC 9110, section 14.4).
         case partial
         /// To a request with `Range` or conditions of its own, and therefore not to others.
         case condition
@@ -31,46 +31,39 @@ enum HTTPStorability {
     }
 
     /// - Parameters:
+    ///   - stored: the answer as it would be kept.
+    ///   - control: the directives of the answer as it came.
     ///   - request: the fields as they were sent, without the conditions that the cache added.
-    ///   - responseDate: when the head of the answer was received.
     /// - Returns: nil when the answer may be kept.
     static func obstacle(
+        to stored: StoredResponse,
+        _ control: CacheControl,
         method: NetworkService.Method,
-        request: HTTPHeaders,
-        status: Int,
-        response: HTTPHeaders,
-        responseDate: Date
+        request: HTTPHeaders
     ) -> Obstacle? {
+        let status = stored.status
         guard method == .get else { return .method }
         guard status >= 200, status != 304 else { return .status }
-        guard status != 206, response["Content-Range"] == nil else { return .partial }
+        guard status != 206 else { return .partial }
         guard status == 200 || !request.hasConditions else { return .condition }
         guard status != 401, status != 407 else { return .challenge }
         let asked = CacheControl(request: request)
         guard !asked.noStore else { return .requestNoStore }
-        let control = CacheControl(response: response)
         if control.mustUnderstand {
             // With it "no-store" is for caches that do not know it (section 5.2.2.3).
             guard CacheableStatus.understood.contains(status) else { return .mustUnderstand }
         } else if control.noStore {
             return .noStore
         }
-        guard !NominatedFields(vary: response, of: request).matchesNone else { return .vary }
-        guard isCacheable(status, response, control) else { return .notCacheable }
-        let stored = StoredResponse(
-            request: request,
-            status: status,
-            response: response,
-            requestDate: responseDate,
-            responseDate: responseDate
-        )
+        guard !stored.nominated.matchesNone else { return .vary }
+        guard isCacheable(stored, control) else { return .notCacheable }
         return isUseful(stored, control, asked) ? nil : .useless
     }
 
     /// The last condition of section 3.
-    private static func isCacheable(_ status: Int, _ response: HTTPHeaders, _ control: CacheControl) -> Bool {
-        control.maxAge != nil || response["Expires"] != nil || control.isPublic || control.isPrivate
-            || CacheableStatus.heuristic.contains(status)
+    private static func isCacheable(_ stored: StoredResponse, _ control: CacheControl) -> Bool {
+        control.maxAge != nil || stored.headers["Expires"] != nil || control.isPublic || control.isPrivate
+            || CacheableStatus.heuristic.contains(stored.status)
     }
 
     /// Whether there is a request that could get it: while it is fresh, after validation, or stale.

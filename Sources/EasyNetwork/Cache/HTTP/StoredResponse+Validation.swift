@@ -37,7 +37,7 @@ extension StoredResponse {
         var fresh = response.freshFields
         // It is the same but for its weakness, which tells of the body that is stored.
         if let tag = EntityTag(headers), tag.isWeak { fresh["ETag"] = tag.text }
-        let merged = kept.merging(Self.dated(fresh, responseDate)).storedFields
+        let merged = kept.merging(Self.dated(fresh, responseDate)).storedFields()
         return StoredResponse(
             method: method,
             status: status,

@@ -12,6 +12,9 @@ struct StoredResponse: Hashable, Sendable {
     let requestDate: Date
     /// When the head of the answer was received, or of the last 304 that confirmed it.
     let responseDate: Date
+    /// The directives of `headers`, which are read once.
+    let cacheControl: CacheControl
+    let freshness: HTTPFreshness
 
     /// One that was kept already, as it was written.
     init(
@@ -28,6 +31,14 @@ struct StoredResponse: Hashable, Sendable {
         self.nominated = nominated
         self.requestDate = requestDate
         self.responseDate = responseDate
+        cacheControl = CacheControl(response: headers)
+        freshness = HTTPFreshness(
+            status: status,
+            headers: headers,
+            control: cacheControl,
+            requestDate: requestDate,
+            responseDate: responseDate
+        )
     }
 
     /// One that has just been received, and may be stored; see ``HTTPStorability``.
@@ -35,19 +46,21 @@ struct StoredResponse: Hashable, Sendable {
     /// - Parameters:
     ///   - request: the fields as they were sent, credentials and cookies included.
     ///   - names: fields that tell answers apart besides those that `Vary` names, `Authorization` for one.
+    ///   - control: the directives of `response`. Default nil: they are read from there.
     init(
         method: NetworkService.Method = .get,
         request: HTTPHeaders,
         nominating names: [String] = [],
         status: Int,
         response: HTTPHeaders,
+        control: CacheControl? = nil,
         requestDate: Date,
         responseDate: Date
     ) {
         self.init(
             method: method,
             status: status,
-            headers: Self.dated(response.storedFields, responseDate),
+            headers: Self.dated(response.storedFields(control), responseDate),
             nominated: NominatedFields(vary: response, and: names, of: request),
             requestDate: requestDate,
             responseDate: responseDate
@@ -64,12 +77,6 @@ struct StoredResponse: Hashable, Sendable {
 }
 
 extension StoredResponse {
-    var cacheControl: CacheControl { CacheControl(response: headers) }
-
-    var freshness: HTTPFreshness {
-        HTTPFreshness(status: status, headers: headers, requestDate: requestDate, responseDate: responseDate)
-    }
-
     /// The fields of the answer to a request that gets this one, with its `Age` (RFC 9111, sections 4 and 5.1).
     func headers(at now: Date) -> HTTPHeaders {
         var headers = headers
