@@ -44,20 +44,18 @@ extension CacheUse {
         _ deposit: CacheDeposit,
         at date: Date
     ) -> Result<StoredResponse, Refusal> {
-        var request = deposit.candidate?.unconditioned(deposit.message.headers) ?? deposit.message.headers
-        let names = response.headers.listMembers("Vary").map { $0.lowercased() }
         let control = CacheControl(response: response.headers)
-        // The credential of the host is not known when the cache is asked. Where answers differ by it, none is found; and
-        // where nobody says whose they are, they are stored only if they are the same for all (RFC 9111, section 3.5).
-        if deposit.isCredentialAdded {
-            guard partition != nil || control.isPublic else {
-                return .failure(Refusal(isAboutRequest: false))
-            }
-            if !names.contains("authorization") { request.remove("Authorization") }
+        // Without a partition, answers to the host's credential are stored only if they are the same for all (RFC 9111,
+        // section 3.5).
+        guard !deposit.isCredentialAdded || partition != nil || control.isPublic else {
+            return .failure(Refusal(isAboutRequest: false))
         }
+        let request = deposit.request(varyingIn: response.headers.listMembers("Vary"))
+        // Cookies count, absent ones too, unless the partition says whose they are.
+        let credentials = request.credentials.filter { !$0.isCookie }.map(\.name)
         let stored = StoredResponse(
             request: request,
-            nominating: partition == nil ? ["Authorization", "Cookie"] : ["Authorization"],
+            nominating: credentials + (partition == nil ? ["Cookie"] : []),
             status: response.statusCode,
             response: response.headers,
             control: control,
@@ -70,6 +68,21 @@ extension CacheUse {
             return .failure(Refusal(isAboutRequest: ofRequest.contains(obstacle)))
         }
         return .success(stored)
+    }
+}
+
+extension CacheDeposit {
+    /// The fields of the request as the next one for the same answer has them: without the cache's conditions, and without
+    /// what the host's authentication put in, which is not known when the cache is asked. Where answers vary by that, it
+    /// stays, and none is found.
+    fileprivate func request(varyingIn names: [String]) -> HTTPHeaders {
+        var request = candidate?.unconditioned(message.headers) ?? message.headers
+        guard isCredentialAdded else { return request }
+        for field in request.credentials where !field.isCookie {
+            guard !names.contains(where: { $0.isEqualIgnoringASCIICase(to: field.name) }) else { continue }
+            request[field.name] = asked[field.name]
+        }
+        return request
     }
 }
 

@@ -181,7 +181,9 @@ struct CacheDeposit: Sendable {
     /// As it was sent.
     let message: TransportRequest
     let candidate: CacheCandidate?
-    /// Whether its `Authorization` comes from the host and not from the request.
+    /// The fields of the message before the host's authentication altered them.
+    let asked: HTTPHeaders
+    /// Whether the host's authentication may have put credentials in.
     let isCredentialAdded: Bool
     let requestedAt: Date
     /// That of the cache when it was sent: what was removed since is not to come back.

@@ -16,18 +16,16 @@ enum RepeatKey: Hashable, Sendable {
 ///
 /// The answer comes to all as it came to the one that sent, so all that decides how it comes belongs here.
 struct SharingKey: Hashable, Sendable {
-    /// Header fields that say who asks. Two that differ in one of them never share, whatever their keys.
-    private static let credentials = ["Authorization", "Cookie", "Proxy-Authorization"]
-
     private let key: RepeatKey
     private let host: ObjectIdentifier
-    private let credentials: [[String]]
+    /// Requests that differ in one of these fields never share, whatever their keys.
+    private let credentials: HTTPHeaders
     private let deadlines: TransportDeadlines
     private let validation: ResponseValidation
     private let retry: RetryPolicy
-    private let ignoresCache: Bool
     private let overallTimeout: TimeInterval?
     private let cache: CachePolicy.Identity
+    private let ignoresCache: Bool
     /// What the message excludes while it is sent. One that has a category already, as a part of a group, does not wait
     /// for one that waits for that.
     let categories: Set<String>
@@ -38,16 +36,16 @@ struct SharingKey: Hashable, Sendable {
     init(
         name: String?,
         message: TransportRequest,
-        ignoresCache: Bool = false,
         request: some APIRequest,
         host: HostConfiguration,
-        self.ignoresCache = ignoresCache
+        ignoresCache: Bool = false,
         categories: Set<String> = []
     ) {
+        self.ignoresCache = ignoresCache
         self.categories = categories
         key = name.map(RepeatKey.named) ?? .message(message, host)
         self.host = ObjectIdentifier(host)
-        credentials = Self.credentials.map(message.headers.values)
+        credentials = message.headers.credentials
         deadlines = message.deadlines
         validation = request.validation ?? host.settings.validation
         retry = request.retry ?? host.settings.retry

@@ -304,9 +304,10 @@ final class Landing: Sendable {
     // MARK: - The wire
 
     private func send(_ message: TransportRequest, at site: LandingSite, _ turn: Int) {
-        let (key, candidate) = state.withLock { state in
+        let (key, candidate, asked) = state.withLock { state in
             state.assembly = ResponseAssembly(site.validation)
-            return (state.course?.value.cacheKey, state.course?.value.candidate)
+            let asked = site.cache == nil ? nil : state.course?.value.sent.headers
+            return (state.course?.value.cacheKey, state.course?.value.candidate, asked)
         }
         let message = site.withCookies(message)
         if let sink = site.sink {
@@ -318,7 +319,9 @@ final class Landing: Sendable {
             answer.valve.attach(exchange)
             return holds(turn) { exchange.cancel() }
         }
-        if site.cache != nil { leave(site.deposit(message, key: key, candidate).map { .store($0) }, turn) }
+        if site.cache != nil {
+            leave(site.deposit(message, asked: asked, key: key, candidate).map { .store($0) }, turn)
+        }
         let exchange = site.configuration.settings.transport.start(message) { event in
             self.receive(event, from: message, at: site, turn)
         }

@@ -60,7 +60,7 @@ struct LandingCourse: Sendable {
     private let message: TransportRequest
     private let rules: Rules
     /// As it was sent last, but for its credential.
-    private var sent: TransportRequest
+    private(set) var sent: TransportRequest
     private(set) var history: [NetworkAttempt] = []
     /// Why the next message is sent, and after what delay.
     private var next: (reason: NetworkAttempt.Reason, delay: TimeInterval) = (.first, 0)

@@ -146,15 +146,22 @@ final class LandingSite: Sendable {
     /// What is to be stored once the answer to a message is there.
     ///
     /// - Parameters:
+    ///   - asked: its fields before the host's authentication altered them; nil if it did not.
     ///   - key: of the attempt, before it was redirected.
     ///   - candidate: the entry that it may confirm.
-    func deposit(_ message: TransportRequest, key: String?, _ candidate: CacheCandidate?) -> CacheDeposit? {
+    func deposit(
+        _ message: TransportRequest,
+        asked: HTTPHeaders? = nil,
+        key: String?,
+        _ candidate: CacheCandidate?
+    ) -> CacheDeposit? {
         guard let cache, !cache.policy.storage.isEmpty else { return nil }
         return CacheDeposit(
             use: cache,
             key: key,
             message: message,
             candidate: candidate,
+            asked: asked ?? message.headers,
             isCredentialAdded: stamp?.isExempt == false,
             requestedAt: clock.date,
             generation: cache.cache.generation

@@ -168,6 +168,41 @@ struct HTTPCachedRequestTests {
     }
 
     @Test(
+        "BEY-10, SEC-1: so it is with each field that a redirect to another origin would not get",
+        arguments: [
+            "X-Api-Key", "x-auth-token", "Proxy-Authorization", "X-Amz-Security-Token", "Ocp-Apim-Subscription-Key",
+        ],
+        [nil, "team"]
+    )
+    func otherCredentials(name: String, partition: String?) async throws {
+        #expect(HTTPHeaders([name: "ada"]).withoutCredentials.isEmpty)
+        answers(["Cache-Control": "max-age=60, private"])
+        let service = try service { $0.cachePartition = partition }
+        let (ada, bob) = (Call(headers: [name: "ada"]), Call(headers: [name: "bob"]))
+        #expect(try await ask(ada, over: service) == "1 network")
+        #expect(try await ask(ada, over: service) == "1 cache")
+        #expect(try await ask(bob, over: service) == "2 network")
+        #expect(try await ask(over: service) == "3 network", "nobody has another credential than ada")
+        #expect(try await ask(bob, over: service) == "4 network", "and bob another one than nobody")
+        #expect(try await ask(bob, over: service) == "4 cache")
+    }
+
+    @Test("BEY-10, SEC-1: a key of the request's own counts beside the host's authentication, which does not")
+    func keyBesideSession() async throws {
+        answers(["Cache-Control": "max-age=60"])
+        let session = AuthenticationSession(TestTokens { _ in "new" }, credential: "old")
+        let service = try service {
+            $0.authentication = session
+            $0.cachePartition = "team"
+        }
+        let (ada, bob) = (Call(headers: ["X-Api-Key": "ada"]), Call(headers: ["X-Api-Key": "bob"]))
+        #expect(try await ask(ada, over: service) == "1 network")
+        session.signIn("other")
+        #expect(try await ask(ada, over: service) == "1 cache")
+        #expect(try await ask(bob, over: service) == "2 network")
+    }
+
+    @Test(
         "BEY-10, SEC-1: what a session's user was answered is stored if it is public, or a partition says whose it is"
     )
     func session() async throws {

@@ -48,6 +48,19 @@ struct SharedLandingsTests {
         }
     }
 
+    @Test("BEY-9, SEC-1: requests that differ in a field with a credential share nothing, whatever their key")
+    func credentials() throws {
+        let url = try #require(URL(string: "http://one.example/a"))
+        func key(_ headers: HTTPHeaders) -> SharingKey {
+            let message = TransportRequest(url: url, headers: headers)
+            return SharingKey(name: "n", message: message, request: Get(api: "a"), host: Self.host)
+        }
+        for name in ["Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Auth-Token"] {
+            #expect(key([name: "ada"]) != key([name: "bob"]) && key([name: "ada"]) != key([:]))
+            #expect(key([name: "ada"]) == key([name: "ada", "X-Page": "1"]))
+        }
+    }
+
     @Test("BEY-9: the first opens a landing, others share it, and all get the answer in order")
     func steps() {
         var sharing = Sharing(4)

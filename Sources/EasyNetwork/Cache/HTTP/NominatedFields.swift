@@ -25,8 +25,13 @@ struct NominatedFields: Hashable, Sendable {
         }
     }
 
+    /// Whether a request says the same. One with a credential that the first request did not have does not; its cookies
+    /// count only if they were named, see ``CacheUse``.
     func match(_ request: HTTPHeaders) -> Bool {
         !matchesNone && digests.allSatisfy { $0.value == Self.digest($0.key, of: request) }
+            && request.allSatisfy { field in
+                !field.isCredential || field.isCookie || digests.keys.contains(field.name.lowercased())
+            }
     }
 
     private static func digest(_ name: String, of request: HTTPHeaders) -> Data? {

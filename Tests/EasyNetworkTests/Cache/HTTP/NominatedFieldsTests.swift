@@ -54,6 +54,24 @@ struct NominatedFieldsTests {
         #expect(Set(fields.digests.keys) == ["foo", "authorization"])
     }
 
+    @Test(
+        "BEY-10, SEC-1: a credential that the first request did not have makes another one; an unnamed cookie does not"
+    )
+    func additionalCredential() {
+        let fields = NominatedFields(vary: HTTPHeaders(), and: ["X-Api-Key"], of: ["X-Api-Key": "ada", "X-Page": "1"])
+        #expect(fields.match(["x-api-key": "ada", "X-Page": "2", "Cookie": "a=b"]))
+        #expect(!fields.match(["X-Api-Key": "bob"]) && !fields.match(HTTPHeaders()))
+        #expect(!fields.match(["X-Api-Key": "ada", "X-Auth-Token": "bob"]))
+    }
+
+    @Test("BEY-10: a name that Vary repeats counts once")
+    func repeatedName() {
+        let vary: HTTPHeaders = ["Vary": Array(repeating: "Foo, foo", count: 5_000).joined(separator: ",")]
+        #expect(
+            NominatedFields(vary: vary, of: ["Foo": "1"]) == NominatedFields(vary: ["Vary": "foo"], of: ["Foo": "1"])
+        )
+    }
+
     @Test("BEY-10: RFC 9111, section 7.1: credentials are kept as a digest, absence as absence, also in an entry")
     func digests() {
         let vary: HTTPHeaders = ["Vary": "Authorization, Cookie, Accept"]
