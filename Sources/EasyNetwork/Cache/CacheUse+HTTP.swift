@@ -84,6 +84,29 @@ extension CacheDeposit {
         }
         return request
     }
+
+    /// Updates the stored answer to a GET by one to a HEAD, or removes it if they do not fit (RFC 9111, section 4.3.5).
+    func update(by response: NetworkResponse, at date: Date) {
+        guard response.statusCode == 200, let key = use.key(for: message) else { return }
+        use.cache.load(key, isPromoting: false) { found in
+            guard let entry = try? found.get() else { return }
+            let stored = StoredResponse(entry.header)
+            let request = self.request(varyingIn: response.headers.listMembers("Vary"))
+            guard stored.nominated.match(request) else { return }
+            let length = response.headers["Content-Length"]
+            guard length == nil || length == stored.headers["Content-Length"],
+                let fresh = stored.freshened(
+                    by: response.headers,
+                    request: request,
+                    requestDate: requestedAt,
+                    responseDate: date
+                )
+            else { return use.cache.remove(key) }
+            var get = self
+            get.message.method = .get
+            get.keep(NetworkResponse(entry, headers: fresh.headers(at: date), source: .revalidated), at: date)
+        }
+    }
 }
 
 /// An entry that the server may confirm, or that may stand in for an error.

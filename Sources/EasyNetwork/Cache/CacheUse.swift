@@ -82,9 +82,9 @@ final class CacheUse: Sendable {
     private func refusal(_ miss: CacheMiss, _ message: TransportRequest) -> Verdict {
         let isAskedAlone =
             switch policy.reading {
+            case _ where order == .ignore: false
             case .cacheOnly: true
             case .http: CacheControl(request: message.headers).onlyIfCached
-            case _ where order == .ignore: false
             case .network, .cacheThenNetwork, .cacheElseNetwork: false
             }
         return isAskedAlone ? .refuse(miss) : .send(miss, nil)
@@ -179,7 +179,7 @@ struct CacheDeposit: Sendable {
     /// Of the attempt, before it was redirected.
     let key: String?
     /// As it was sent.
-    let message: TransportRequest
+    var message: TransportRequest
     let candidate: CacheCandidate?
     /// The fields of the message before the host's authentication altered them.
     let asked: HTTPHeaders
@@ -191,14 +191,15 @@ struct CacheDeposit: Sendable {
 
     /// Stores an answer that was accepted, and whose item has been made.
     func keep(_ response: NetworkResponse, at date: Date) {
-        guard response.source != .cache, use.policy.isStorable?(response) ?? true else { return }
+        guard response.source != .cache else { return }
+        if use.policy.reading == .http, message.method == .head { return update(by: response, at: date) }
         switch use.keeping(response, self, at: date) {
         case .store(let entry) where use.policy.isStorable?(response) ?? true:
             use.cache.store(entry, in: use.policy.storage, askedIn: generation)
         // By HTTP's rules the stored answer is out of date, since a newer one has come.
         case .store(let entry) where use.policy.reading == .http: use.cache.remove(entry.header.key)
         case .remove(let key): use.cache.remove(key)
-        case .leave: return
+        case .store, .leave: return
         }
     }
 }
@@ -211,9 +212,12 @@ enum CacheErrand: Sendable {
 }
 
 extension NetworkError {
-    /// That of a request that was to be answered by the cache alone.
-    init(_ miss: CacheMiss) {
+    /// The error of a request that was to be answered by the cache alone.
+    ///
+    /// - Parameter reading: that of ``CachePolicy/Reading/http`` says what a cache answers then (RFC 9111, section 5.2.1.7).
+    init(_ miss: CacheMiss, _ reading: CachePolicy.Reading? = nil) {
         self.init(code: .notCached, message: "why the cache did not answer: \(miss)")
+        if reading == .http { statusCode = 504 }
         cacheMiss = miss
     }
 }

@@ -24,7 +24,8 @@ public struct NetworkError: Error, Sendable {
     /// What went wrong in this case, and what to mend; nil when the code says it all. No full stop at its end.
     public var message: String?
 
-    /// The status of the answer, if there was one.
+    /// The status of the answer, if there was one. Of ``Code/notCached`` 504 if the request has `only-if-cached`, which is
+    /// what a cache answers then (RFC 9111, section 5.2.1.7).
     public var statusCode: Int?
 
     /// The headers of the answer, if there was one.
@@ -96,7 +97,7 @@ public struct NetworkError: Error, Sendable {
     /// Whether the server may have seen the request, so that sending it again may do a thing twice. When the transport
     /// cannot tell, it may have.
     public var mayHaveReachedServer: Bool {
-        if statusCode != nil { return true }
+        if statusCode != nil, code != .notCached { return true }
         if let phase { return phase >= .send }
         switch code {
         case .cannotConnect, .tls, .invalidRequest: return false

@@ -34,7 +34,8 @@ extension EasyNetworkService {
         }
         switch verdict {
         case .answer(let answer), .answerAndSend(let answer): return answer.response
-        case .send(let miss, _), .refuse(let miss): throw NetworkError(miss)
+        case .send(let miss, _): throw NetworkError(miss)
+        case .refuse(let miss): throw NetworkError(miss, site.cache?.policy.reading)
         }
     }
 

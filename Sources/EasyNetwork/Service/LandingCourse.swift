@@ -146,7 +146,7 @@ struct LandingCourse: Sendable {
             self.candidate = candidate
             return authorize(candidate?.conditioned(message) ?? message)
         case .refuse(let miss):
-            return land(.failure(NetworkError(miss)), at: moment)
+            return land(.failure(NetworkError(miss, rules.cache?.policy.reading)), at: moment)
         }
     }
 

@@ -165,14 +165,15 @@ struct CachedLandingTests {
         #expect(try await service.perform(JSONCall()).userName == "ada")
     }
 
-    @Test("BEY-10: HEAD leaves the entry of GET")
+    @Test("BEY-10: HEAD leaves the body of GET")
     func head() async throws {
         transport.route("GET", "/a") { _ in .text("x", headers: ["Cache-Control": "max-age=60"]) }
-        transport.route("HEAD", "/a") { _ in .status(200, headers: ["Cache-Control": "max-age=60"]) }
+        transport.route("HEAD", "/a") { _ in .text("x", headers: ["Cache-Control": "max-age=60"]) }
         let service = try service { $0.cachePolicy = .http }
         _ = try await service.send(Call(cache: nil))
         _ = try await service.send(Call(method: .head, cache: nil))
-        #expect(try await service.send(Call(cache: nil)).source == .cache)
+        let response = try await service.send(Call(cache: nil))
+        #expect(try response.source == .cache && response.text() == "x")
     }
 
     @Test("BEY-10: a 206 leaves the entry")

@@ -141,6 +141,7 @@ struct HTTPCachedRequestTests {
         let only = Call(headers: ["Cache-Control": "only-if-cached"])
         let error = await #expect(throws: NetworkError.self) { try await ask(only) }
         #expect(error?.code == .notCached && error?.cacheMiss == .absent && transport.requests.isEmpty)
+        #expect(error?.statusCode == 504 && error?.mayHaveReachedServer == false, "section 5.2.1.7")
         #expect(try await ask() == "1 network")
         #expect(try await ask(only) == "1 cache")
         #expect(try await ask(Call(headers: ["Cache-Control": "no-cache"])) == "2 network")
@@ -200,6 +201,56 @@ struct HTTPCachedRequestTests {
         session.signIn("other")
         #expect(try await ask(ada, over: service) == "1 cache")
         #expect(try await ask(bob, over: service) == "2 network")
+    }
+
+    @Test(
+        "BEY-10: an answer to HEAD updates the stored one to GET if it fits, else removes it (RFC 9111, section 4.3.5)"
+    )
+    func head() async throws {
+        let cases: [(fields: HTTPHeaders, body: String, isKept: Bool)] = [
+            (["ETag": "\"x\""], "x", true), ([:], "x", true), (["ETag": "\"y\""], "x", false), ([:], "xx", false),
+            (["Cache-Control": "no-store"], "x", false),
+        ]
+        for (fields, body, isKept) in cases {
+            try await cache.removeAll()
+            let old: HTTPHeaders = ["Cache-Control": "max-age=60", "ETag": "\"x\"", "X": "1", "Y": "1"]
+            transport.route("GET", "/a") { _ in .text("x", headers: old) }
+            // The body is not sent, its length is.
+            let base: HTTPHeaders = ["Cache-Control": "max-age=90", "X": "2"]
+            let new = base.merging(fields)
+            transport.route("HEAD", "/a") { _ in .text(body, headers: new) }
+            _ = try await service().send(Call())
+            clock.advance(by: 61)
+            let head = try await service().send(Call(method: .head))
+            #expect(head.source == .network && head.body.isEmpty)
+            let next = try? await service().cachedResponse(for: Call())
+            #expect((next != nil) == isKept, "\(fields)")
+            guard let next else { continue }
+            #expect(try next.text() == "x" && next.headers["X"] == "2" && next.headers["Y"] == "1")
+            clock.advance(by: 89)
+            #expect(try await service().send(Call()).source == .cache)
+        }
+    }
+
+    @Test(
+        "BEY-10: an answer to HEAD with other fields where Vary counts, or with an error, leaves the stored one alone"
+    )
+    func headOfOthers() async throws {
+        answers(["Cache-Control": "max-age=60", "Vary": "Accept-Language"])
+        let english = Call(headers: ["Accept-Language": "en"])
+        _ = try await ask(english)
+        transport.route("HEAD", "/a") { _ in .status(200, headers: ["ETag": "\"new\"", "Vary": "Accept-Language"]) }
+        _ = try await service().send(Call(method: .head, headers: ["Accept-Language": "de"]))
+        transport.route("HEAD", "/a") { _ in .status(503) }
+        _ = try? await service().send(Call(method: .head, headers: ["Accept-Language": "en"]))
+        #expect(try await ask(english) == "1 cache")
+    }
+
+    @Test("BEY-10: RFC 9110, section 14.4: a 200 with Content-Range is a 200")
+    func contentRange() async throws {
+        answers(["Cache-Control": "max-age=60", "Content-Range": "bytes 0-0/9"])
+        #expect(try await ask() == "1 network")
+        #expect(try await ask() == "1 cache")
     }
 
     @Test(
