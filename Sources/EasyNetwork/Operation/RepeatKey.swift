@@ -5,10 +5,26 @@ enum RepeatKey: Hashable, Sendable {
     /// The key that the user gave.
     case named(String)
     /// The message, and the identity of the host's configuration, which whoever holds the key keeps alive.
-    case message(host: ObjectIdentifier, NetworkService.Method, URL, HTTPHeaders, TransportBody)
+    case message(host: ObjectIdentifier, Additions, NetworkService.Method, URL, HTTPHeaders, TransportBody)
 
-    static func message(_ message: TransportRequest, _ host: HostConfiguration) -> RepeatKey {
-        .message(host: ObjectIdentifier(host), message.method, message.url, message.headers, message.body)
+    static func message(
+        _ message: TransportRequest,
+        of request: some BaseAPIRequest,
+        _ host: HostConfiguration
+    ) -> RepeatKey {
+        let (host, additions) = (ObjectIdentifier(host), Additions(request))
+        return .message(host: host, additions, message.method, message.url, message.headers, message.body)
+    }
+
+    /// Whether the host adds to the message when it is sent: its credential, its cookies.
+    struct Additions: Hashable, Sendable {
+        private let isAuthenticated: Bool
+        private let isCustom: Bool
+
+        init(_ request: some BaseAPIRequest) {
+            isAuthenticated = request.isAuthenticated
+            isCustom = request.customURLRequest != nil
+        }
     }
 }
 
@@ -20,6 +36,9 @@ struct SharingKey: Hashable, Sendable {
     private let host: ObjectIdentifier
     /// Requests that differ in one of these fields never share, whatever their keys.
     private let credentials: HTTPHeaders
+    private let additions: RepeatKey.Additions
+    private let allowsCellularAccess: Bool
+    private let networkServiceType: NetworkServiceType
     private let deadlines: TransportDeadlines
     private let validation: ResponseValidation
     private let retry: RetryPolicy
@@ -43,9 +62,12 @@ struct SharingKey: Hashable, Sendable {
     ) {
         self.ignoresCache = ignoresCache
         self.categories = categories
-        key = name.map(RepeatKey.named) ?? .message(message, host)
+        key = name.map(RepeatKey.named) ?? .message(message, of: request, host)
         self.host = ObjectIdentifier(host)
         credentials = message.headers.credentials
+        additions = RepeatKey.Additions(request)
+        allowsCellularAccess = message.allowsCellularAccess
+        networkServiceType = message.networkServiceType
         deadlines = message.deadlines
         validation = request.validation ?? host.settings.validation
         retry = request.retry ?? host.settings.retry

@@ -28,7 +28,9 @@ extension RequestOperation {
         let name = option(\.repeatKey) ?? request.repeatKey
         guard policy != .allow || name != nil else { return true }
         // What cannot be built is no repeat; it fails when it is sent.
-        guard let key = name.map(RepeatKey.named) ?? message(for: request).map({ .message($0, service.configuration) })
+        guard
+            let key = name.map(RepeatKey.named)
+                ?? message(for: request).map({ .message($0, of: request, service.configuration) })
         else { return true }
         return scheduler.operation(self, repeats: key, policy: policy)
     }

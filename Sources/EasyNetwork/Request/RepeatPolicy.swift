@@ -1,7 +1,8 @@
 /// What becomes of a request while another one like it waits or runs in the same ``NetworkQueue``.
 ///
 /// Two are alike when they would send the same message to the same ``HostConfiguration``: method, URL with its
-/// parameters, header fields, body. With a key of one's own (``BaseAPIRequest/repeatKey``) they are alike when the keys
+/// parameters, header fields, body, and whether the host puts its credential in (``BaseAPIRequest/isAuthenticated``). With
+/// a key of one's own (``BaseAPIRequest/repeatKey``) they are alike when the keys
 /// are equal, whatever they send: all searches of a search field, say.
 ///
 /// A queue notices repeats among its own jobs only. On a plain `OperationQueue` a policy has no effect.
@@ -25,6 +26,7 @@ public enum RepeatPolicy: Hashable, Sendable {
     /// is there sends anew.
     ///
     /// With a key of one's own, still only those share that expect the same type of item from the same host with the
-    /// same credentials (`Authorization`, `Cookie`, `Proxy-Authorization`), deadlines and validation.
+    /// same credentials (`Authorization`, `Cookie`, `Proxy-Authorization`, ``BaseAPIRequest/isAuthenticated``), deadlines
+    /// and validation.
     case join
 }

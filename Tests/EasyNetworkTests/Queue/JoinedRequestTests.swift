@@ -2,6 +2,10 @@ import EasyNetworkTesting
 import Foundation
 import Testing
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 @testable import EasyNetwork
 
 @Suite("Joined requests", .timeLimit(.minutes(10)))
@@ -93,6 +97,66 @@ struct JoinedRequestTests {
         #expect(queue.repeats.withLock { $0.landings.memberCount } == 0, "so has the last")
         #expect(await server.waitForConnections(0))
         #expect(await eventually { queue.keepsNothing })
+    }
+
+    private func authenticated() -> EasyNetworkService {
+        EasyNetworkService(
+            server.host {
+                $0.authentication = AuthenticationSession(TestTokens { _ in "new" }, credential: "old")
+            }
+        )
+    }
+
+    @Test(
+        "BEY-9: a request with the host's credential and one without never share an answer",
+        arguments: [false, true],
+        [nil, "key"]
+    )
+    func credential(isFirst: Bool, key: String?) async throws {
+        let service = authenticated()
+        let operations = [isFirst, !isFirst].map { isAuthenticated in
+            RequestOperation(
+                Repeated(api: "stall", repeatKey: key, isAuthenticated: isAuthenticated),
+                service: service
+            )
+        }
+        queue.addOperations(operations, waitUntilFinished: false)
+        let server = server
+        #expect(await eventually { server.requests.count == 2 })
+        #expect(Set(server.requests.map { $0.headers["Authorization"] }) == ["Bearer old", nil])
+        queue.cancelAllOperations()
+        for operation in operations { await operation.finished() }
+    }
+
+    @Test("BEY-9: a message of the user's own, which gets neither credential nor cookies, shares with none that does")
+    func custom() throws {
+        let service = authenticated()
+        let plain = RequestOperation(Repeated(), service: service)
+        let message = try #require(plain.sharedMessage(for: Repeated()))
+        var custom = URLRequest(url: server.baseURL.appendingPathComponent("a"))
+        custom.allHTTPHeaderFields = Dictionary(
+            service.configuration.headers(for: server.baseURL).map { ($0.name, $0.value) },
+            uniquingKeysWith: { $1 }
+        )
+        let own = try #require(plain.sharedMessage(for: Repeated(customURLRequest: custom)))
+        #expect(own.key != message.key)
+        let same = try #require(plain.sharedMessage(for: Repeated()))
+        #expect(same.key == message.key)
+    }
+
+    @Test("OPQ-6: a request without the host's credential is no repeat of one with it", arguments: [false, true])
+    func repeats(isFirst: Bool) async throws {
+        let service = authenticated()
+        queue.isSuspended = true
+        let operations = [isFirst, !isFirst].map { isAuthenticated in
+            RequestOperation(
+                Repeated(repeatPolicy: .ignoreNewer, isAuthenticated: isAuthenticated),
+                service: service
+            )
+        }
+        queue.addOperations(operations, waitUntilFinished: false)
+        queue.isSuspended = false
+        for operation in operations { #expect(try await operation.value.text() == "one two") }
     }
 
     @Test("BEY-9: all but one cancelled, that one gets the answer; the first alone has it from the network")

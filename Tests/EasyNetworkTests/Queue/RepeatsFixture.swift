@@ -2,6 +2,10 @@ import EasyNetworkTesting
 import Foundation
 import Testing
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 @testable import EasyNetwork
 
 /// A server, a service and a queue for what is alike.
@@ -31,6 +35,8 @@ struct Repeated: APIRequest {
     var timeout: TimeInterval?
     var repeatPolicy = RepeatPolicy.join
     var repeatKey: String?
+    var isAuthenticated = true
+    var customURLRequest: URLRequest?
 }
 
 extension NetworkQueue {
