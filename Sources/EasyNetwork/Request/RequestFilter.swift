@@ -29,3 +29,22 @@ public struct RequestDraft {
     /// Those of the host and of the request.
     public var headers: HTTPHeaders
 }
+
+extension RequestDraft: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Method and address, without user, password, query and fragment: they may hold secrets.
+    public var description: String {
+        "\(method.rawValue) \(url.withoutSecrets)"
+    }
+
+    /// Method, address, the names of the parameters, and headers, without secrets: those that ``Redaction`` knows by name.
+    public var debugDescription: String {
+        let redaction = Redaction.standard
+        var text = DebugText(title: "RequestDraft \(method.rawValue) \(redaction.redacted(url))")
+        text.add("Parameters", parameters.keys.sorted().joined(separator: ", "))
+        text.add("Headers", redaction.redacted(headers))
+        return text.lines.joined(separator: "\n")
+    }
+
+    /// Without children, so that a dump has no secret either.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -120,9 +120,23 @@ extension HTTPHeaders: ExpressibleByDictionaryLiteral {
     }
 }
 
-extension HTTPHeaders: CustomStringConvertible {
-    /// One `Name: value` a line, secrets included: for a debugger, not for a log.
+extension HTTPHeaders: CustomStringConvertible, CustomReflectable {
+    /// One `Name: value` a line, without the secrets that ``Redaction`` knows by name: the fields themselves have them.
     public var description: String {
-        fields.map { "\($0.name): \($0.value)" }.joined(separator: "\n")
+        fields.map(\.description).joined(separator: "\n")
     }
+
+    /// Without children, so that a dump has no secret either.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension HTTPHeaders.Field: CustomStringConvertible, CustomReflectable {
+    /// `Name: value`, without the secrets that ``Redaction`` knows by name.
+    public var description: String {
+        let field = Redaction.standard.redacted(self)
+        return "\(field.name): \(field.value)".cleaned()
+    }
+
+    /// Without children, so that a dump has no secret either.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

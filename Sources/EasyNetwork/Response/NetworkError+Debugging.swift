@@ -98,7 +98,7 @@ struct DebugText {
     private(set) var lines: [String]
 
     init(title: String) {
-        lines = [title]
+        lines = [title.cleaned()]
     }
 
     mutating func add(_ name: String, _ value: String?) {
@@ -157,7 +157,8 @@ struct DebugText {
 
     /// At least one, so that nothing that came from outside begins a line by itself.
     static func lines(_ text: String, limit: Int) -> [String] {
-        let shown = text.count > limit ? text.prefix(limit) + "…" : text[...]
-        return shown.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
+        text.cleaned(limit: limit, keepsLines: true)
+            .split(separator: "\n", omittingEmptySubsequences: false)
+            .map(String.init)
     }
 }

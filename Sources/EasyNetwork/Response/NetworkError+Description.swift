@@ -5,14 +5,15 @@ import FoundationNetworking
 #endif
 
 extension NetworkError: LocalizedError {
-    /// One sentence for a person: what happened, the server's own words, and to which request.
+    /// One sentence for a person: what happened, the server's own words, and to which request; without the secrets that
+    /// ``Redaction`` knows by name.
     public var errorDescription: String? {
         var sentence = summary
         if let message { sentence += ": \(message)" }
         // The server's own full stop would stand in the middle of the sentence.
-        if let serverMessage { sentence += ": \(serverMessage.withoutFullStop)" }
+        if let serverMessage { sentence += ": \(serverMessage.cleaned().withoutFullStop)" }
         if let request { sentence += " (\(request))" }
-        return sentence + "."
+        return Redaction.standard.redacted(sentence) + "."
     }
 
     private var summary: String {
@@ -47,7 +48,7 @@ extension NetworkError: LocalizedError {
 extension NetworkError.Request: CustomStringConvertible {
     /// Method and address, without user, password, query and fragment: they may hold secrets.
     public var description: String {
-        "\(method) \(url.withoutSecrets)"
+        "\(method.cleaned(limit: 40)) \(url.withoutSecrets)"
     }
 }
 
@@ -57,11 +58,13 @@ extension NetworkError: CustomNSError {
     /// The number of the ``code``.
     public var errorCode: Int { code.rawValue }
 
-    /// The text, the error underneath, and the URL without the secrets that ``Redaction`` knows by name.
+    /// The text, the error underneath, and the URL, all without the secrets that ``Redaction`` knows by name: loggers and
+    /// crash reporters send this dictionary away. Of the error underneath it has domain, code, texts and URLs; all of it is
+    /// in ``NetworkError/underlying``.
     public var errorUserInfo: [String: Any] {
         var info: [String: Any] = [:]
         info[NSLocalizedDescriptionKey] = errorDescription
-        info[NSUnderlyingErrorKey] = underlying
+        info[NSUnderlyingErrorKey] = underlying.map { Redaction.standard.redacted($0) }
         info[NSURLErrorFailingURLErrorKey] = request.flatMap { URL(string: Redaction.standard.redacted($0.url)) }
         return info
     }

@@ -22,7 +22,12 @@ public struct NetworkError: Error, Sendable {
     public var code: Code
 
     /// What went wrong in this case, and what to mend; nil when the code says it all. No full stop at its end.
-    public var message: String?
+    ///
+    /// It may quote a server, so it is one line of at most 2,000 Unicode scalars, without control characters and without
+    /// marks of the direction of writing, however it is set.
+    public var message: String? {
+        didSet { message = message?.cleaned() }
+    }
 
     /// The status of the answer, if there was one. Of ``Code/notCached`` 504 if the request has `only-if-cached`, which is
     /// what a cache answers then (RFC 9111, section 5.2.1.7).
@@ -36,8 +41,11 @@ public struct NetworkError: Error, Sendable {
         didSet { responseBody = Self.prefix(of: responseBody) }
     }
 
-    /// What the server says of it in its own words, when the body holds such a text.
-    public var serverMessage: String?
+    /// What the server says of it in its own words, when the body holds such a text; cleaned as ``message`` is, but for its
+    /// line breaks.
+    public var serverMessage: String? {
+        didSet { serverMessage = serverMessage?.cleaned(keepsLines: true) }
+    }
 
     /// The error from below: a `URLError`, a `DecodingError`, or, for ``Code/dependencyFailed``, the ``NetworkError``
     /// at the bottom of the row of dependencies.
@@ -83,11 +91,11 @@ public struct NetworkError: Error, Sendable {
         dependencyPath: [String] = []
     ) {
         self.code = code
-        self.message = message
+        self.message = message?.cleaned()
         self.statusCode = statusCode
         self.headers = headers
         self.responseBody = Self.prefix(of: responseBody)
-        self.serverMessage = serverMessage
+        self.serverMessage = serverMessage?.cleaned(keepsLines: true)
         self.underlying = underlying
         self.request = request
         self.attempts = attempts

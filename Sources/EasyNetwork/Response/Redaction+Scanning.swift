@@ -31,6 +31,28 @@ extension Redaction {
         return String(decoding: result, as: UTF8.self)
     }
 
+    /// A transport's words, which may quote the address of a proxy that it could not read: all of it before the last `@` may
+    /// be user and password, whatever stands in them.
+    func transportWords(_ text: String) -> String {
+        let bytes = Array(text.utf8)
+        guard let end = bytes.lastIndex(of: UInt8(ascii: "@")), let first = bytes.firstIndex(of: UInt8(ascii: "@"))
+        else {
+            return redacted(text)
+        }
+        let space = UInt8(ascii: " ")
+        var start = bytes[..<first].lastIndex(of: space).map { $0 + 1 } ?? 0
+        for index in bytes.indices.dropLast().prefix(while: { $0 < first }) where bytes[index] == space {
+            // Quoted it is from its beginning; else a space in a password cannot be told from one before the address.
+            guard "'\"".utf8.contains(bytes[index + 1]) else { continue }
+            start = min(start, index + 2)
+            break
+        }
+        let scheme = bytes[start...].prefix { $0.isLetter || $0.isDigit }
+        if bytes[scheme.endIndex...].starts(with: "://".utf8) { start = scheme.endIndex + 3 }
+        let words = [bytes[..<start], Array(Self.mark.utf8)[...], bytes[end...]].joined()
+        return redacted(String(decoding: Array(words), as: UTF8.self))
+    }
+
     /// Behind two slashes with or without backslashes; nil when there are none.
     private static func endOfSlashes(_ bytes: [UInt8], from start: Int) -> Int? {
         var index = start

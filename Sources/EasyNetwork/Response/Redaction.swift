@@ -34,12 +34,12 @@ public struct Redaction: Hashable, Sendable {
     /// The headers with the values of secret ones replaced; of credentials the scheme stays: `Bearer REDACTED`. In other
     /// values, such as `Location`, the secrets of URLs are.
     public func redacted(_ headers: HTTPHeaders) -> HTTPHeaders {
-        HTTPHeaders(
-            headers.map { field in
-                let value = isSecret(field.name) ? Self.credentials(field.value) : redacted(field.value)
-                return HTTPHeaders.Field(name: field.name, value: value)
-            }
-        )
+        HTTPHeaders(headers.map(redacted))
+    }
+
+    func redacted(_ field: HTTPHeaders.Field) -> HTTPHeaders.Field {
+        let value = isSecret(field.name) ? Self.credentials(field.value) : redacted(field.value)
+        return HTTPHeaders.Field(name: field.name, value: value)
     }
 
     /// The URL without user and password, and with the values of secret parameters replaced, in query and fragment.
@@ -50,6 +50,27 @@ public struct Redaction: Hashable, Sendable {
     /// A text with the secrets in its URLs, forms and attributes (`name=value`, `name="value"`) replaced.
     public func redacted(_ text: String) -> String {
         pairs(in: userInformation(in: text))
+    }
+
+    /// An error with the same domain and code, and of what else it knows the texts, URLs and errors underneath, without
+    /// their secrets.
+    ///
+    /// - Parameter depth: how many errors underneath are kept, one below the other.
+    func redacted(_ error: any Error, depth: Int = 8) -> any Error {
+        // It does so by itself.
+        if error is NetworkError { return error }
+        let error = error as NSError
+        // A Swift error has its text in no dictionary.
+        var information: [String: Any] = [NSLocalizedDescriptionKey: redacted(error.localizedDescription)]
+        for (key, value) in error.userInfo where !isSecret(key) {
+            switch value {
+            case let text as String: information[key] = redacted(text)
+            case let url as URL: information[key] = URL(string: redacted(url))
+            case let error as any Error: if depth > 1 { information[key] = redacted(error, depth: depth - 1) }
+            default: break
+            }
+        }
+        return NSError(domain: error.domain, code: error.code, userInfo: information)
     }
 
     /// A body as text without its secrets: JSON and XML, cut ones too, JSON in strings of JSON, forms, header fields

@@ -122,6 +122,28 @@ public struct NetworkEnvironment: RawRepresentable, Hashable, Sendable, CustomSt
     public let rawValue: String
 
     public init(rawValue: String) {
+extension HostSettings: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The base URL, without user, password, query and fragment: they may hold secrets.
+    public var description: String {
+        "HostSettings \(baseURL?.withoutSecrets ?? "without base URL")"
+    }
+
+    /// Addresses and headers on several lines, without secrets: those that ``Redaction`` knows by name.
+    public var debugDescription: String {
+        let redaction = Redaction.standard
+        var text = DebugText(title: description)
+        text.add("CDN", cdnURL.map(redaction.redacted))
+        for (name, url) in environments.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            text.add(name.rawValue, redaction.redacted(url))
+        }
+        text.add("Headers", redaction.redacted(standardHeaders.merging(headers)))
+        return text.lines.joined(separator: "\n")
+    }
+
+    /// Without children, so that a dump has no secret either.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
         self.rawValue = rawValue
     }
 

@@ -15,3 +15,17 @@ public enum ProxyConfiguration: Hashable, Sendable {
     /// ``NetworkError/Code/invalidRequest``.
     case url(URL)
 }
+
+extension ProxyConfiguration: CustomStringConvertible, CustomReflectable {
+    /// The case, with the URL without user and password.
+    public var description: String {
+        switch self {
+        case .system: "system"
+        case .none: "none"
+        case .url(let url): "url(\(Redaction.standard.redacted(url)))"
+        }
+    }
+
+    /// Without children, so that a dump has no secret either.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

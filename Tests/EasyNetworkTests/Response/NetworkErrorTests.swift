@@ -137,6 +137,101 @@ struct NetworkErrorTests {
     }
 
     @Test("RSP-6: a body that is no text shows its size, a long one its beginning")
+    /// All strings and URLs in it, those of errors underneath included.
+    private func texts(_ information: [String: Any]) -> [String] {
+        information.flatMap { key, value -> [String] in
+            if let error = value as? any Error {
+                return [key, "\((error as NSError).domain)"] + texts((error as NSError).userInfo)
+            }
+            return [key, "\(value)"]
+        }
+    }
+
+    @Test("RSP-6: nor has the error underneath in that dictionary, at any depth; its domain and code stay")
+    func underlyingInformation() throws {
+        let url = try #require(URL(string: "https://ada:s3cret@h/a?token=s3cret"))
+        let bottom = NSError(
+            domain: NSURLErrorDomain,
+            code: -1_001,
+            userInfo: [
+                NSLocalizedDescriptionKey: "no answer from https://ada:s3cret@h/", NSURLErrorFailingURLErrorKey: url,
+                "NSErrorFailingURLStringKey": url.absoluteString, "headers": ["Authorization": "s3cret"],
+            ]
+        )
+        let middle = NSError(domain: "D", code: 7, userInfo: [NSUnderlyingErrorKey: bottom, "api_key": "s3cret"])
+        let error = NetworkError(code: .timedOut, underlying: middle)
+        for error in [error, NetworkError(code: .dependencyFailed, underlying: error)] {
+            let all = texts((error as NSError).userInfo)
+            #expect(!all.contains { $0.contains("s3cret") || $0.contains("ada") }, "\(all)")
+            #expect(all.contains("D") && all.contains(NSURLErrorDomain), "\(all)")
+            #expect(all.contains("no answer from https://REDACTED@h/"), "\(all)")
+        }
+        let underlying = try #require((error as NSError).userInfo[NSUnderlyingErrorKey] as? any Error)
+        #expect((underlying as NSError).domain == "D" && (underlying as NSError).code == 7)
+        #expect((error.underlying as NSError?)?.userInfo["api_key"] as? String == "s3cret", "the error itself has all")
+    }
+
+    private static let hostile = "no\u{1B}[31m\u{202E}txet\u{2066}\r\nX: y\u{2028}z\u{85}\u{0}\u{200F}\u{9B}\u{7F}\tend"
+
+    @Test("RSP-6: what comes from outside has no control characters, line breaks and marks of direction in a message")
+    func hostileWords() {
+        let body = Data((#"{"error":""# + Self.hostile + #""}"#).utf8)
+        let text = try? JSONSerialization.data(withJSONObject: ["message": Self.hostile])
+        let answer = NetworkResponse(statusCode: 500, headers: ["Content-Type": Self.hostile], body: text ?? body)
+        var set = NetworkError(code: .refused)
+        set.message = Self.hostile
+        set.serverMessage = Self.hostile
+        let errors = [
+            answer.error(.unacceptableStatus), set,
+            NetworkError(code: .refused, message: Self.hostile, serverMessage: Self.hostile),
+            .thrown(Hostile(), otherwise: .refused),
+            answer.mappingError(Hostile()),
+        ]
+        for error in errors {
+            for text in [error.localizedDescription, "\(error)", error.message ?? ""] {
+                #expect(text.unicodeScalars.allSatisfy { $0 == "\t" || isPlain($0) }, "\(text.debugDescription)")
+            }
+            for text in [error.debugDescription, error.serverMessage ?? ""] {
+                #expect(
+                    text.unicodeScalars.allSatisfy { $0 == "\n" || $0 == "\t" || isPlain($0) },
+                    "\(text.debugDescription)"
+                )
+            }
+            #expect(error.localizedDescription.contains("no[31mtxet"), "\(error)")
+        }
+    }
+
+    private struct Hostile: LocalizedError {
+        var errorDescription: String? { NetworkErrorTests.hostile }
+    }
+
+    private func isPlain(_ scalar: Unicode.Scalar) -> Bool {
+        let marks: [ClosedRange<UInt32>] = [
+            0x061C...0x061C, 0x200E...0x200F, 0x202A...0x202E, 0x2066...0x2069, 0x2028...0x2029,
+        ]
+        return scalar.properties.generalCategory != .control && !marks.contains { $0.contains(scalar.value) }
+    }
+
+    @Test("RSP-6: a message is bounded, whatever made it")
+    func boundedMessage() {
+        for text in [String(repeating: "x", count: 100_000), "e" + String(repeating: "\u{301}", count: 100_000)] {
+            let error = NetworkError(code: .refused, message: text, serverMessage: text)
+            #expect(error.localizedDescription.unicodeScalars.count < 5_000)
+            #expect(error.message?.hasSuffix("…") == true && error.serverMessage?.hasSuffix("…") == true)
+        }
+    }
+
+    @Test("RSP-6: the message of a bad header name is one line")
+    func headerName() throws {
+        let url = try #require(URL(string: "https://h/"))
+        for name in ["X\r\nSet-Cookie: a=b", "X\u{202E}"] {
+            let message = TransportRequest(url: url, headers: HTTPHeaders([.init(name: name, value: "v")]))
+            let error = #expect(throws: NetworkError.self) { try message.check() }
+            let text = error?.message ?? "\n"
+            #expect(text.contains("is no token") && text.unicodeScalars.allSatisfy(isPlain), "\(text.debugDescription)")
+        }
+    }
+
     func debugBodies() {
         func text(_ body: Data) -> String {
             String(reflecting: NetworkError(code: .unacceptableStatus, responseBody: body))

@@ -65,6 +65,41 @@ struct TransportRequestTests {
     }
 }
 
+@Suite("What transports are made of")
+struct TransportSecretsTests {
+    @Test("RSP-6: neither printed nor dumped does a configuration tell a password of a proxy or of a key")
+    func secrecy() throws {
+        let file = URL(fileURLWithPath: "/etc/client.pem")
+        var configuration = TransportConfiguration()
+        configuration.proxy = .url(try #require(URL(string: "http://ada:s3cret@proxy:3128")))
+        configuration.tls.clientCertificate = .init(certificateFile: file, keyFile: file, keyPassword: "s3cret")
+        let transport = DefaultTransport(configuration)
+        let all: [Any] = [
+            configuration, configuration.proxy, configuration.tls, configuration.tls.clientCertificate as Any,
+            [configuration], transport,
+        ]
+        for value in all {
+            var dumped = ""
+            dump(value, to: &dumped)
+            for text in ["\(value)", String(reflecting: value), dumped] {
+                #expect(!text.contains("s3cret") && !text.contains("ada"), "\(text)")
+            }
+        }
+        #expect("\(configuration)".contains("proxy:3128") && "\(configuration)".contains("client.pem"))
+    }
+
+    @Test("RSP-6: what a server said in its head is printed without its secrets")
+    func head() {
+        let head = TransportHead(statusCode: 200, headers: ["Set-Cookie": "id=s3cret", "X-Id": "7"])
+        for value in [head, TransportEvent.head(head), TransportEnd(trailers: head.headers)] as [Any] {
+            var dumped = ""
+            dump(value, to: &dumped)
+            for text in ["\(value)", String(reflecting: value), dumped] { #expect(!text.contains("s3cret"), "\(text)") }
+        }
+        #expect(String(reflecting: head).contains("X-Id: 7"))
+    }
+}
+
 @Suite("DecodedBodyLimit")
 struct DecodedBodyLimitTests {
     @Test("SEC-2: a body has a limit when a coding is taken off, of the content or of the transfer")

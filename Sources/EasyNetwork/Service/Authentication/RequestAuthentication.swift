@@ -82,3 +82,8 @@ public class RequestAuthentication: @unchecked Sendable {
 enum RefreshContext {
     @TaskLocal static var sessions: [ObjectIdentifier] = []
 }
+
+extension RequestAuthentication: CustomReflectable {
+    /// Without children, so that a dump has no secret.
+    public final var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -8,7 +8,9 @@ extension NetworkError {
     init(curl result: ccurl_code, detail: String) {
         self.init(
             code: Code(curl: result),
-            message: detail.isEmpty ? String(cString: ccurl_easy_strerror(result)) : detail
+            message: Redaction.standard.transportWords(
+                detail.isEmpty ? String(cString: ccurl_easy_strerror(result)) : detail
+            )
         )
         // A chunk that is none comes with the code of a lost connection, and only the text tells.
         if result == CCURLE_RECV_ERROR, detail.contains("chunk") { code = .badServerResponse }

@@ -73,3 +73,13 @@ public struct TLSConfiguration: Hashable, Sendable {
         self.clientCertificate = clientCertificate
     }
 }
+
+extension TLSConfiguration.ClientCertificate: CustomStringConvertible, CustomReflectable {
+    /// The two files, without the password.
+    public var description: String {
+        "ClientCertificate(\(certificateFile.path), key \(keyFile.path)\(keyPassword == nil ? "" : ", with a password"))"
+    }
+
+    /// Without children, so that a dump has no secret either.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -14,7 +14,8 @@ extension NetworkError {
         let kind = (error as? URLError)?.code ?? .unknown
         self.init(
             code: Code(kind, isSecure: isSecure, hasHead: hasHead),
-            message: (error as NSError).localizedDescription,
+            // On Linux they are libcurl's.
+            message: Redaction.standard.transportWords((error as NSError).localizedDescription),
             underlying: error
         )
     }
