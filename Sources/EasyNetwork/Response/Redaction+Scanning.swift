@@ -121,10 +121,16 @@ extension Redaction {
         byte.isLetter || byte.isDigit || byte >= 0x80 || "_-.%[]+:$".utf8.contains(byte)
     }
 
-    /// A parameter that is only called `key` is one to an API; in JSON and XML it is mostly something else.
+    /// A parameter that is only called `key` is one to an API, and `code` is what OAuth gives a token for (RFC 6749, section
+    /// 4.1.2); in JSON and XML they are mostly something else.
     private func isSecret(_ bytes: [UInt8], _ name: Range<Int>) -> Bool {
-        let isParameter = name.lowerBound > 0 && "?&".utf8.contains(bytes[name.lowerBound - 1])
-        return isParameter && bytes[name].elementsEqual("key".utf8) || isSecret(bytes[name])
+        if isSecret(bytes[name]) { return true }
+        var name = bytes[name]
+        // Some writers of JSON escape the ampersand before it, and XML has to.
+        let isFirst = name.startIndex == 0
+        let separator = isFirst ? UInt8(ascii: "&") : bytes[name.startIndex - 1]
+        if separator == UInt8(ascii: "\\"), name.starts(with: "u0026".utf8) { name = name.dropFirst(5) }
+        return "?&#;\\".utf8.contains(separator) && ["code", "key"].contains { name.elementsEqual($0.utf8) }
     }
 
     func isSecret(_ name: ArraySlice<UInt8>) -> Bool {

@@ -8,7 +8,7 @@ import Foundation
 ///
 /// A thing is secret by its name: a header, a query parameter, a form field, a JSON key or an XML element that is called
 /// Authorization, Cookie, password, or has token, secret, API key, signature and the like in its name, however it is written
-/// (`access_token`, `accessToken`, `X-Access-Token`). User and password in a URL are secret as well. It would rather take too
+/// (`access_token`, `accessToken`, `X-Access-Token`). So are `code` and `key` as parameters of a URL or a form. User and password in a URL are secret as well. It would rather take too
 /// much; what has no name that says so, such as a token in a path, it cannot know.
 ///
 /// It is a value and changes nothing but the texts that it returns.
@@ -96,14 +96,16 @@ public struct Redaction: Hashable, Sendable {
     }
 
     private static let words: Set<String> = [
-        "auth", "bearer", "codeverifier", "otp", "pass", "pin", "pwd", "samlresponse", "session", "sid", "sig",
-        "xauth",
+        "auth", "authcode", "bearer", "codeverifier", "devicecode", "otp", "pass", "pin", "pwd", "samlresponse",
+        "session", "sid", "sig", "usercode", "xauth",
     ]
 
     private static let parts = [
-        "accesskey", "apikey", "assertion", "authorization", "cookie", "credential", "csrf", "jwt", "passphrase",
-        "passwd",
-        "password", "privatekey", "secret", "sessionid", "signature", "subscriptionkey", "token", "xsrf",
+        "accesskey", "accountkey", "adminkey", "apikey", "appkey", "applicationkey", "assertion", "authentication",
+        "authkey", "authorization", "clientkey", "cookie", "credential", "csrf", "encryptionkey", "functionkey",
+        "functionskey", "jwt", "licensekey", "masterkey", "passphrase", "passwd", "password", "privatekey", "secret",
+        "serverkey", "servicekey", "sessionid", "sharedkey", "signature", "signingkey", "subscriptionkey", "token",
+        "xsrf",
     ]
 }
 

@@ -14,6 +14,9 @@ struct RedactionTests {
             ("X-Api-Key", true), ("apikey", true), ("api_key", true), ("X-Auth-Token", true), ("accessToken", true),
             ("access_token", true), ("Ocp-Apim-Subscription-Key", true), ("X-Amz-Signature", true), ("sig", true),
             ("client_secret", true), ("password", true), ("user[password]", true), ("passwd", true), ("id_token", true),
+            ("X-Auth-Key", true), ("X-Functions-Key", true), ("X-Authentication", true), ("DD-APPLICATION-KEY", true),
+            ("X-Master-Key", true), ("authKey", true), ("device_code", true), ("encryption_key", true), ("code", false),
+            ("status_code", false), ("X-Country-Code", false), ("primary_key", false), ("sort-key", false),
             ("X-CSRF-Token", true), ("pin", true), ("refresh-token", true), ("X-Amz-Credential", true),
             ("Accept", false), ("ETag", false), ("author", false), ("key", false), ("monkey", false), ("id", false),
             ("passenger", false), ("WWW-Authenticate", false), ("", false), ("keyboard", false), ("design", false),
@@ -67,6 +70,9 @@ struct RedactionTests {
             ("https://[::1]", "https://[::1]"),
             ("https://h/?key=s3cret&sort=key", "https://h/?key=REDACTED&sort=key"),
             ("https://h/?token", "https://h/?token"),
+            ("https://h/cb?state=a&code=s3cret", "https://h/cb?state=a&code=REDACTED"),
+            ("https://h/cb?code=s3cret#code=s3cret&a=1", "https://h/cb?code=REDACTED#code=REDACTED&a=1"),
+            ("https://h/?zipcode=1&country_code=2", "https://h/?zipcode=1&country_code=2"),
         ]
     )
     func urls(_ text: String, _ shown: String) throws {
@@ -89,6 +95,11 @@ struct RedactionTests {
             (#"{"token":"s3cr"#, #"{"token":"REDACTED""#), (#"{"secret":{"a":"s3cr"#, #"{"secret":"REDACTED""#),
             (#"{"token":"s3cret\"#, #"{"token":"REDACTED""#),
             ("access_token=s3cret&type=x", "access_token=REDACTED&type=x"),
+            ("code=s3cret&grant_type=x", "code=REDACTED&grant_type=x"),
+            ("grant_type=x&code=s3cret", "grant_type=x&code=REDACTED"),
+            (#"{"a":"/cb?a=1\u0026code=s3cret"}"#, #"{"a":"/cb?a=1\u0026code=REDACTED"}"#),
+            (#"{"code":7,"error":"x"}"#, #"{"code":7,"error":"x"}"#), ("exit code=1", "exit code=1"),
+            (#"<a href="/cb?a=1&amp;code=s3cret"/>"#, #"<a href="/cb?a=1&amp;code=REDACTED"/>"#),
             ("<a><Password>s3cret</Password><b>x</b></a>", "<a><Password>REDACTED</Password><b>x</b></a>"),
             ("<a><w:token k='1'>s3<x/>cret</w:token></a>", "<a><w:token k='1'>REDACTED</w:token></a>"),
             ("<a token='s3 cret' b=\"x\"/>", "<a token='REDACTED' b=\"x\"/>"), ("<a><token/>x</a>", "<a><token/>x</a>"),

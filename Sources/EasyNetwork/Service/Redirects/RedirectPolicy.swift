@@ -1,9 +1,18 @@
 /// Whether and how a request follows redirects (RFC 9110, section 15.4), as a value.
 ///
 /// Followed are 301, 302, 303, 307 and 308 with a `Location`. A 303 makes any method but HEAD a GET without body, a 301
-/// or 302 a POST; 307 and 308 keep method and body. Fields whose name tells of a secret, such as
-/// `Authorization`, `Cookie` and `X-Api-Key`, and the credential of the host never go to another origin. A redirect that cannot be followed ends the request with
+/// or 302 a POST; 307 and 308 keep method and body. A redirect that cannot be followed ends the request with
 /// ``NetworkError/Code/redirectFailed``, whose ``NetworkError/history`` has the way.
+///
+/// To another origin (scheme, host or port) go the body and the header fields that HTTP itself defines and that tell no
+/// secret: `Accept` and its kin, `User-Agent`, `Range`, `Cache-Control`, `Pragma`, `Prefer`, `Priority`, `TE`, the
+/// conditions (`If-…`), those of the content (`Content-Type`, `Content-Encoding`, …), `Idempotency-Key` and
+/// `Last-Event-ID`. All others stay behind, whatever they are called, and so do `Authorization`, `Cookie` and the
+/// credential of the host; ``crossOriginHeaders`` are what is allowed beside them.
+///
+/// ```swift
+/// host.redirects.crossOriginHeaders = ["X-Request-Id"]
+/// ```
 public struct RedirectPolicy: Sendable {
     /// How many redirects one attempt follows; one more fails. 0 means that a redirect is the answer, for the
     /// ``ResponseValidation`` to judge. Default 20.
@@ -12,6 +21,10 @@ public struct RedirectPolicy: Sendable {
     /// Whether https may redirect to http. Default false: it fails.
     public var allowsDowngrade: Bool
 
+    /// The names of further header fields that go to another origin with a redirect, compared without case. What is named
+    /// goes, also a secret. Default none.
+    public var crossOriginHeaders: Set<String>
+
     /// Asked for each redirect, after the rules have been worked in: to follow it, to refuse it, or to alter the
     /// message. Called in a task of its own. Default nil: all are followed.
     public var decide: (@Sendable (Redirect) async -> Redirect.Decision)?
@@ -19,10 +32,12 @@ public struct RedirectPolicy: Sendable {
     public init(
         limit: Int = 20,
         allowsDowngrade: Bool = false,
+        crossOriginHeaders: Set<String> = [],
         decide: (@Sendable (Redirect) async -> Redirect.Decision)? = nil
     ) {
         self.limit = limit
         self.allowsDowngrade = allowsDowngrade
+        self.crossOriginHeaders = crossOriginHeaders
         self.decide = decide
     }
 

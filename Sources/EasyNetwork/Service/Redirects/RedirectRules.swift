@@ -9,6 +9,24 @@ struct RedirectRules {
         "Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "Digest", "Content-Digest",
     ]
 
+    /// What another origin is told: what HTTP defines for everybody (RFC 9110, RFC 9111), and the keys of a request that is
+    /// sent again or goes on. Not `Referer`, `From`, `Origin`, `Host` and credentials.
+    private static let commonFields: Set<String> = Set(
+        contentFields.map { $0.lowercased() } + [
+            "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "content-disposition",
+            "content-md5", "content-range", "dnt", "expect", "idempotency-key", "if-match", "if-modified-since",
+            "if-none-match", "if-range", "if-unmodified-since", "last-event-id", "pragma", "prefer", "priority",
+            "range", "repr-digest", "te", "user-agent", "want-content-digest", "want-repr-digest",
+        ]
+    )
+
+    private func mayCross(_ field: HTTPHeaders.Field) -> Bool {
+        let name = field.name.lowercased()
+        if name == "host" { return false }
+        return Self.commonFields.contains(name)
+            || policy.crossOriginHeaders.contains { $0.isEqualIgnoringASCIICase(to: name) }
+    }
+
     /// - Parameter count: how many redirects have been followed already.
     /// - Returns: nil when the answer is no redirect, or is to be the answer.
     /// - Throws: ``NetworkError/Code/redirectFailed`` when it cannot be followed.
@@ -34,8 +52,7 @@ struct RedirectRules {
         }
         let isCrossOrigin = target.origin != message.url.origin
         if isCrossOrigin {
-            next.headers = next.headers.withoutCredentials
-            next.headers.remove("Host")
+            next.headers = HTTPHeaders(next.headers.filter(mayCross))
         }
         return Redirect(original: message, response: response, message: next, isCrossOrigin: isCrossOrigin)
     }

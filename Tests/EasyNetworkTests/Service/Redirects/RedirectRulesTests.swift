@@ -109,6 +109,30 @@ struct RedirectRulesTests {
         #expect(try target("https://user:secret@b.example/g") == "https://b.example/g")
     }
 
+    @Test("SEC-1: of the other fields only the standard ones go to another origin, whatever the name of a secret is")
+    func ownFields() throws {
+        let standard: HTTPHeaders = [
+            "Accept": "a/b", "accept-language": "de", "User-Agent": "x", "Content-Type": "a/b", "Range": "bytes=0-1",
+            "If-None-Match": "\"a\"", "Cache-Control": "no-cache", "Idempotency-Key": "1",
+        ]
+        let headers = standard.merging([
+            "X-App": "5f2c", "X-Customer": "7", "X-Functions-Key": "s3cret", "Referer": "r",
+        ])
+        func kept(_ location: String) throws -> HTTPHeaders? {
+            try redirect(307, to: location, headers: headers)?.message.headers
+        }
+        #expect(try kept("https://b.example/g") == standard)
+        let policy = RedirectPolicy(crossOriginHeaders: ["x-customer", "Host", "X-Absent"])
+        let allowed = try redirect(
+            307,
+            to: "https://b.example/g",
+            headers: headers.merging(["Host": "h"]),
+            policy: policy
+        )
+        #expect(allowed?.message.headers == standard.merging(["X-Customer": "7"]))
+        #expect(try kept("/g") == headers)
+    }
+
     @Test("SEC-2: what is no redirect is left alone: another status, no Location, a policy that follows none")
     func others() throws {
         for status in [200, 201, 300, 304, 305, 306, 400] { #expect(try redirect(status, to: "/g") == nil) }
