@@ -53,6 +53,8 @@ struct LandingCourse: Sendable {
         var random: @Sendable () -> Double
     }
 
+    private static let keyField = "Idempotency-Key"
+
     /// How many times interceptors may have a request sent again.
     static let againLimit = 20
 
@@ -89,6 +91,8 @@ struct LandingCourse: Sendable {
     private var result: Result<NetworkResponse, NetworkError>?
     /// Whether a server may have done what must not be done twice.
     private var mayHaveActed = false
+    /// The `Idempotency-Key` of what a server may have done: with it, and with it alone, it may be sent again.
+    private var usedKey: String?
     /// What became of the body of the answer that came last, where it goes into a sink.
     private var body = BodyOutcome()
     /// How many times an answer did not fit what the sink had.
@@ -108,14 +112,22 @@ struct LandingCourse: Sendable {
         redirectCount = 0
         redirect = nil
         answer = nil
-        result = nil
-        return rules.isIntercepted ? .adapt(message) : look(message)
+        // What has failed counts, should an interceptor make another request of it.
+        if next.reason != .retry { result = nil }
+        guard rules.isIntercepted else { return look(message) }
+        var message = message
+        if let usedKey, message.headers[Self.keyField] == nil { message.headers[Self.keyField] = usedKey }
+        return .adapt(message)
     }
 
     mutating func adapted(_ result: Result<TransportRequest, NetworkError>) -> Step {
         do throws(NetworkError) {
             var message = try result.get()
             try RequestBuilder.check(message)
+            if next.reason == .retry, let usedKey, message.headers[Self.keyField] != usedKey, let failure = self.result
+            {
+                return finish(failure)
+            }
             if message.url.origin != self.message.url.origin {
                 message.headers = message.headers.withoutCredentials(of: self.message.headers)
             }
@@ -197,7 +209,10 @@ struct LandingCourse: Sendable {
         let result = body.error.map(Result.failure) ?? result
         let last = history.count - 1
         let mayHaveReached = result.mapError(annotate).mayHaveReachedServer
-        if mayHaveReached, !rules.retry.isRepeatable(sent) { mayHaveActed = true }
+        if mayHaveReached, !rules.retry.methods.contains(sent.method) {
+            usedKey = sent.headers[Self.keyField]
+            if usedKey == nil { mayHaveActed = true }
+        }
         switch result {
         case .success(let response):
             history[last].statusCode = response.source == .revalidated ? 304 : response.statusCode
@@ -337,6 +352,7 @@ struct LandingCourse: Sendable {
             next = (.authentication, 0)
             // What was refused has done nothing.
             mayHaveActed = false
+            usedKey = nil
             return authorized(.success(replay))
         case .failure(var error):
             error.adopt(history)

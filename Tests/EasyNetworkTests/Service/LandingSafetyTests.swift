@@ -101,6 +101,58 @@ struct LandingSafetyTests {
         #expect(altered.messages.map(\.method) == [.get, .post])
     }
 
+    /// Gives each message a key that `makeKey` makes from the one that it has and the number of attempts before.
+    private struct Keying: RequestInterceptor {
+        let makeKey: @Sendable (String?, Int) -> String?
+
+        func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
+            var message = message
+            message.headers["Idempotency-Key"] = makeKey(message.headers["Idempotency-Key"], context.history.count)
+            return message
+        }
+    }
+
+    private func keys(
+        _ first: [TransportEvent],
+        own: String? = nil,
+        _ makeKey: @escaping @Sendable (String?, Int) -> String?
+    ) async -> [String?] {
+        let transport = ScriptedTransport { _, number in number == 0 ? first : .answer(200) }
+        var call = payment
+        call.headers = own.map { ["Idempotency-Key": $0] }
+        let host = transport.host { $0.interceptors = [Keying(makeKey: makeKey)] }
+        do {
+            _ = try await EasyNetworkService(host).send(call)
+        } catch {
+            #expect(error.code == .connectionLost && error.attempts == 1, "the failure that it would have retried")
+        }
+        return transport.messages.map { $0.headers["Idempotency-Key"] }
+    }
+
+    @Test("BEY-8: a key counts only if it is the same for every attempt; one that is made for each does not")
+    func keysOfInterceptors() async {
+        let (lost, refused) = (
+            [TransportEvent].failure(.connectionLost, .send), [TransportEvent].failure(.cannotConnect, .connect)
+        )
+        #expect(await keys(lost) { _, count in "k\(count)" } == ["k0"])
+        #expect(await keys(lost, own: "own") { _, count in "k\(count)" } == ["k0"])
+        #expect(await keys(lost) { _, count in count == 0 ? "k" : nil } == ["k"])
+        #expect(await keys(lost) { _, _ in "k" } == ["k", "k"])
+        #expect(await keys(lost, own: "own") { key, _ in key } == ["own", "own"])
+        #expect(await keys(lost) { key, count in key ?? "k\(count)" } == ["k0", "k0"], "the one of the attempt before")
+        #expect(await keys(refused) { _, count in "k\(count)" } == ["k0", "k1"], "nobody has seen the first")
+    }
+
+    @Test("BEY-8: an idempotent method needs no key, and may have another one each time")
+    func keysOfIdempotent() async {
+        let transport = ScriptedTransport { _, number in
+            number == 0 ? .failure(.connectionLost, .send) : .answer(200)
+        }
+        let host = transport.host { $0.interceptors = [Keying { _, count in "k\(count)" }] }
+        _ = try? await EasyNetworkService(host).send(Call(method: .put, body: .text("x")))
+        #expect(transport.messages.map { $0.headers["Idempotency-Key"] } == ["k0", "k1"])
+    }
+
     // MARK: - After a refresh
 
     private static var ends: [(end: [TransportEvent], code: NetworkError.Code)] {

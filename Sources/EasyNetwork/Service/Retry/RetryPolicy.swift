@@ -8,8 +8,10 @@ import Foundation
 /// ```
 ///
 /// A request is sent again when its failure may pass by itself, and sending it twice cannot do a thing twice: its method
-/// is idempotent (RFC 9110, section 9.2.2), or it carries an `Idempotency-Key`, or it never reached the server. A body
-/// that can be read only once is never sent again. Between two attempts the operation gives its slot back.
+/// is idempotent (RFC 9110, section 9.2.2), or it carries an `Idempotency-Key`, or it never reached the server. A key counts
+/// only if it is the same for every attempt: an interceptor that makes another one for the retry ends the request with the
+/// failure before it. A body that can be read only once is never sent again. Between two attempts the operation gives its
+/// slot back.
 ///
 /// The delay is drawn from zero to a bound that doubles with each retry ("full jitter"), so that the many clients of a
 /// server that comes back do not come back at once. A `Retry-After` (RFC 9110, section 10.2.3) is its floor.
