@@ -137,6 +137,8 @@ private struct UploadRequest: RequestWrapper {
     let beginning: UploadBeginning
 
     var body: RequestBody? { replacement ?? wrapped.body }
+    // The form that is the default without a body would be another one.
+    var query: NetworkService.QueryType { replacement != nil && wrapped.query == .form ? .path : wrapped.query }
     // The last one: it sees the body as it is sent.
     var interceptors: [any RequestInterceptor] { wrapped.interceptors + [beginning] }
 }

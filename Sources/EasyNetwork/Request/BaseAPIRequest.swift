@@ -33,7 +33,9 @@ public protocol BaseAPIRequest: Sendable {
     /// Default ``NetworkService/Method/get``.
     var method: NetworkService.Method { get }
 
-    /// Where the parameters go. Default ``NetworkService/QueryType/path``.
+    /// Where the parameters go. Default ``NetworkService/QueryType/form`` for POST, PUT and PATCH, whose parameters may be
+    /// secrets that are not to stand in a URL; ``NetworkService/QueryType/path`` for other methods, and for a request with
+    /// a ``body``, which leaves no other place.
     var query: NetworkService.QueryType { get }
 
     /// The parameters. Default nil.
@@ -136,7 +138,9 @@ public protocol BaseAPIRequest: Sendable {
 
 extension BaseAPIRequest {
     public var method: NetworkService.Method { .get }
-    public var query: NetworkService.QueryType { .path }
+    public var query: NetworkService.QueryType {
+        [.post, .put, .patch].contains(method) && body == nil ? .form : .path
+    }
     public var params: [String: Any]? { nil }
     public var encodableParams: (any Encodable & Sendable)? { nil }
     public var queryEncoder: QueryEncoder { QueryEncoder() }

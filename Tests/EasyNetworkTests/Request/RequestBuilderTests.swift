@@ -89,6 +89,35 @@ struct RequestBuilderTests {
         #expect(text(try build(post).body) == "b")
     }
 
+    /// A request that says nothing of where its parameters go.
+    private struct Unsaid: BaseAPIRequest {
+        let api = "login"
+        var method = NetworkService.Method.get
+        var body: RequestBody?
+        var params: [String: Any]? { ["password": "s3cret"] }
+    }
+
+    @Test(
+        "REQ-2: where nothing is said, the parameters of POST, PUT and PATCH are a form in the body, never in the URL",
+        arguments: [NetworkService.Method.post, .put, .patch]
+    )
+    func unsaidBody(method: NetworkService.Method) throws {
+        let built = try build(Unsaid(method: method))
+        #expect(built.url.absoluteString == "https://h/v1/login")
+        #expect(text(built.body) == "password=s3cret")
+        #expect(built.headers["Content-Type"] == "application/x-www-form-urlencoded")
+    }
+
+    @Test("REQ-2: where nothing is said, the parameters of other methods, and beside a body, go into the query")
+    func unsaidQuery() throws {
+        for method in [NetworkService.Method.get, .head, .delete, .init(rawValue: "OPTIONS")] {
+            let built = try build(Unsaid(method: method))
+            #expect(built.url.query == "password=s3cret" && built.body == .none)
+        }
+        let built = try build(Unsaid(method: .post, body: .text("b")))
+        #expect(built.url.query == "password=s3cret" && text(built.body) == "b")
+    }
+
     @Test("REQ-2: params become JSON with sorted keys")
     func jsonParams() throws {
         var request = AnyRequest(
