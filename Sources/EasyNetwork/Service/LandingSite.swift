@@ -109,7 +109,9 @@ final class LandingSite: Sendable {
         for interceptor in interceptors.reversed() {
             switch await interceptor.land(result, context: context) {
             case .proceed: continue
-            case .succeed(let response):
+            case .succeed(var response):
+                // One that the interceptor has made is read as the host's answers are.
+                if response.requestMethod == nil { response = prepared(response, method) }
                 result = .success(response)
                 decision = .succeed(response)
             case .fail(let error):

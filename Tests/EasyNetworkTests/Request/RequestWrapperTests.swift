@@ -132,6 +132,9 @@ struct RequestWrapperTests {
         #expect(wrapped.message.deadlines == direct.message.deadlines)
         #expect(wrapped.message.allowsCellularAccess == direct.message.allowsCellularAccess)
         #expect(wrapped.message.networkServiceType == direct.message.networkServiceType)
+        // What is equal to a default as well would say nothing.
+        #expect(direct.message.networkServiceType == .video && !direct.message.allowsCellularAccess)
+        #expect(direct.message.deadlines.total == 1 && direct.message.headers["Idempotency-Key"] == "idempotency")
         let marked = try Built(Marked(wrapped: form))
         #expect(marked.message.headers["X-Mark"] == "1")
         #expect(marked.message.headers["X-Own"] == "own")

@@ -69,16 +69,87 @@ struct HostSettingsTests {
         #expect(error?.code == .invalidRequest && error?.message?.contains("\"develop\"; it has: release") == true)
     }
 
-    @Test("CFG-3: several hosts side by side, each with its own headers and interceptors")
+    /// Marks what it sends and what it gets.
+    private struct Marking: RequestInterceptor {
+        let name: String
+
+        func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
+            var message = message
+            message.headers.add(name, for: "X-Interceptor")
+            return message
+        }
+
+        func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision {
+            guard let response = try? result.get(), let text = try? response.text() else { return .proceed }
+            return .succeed(NetworkResponse(body: Data("\(text) back through \(name)".utf8)))
+        }
+    }
+
+    /// Reads any text, behind its name.
+    private struct Naming: ResponseDecoder {
+        let name: String
+
+        func decode<T: Decodable>(_ type: T.Type, from response: NetworkResponse) throws -> T {
+            let text = try response.text()
+            return try JSONDecoder().decode(T.self, from: JSONEncoder().encode(["\(name) read: \(text)"]))
+        }
+    }
+
+    private struct Words: APIRequest {
+        typealias Item = [String]
+        let api = "a"
+    }
+
+    @Test("CFG-3: several hosts side by side, each with its own headers, interceptors and decoder")
     func sideBySide() async throws {
         let transport = InMemoryTransport()
-        transport.route("GET", "/v1/a") { .text($0.headers["X-Name"] ?? "") }
-        func service(_ name: String) -> EasyNetworkService {
-            EasyNetworkService(HostConfiguration(baseURL: base, headers: ["X-Name": name], transport: transport))
+        transport.route("GET", "/v1/a") { request in
+            .text("\(request.headers["X-Name"] ?? "nobody"), \(request.headers.values(for: "X-Interceptor"))")
         }
-        let (one, two) = (service("one"), service("two"))
-        #expect(try await one.send(Call()).text() == "one")
-        #expect(try await two.send(Call()).text() == "two")
+        func service(_ name: String) -> EasyNetworkService {
+            EasyNetworkService(
+                HostConfiguration(baseURL: base, headers: ["X-Name": name], transport: transport) { host in
+                    host.interceptors = [Marking(name: name)]
+                    host.decoder = Naming(name: name)
+                }
+            )
+        }
+        let services = ["one": service("one"), "two": service("two"), "three": service("three")]
+        for _ in 0..<2 {
+            for (name, service) in services {
+                let words = try await service.perform(Words())
+                #expect(words == ["\(name) read: \(name), [\"\(name)\"] back through \(name)"])
+            }
+        }
+    }
+
+    @Test("RSP-6: neither printed nor dumped do a host and its settings tell a secret")
+    func secrecy() throws {
+        let url = try #require(URL(string: "https://ada:s3cret@api.example.com/v1?token=s3cret"))
+        let host = HostConfiguration(baseURL: url, headers: ["Authorization": "Bearer s3cret", "X-App": "shop"]) {
+            $0.standardHeaders["X-Api-Key"] = "s3cret"
+            $0.cdnURL = url
+            $0.environments = [.release: url]
+            $0.cachePartition = "s3cret"
+            $0.authentication = AuthenticationSession(TestTokens { _ in "s3cret" }, credential: "s3cret")
+        }
+        let draft = RequestDraft(
+            request: Call(),
+            method: .post,
+            url: url,
+            parameters: ["password": "s3cret"],
+            headers: host.settings.headers
+        )
+        let password = try PasswordAuthentication(user: "ada", password: "s3cret")
+        for value in [host, host.settings, EasyNetworkService(host), draft, password, [host.settings]] as [Any] {
+            var dumped = ""
+            dump(value, to: &dumped)
+            for text in ["\(value)", String(reflecting: value), dumped] {
+                #expect(!text.contains("s3cret") && !text.contains("ada:"), "\(text)")
+            }
+        }
+        #expect("\(host.settings)".contains("api.example.com/v1"))
+        #expect(String(reflecting: host.settings).contains("X-App: shop"))
     }
 
     private struct Common: RequestFilter {
