@@ -118,6 +118,7 @@ static const ccurl_option CCURLOPT_INFILESIZE_LARGE = 30115;
 // CURLINFO
 static const ccurl_info CCURLINFO_REQUEST_SIZE = 2097164;
 static const ccurl_info CCURLINFO_HTTP_CONNECTCODE = 2097174;
+static const ccurl_info CCURLINFO_OS_ERRNO = 2097177;
 static const ccurl_info CCURLINFO_NUM_CONNECTS = 2097178;
 static const ccurl_info CCURLINFO_SIZE_UPLOAD_T = 6291463;
 static const ccurl_info CCURLINFO_SIZE_DOWNLOAD_T = 6291464;

@@ -56,7 +56,7 @@ public protocol BaseAPIRequest: Sendable {
     /// ```
     var encodableParams: (any Encodable & Sendable)? { get }
 
-    /// How the parameters are written into a query or a form. Default: arrays as `a[]=1`, Bools as `true` and `false`.
+    /// How the parameters are written into a query or a form. Default: as ``HostSettings/queryEncoder`` of the host does.
     var queryEncoder: QueryEncoder { get }
 
     /// Header fields; they beat those of the host, whatever the case of the names. Default nil.
@@ -143,7 +143,7 @@ extension BaseAPIRequest {
     }
     public var params: [String: Any]? { nil }
     public var encodableParams: (any Encodable & Sendable)? { nil }
-    public var queryEncoder: QueryEncoder { QueryEncoder() }
+    public var queryEncoder: QueryEncoder { .ofHost }
     public var headers: [String: String]? { nil }
     public var credential: HTTPCredential? { nil }
     public var isAuthenticated: Bool { true }

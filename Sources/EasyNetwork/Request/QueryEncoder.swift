@@ -27,6 +27,15 @@ public struct QueryEncoder: Hashable, Sendable {
     /// Dictionaries in dictionaries.
     public var keys: KeyStyle
 
+    private var isOfHost = false
+
+    /// Says, as long as nothing of it is changed, that the encoder of the host is to be taken.
+    static let ofHost: QueryEncoder = {
+        var encoder = QueryEncoder()
+        encoder.isOfHost = true
+        return encoder
+    }()
+
     public init(
         arrays: ArrayStyle = .brackets,
         bools: BoolStyle = .words,

@@ -26,10 +26,12 @@ enum RequestBuilder {
             own["Authorization"] = credential.authorization
         }
         let base = request.baseURL ?? (request.useCDN ? host.settings.cdnURL : nil) ?? host.settings.baseURL
-        let given = try parameters(of: request)
+        let requested = request.queryEncoder
+        let encoder = requested == .ofHost ? host.settings.queryEncoder : requested
+        let given = try parameters(of: request, encoder)
         let filtered = try filter(request, given ?? [:], base, own, host)
         let method = filtered?.method ?? request.method
-        let (query, content) = try place(filtered?.parameters, given, of: request)
+        let (query, content) = try place(filtered?.parameters, given, of: request, encoder)
         if content != nil, method == .get || method == .head {
             throw failure("a \(method) request has no body; send its params with query .path, or use another method")
         }
@@ -102,23 +104,26 @@ enum RequestBuilder {
     }
 
     /// The parameters as the request gives them; nil when it has none.
-    private static func parameters(of request: some BaseAPIRequest) throws(NetworkError) -> [String: Any]? {
+    private static func parameters(
+        of request: some BaseAPIRequest,
+        _ encoder: QueryEncoder
+    ) throws(NetworkError) -> [String: Any]? {
         let params = request.params
         guard let value = request.encodableParams else { return params }
         guard params == nil else { throw failure("the request has params and encodableParams; give one of the two") }
-        return try ParameterEncoder.object(from: value, styles: request.queryEncoder.styles).mapValues(\.any)
+        return try ParameterEncoder.object(from: value, styles: encoder.styles).mapValues(\.any)
     }
 
     /// The parameters where they belong, as query or as body; otherwise the request's own body.
     private static func place(
         _ filtered: [String: Any]?,
         _ given: [String: Any]?,
-        of request: some BaseAPIRequest
+        of request: some BaseAPIRequest,
+        _ encoder: QueryEncoder
     ) throws(NetworkError) -> (query: String?, content: RequestBody.Content?) {
         let body = request.body
         let hasNone = given == nil && filtered?.isEmpty != false
         guard !hasNone, let params = filtered ?? given else { return (nil, try body?.build()) }
-        let encoder = request.queryEncoder
         let values = try ParameterValue.object(from: params, styles: encoder.styles)
         if request.query == .path {
             let query = encoder.encode(values, as: .url)

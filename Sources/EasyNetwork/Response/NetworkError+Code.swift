@@ -44,6 +44,12 @@ extension NetworkError {
         /// ``TransportConfiguration/maximumDecodedBodyCount``.
         public static let bodyTooLong = Code(rawValue: 105)
 
+        /// There is no network to send over: none at all, or none that the request may use. Nothing was sent.
+        ///
+        /// Apple's system says so. libcurl does when there is no way to an address; without a network it mostly gets as far
+        /// as the host's name only, which then is ``cannotConnect``, as a host that is there and refuses is.
+        public static let notConnected = Code(rawValue: 106)
+
         /// The status is not among those accepted.
         public static let unacceptableStatus = Code(rawValue: 200)
         /// The server answered 401.
@@ -80,6 +86,7 @@ extension NetworkError.Code: CustomStringConvertible {
         case .connectionLost: "connectionLost"
         case .badServerResponse: "badServerResponse"
         case .bodyTooLong: "bodyTooLong"
+        case .notConnected: "notConnected"
         case .unacceptableStatus: "unacceptableStatus"
         case .unauthorized: "unauthorized"
         case .cannotParseResponse: "cannotParseResponse"

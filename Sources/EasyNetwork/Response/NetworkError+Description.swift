@@ -32,6 +32,7 @@ extension NetworkError: LocalizedError {
         case .timedOut: "The server took too long"
         case .connectionLost: "The connection to the server was lost"
         case .badServerResponse: "The server's answer is not HTTP"
+        case .notConnected: "There is no network"
         case .bodyTooLong: "The server's answer is too long"
         case .unacceptableStatus: "The server refused the request"
         case .unauthorized: "The server wants other credentials"

@@ -108,7 +108,7 @@ public struct NetworkError: Error, Sendable {
         if statusCode != nil, code != .notCached { return true }
         if let phase { return phase >= .send }
         switch code {
-        case .cannotConnect, .tls, .invalidRequest: return false
+        case .cannotConnect, .notConnected, .tls, .invalidRequest: return false
         default: return attempts > 0
         }
     }

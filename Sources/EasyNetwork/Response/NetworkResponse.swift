@@ -93,6 +93,7 @@ extension NetworkResponse {
         var requestMethod: NetworkService.Method?
         var emptyBody = EmptyBodyRule.standard
         var decoder: (any ResponseDecoder)?
+        var userInfo: [String: any Sendable] = [:]
     }
 
     /// The fields that came after the body (RFC 9110, section 6.5). ``URLSessionTransport`` does not tell.
@@ -111,6 +112,21 @@ extension NetworkResponse {
     public internal(set) var history: [NetworkAttempt] {
         get { circumstances.value.history }
         set { circumstances.change { $0.history = newValue } }
+    }
+
+    /// Values that a program attaches to the answer: an interceptor for ``APIRequest/item(from:)``, for instance. Default
+    /// none. The cache does not keep them.
+    ///
+    /// ```swift
+    /// func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision {
+    ///     guard case .success(var response) = result else { return .proceed }
+    ///     response.userInfo["page"] = response.headers["X-Page"].flatMap { Int($0) }
+    ///     return .succeed(response)
+    /// }
+    /// ```
+    public var userInfo: [String: any Sendable] {
+        get { circumstances.value.userInfo }
+        set { circumstances.change { $0.userInfo = newValue } }
     }
 
     /// The method of the request; nil when nobody said.

@@ -62,6 +62,31 @@ public struct ResponseValidation: Hashable, Sendable {
         )
     }
 
+    /// Accepts the statuses that a predicate does.
+    ///
+    /// ```swift
+    /// static let lenient = ResponseValidation(statusCodes: { $0 < 500 && $0 != 429 })
+    /// ```
+    ///
+    /// The predicate is asked at once, for each code from 100 to 999, and not kept: keep the value for all requests.
+    ///
+    /// - Parameter isAccepted: whether an answer with this status code is a success.
+    public init(
+        statusCodes isAccepted: (Int) throws -> Bool,
+        contentTypes: Set<String>? = nil,
+        emptyBody: EmptyBodyRule = .standard,
+        maximumBodyCount: Int? = nil,
+        jsonShape: JSONShape? = nil
+    ) rethrows {
+        self.init(
+            statusCodes: Set(try (100...999).filter(isAccepted)),
+            contentTypes: contentTypes,
+            emptyBody: emptyBody,
+            maximumBodyCount: maximumBodyCount,
+            jsonShape: jsonShape
+        )
+    }
+
     /// The status codes of success, 200 to 299.
     public static let success = Set(200...299)
 

@@ -13,6 +13,10 @@ public struct HostSettings: Sendable {
     /// Base URLs by name, for ``HostConfiguration/switched(to:change:)``. Default none.
     public var environments: [NetworkEnvironment: URL]
 
+    /// How parameters are written into queries and forms, unless a request says otherwise
+    /// (``BaseAPIRequest/queryEncoder``). Default: arrays as `a[]=1`, Bools as `true` and `false`, see ``QueryEncoder``.
+    public var queryEncoder: QueryEncoder
+
     /// Sent with every request unless ``headers`` or the request has a field of that name. Default
     /// ``HTTPHeaders/standard``.
     public var standardHeaders: HTTPHeaders
@@ -91,6 +95,7 @@ public struct HostSettings: Sendable {
     public init(baseURL: URL? = nil) {
         self.baseURL = baseURL
         environments = [:]
+        queryEncoder = QueryEncoder()
         standardHeaders = .standard
         headers = HTTPHeaders()
         filters = []
@@ -117,11 +122,6 @@ extension HostSettings {
     }
 }
 
-/// The name of a set of servers, see ``HostSettings/environments``. A program may have its own beside these.
-public struct NetworkEnvironment: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    public let rawValue: String
-
-    public init(rawValue: String) {
 extension HostSettings: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The base URL, without user, password, query and fragment: they may hold secrets.
     public var description: String {
@@ -144,6 +144,11 @@ extension HostSettings: CustomStringConvertible, CustomDebugStringConvertible, C
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
+/// The name of a set of servers, see ``HostSettings/environments``. A program may have its own beside these.
+public struct NetworkEnvironment: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: String
+
+    public init(rawValue: String) {
         self.rawValue = rawValue
     }
 

@@ -102,6 +102,38 @@ struct QueryStyleTests {
         #expect(try text(params, QueryEncoder(keys: .dots)) == "a.b.c%20d=1&l[]=1&l[]=2&m[0].x=1")
     }
 
+    /// A request that says nothing of how its parameters are written.
+    private struct Unsaid: BaseAPIRequest {
+        let api = "a"
+        var method = NetworkService.Method.get
+        var encodableParams: (any Encodable & Sendable)? { ["l": [Date(timeIntervalSince1970: 1)]] }
+    }
+
+    private struct Altered: RequestWrapper {
+        let wrapped: any BaseAPIRequest
+        var queryEncoder: QueryEncoder {
+            var encoder = wrapped.queryEncoder
+            encoder.arrays = .indices
+            return encoder
+        }
+    }
+
+    @Test("REQ-2, CFG-3: the host's encoder writes the parameters of requests that have none of their own")
+    func host() throws {
+        let host = HostConfiguration(baseURL: URL(string: "https://h")) {
+            $0.queryEncoder = QueryEncoder(arrays: .repeated, dates: .secondsSince1970)
+        }
+        func built(_ request: some BaseAPIRequest) throws -> TransportRequest {
+            try RequestBuilder.build(request, for: host)
+        }
+        #expect(try built(Unsaid()).url.query == "l=1")
+        #expect(try built(Unsaid(method: .post)).body == .data(Data("l=1".utf8)))
+        let own = AnyRequest(makeParams: { ["l": [1]] }, queryEncoder: QueryEncoder())
+        #expect(try built(own).url.query == "l%5B%5D=1")
+        #expect(try built(Altered(wrapped: Unsaid())).url.query == "l%5B0%5D=1970-01-01T00%3A00%3A01Z")
+        #expect(try Built(Unsaid()).message.url.query == "l%5B%5D=1970-01-01T00%3A00%3A01Z")
+    }
+
     @Test("REQ-2: a request's encoder writes its query and its form; what was in the address stays, the fragment last")
     func request() throws {
         var request = AnyRequest(

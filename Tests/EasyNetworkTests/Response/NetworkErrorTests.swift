@@ -41,6 +41,7 @@ struct NetworkErrorTests {
         let codes: [NetworkError.Code] = [
             .invalidRequest, .cancelled, .dependencyFailed, .cycle, .refused, .cannotConnect, .tls, .timedOut,
             .connectionLost, .badServerResponse, .unacceptableStatus, .unauthorized, .cannotParseResponse, .notCached,
+            .notConnected, .bodyTooLong, .redirectFailed, .cannotSendAgain, .cannotWriteFile, .digestMismatch,
         ]
         #expect(Set(codes).count == codes.count)
         #expect(Set(codes.map(\.description)).count == codes.count)
@@ -136,7 +137,6 @@ struct NetworkErrorTests {
         #expect(url?.absoluteString == "https://REDACTED@h/a?token=REDACTED&page=2")
     }
 
-    @Test("RSP-6: a body that is no text shows its size, a long one its beginning")
     /// All strings and URLs in it, those of errors underneath included.
     private func texts(_ information: [String: Any]) -> [String] {
         information.flatMap { key, value -> [String] in
@@ -232,6 +232,7 @@ struct NetworkErrorTests {
         }
     }
 
+    @Test("RSP-6: a body that is no text shows its size, a long one its beginning")
     func debugBodies() {
         func text(_ body: Data) -> String {
             String(reflecting: NetworkError(code: .unacceptableStatus, responseBody: body))

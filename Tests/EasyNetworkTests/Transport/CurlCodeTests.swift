@@ -1,5 +1,6 @@
 #if os(Linux)
 import CCurl
+import Foundation
 import Testing
 
 @testable import EasyNetwork
@@ -53,6 +54,34 @@ struct CurlCodeTests {
                 #expect(NetworkError(curl: result, detail: "detail").message?.isEmpty == false)
             }
         }
+    }
+
+    @Test(
+        "RSP-6: libcurl's words tell neither user nor password of a proxy, however the address is broken",
+        arguments: [
+            "Unsupported proxy syntax in 'http://ada:s3cret@h:99999': Port number was not a decimal number",
+            "Unsupported proxy syntax in 'ada:s3cret@h:port'", "Unsupported proxy scheme for 'ftp://ada:s3cret@h:1'",
+            "Unsupported proxy syntax in 'http://ada:s3/cret@h:1': Port number was not a decimal number",
+            "Unsupported proxy syntax in 'http://ada:s3 cret@h:1': Malformed input to a URL function",
+            "Unsupported proxy syntax in 'http://ada:s3'cret@s3@h:1'", "ada:s3cret@h: no such proxy",
+        ]
+    )
+    func proxySecrets(detail: String) {
+        let text = NetworkError(curl: CCURLE_COULDNT_RESOLVE_PROXY, detail: detail).localizedDescription
+        #expect(!text.contains("s3") && !text.contains("cret") && !text.contains("ada"), "\(text)")
+        #expect(text.contains("@h:"), "\(text)")
+    }
+
+    @Test("RSP-6: no way to an address is no network; a host that refuses, or has no name, is there or not")
+    func notConnected() {
+        func code(_ result: ccurl_code, _ systemError: Int32) -> NetworkError.Code {
+            NetworkError(curl: result, detail: "", systemError: Int(systemError)).code
+        }
+        #expect(code(CCURLE_COULDNT_CONNECT, ENETUNREACH) == .notConnected)
+        #expect(code(CCURLE_COULDNT_CONNECT, ECONNREFUSED) == .cannotConnect)
+        #expect(code(CCURLE_COULDNT_CONNECT, EHOSTUNREACH) == .cannotConnect)
+        #expect(code(CCURLE_COULDNT_RESOLVE_HOST, ENETUNREACH) == .cannotConnect)
+        #expect(code(CCURLE_RECV_ERROR, ENETUNREACH) == .connectionLost)
     }
 
     @Test("CBK-7: a chunk that is none is a bad answer, a lost connection is not")

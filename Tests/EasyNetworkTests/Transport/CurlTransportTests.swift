@@ -262,13 +262,18 @@ struct CurlTransportTests {
         #expect(tls.code == .tls && tls.end?.error?.message?.isEmpty == false)
         let closed = try DeafListener(.closed)
         let refused = await start(TransportRequest(url: closed.url), over: transport).end()
-        withExtendedLifetime(closed) {}
+        defer { withExtendedLifetime(closed) {} }
         #expect(refused.code == .cannotConnect && refused.end?.error?.message?.contains("127.0.0.1") == true)
         let name = try #require(URL(string: "http://nowhere.invalid/"))
         var unknown = TransportRequest(url: name)
         // A resolver without network may try for longer than the idle deadline.
         unknown.deadlines = TransportDeadlines(idle: nil)
         #expect(await start(unknown, over: transport).end().code == .cannotConnect)
+        // No way leads there for a stream, with a network or without: what the system says when there is none.
+        let broadcast = TransportRequest(url: try #require(URL(string: "http://255.255.255.255/")))
+        let unreachable = await start(broadcast, over: transport).end()
+        #expect(unreachable.code == .notConnected && unreachable.end?.error?.phase == .connect, "\(unreachable)")
+        #expect(await start(TransportRequest(url: closed.url), over: transport).end().code == .cannotConnect)
         // What a failure leaves in a handle of libcurl's must not meet the next request.
         let next = try MockServer()
         next.route("GET", "/ok") { _ in .text("ok") }

@@ -100,6 +100,28 @@ struct URLSessionTransportTests {
         #expect(goneOn == 2)
     }
 
+    @Test("RSP-6: no network, and none that may be used, have a code of their own, apart from a host that refuses")
+    func notConnected() {
+        func code(_ code: URLError.Code) -> NetworkError.Code {
+            NetworkError(transport: URLError(code), isSecure: true, hasHead: false).code
+        }
+        for none in [URLError.Code.notConnectedToInternet, .dataNotAllowed, .internationalRoamingOff, .callIsActive] {
+            #expect(code(none) == .notConnected)
+        }
+        for there in [URLError.Code.cannotConnectToHost, .cannotFindHost, .dnsLookupFailed] {
+            #expect(code(there) == .cannotConnect)
+        }
+        #expect(NetworkError(code: .notConnected, attempts: 1).mayHaveReachedServer == false)
+    }
+
+    @Test("RSP-6: Foundation's words, which on Linux are libcurl's, tell no user and password of a proxy")
+    func proxySecrets() {
+        let words = "Unsupported proxy syntax in 'http://ada:s3 cret@h:1'"
+        let below = NSError(domain: NSURLErrorDomain, code: -1_000, userInfo: [NSLocalizedDescriptionKey: words])
+        let error = NetworkError(transport: below, isSecure: false, hasHead: false)
+        #expect(error.message == "Unsupported proxy syntax in 'http://REDACTED@h:1'")
+    }
+
     @Test("SEC-2: the session's configuration can be changed before it is made")
     func hook() async throws {
         let server = try MockServer()

@@ -11,7 +11,7 @@ extension HTTPReuse {
         ///   connection that is not secure, which is not to go unseen.
         init?(_ error: NetworkError) {
             switch error.code {
-            case .cannotConnect, .timedOut, .connectionLost, .badServerResponse:
+            case .cannotConnect, .notConnected, .timedOut, .connectionLost, .badServerResponse:
                 self = .transport
             case .unacceptableStatus:
                 guard let status = error.statusCode else { return nil }

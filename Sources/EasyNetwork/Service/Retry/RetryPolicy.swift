@@ -28,7 +28,7 @@ public struct RetryPolicy: Hashable, Sendable {
     public var statusCodes: Set<Int>
 
     /// The failures without an answer that may pass by themselves. Default: ``NetworkError/Code/cannotConnect``,
-    /// ``NetworkError/Code/connectionLost`` and ``NetworkError/Code/timedOut``.
+    /// ``NetworkError/Code/notConnected``, ``NetworkError/Code/connectionLost`` and ``NetworkError/Code/timedOut``.
     public var errorCodes: Set<NetworkError.Code>
 
     /// The bound of the first delay, in seconds; it doubles with each retry. Default 0.5.
@@ -44,7 +44,7 @@ public struct RetryPolicy: Hashable, Sendable {
         maximumRetryCount: Int = 2,
         methods: Set<NetworkService.Method> = Self.idempotentMethods,
         statusCodes: Set<Int> = [408, 425, 429, 500, 502, 503, 504],
-        errorCodes: Set<NetworkError.Code> = [.cannotConnect, .connectionLost, .timedOut],
+        errorCodes: Set<NetworkError.Code> = [.cannotConnect, .notConnected, .connectionLost, .timedOut],
         baseDelay: TimeInterval = 0.5,
         maximumDelay: TimeInterval = 30,
         maximumRetryAfter: TimeInterval = 60

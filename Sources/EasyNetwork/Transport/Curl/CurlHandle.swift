@@ -52,7 +52,7 @@ final class CurlHandle {
     }
 
     func error(_ result: ccurl_code) -> NetworkError {
-        NetworkError(curl: result, detail: String(cString: errorText))
+        NetworkError(curl: result, detail: String(cString: errorText), systemError: long(CCURLINFO_OS_ERRNO))
     }
 
     func useErrorText() throws(NetworkError) {

@@ -1,17 +1,23 @@
 #if os(Linux) && canImport(CCurl)
 internal import CCurl
+import Foundation
 
 extension NetworkError {
     /// What a result of libcurl's means.
     ///
-    /// - Parameter detail: libcurl's own words for this case; empty when it has none.
-    init(curl result: ccurl_code, detail: String) {
+    /// - Parameters:
+    ///   - detail: libcurl's own words for this case; empty when it has none.
+    ///   - systemError: the `errno` of the last connection that it tried; 0 when there was none.
+    init(curl result: ccurl_code, detail: String, systemError: Int = 0) {
         self.init(
             code: Code(curl: result),
             message: Redaction.standard.transportWords(
                 detail.isEmpty ? String(cString: ccurl_easy_strerror(result)) : detail
             )
         )
+        if result == CCURLE_COULDNT_CONNECT, [ENETUNREACH, ENETDOWN].contains(where: { $0 == systemError }) {
+            code = .notConnected
+        }
         // A chunk that is none comes with the code of a lost connection, and only the text tells.
         if result == CCURLE_RECV_ERROR, detail.contains("chunk") { code = .badServerResponse }
         // With TLS 1.3 a server refuses the client's certificate when the handshake is over for the client. Of other alerts

@@ -52,7 +52,7 @@ final class URLSessionExchange: TransportExchange {
             if hasHead { return .body }
             switch code {
             case .invalidRequest: return nil
-            case .cannotConnect: return .connect
+            case .cannotConnect, .notConnected: return .connect
             case .tls: return .tls
             default: return begun == nil ? .waiting : nil
             }

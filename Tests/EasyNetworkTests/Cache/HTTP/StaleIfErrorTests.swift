@@ -56,7 +56,7 @@ struct StaleIfErrorTests {
 
     @Test("BEY-10: RFC 5861, section 4: which errors of the package are failures of the server")
     func errors() {
-        for code in [NetworkError.Code.cannotConnect, .timedOut, .connectionLost, .badServerResponse] {
+        for code in [NetworkError.Code.cannotConnect, .notConnected, .timedOut, .connectionLost, .badServerResponse] {
             #expect(HTTPReuse.Failure(NetworkError(code: code)) == .transport)
         }
         for code in [NetworkError.Code.cancelled, .tls, .invalidRequest, .bodyTooLong, .unacceptableStatus] {

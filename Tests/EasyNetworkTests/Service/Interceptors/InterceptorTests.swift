@@ -70,6 +70,37 @@ struct InterceptorTests {
         #expect(response.statusCode == 299 && response.history.count == 1)
     }
 
+    private struct Paged: APIRequest {
+        let api = "a"
+        func item(from response: NetworkResponse) throws -> Int {
+            try #require(response.userInfo["page"] as? Int)
+        }
+    }
+
+    @Test("CBK-5: what an interceptor attaches to an answer is there for the request's item and for the others")
+    func attached() async throws {
+        transport.route("GET", "/a") { _ in .text("plain") }
+        let notes = Locked<[String]>([])
+        let seen = Locked<[Int?]>([])
+        let first = Probe(name: "one", notes: notes) { result in
+            seen.withLock { $0.append((try? result.get())?.userInfo["page"] as? Int) }
+            return .proceed
+        }
+        let second = Probe(name: "two", notes: notes) { result in
+            guard case .success(var response) = result else { return .proceed }
+            let bare = response
+            response.userInfo["page"] = 7
+            #expect(bare.userInfo.isEmpty)
+            return .succeed(response)
+        }
+        let service = try service([first, second])
+        #expect(try await service.perform(Paged()) == 7)
+        let operation = RequestOperation(Paged(), service: service)
+        NetworkQueue().addOperation(operation)
+        #expect(try await operation.value == 7)
+        #expect(seen.withLock { $0 } == [7, 7])
+    }
+
     @Test("CBK-5: a veto ends the request unsent, with its reason")
     func veto() async throws {
         let notes = Locked<[String]>([])

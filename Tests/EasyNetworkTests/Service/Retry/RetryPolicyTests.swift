@@ -40,9 +40,10 @@ struct RetryPolicyTests {
         let codes: [NetworkError.Code] = [
             .invalidRequest, .cancelled, .refused, .cannotConnect, .tls, .timedOut, .connectionLost, .badServerResponse,
             .bodyTooLong, .unauthorized, .cannotParseResponse, .redirectFailed,
+            .notConnected,
         ]
         let retried = codes.filter { delay(after: NetworkError(code: $0, attempts: 1)) != nil }
-        #expect(retried == [.cannotConnect, .timedOut, .connectionLost])
+        #expect(retried == [.cannotConnect, .timedOut, .connectionLost, .notConnected])
     }
 
     @Test("BEY-8: a POST is retried with an Idempotency-Key, or when it never reached the server")
