@@ -264,11 +264,10 @@ struct DownloadEdgeTests {
         #expect(fixture.folder.names == ["report.pdf"])
     }
 
-    @Test("TRF-2: a name that no file can have is not looked for")
-    func endlessName() {
-        let field = "attachment; filename=a; x=\"" + String(repeating: "\\\"", count: 4_000)
+    @Test("TRF-2: a name is found before a quotation that never ends")
+    func endlessQuotation() {
+        let field = "attachment; filename=a; x=\"" + String(repeating: "\\\"", count: 60_000)
         #expect(ContentDisposition(field)?.fileName == "a")
-        #expect(ContentDisposition(field + String(repeating: "\\\"", count: 60_000)) == nil)
     }
 
     @Test("TRF-2: a part that is all there gets the name of its address")

@@ -61,7 +61,8 @@ struct PublicKeyPinTests {
         let error = try #require(throws: NetworkError.self) { try PublicKeyPin(text) }
         #expect(error.code == .invalidRequest)
         let message = try #require(error.message)
-        #expect(message.contains("'\(text.prefix(80))' is no public key pin: "))
+        let line = text.replacingOccurrences(of: "\n", with: " ")
+        #expect(message.contains("'\(line.prefix(80))' is no public key pin: "))
         #expect(message.contains(reason))
     }
 }
