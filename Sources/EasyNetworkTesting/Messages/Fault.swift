@@ -37,7 +37,7 @@ extension MockResponse {
         enum Kind: Hashable, Sendable {
             case breaksOff(Action, Place)
             case malformed(Malformation)
-            case raw(Data)
+            case raw(Data, keepsConnection: Bool)
         }
 
         let kind: Kind
@@ -85,8 +85,13 @@ extension MockResponse {
         ///   are or more make a complete answer; a chunked body still lacks its last chunk.
         public static func truncate(after count: Int) -> Fault { close(at: .responseBody(after: count)) }
 
-        /// Sends these bytes in place of the answer, head included, and closes. ``InMemoryTransport``, which reads no
-        /// bytes, ends with `NetworkError.Code.badServerResponse`.
-        public static func raw(_ bytes: Data) -> Fault { Fault(kind: .raw(bytes)) }
+        /// Sends these bytes in place of the answer, head included. ``InMemoryTransport``, which reads no bytes, ends with
+        /// `NetworkError.Code.badServerResponse`.
+        ///
+        /// - Parameter keepsConnection: whether the next request may come on the connection, which is closed otherwise.
+        ///   Default false.
+        public static func raw(_ bytes: Data, keepsConnection: Bool = false) -> Fault {
+            Fault(kind: .raw(bytes, keepsConnection: keepsConnection))
+        }
     }
 }

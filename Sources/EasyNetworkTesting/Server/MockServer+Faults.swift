@@ -42,6 +42,19 @@ extension MockServer {
         await loop.state.wait(timeout: timeout) { $0.faultCount >= count }
     }
 
+    /// Sends bytes that nobody asked for on each connection that waits for a request: a 408, as a server does that closes
+    /// one for idleness, or an answer too many. The connections stay open.
+    ///
+    /// - Parameters:
+    ///   - timeout: seconds after which it returns regardless, so that a broken test ends. Default 60.
+    /// - Returns: when the bytes have been handed to the system; false when the time ran out or the task was cancelled.
+    @discardableResult
+    public func sendUnasked(_ bytes: Data, timeout: TimeInterval = 60) async -> Bool {
+        let count = loop.state.value.unaskedCount
+        loop.post(.sendUnasked(bytes))
+        return await loop.state.wait(timeout: timeout) { $0.unaskedCount > count }
+    }
+
     /// Answers a path, and what begins with it and a `/`, with a redirect to yet another URL that begins like that:
     /// `/loop` leads to `/loop/1`, that to `/loop/2`, and so on without end. No URL comes twice, so that only counting
     /// stops a client.

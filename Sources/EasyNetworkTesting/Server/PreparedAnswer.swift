@@ -19,8 +19,8 @@ struct PreparedAnswer: Sendable {
         switch response.fault?.kind {
         case .breaksOff(let action, let place) where place.isBeforeResponse:
             (segments, pace, ending) = ([], nil, action)
-        case .raw(let bytes):
-            (segments, pace, ending) = ([.bytes(bytes)], nil, .close)
+        case .raw(let bytes, let keepsConnection):
+            (segments, pace, ending) = ([.bytes(bytes)], nil, keepsConnection ? nil : .close)
         case .breaksOff, .malformed, nil:
             let plan = ResponsePlan(response, method: request.method)
             let closing = !request.keepsAlive

@@ -76,6 +76,12 @@ extension ServerLoop {
         case .drainOver(let id):
             guard let connection = connection(id), case .draining = connection.phase else { return }
             close(connection)
+        case .sendUnasked(let bytes):
+            for connection in idleConnections {
+                connection.enqueue([.bytes(bytes)])
+                flush(connection)
+            }
+            state.update { $0.unaskedCount += 1 }
         }
     }
 

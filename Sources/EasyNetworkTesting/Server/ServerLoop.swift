@@ -16,6 +16,8 @@ struct ServerState: Sendable {
     /// The descriptors of the open connections by number.
     var connections: [Int: Int32] = [:]
     var faultCount = 0
+    /// How often bytes were sent that nobody had asked for.
+    var unaskedCount = 0
 }
 
 /// The thread that owns the sockets of a ``MockServer``, and waits for them with poll(2).
@@ -42,6 +44,7 @@ final class ServerLoop: @unchecked Sendable {
         case delayOver(connection: Int)
         case paceTick(connection: Int)
         case drainOver(connection: Int)
+        case sendUnasked(Data)
     }
 
     private struct Mailbox: Sendable {
@@ -204,6 +207,13 @@ final class ServerLoop: @unchecked Sendable {
                 buffer.withUnsafeBytes { connection.parser.append($0[..<count]) }
                 readOn(connection)
             }
+        }
+    }
+
+    /// Those between two requests, or before the first.
+    var idleConnections: [ServerConnection] {
+        connections.values.filter { connection in
+            if case .reading = connection.phase { !connection.hasBegunRequest } else { false }
         }
     }
 

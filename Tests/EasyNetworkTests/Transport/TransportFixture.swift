@@ -30,10 +30,15 @@ struct TransportFixture: Sendable {
     private let server: MockServer?
     private let inMemory: InMemoryTransport?
 
-    init(_ kind: Kind, _ configuration: TransportConfiguration = TransportConfiguration()) throws {
+    /// - Parameter known: the server, for a test that asks it for more; by default one of its own.
+    init(
+        _ kind: Kind,
+        _ configuration: TransportConfiguration = TransportConfiguration(),
+        at known: MockServer? = nil
+    ) throws {
         switch kind {
         case .urlSession:
-            let server = try MockServer()
+            let server = try known ?? MockServer()
             self.server = server
             inMemory = nil
             baseURL = server.baseURL
@@ -46,7 +51,7 @@ struct TransportFixture: Sendable {
             transport = inMemory
         #if os(Linux)
         case .curl:
-            let server = try MockServer()
+            let server = try known ?? MockServer()
             self.server = server
             inMemory = nil
             baseURL = server.baseURL
@@ -63,6 +68,11 @@ struct TransportFixture: Sendable {
     /// Makes the next request meet a fault before it has arrived.
     func failNextRequest(with fault: MockResponse.Fault) {
         server?.failNextRequests(with: fault)
+    }
+
+    /// Sends bytes that nobody asked for, where there is a connection.
+    func sendUnasked(_ bytes: Data) async {
+        await server?.sendUnasked(bytes)
     }
 
     func waitForFaults(_ count: Int) async {
