@@ -4,6 +4,10 @@ import Foundation
 
 /// One of libcurl's easy handles with the memory that belongs to it; used on the loop's thread only, again and again.
 final class CurlHandle {
+    /// Whether one may serve several messages. Before libcurl 8.1 it keeps a pointer to the last header field of an answer,
+    /// which is freed with the next: an answer whose first field is folded, as any server can send it, then writes there.
+    static let isReusable = CurlLibrary.version >= 0x08_01_00
+
     /// What libcurl calls the handle.
     let easy: UnsafeMutableRawPointer
     /// libcurl writes here while the handle lives: the memory must not move, as an array's may.

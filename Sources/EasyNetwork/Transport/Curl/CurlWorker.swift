@@ -184,7 +184,7 @@ final class CurlWorker {
             if underWay.removeValue(forKey: handle.easy) != nil { ccurl_multi_remove_handle(multi, handle.easy) }
             transfer.handle = nil
             // libcurl's reset does not reach all that a transfer broken off leaves in its handle, so that goes.
-            if isWhole && idleHandles.count < Self.idleHandleLimit {
+            if isWhole && CurlHandle.isReusable && idleHandles.count < Self.idleHandleLimit {
                 handle.reuse()
                 idleHandles.append(handle)
             }
