@@ -72,6 +72,28 @@ public struct TransportHead: Hashable, Sendable {
     }
 }
 
+extension TransportHead {
+    /// Lengths that differ, or are none, leave open where the answer ends (RFC 9112, section 6.3).
+    ///
+    /// - Throws: ``NetworkError/Code/badServerResponse``.
+    func checkLength() throws(NetworkError) {
+        var length: Int64?
+        for field in headers where field.name.isEqualIgnoringASCIICase(to: "Content-Length") {
+            for text in field.value.split(separator: ",", omittingEmptySubsequences: false) {
+                let digits = text.trimmed
+                guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let next = Int64(digits),
+                    length == nil || length == next
+                else {
+                    let message =
+                        "a Content-Length that is malformed, or differs from another: \(field.value.prefix(80))"
+                    throw NetworkError(code: .badServerResponse, message: message)
+                }
+                length = next
+            }
+        }
+    }
+}
+
 /// How an exchange ended.
 public struct TransportEnd: Sendable {
     /// Nil when the whole answer arrived.

@@ -37,18 +37,22 @@ struct CurlHead {
         var count = bytes.count
         while count > 0, bytes[count - 1] == 0x0D || bytes[count - 1] == 0x0A { count -= 1 }
         let content = bytes[..<count]
+        // RFC 9110, section 5.5: others may take them for the end of the line.
+        if content.contains(where: { $0 == 0x0D || $0 == 0 }) {
+            throw Self.malformed("a line of the head has a carriage return or NUL in it")
+        }
         guard let statusCode else {
             try readStatusLine(content)
             return nil
         }
-        if content.isEmpty { return end(statusCode) }
+        if content.isEmpty { return try end(statusCode) }
         fieldCount += 1
         guard fieldCount <= Self.fieldLimit else { throw Self.malformed("more than \(Self.fieldLimit) header fields") }
         try addField(content)
         return nil
     }
 
-    private mutating func end(_ status: Int) -> TransportHead? {
+    private mutating func end(_ status: Int) throws(NetworkError) -> TransportHead? {
         if isComplete { return nil }
         let headers = HTTPHeaders(fields)
         fields = []
@@ -57,12 +61,15 @@ struct CurlHead {
             statusCode = nil
             return nil
         }
+        let head = TransportHead(statusCode: status, headers: headers)
+        try head.checkLength()
         isComplete = true
-        return TransportHead(statusCode: status, headers: headers)
+        return head
     }
 
     private mutating func addField(_ content: Bytes) throws(NetworkError) {
-        if Self.isBlank(content[content.startIndex]), let last = fields.indices.last {
+        if Self.isBlank(content[content.startIndex]) {
+            guard let last = fields.indices.last else { throw Self.malformed("a folded line without field before it") }
             // A folded line goes on with the value before it (RFC 9112, section 5.2).
             fields[last].value += " " + Self.text(content)
             return

@@ -197,7 +197,11 @@ final class URLSessionExchange: TransportExchange {
         guard let response = response as? HTTPURLResponse,
             !(100..<200).contains(response.statusCode) || response.statusCode == 101
         else { return }
-        let headers = HTTPHeaders(joined: response.allHeaderFields)
+        let head = TransportHead(
+            statusCode: response.statusCode,
+            headers: HTTPHeaders(joined: response.allHeaderFields)
+        )
+        do throws(NetworkError) { try head.checkLength() } catch { return stop(error) }
         let now = clock.now
         let events = state.withLock { state -> (@Sendable (TransportEvent) -> Void)? in
             state.watch?.activity(now: now)
@@ -206,13 +210,13 @@ final class URLSessionExchange: TransportExchange {
             state.watch?.answered()
             state.hasHead = true
             state.firstByte = now
-            state.decodedBody = DecodedBodyLimit(maximumDecodedBodyCount, headers: headers)
+            state.decodedBody = DecodedBodyLimit(maximumDecodedBodyCount, headers: head.headers)
             #if canImport(Darwin)
             if state.isPaused { state.task?.suspend() }
             #endif
             return state.isStopped ? nil : state.events
         }
-        events?(.head(TransportHead(statusCode: response.statusCode, headers: headers)))
+        events?(.head(head))
     }
 
     func received(_ data: Data) {
