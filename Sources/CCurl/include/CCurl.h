@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "CCoding.h"
+
 // libcurl's enumerations are unsigned integers, but for CURLMcode, which has a negative value.
 typedef uint32_t ccurl_code;
 typedef int32_t ccurl_multi_code;
@@ -76,12 +78,14 @@ static const ccurl_option CCURLOPT_FAILONERROR = 45;
 static const ccurl_option CCURLOPT_UPLOAD = 46;
 static const ccurl_option CCURLOPT_FOLLOWLOCATION = 52;
 static const ccurl_option CCURLOPT_SSL_VERIFYPEER = 64;
+static const ccurl_option CCURLOPT_FRESH_CONNECT = 74;
 static const ccurl_option CCURLOPT_SSL_VERIFYHOST = 81;
 static const ccurl_option CCURLOPT_HTTP_VERSION = 84;
 static const ccurl_option CCURLOPT_BUFFERSIZE = 98;
 static const ccurl_option CCURLOPT_NOSIGNAL = 99;
 static const ccurl_option CCURLOPT_HTTPAUTH = 107;
 static const ccurl_option CCURLOPT_CONNECTTIMEOUT_MS = 156;
+static const ccurl_option CCURLOPT_HTTP_CONTENT_DECODING = 158;
 static const ccurl_option CCURLOPT_PROTOCOLS = 181;
 static const ccurl_option CCURLOPT_PATH_AS_IS = 234;
 static const ccurl_option CCURLOPT_PIPEWAIT = 237;
@@ -102,16 +106,20 @@ static const ccurl_option CCURLOPT_SSLKEY = 10087;
 static const ccurl_option CCURLOPT_CAPATH = 10097;
 static const ccurl_option CCURLOPT_ACCEPT_ENCODING = 10102;
 static const ccurl_option CCURLOPT_SSL_CTX_DATA = 10109;
+static const ccurl_option CCURLOPT_SOCKOPTDATA = 10149;
 static const ccurl_option CCURLOPT_SEEKDATA = 10168;
 static const ccurl_option CCURLOPT_USERNAME = 10173;
 static const ccurl_option CCURLOPT_NOPROXY = 10177;
+static const ccurl_option CCURLOPT_CLOSESOCKETDATA = 10209;
 static const ccurl_option CCURLOPT_PINNEDPUBLICKEY = 10230;
 static const ccurl_option CCURLOPT_PREREQDATA = 10313;
 static const ccurl_option CCURLOPT_WRITEFUNCTION = 20011;
 static const ccurl_option CCURLOPT_READFUNCTION = 20012;
 static const ccurl_option CCURLOPT_HEADERFUNCTION = 20079;
 static const ccurl_option CCURLOPT_SSL_CTX_FUNCTION = 20108;
+static const ccurl_option CCURLOPT_SOCKOPTFUNCTION = 20148;
 static const ccurl_option CCURLOPT_SEEKFUNCTION = 20167;
+static const ccurl_option CCURLOPT_CLOSESOCKETFUNCTION = 20208;
 static const ccurl_option CCURLOPT_PREREQFUNCTION = 20312;
 static const ccurl_option CCURLOPT_INFILESIZE_LARGE = 30115;
 
@@ -120,6 +128,7 @@ static const ccurl_info CCURLINFO_REQUEST_SIZE = 2097164;
 static const ccurl_info CCURLINFO_HTTP_CONNECTCODE = 2097174;
 static const ccurl_info CCURLINFO_OS_ERRNO = 2097177;
 static const ccurl_info CCURLINFO_NUM_CONNECTS = 2097178;
+static const ccurl_info CCURLINFO_TLS_SSL_PTR = 4194349;
 static const ccurl_info CCURLINFO_SIZE_UPLOAD_T = 6291463;
 static const ccurl_info CCURLINFO_SIZE_DOWNLOAD_T = 6291464;
 static const ccurl_info CCURLINFO_NAMELOOKUP_TIME_T = 6291507;
@@ -142,6 +151,8 @@ static const long CCURLPROTO_HTTP = 1;
 static const long CCURLPROTO_HTTPS = 2;
 static const int CCURLPAUSE_RECV = 1;
 static const int CCURLPAUSE_SEND = 4;
+static const uint32_t CCURLSSLBACKEND_OPENSSL = 1;
+static const int CCURL_SOCKOPT_OK = 0;
 static const int CCURL_PREREQFUNC_OK = 0;
 static const int CCURL_PREREQFUNC_ABORT = 1;
 static const size_t CCURL_READFUNC_ABORT = 0x10000000;
@@ -169,6 +180,12 @@ struct ccurl_version_info {
     uint32_t age;
     const char *version;
     uint32_t version_num;
+};
+
+// curl_tlssessioninfo
+struct ccurl_tls_session {
+    uint32_t backend;
+    void *internals;
 };
 
 // MARK: Functions
@@ -228,6 +245,8 @@ typedef size_t (*ccurl_transfer_function)(char *bytes, size_t size, size_t count
 typedef int (*ccurl_seek_function)(void *context, int64_t offset, int origin);
 typedef int (*ccurl_connected_function)(void *context, char *address, char *local_address, int port, int local_port);
 typedef ccurl_code (*ccurl_securing_function)(void *easy, void *tls, void *context);
+typedef int (*ccurl_opened_function)(void *context, int descriptor, uint32_t purpose);
+typedef int (*ccurl_close_function)(void *context, int descriptor);
 
 static inline ccurl_code ccurl_set_long(void *easy, ccurl_option option, long value) {
     return ccurl.easy_setopt(easy, option, value);
@@ -268,6 +287,20 @@ static inline ccurl_code ccurl_set_connected_function(void *easy, ccurl_connecte
 static inline ccurl_code ccurl_set_securing_function(void *easy, ccurl_securing_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_SSL_CTX_FUNCTION, value);
 }
+
+// For CURLOPT_SOCKOPTFUNCTION: a socket has been made.
+static inline ccurl_code ccurl_set_opened_function(void *easy, ccurl_opened_function value) {
+    return ccurl.easy_setopt(easy, CCURLOPT_SOCKOPTFUNCTION, value);
+}
+
+// For CURLOPT_CLOSESOCKETFUNCTION: it closes the socket, and returns 0.
+static inline ccurl_code ccurl_set_close_function(void *easy, ccurl_close_function value) {
+    return ccurl.easy_setopt(easy, CCURLOPT_CLOSESOCKETFUNCTION, value);
+}
+
+// Whether the TLS library has read bytes from the handle's connection that nobody has taken from it. OpenSSL and those
+// like it tell; false of others, and without a connection, as in most callbacks there is one.
+bool ccurl_tls_has_pending(void *easy);
 
 static inline ccurl_code ccurl_get_offset(void *easy, ccurl_info info, int64_t *value) {
     return ccurl.easy_getinfo(easy, info, value);

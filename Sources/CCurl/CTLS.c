@@ -1,0 +1,31 @@
+#if defined(__linux__)
+
+#define _GNU_SOURCE
+#include "CCurl.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+static int (*has_pending)(const void *ssl);
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+// In the library that this libcurl uses: there may be several in the process.
+static void find_has_pending(void) {
+    Dl_info info;
+    if (!dladdr((void *)ccurl.easy_init, &info)) { return; }
+    void *libcurl = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (!libcurl) { return; }
+    *(void **)&has_pending = dlsym(libcurl, "SSL_has_pending");
+    // It was counted once more; it stays.
+    dlclose(libcurl);
+}
+
+bool ccurl_tls_has_pending(void *easy) {
+    pthread_once(&once, find_has_pending);
+    struct ccurl_tls_session *session = NULL;
+    if (!has_pending || ccurl.easy_getinfo(easy, CCURLINFO_TLS_SSL_PTR, &session)) { return false; }
+    if (!session || session->backend != CCURLSSLBACKEND_OPENSSL || !session->internals) { return false; }
+    return has_pending(session->internals) != 0;
+}
+
+#endif
