@@ -77,39 +77,35 @@ struct CurlHandleTests {
         #expect(Set(server.requests.map(\.connection)).count == 1, "seed \(seed)")
     }
 
-    @Test("BEY-1: kept connections that the server has closed are made anew, however often that happens")
-    func closedConnections() async throws {
+    @Test("BEY-17: a retry policy says what is sent again, and the history shows it", arguments: [true, false])
+    func closedConnections(retries: Bool) async throws {
         let count = Locked(0)
-        server.route("GET", "/") { _ in
+        server.route("GET", "/a") { _ in
             let number = count.withLock { count in
                 defer { count += 1 }
                 return count
             }
-            // Each but the first meets its connection closed, and is sent again over a new one.
+            // Each second one is lost, on a connection that was used before.
             return number % 2 == 1 ? .fault(.close) : .text("answer")
         }
-        for round in 0..<12 {
-            let outcome = await outcome(try request(server.baseURL.absoluteString + "/"))
-            #expect(outcome.code == nil && outcome.body == Data("answer".utf8), "round \(round): \(outcome)")
+        struct Call: APIRequest {
+            typealias Item = NetworkResponse
+            var api = "a"
         }
-        #expect(server.requests.count == 23)
-    }
-
-    @Test(
-        "SEC-2: what may not be done twice is not sent again when its kept connection was closed",
-        arguments: [(NetworkService.Method.post, nil), (.patch, nil), (.put, nil), (.post, "a key")]
-    )
-    func closedConnection(method: NetworkService.Method, key: String?) async throws {
-        server.route("*", "/") { $0.body.isEmpty ? .text("answer") : .fault(.close) }
-        #expect(await outcome(try request(server.baseURL.absoluteString + "/")).code == nil)
-        var message = try request(server.baseURL.absoluteString + "/", method)
-        message.body = .data(Data("body".utf8))
-        message.headers["Idempotency-Key"] = key
-        let end = await outcome(message).end
-        #expect(end?.error?.code == .connectionLost && end?.error?.mayHaveReachedServer == true)
-        let isSentAgain = method == .put || key != nil
-        #expect(server.requests.count == (isSentAgain ? 3 : 2))
-        #expect(await outcome(try request(server.baseURL.absoluteString + "/")).code == nil)
+        let host = HostConfiguration(baseURL: server.baseURL, transport: transport) { host in
+            host.retry = retries ? RetryPolicy(baseDelay: 0) : .never
+        }
+        let service = EasyNetworkService(host)
+        for round in 0..<12 {
+            do {
+                let response = try await service.send(Call())
+                let isRepeated = round > 0 && retries
+                #expect(response.history.map(\.reason) == (isRepeated ? [.first, .retry] : [.first]), "round \(round)")
+            } catch {
+                #expect(!retries && round % 2 == 1 && error.code == .connectionLost && error.history.count == 1)
+            }
+        }
+        #expect(server.requests.count == (retries ? 23 : 12))
     }
 
     @Test(

@@ -21,10 +21,34 @@ extension CurlTransfer {
             case .breakOff, nil: 0
             }
         }
-        _ = ccurl_set_connected_function(handle.easy) { context, address, _, port, _ in
-            CurlTransfer.at(context)?.connected(to: address.map { String(cString: $0) }, port: port) == true
-                ? CCURL_PREREQFUNC_OK : CCURL_PREREQFUNC_ABORT
+        _ = ccurl_set_connected_function(handle.easy) { context, address, localAddress, port, localPort in
+            let ends = CurlConnections.Ends(
+                remote: address.map { String(cString: $0) } ?? "",
+                remotePort: port,
+                local: localAddress.map { String(cString: $0) } ?? "",
+                localPort: localPort
+            )
+            return CurlTransfer.at(context)?.connected(ends) == true ? CCURL_PREREQFUNC_OK : CCURL_PREREQFUNC_ABORT
         }
+    }
+
+    /// Leads those that tell of sockets to the loop's connections, which live longer than any of them.
+    func setSocketCallbacks(of handle: CurlHandle) {
+        let context = Unmanaged.passUnretained(connections).toOpaque()
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_SOCKOPTDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_CLOSESOCKETDATA, context)
+        _ = ccurl_set_opened_function(handle.easy) { context, descriptor, _ in
+            CurlTransfer.connections(at: context)?.opened(descriptor)
+            return CCURL_SOCKOPT_OK
+        }
+        _ = ccurl_set_close_function(handle.easy) { context, descriptor in
+            CurlTransfer.connections(at: context)?.closeSocket(descriptor)
+            return 0
+        }
+    }
+
+    private static func connections(at context: UnsafeMutableRawPointer?) -> CurlConnections? {
+        context.map { Unmanaged<CurlConnections>.fromOpaque($0).takeUnretainedValue() }
     }
 
     /// Leads the one here that tells of TLS. Not every TLS library has it: then phases are a little less precise.

@@ -8,7 +8,6 @@ extension CurlTransfer {
     /// - Parameter waitsForConnection: whether one that is being made is waited for, as it may be shared.
     func configure(_ handle: CurlHandle, waitsForConnection: Bool) throws(NetworkError) {
         self.handle = handle
-        isMultiplexed = waitsForConnection
         if !handle.hasCommonOptions { try setCommonOptions(of: handle) }
         if target.isHTTPS, !handle.hasTLSOptions { try setTLSOptions(of: handle) }
         try configureTarget(handle)
@@ -17,6 +16,10 @@ extension CurlTransfer {
             try handle.setHeaders(try headerLines(), of: body == nil ? request.headers : nil)
         }
         try handle.set(CCURLOPT_PIPEWAIT, waitsForConnection ? 1 : 0)
+        if needsNewConnection {
+            handle.needsReset = true
+            try handle.set(CCURLOPT_FRESH_CONNECT, 1)
+        }
         setContext(of: handle)
     }
 
@@ -47,6 +50,7 @@ extension CurlTransfer {
             try handle.set(CCURLOPT_NOPROXY, "")
         }
         setCallbacks(of: handle)
+        setSocketCallbacks(of: handle)
         handle.hasCommonOptions = true
     }
 

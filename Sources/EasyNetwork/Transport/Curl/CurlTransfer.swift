@@ -12,6 +12,7 @@ final class CurlNews {
     var hasMoved = false
     /// How often libcurl was asked to go on with what is under way.
     var turn = 0
+    let connections = CurlConnections()
 }
 
 /// One exchange as its loop sees it; made and used on the loop's thread only.
@@ -38,8 +39,6 @@ final class CurlTransfer {
     /// Nil while it waits for its turn, and after its end.
     var handle: CurlHandle?
     var body: (any CurlBody)?
-    /// Whether its host is known to take several on one connection.
-    var isMultiplexed = false
     /// When the loop looks at its deadlines.
     var nextLook = TimeInterval.infinity
     /// Nil while it waits for its turn.
@@ -52,6 +51,10 @@ final class CurlTransfer {
     private(set) var failure: NetworkError?
     /// Whether it has been broken off because it had its answer.
     private(set) var isAnswered = false
+    /// Whether it has been broken off before a byte of it went out, as the kept connection that it was given is of no more
+    /// use; then it begins again, on a new one.
+    private(set) var isToStartOver = false
+    private(set) var needsNewConnection = false
     private(set) var isOver = false
     /// Whether libcurl holds the body of the answer back, and that of the request.
     private var isReceivingPaused = false
@@ -64,6 +67,9 @@ final class CurlTransfer {
     private var isSecuring = false
     /// Whether its connection had been used before; nil while none is ready.
     private var isReused: Bool?
+    /// How many connections libcurl has made for it.
+    private var connectCount = 0
+    private var connection: CurlConnection?
     private var remoteAddress: String?
     /// How many bytes of what libcurl counts went to a proxy, to ask for a tunnel.
     private var tunnelByteCount = 0
@@ -85,11 +91,12 @@ final class CurlTransfer {
     }
 
     var options: CurlOptions { sharedOptions.value }
+    var connections: CurlConnections { news.connections }
 
-    /// Its deadlines begin.
+    /// Its deadlines begin, unless it begins for a second time.
     func begin(now: TimeInterval) {
-        begun = (now, news.turn)
-        watch = DeadlineWatch(request.deadlines, now: now)
+        begun = (begun?.time ?? now, news.turn)
+        if watch == nil { watch = DeadlineWatch(request.deadlines, now: now) }
     }
 
     /// What its deadlines have come to.
@@ -112,7 +119,7 @@ final class CurlTransfer {
     }
 
     /// - Returns: false when the message is not to go out.
-    func connected(to address: String?, port: Int32) -> Bool {
+    func connected(_ ends: CurlConnections.Ends) -> Bool {
         if isConnected {
             // Of a message that expected 100 and was answered 417, libcurl takes back the expectation, and would send it
             // again over a connection on which the server still waits for the first one's body. The answer stands.
@@ -120,9 +127,10 @@ final class CurlTransfer {
                 isAnswered = true
                 return false
             }
-            // The kept connection had been closed before a byte of the answer; the server may have acted all the same. Over
-            // HTTP/2 a server says what it has not acted upon, and libcurl does not tell that apart.
-            guard mayGoOutTwice || isReused != true || isMultiplexed else {
+            // The connection was closed before a byte of the answer; the server may have acted, and whether it is sent again
+            // is not for libcurl to say. On a connection that nobody else has used, libcurl does so only with what the
+            // server has refused unread (RFC 9113, sections 8.7 and 13.3); on others it does not tell that apart.
+            guard isReused == false, let connection, !connection.isReused else {
                 failure = NetworkError(code: .connectionLost, message: "the kept connection was closed")
                 return false
             }
@@ -132,18 +140,46 @@ final class CurlTransfer {
             // Older libcurls, 7.88 for one, count the request for a tunnel with that for the server.
             tunnelByteCount = handle?.long(CCURLINFO_REQUEST_SIZE) ?? 0
         }
-        isReused = handle?.long(CCURLINFO_NUM_CONNECTS) == 0
-        // As bytes: for a text, Foundation's search would be taken.
-        remoteAddress = address.map { $0.utf8.contains(UInt8(ascii: ":")) ? "[\($0)]:\(port)" : "\($0):\(port)" }
+        let count = handle?.long(CCURLINFO_NUM_CONNECTS) ?? 0
+        let isReused = count == connectCount
+        connectCount = count
+        connection = news.connections.connection(ends)
+        if isReused, let connection {
+            connection.isReused = true
+            guard connection.isFit(hasPending: { hasPendingTLS }) else {
+                isToStartOver = true
+                return false
+            }
+        }
+        self.isReused = isReused
+        remoteAddress =
+            ends.remote.utf8.contains(UInt8(ascii: ":"))
+            ? "[\(ends.remote)]:\(ends.remotePort)" : "\(ends.remote):\(ends.remotePort)"
         watch?.connected()
         return true
     }
 
-    private var isConnected: Bool { isReused != nil }
-
-    private var mayGoOutTwice: Bool {
-        NetworkService.Method.idempotent.contains(request.method) || request.headers["Idempotency-Key"] != nil
+    private var hasPendingTLS: Bool {
+        guard target.isHTTPS, let handle else { return false }
+        return ccurl_tls_has_pending(handle.easy)
     }
+
+    /// Makes it as it was before it began.
+    ///
+    /// - Returns: why it cannot begin again.
+    func startOver() -> NetworkError? {
+        handle = nil
+        (isToStartOver, needsNewConnection) = (false, true)
+        (connectCount, connection, isReused, isSecuring) = (0, nil, nil, false)
+        // Of one that was refused before, some may have been read.
+        guard sentCount == 0 || request.body.isReplayable else {
+            return NetworkError(code: .connectionLost, message: "the body cannot be sent again")
+        }
+        sentCount = 0
+        return nil
+    }
+
+    private var isConnected: Bool { isReused != nil }
 
     /// - Returns: false when the transfer is to be broken off.
     func received(headerLine line: UnsafeRawBufferPointer) -> Bool {

@@ -5,11 +5,16 @@ import Dispatch
 ///
 /// One thread of its own does all the work. Connections are kept open and used again; an exchange that finds all of them
 /// taken waits for one, and its deadlines begin after that. `Content-Length` and `Transfer-Encoding` among the headers of
-/// a request are left out, as the body says what they are, and so are user and password in a URL. A message is sent again
-/// without asking in two cases only: on a kept connection that the server had closed, before a byte of the answer, if its
-/// method is idempotent (RFC 9110, section 9.2.2) or it has an `Idempotency-Key`; and when a server has said that it did
-/// not act upon it, as HTTP/2 lets it. With `Expect: 100-continue` among the headers the body waits for the server's word,
-/// a second at most; a 417 that comes instead is the answer, and may be without its body.
+/// a request are left out, as the body says what they are, and so are user and password in a URL. A message whose kept
+/// connection turns out to be closed, or to have an answer on it that nobody asked for, before a byte of it went out, goes
+/// out on a new one. Nothing else is sent a second time, but what a server refuses unread on a connection that serves it
+/// alone (RFC 9113, section 8.7): to send again is for ``RetryPolicy`` to say. With `Expect: 100-continue` among the
+/// headers the body waits for the server's word, a second at most; a 417 that comes instead is the answer, and may be
+/// without its body.
+///
+/// Content codings are taken off by the libraries that libcurl itself uses, which are found at run time: gzip and deflate
+/// by zlib, br by brotli, zstd by libzstd. `Accept-Encoding` names those that are there, unless the request has its own.
+/// A body in another coding, or in several, is handed over as it came.
 ///
 /// It needs libcurl 7.81 or later, which is found at run time. Without it, each exchange ends with
 /// ``NetworkError/Code/invalidRequest`` and says what was looked for. With one older than 7.87, a cancel during the look-up of a name holds up the other exchanges

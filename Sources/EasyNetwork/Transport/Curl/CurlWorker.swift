@@ -151,9 +151,23 @@ final class CurlWorker {
                 let transfer = underWay[easy]
             else { continue }
             let result = message.pointee.data.result
-            let error = result == CCURLE_OK || transfer.isAnswered ? nil : transfer.handle?.error(result)
+            if transfer.isToStartOver {
+                startOver(transfer)
+                continue
+            }
+            var error = result == CCURLE_OK || transfer.isAnswered ? nil : transfer.handle?.error(result)
+            // The functions that it means are libcurl's own, which read the answer.
+            if result == CCURLE_BAD_FUNCTION_ARGUMENT { error?.code = .badServerResponse }
             end(transfer, transfer.failure ?? error, isWhole: result == CCURLE_OK)
         }
+    }
+
+    /// Not a byte of it went out, so that it begins again, whatever its method.
+    private func startOver(_ transfer: CurlTransfer) {
+        guard let handle = transfer.handle else { return }
+        underWay[handle.easy] = nil
+        ccurl_multi_remove_handle(multi, handle.easy)
+        if let error = transfer.startOver() { end(transfer, error) } else { admitted.append(transfer) }
     }
 
     private func endLate() {
