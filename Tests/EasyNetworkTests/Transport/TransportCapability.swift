@@ -11,6 +11,11 @@ enum TransportCapability: String, CaseIterable, Sendable {
     case ipv6Literals = "hosts that are IPv6 addresses"
     case preciseCodes = "tell a malformed head or coding from a lost connection"
     case cutCoding = "notice a gzip that is cut short, in an answer that is not"
+    case unknownCoding = "hand over a body as it came, whose content coding is not known"
+    case framing = "refuse lengths of a body that differ, or are no numbers"
+    case bareReturns = "refuse a carriage return within a header line"
+    case unaskedAnswers = "keep an answer that nobody asked for from the next request"
+    case sendOnce = "send nothing again that the server may have acted upon"
     case phases = "tell how far a request came before its answer"
     case connectDeadline = "a deadline for the connection"
     case connectionMetrics = "metrics of name, connection, TLS, bytes, protocol and address"
@@ -43,7 +48,6 @@ enum TransportCapability: String, CaseIterable, Sendable {
     #if os(Linux)
     private var curlReason: String? {
         switch self {
-        case .cutCoding: "libcurl takes the coding off and does not say"
         case .networks: "the system does not tell networks apart; it is ignored"
         default: nil
         }
@@ -59,6 +63,11 @@ enum TransportCapability: String, CaseIterable, Sendable {
         case .ipv6Literals: "Foundation refuses them"
         case .preciseCodes: "Foundation has one error for all of them"
         case .cutCoding: "libcurl takes the coding off and does not say"
+        case .unknownCoding: "libcurl refuses it"
+        case .framing: "libcurl takes one of them, before 8.18"
+        case .bareReturns: "libcurl takes it, before 8.18"
+        case .unaskedAnswers: "libcurl takes it for the next request's"
+        case .sendOnce: "libcurl sends again what was lost on a kept connection, whatever its method"
         case .phases, .connectDeadline, .connectionMetrics: "Foundation does not tell"
         case .backPressure: "Foundation reads on and keeps what nobody takes"
         case .streamedUploads: "Foundation reads streams on the queue that all requests share"

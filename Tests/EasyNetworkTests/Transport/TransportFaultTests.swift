@@ -108,6 +108,168 @@ struct TransportFaultTests {
         }
     }
 
+    /// The outcome of a GET that is answered with these bytes, over a connection that was used before and is kept.
+    private func outcome(ofAnswer text: String, _ kind: Kind) async throws -> Recording.Contents {
+        let fixture = try TransportFixture(kind)
+        fixture.route("GET", "/ok") { _ in .text("ok") }
+        fixture.route("GET", "/raw") { _ in .fault(.raw(Data(text.utf8), keepsConnection: true)) }
+        _ = await fixture.start(try fixture.request("/ok")).end()
+        var request = try fixture.request("/raw")
+        request.deadlines = TransportDeadlines(idle: nil)
+        let outcome = await fixture.start(request).end()
+        #expect(outcome.faults.isEmpty)
+        #expect(await fixture.start(try fixture.request("/ok")).end().body == Data("ok".utf8), "\(kind): \(text)")
+        return outcome
+    }
+
+    private func knows(_ capability: TransportCapability, _ kind: Kind, _ body: () async throws -> Void) async throws {
+        guard let reason = capability.known(kind) else { return try await body() }
+        await withKnownIssue(Comment(rawValue: "\(kind.testDescription): \(reason)"), isIntermittent: true) {
+            try await body()
+        }
+    }
+
+    @Test(
+        "BEY-17: an answer whose first field is folded harms nothing, however often it comes",
+        arguments: Kind.allCases.filter { $0 != .inMemory }
+    )
+    func foldedFirstField(kind: Kind) async throws {
+        for _ in 0..<20 {
+            let text = "HTTP/1.1 200 OK\r\n folded: x\r\nContent-Length: 2\r\n\r\nok"
+            let outcome = try await outcome(ofAnswer: text, kind)
+            #expect(outcome.end != nil)
+            #if os(Linux)
+            if kind == .curl { #expect(outcome.code == .badServerResponse) }
+            #endif
+        }
+    }
+
+    @Test(
+        "BEY-17: lengths that differ or are no numbers are a bad answer; the same length twice is not",
+        arguments: Kind.allCases.filter { $0 != .inMemory }
+    )
+    func lengths(kind: Kind) async throws {
+        func answer(_ lengths: String...) -> String {
+            "HTTP/1.1 200 OK\r\n" + lengths.map { "Content-Length: \($0)\r\n" }.joined() + "\r\nhello"
+        }
+        try await knows(.framing, kind) {
+            for text in [
+                answer("5", "3"), answer("3", "5"), answer("0x5"), answer("5, 3"), answer("+5"), answer("5 5"),
+                answer("5,"), answer(""), answer("99999999999999999999999"),
+            ] {
+                let outcome = try await outcome(ofAnswer: text, kind)
+                #expect(outcome.code == .badServerResponse && outcome.head == nil, "\(text): \(outcome)")
+            }
+        }
+        for text in [answer("5", "5"), answer("5, 5"), answer("5", "05")] {
+            let outcome = try await outcome(ofAnswer: text, kind)
+            #expect(outcome.code == nil && outcome.body == Data("hello".utf8), "\(text): \(outcome)")
+        }
+    }
+
+    @Test(
+        "BEY-17: a carriage return within a header line, and a chunk without size, are a bad answer",
+        arguments: Kind.allCases.filter { $0 != .inMemory }
+    )
+    func malformedLines(kind: Kind) async throws {
+        let start = "HTTP/1.1 200 OK\r\n"
+        try await knows(.bareReturns, kind) {
+            for text in [
+                start + "a\rB: c\r\nContent-Length: 2\r\n\r\nok", start + "a: x\rB: c\r\nContent-Length: 2\r\n\r\nok",
+                start + "a: x\r\rContent-Length: 9\r\nContent-Length: 2\r\n\r\nok",
+                start + "a: x\0\r\nContent-Length: 2\r\n\r\nok",
+                start + "Transfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n0\r\n\r\n",
+                start + "Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n",
+            ] {
+                let outcome = try await outcome(ofAnswer: text, kind)
+                #expect(outcome.code == .badServerResponse, "\(text): \(outcome)")
+            }
+        }
+    }
+
+    @Test(
+        "BEY-17: what a server sends between two answers is not taken for the next one",
+        arguments: Kind.allCases.filter { $0 != .inMemory }
+    )
+    func unaskedAnswer(kind: Kind) async throws {
+        let fixture = try TransportFixture(kind)
+        fixture.route("*", "*") { .text($0.path) }
+        for text in [
+            "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil", "HTTP/1.1 408 Request Timeout\r\n\r\n",
+            "HTTP/1.1 200 OK\r\n", "\r\n",
+        ] {
+            try await knows(.unaskedAnswers, kind) {
+                _ = await fixture.start(try fixture.request("/before")).end()
+                await fixture.sendUnasked(Data(text.utf8))
+                for method in [NetworkService.Method.post, .get, .get] {
+                    var request = try fixture.request("/\(method.rawValue)", method)
+                    if method == .post { request.body = .data(Data("body".utf8)) }
+                    let outcome = await fixture.start(request).end()
+                    #expect(
+                        outcome.code == nil && outcome.body == Data("/\(method.rawValue)".utf8),
+                        "\(text): \(outcome)"
+                    )
+                }
+            }
+        }
+    }
+
+    @Test(
+        "BEY-17: nothing is sent again that the server may have acted upon",
+        arguments: Kind.allCases.filter { $0 != .inMemory },
+        [NetworkService.Method.get, .post]
+    )
+    func sendsOnce(kind: Kind, method: NetworkService.Method) async throws {
+        let fixture = try TransportFixture(kind)
+        fixture.route("GET", "/ok") { _ in .text("ok") }
+        fixture.route("*", "/lost") { _ in .fault(.close) }
+        try await knows(.sendOnce, kind) {
+            _ = await fixture.start(try fixture.request("/ok")).end()
+            let outcome = await fixture.start(try fixture.request("/lost", method)).end()
+            #expect(outcome.code == .connectionLost && outcome.end?.error?.mayHaveReachedServer != false)
+            #expect(fixture.requests.count == 2)
+        }
+    }
+
+    @Test(
+        "BEY-17: what was never sent is sent on a new connection, whatever its method",
+        arguments: Kind.allCases.filter { $0 != .inMemory }
+    )
+    func neverSent(kind: Kind) async throws {
+        let server = try MockServer()
+        let fixture = try TransportFixture(kind, at: server)
+        server.route("GET", "/") { _ in MockResponse(body: .data(Data("ok".utf8)), fault: .reset(at: .responseEnd)) }
+        server.route("POST", "/") { .data($0.body) }
+        for count in [1, 8] {
+            // As many idle connections as exchanges, all of them reset by the server.
+            let firsts = try (0..<count).map { _ in fixture.start(try fixture.request("/")) }
+            for first in firsts { #expect(await first.end().code == nil) }
+            #expect(await server.waitForConnections(0))
+            try await knows(.unaskedAnswers, kind) {
+                for _ in 0..<count {
+                    var request = try fixture.request("/", .post)
+                    request.body = .data(Data("body".utf8))
+                    let outcome = await fixture.start(request).end()
+                    #expect(outcome.code == nil && outcome.body == Data("body".utf8), "\(outcome)")
+                }
+            }
+        }
+    }
+
+    @Test("RSP-3: a body whose coding is not known comes as it is", arguments: Kind.allCases.filter { $0 != .inMemory })
+    func unknownCoding(kind: Kind) async throws {
+        let fixture = try TransportFixture(kind, TransportConfiguration(maximumDecodedBodyCount: 3))
+        let body = Data("as it came".utf8)
+        for coding in ["mystery", "gzip, mystery", "gzip, gzip"] {
+            fixture.route("GET", "/") { _ in .data(body, headers: ["Content-Encoding": coding]) }
+            try await knows(.unknownCoding, kind) {
+                let outcome = await fixture.start(try fixture.request("/")).end()
+                #expect(outcome.code == nil && outcome.body == body, "\(outcome)")
+                #expect(outcome.head?.headers["Content-Encoding"] == coding)
+            }
+        }
+    }
+
     #if os(Linux)
     @Test("BEY-14: the documentation has the table of what a transport cannot do")
     func table() throws {

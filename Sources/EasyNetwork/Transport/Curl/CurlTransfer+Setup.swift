@@ -33,8 +33,8 @@ extension CurlTransfer {
         try handle.set(CCURLOPT_HTTP_VERSION, CCURL_HTTP_VERSION_2TLS)
         try handle.set(CCURLOPT_FOLLOWLOCATION, 0)
         try handle.set(CCURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-        // Everything that this libcurl can take off again.
-        try handle.set(CCURLOPT_ACCEPT_ENCODING, "")
+        if let codings = CurlDecoder.names { try handle.set(CCURLOPT_ACCEPT_ENCODING, codings) }
+        try handle.set(CCURLOPT_HTTP_CONTENT_DECODING, 0)
         // The deadlines are ours. Left alone, libcurl gives up connecting after 300 seconds.
         try handle.set(CCURLOPT_CONNECTTIMEOUT_MS, 7 * 24 * 3_600 * 1_000)
         // Refused while a handle that was used before still has its buffer, which then is of this size already.

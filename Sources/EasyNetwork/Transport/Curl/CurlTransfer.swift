@@ -75,6 +75,7 @@ final class CurlTransfer {
     private var tunnelByteCount = 0
     private var head = CurlHead()
     private var decodedBody = DecodedBodyLimit()
+    private var decoder: CurlDecoder?
     /// How many bytes of the body libcurl has taken.
     private var sentCount = 0
     private var events: (@Sendable (TransportEvent) -> Void)?
@@ -192,7 +193,8 @@ final class CurlTransfer {
         do throws(NetworkError) {
             guard let head = try head.add(line) else { return true }
             guard !exchange.isCancelled else { return false }
-            decodedBody = DecodedBodyLimit(options.maximumDecodedBodyCount, headers: head.headers)
+            connection?.isHTTP2 = isHTTP2
+            setDecoder(head)
             if isHTTP2 == true { news.http2.append(self) }
             if isSendingPaused { news.early.append(self) }
             events?(.head(head))
@@ -210,12 +212,40 @@ final class CurlTransfer {
             isReceivingPaused = true
             return .pause
         }
-        if let error = decodedBody.take(bytes.count) {
+        do throws(NetworkError) {
+            guard let decoder else {
+                try take(Data(bytes))
+                return .taken
+            }
+            var position = decoder.resume(bytes.count)
+            while let piece = try decoder.piece(of: bytes, from: &position) {
+                try take(piece)
+                guard !exchange.isCancelled else { return .breakOff }
+                // A few bytes may become very many.
+                if exchange.isPaused {
+                    decoder.pause(at: position)
+                    isReceivingPaused = true
+                    return .pause
+                }
+            }
+            return .taken
+        } catch {
             failure = error
             return .breakOff
         }
-        if !bytes.isEmpty { events?(.body(Data(bytes))) }
-        return .taken
+    }
+
+    private func take(_ data: Data) throws(NetworkError) {
+        if let error = decodedBody.take(data.count) { throw error }
+        if !data.isEmpty { events?(.body(data)) }
+    }
+
+    private func setDecoder(_ head: TransportHead) {
+        decoder = CurlDecoder(head)
+        var headers = head.headers
+        // One that is handed over as it came has no limit.
+        if decoder == nil, headers["Content-Encoding"] != nil { headers["Content-Encoding"] = nil }
+        decodedBody = DecodedBodyLimit(options.maximumDecodedBodyCount, headers: headers)
     }
 
     /// - Returns: how many bytes were put into the buffer; nil when the transfer is to be broken off, or to wait.
@@ -300,6 +330,7 @@ final class CurlTransfer {
             // libcurl takes a connection that is closed within the head for the end of an answer without body.
             error = NetworkError(code: .connectionLost, message: "closed within the head of the answer")
         }
+        if error == nil && !isAnswered { error = decoder?.problem }
         if let code = error?.code {
             let phase = phase(of: code, message: error?.message)
             error?.phase = phase
