@@ -13,7 +13,7 @@ enum ByteCount {
             let number = Double(digits)
         else { return nil }
         let count = (number * pow(1_024, exponent ?? 0)).rounded()
-        return count >= 1 && count < 0x1p62 ? Int(count) : nil
+        return count >= 1 && count < 0x1p62 ? Int(exactly: count) : nil
     }
 }
 

@@ -29,6 +29,7 @@ enum BodyFile {
             throw failure("is no regular file")
         }
         guard FileManager.default.isReadableFile(atPath: path) else { throw failure("must not be read") }
-        return size.intValue
+        guard let count = Int(exactly: size.int64Value) else { throw failure("has more bytes than an Int counts") }
+        return count
     }
 }

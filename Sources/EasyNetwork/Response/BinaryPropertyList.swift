@@ -40,7 +40,8 @@ struct BinaryPropertyList {
         self.objectCount = objectCount
         self.root = root
         self.table = table
-        budget = max(64 * bytes.count, 1_000_000)
+        let (sum, isTooMuch) = bytes.count.multipliedReportingOverflow(by: 64)
+        budget = isTooMuch ? .max : max(sum, 1_000_000)
     }
 
     private mutating func value(of object: Int, depth: Int) throws(PropertyListFailure) -> Any {
@@ -66,7 +67,7 @@ struct BinaryPropertyList {
             return String(decoding: text, as: UTF8.self)
         case 0x6:
             let (count, start) = try count(at: offset)
-            guard count <= bytes.count,
+            guard count <= bytes.count / 2,
                 let text = Charset.utf16(bigEndian: true).decode(Data(try content(start, 2 * count)))
             else { throw .broken }
             return text
@@ -85,7 +86,7 @@ struct BinaryPropertyList {
 
     private mutating func dictionary(at offset: Int, _ depth: Int) throws(PropertyListFailure) -> [String: Any] {
         let (count, start) = try count(at: offset)
-        guard count <= bytes.count else { throw .broken }
+        guard count <= bytes.count / 2 else { throw .broken }
         let references = try references(start, 2 * count)
         var result: [String: Any] = [:]
         for index in 0..<count {
@@ -101,10 +102,10 @@ struct BinaryPropertyList {
     // MARK: - Bytes
 
     private mutating func references(_ start: Int, _ count: Int) throws(PropertyListFailure) -> [Int] {
-        guard count <= bytes.count else { throw .broken }
+        guard count <= bytes.count / referenceSize else { throw .broken }
         let content = try content(start, count * referenceSize)
         // A value in memory is larger than a number in a file.
-        try spend(16 * count)
+        try spend(count <= .max / 16 ? 16 * count : .max)
         var references: [Int] = []
         references.reserveCapacity(count)
         for index in 0..<count {

@@ -15,8 +15,9 @@ enum InternetDate {
         // A leap second is the first one after it.
         guard (1...12).contains(month), day >= 1, day <= length(of: month, year), hour < 24, minute < 60, second <= 60
         else { return nil }
-        let seconds = daysSince1970(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset
-        return Date(timeIntervalSince1970: Double(seconds) + fraction)
+        let midnight = Double(daysSince1970(year, month, day)) * 86_400
+        let seconds = hour * 3_600 + minute * 60 + second - offset
+        return Date(timeIntervalSince1970: midnight + Double(seconds) + fraction)
     }
 
     private static func number(_ digits: Int, _ text: inout ArraySlice<UInt8>) -> Int? {

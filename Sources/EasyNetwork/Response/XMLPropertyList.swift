@@ -69,7 +69,8 @@ enum XMLPropertyList {
         else { throw wrong(element) }
         if !isNegative { return Int(exactly: number).map { $0 as Any } ?? number }
         guard number <= Int64.min.magnitude else { throw wrong(element) }
-        return Int(Int64(truncatingIfNeeded: 0 &- number))
+        let negative = Int64(truncatingIfNeeded: 0 &- number)
+        return Int(exactly: negative).map { $0 as Any } ?? negative
     }
 
     private static func wrong(_ element: XMLTree) -> PropertyListFailure {

@@ -32,7 +32,7 @@ final class AnswerIntake: Sendable {
         var head: TransportHead?
         var gathered: ResponseAssembly
         /// Bytes that were taken.
-        var count = 0
+        var count: Int64 = 0
         var hasTaken = false
     }
 
@@ -87,8 +87,8 @@ final class AnswerIntake: Sendable {
 
     private func take(_ data: Data, _ event: TransportEvent) -> Ending? {
         let (phase, count) = state.withLock { state in
-            if state.phase == .taking { state.count += data.count }
-            return (state.phase, state.count)
+            if state.phase == .taking { state.count += Int64(data.count) }
+            return (state.phase, Int(clamping: state.count))
         }
         switch phase {
         case .over: return nil

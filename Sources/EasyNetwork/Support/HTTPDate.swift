@@ -44,9 +44,9 @@ struct HTTPDate: Hashable {
         let range = -62_135_596_800.0...253_402_300_799.0
         // What is no number is no less and no greater than anything.
         let seconds = date.timeIntervalSince1970.isNaN ? 0 : date.timeIntervalSince1970.rounded(.down)
-        let moment = Int(min(max(seconds, range.lowerBound), range.upperBound))
-        let time = moment.remainder(86_400)
-        let days = (moment - time) / 86_400
+        let moment = Int64(min(max(seconds, range.lowerBound), range.upperBound))
+        let time = Int(moment.remainder(86_400))
+        let days = Int(moment.quotient(86_400))
         let (year, month, day) = Self.civil(days)
         let clock = [time / 3_600, time / 60 % 60, time % 60].map { Self.padded($0, 2) }.joined(separator: ":")
         let name = Self.weekdays[days.remainder(7)]
@@ -71,7 +71,9 @@ extension HTTPDate {
         let days = self.days(year, month, day)
         // A 31st of April is the first of May to the calculation.
         guard civil(days) == (year, month, day) else { return nil }
-        return Date(timeIntervalSince1970: TimeInterval(((days * 24 + hour) * 60 + minute) * 60 + second))
+        return Date(
+            timeIntervalSince1970: TimeInterval(days) * 86_400 + TimeInterval((hour * 60 + minute) * 60 + second)
+        )
     }
 
     /// The number of a month by the first three letters of its name, in any case.
@@ -137,14 +139,14 @@ extension HTTPDate {
     }
 }
 
-extension Int {
+extension SignedInteger {
     /// Rounded down, also below zero.
-    fileprivate func quotient(_ divisor: Int) -> Int {
+    fileprivate func quotient(_ divisor: Self) -> Self {
         (self - remainder(divisor)) / divisor
     }
 
     /// Never below zero.
-    fileprivate func remainder(_ divisor: Int) -> Int {
+    fileprivate func remainder(_ divisor: Self) -> Self {
         let rest = self % divisor
         return rest < 0 ? rest + divisor : rest
     }

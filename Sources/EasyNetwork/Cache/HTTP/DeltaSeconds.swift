@@ -13,6 +13,6 @@ enum DeltaSeconds {
 
     /// The form to send, rounded down.
     static func text(_ seconds: TimeInterval) -> String {
-        String(seconds.isFinite ? Int(min(max(seconds, 0), maximum)) : Int(maximum))
+        String(Int64(seconds.isFinite ? min(max(seconds, 0), maximum) : maximum))
     }
 }

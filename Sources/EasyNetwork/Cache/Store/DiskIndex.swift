@@ -12,7 +12,7 @@ struct DiskIndex: Sendable {
         }
     }
 
-    var usage: (bytes: Int, count: Int) { (files.cost, files.count) }
+    var usage: (bytes: Int, count: Int) { (Int(clamping: files.cost), files.count) }
     var names: [String] { Array(files.keys) }
 
     mutating func note(_ name: String, bytes: Int, usedAt date: Date) {

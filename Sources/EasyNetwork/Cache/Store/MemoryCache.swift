@@ -15,7 +15,7 @@ struct MemoryCache: Sendable {
     }
 
     var count: Int { entries.count }
-    var cost: Int { entries.cost }
+    var cost: Int { Int(clamping: entries.cost) }
 
     /// The entry, which is now the last used.
     mutating func load(_ key: String) -> CacheEntry? {

@@ -16,7 +16,7 @@ struct RecencyList<Value: Sendable>: Sendable {
     private var oldestIndex: Int?
     private var newestIndex: Int?
     private var freeIndex: Int?
-    private(set) var cost = 0
+    private(set) var cost: Int64 = 0
 
     var count: Int { indices.count }
     var keys: some Collection<String> { indices.keys }
@@ -57,7 +57,7 @@ struct RecencyList<Value: Sendable>: Sendable {
         }
         indices[key] = index
         linkAsNewest(index)
-        self.cost += cost
+        self.cost += Int64(cost)
         return old
     }
 
@@ -65,7 +65,7 @@ struct RecencyList<Value: Sendable>: Sendable {
         guard let index = indices.removeValue(forKey: key) else { return nil }
         unlink(index)
         let old = places[index]
-        cost -= old.cost
+        cost -= Int64(old.cost)
         places[index] = Place(key: "", value: nil, cost: 0, newer: freeIndex)
         freeIndex = index
         return old.value

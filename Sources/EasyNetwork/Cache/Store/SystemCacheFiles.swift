@@ -130,7 +130,7 @@ extension CacheFileStatus {
         #endif
         let seconds = TimeInterval(time.tv_sec) + TimeInterval(time.tv_nsec) / 1_000_000_000
         self.init(
-            size: Int(found.st_size),
+            size: Int(clamping: found.st_size),
             usedAt: Date(timeIntervalSince1970: seconds),
             isFile: found.st_mode & S_IFMT == S_IFREG
         )
@@ -143,6 +143,6 @@ extension timespec {
         let seconds = date.timeIntervalSince1970
         let bounded = seconds > 0 ? min(seconds, TimeInterval(UInt32.max)) : 0
         let nanoseconds = (bounded - bounded.rounded(.down)) * 1_000_000_000
-        self.init(tv_sec: Int(bounded), tv_nsec: Int(nanoseconds))
+        self.init(tv_sec: Int(clamping: Int64(bounded)), tv_nsec: Int(nanoseconds))
     }
 }
