@@ -24,9 +24,12 @@ extension GroupOperation {
         let isAdded = state.withLock { state in
             guard state.ledger.add() else { return false }
             state.children.append(child)
-            ProgressUpdates.add { [progress] in
-                progress.totalUnitCount += child.weight
-                if let part = child.progress { progress.addChild(part, withPendingUnitCount: child.weight) }
+            if let part = child.progress { orderedProgress.order.unite(with: part.order) }
+            orderedProgress.order.add { [orderedProgress] in
+                orderedProgress.count {
+                    orderedProgress.totalUnitCount += child.weight
+                    if let part = child.progress { orderedProgress.addChild(part, withPendingUnitCount: child.weight) }
+                }
             }
             return true
         }
@@ -34,7 +37,7 @@ extension GroupOperation {
             refuse(operation, NetworkError(code: .refused, message: "\(nameForMessages) has ended already"))
             return false
         }
-        ProgressUpdates.run()
+        orderedProgress.order.run()
         endIfItsTurnNeverComes(operation)
         handOn()
         return true
@@ -143,17 +146,19 @@ extension GroupOperation {
         let then = state.withLock { state in
             let (part, weight) = (state.children[index].progress, state.children[index].weight)
             // In the order in which they end, so that the last one is the last; before the callback, which may look.
-            ProgressUpdates.add { [progress] in
-                if let part {
-                    // Also of a transfer that failed halfway.
-                    part.completedUnitCount = part.totalUnitCount
-                } else {
-                    progress.completedUnitCount += weight
+            orderedProgress.order.add { [orderedProgress] in
+                orderedProgress.count {
+                    if let part {
+                        // Also of a transfer that failed halfway.
+                        part.completedUnitCount = part.totalUnitCount
+                    } else {
+                        orderedProgress.completedUnitCount += weight
+                    }
                 }
             }
             return state.children[index].then.take()
         }
-        ProgressUpdates.run()
+        orderedProgress.order.run()
         let callback = callback(for: child, at: index)
         let isThenCalled = error == nil && then != nil
         guard callback != nil || isThenCalled else { return settle() }
@@ -227,17 +232,19 @@ extension GroupOperation {
         let callback = takeEndCallback(error)
         let queue = callback == nil ? WorkQueue.shared : turns
         // Behind the last change of the progress.
-        ProgressUpdates.add { [progress] in
+        orderedProgress.order.add { [orderedProgress] in
             if isEmpty {
-                progress.totalUnitCount = 1
-                progress.completedUnitCount = 1
+                orderedProgress.count {
+                    orderedProgress.totalUnitCount = 1
+                    orderedProgress.completedUnitCount = 1
+                }
             }
             queue.async {
                 callback?()
                 done()
             }
         }
-        ProgressUpdates.run()
+        orderedProgress.order.run()
     }
 
     /// Callbacks run one after the other also where the queue would run several at once.

@@ -19,11 +19,11 @@ import Foundation
 /// as long as the group, for what they know of their outcomes. All members may be used from any thread.
 open class GroupOperation: NetworkOperation, @unchecked Sendable {
     // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own, and
-    // `progress` is changed by one thread at a time, see `ProgressUpdates`.
+    // `progress` is changed by one thread at a time, see `ProgressOrder`.
     struct Child {
         let operation: NetworkOperation
         /// Its own progress, as a part of the group's; nil when it counts only as a whole.
-        let progress: Progress?
+        let progress: OrderedProgress?
         /// What it counts in the group's progress.
         let weight: Int64
         /// Called on the callback queue when it has succeeded, and released when it has finished.
@@ -62,7 +62,8 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     /// cancels the group; pausing and resuming it pauses and resumes the transfers that can be. The progress of a group
     /// in this one is a child of this progress, so do not add that to another one. An empty group ends at 1 of 1. It
     /// changes on background threads.
-    public let progress: Progress = OrderedProgress.root()
+    public final var progress: Progress { orderedProgress }
+    let orderedProgress = OrderedProgress.root()
 
     init(order: ChildLedger.Order, endsAtFirstFailure: Bool, maxConcurrentOperationCount: Int) {
         let ledger = ChildLedger(order: order, endsAtFirstFailure: endsAtFirstFailure)
@@ -138,13 +139,13 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
 
     override var isComposite: Bool { true }
 
-    override func claimProgress() -> Progress? {
+    override func claimProgress() -> OrderedProgress? {
         let isClaimed = state.withLock { state in
             guard !state.isProgressClaimed, !state.ledger.isDrained else { return false }
             state.isProgressClaimed = true
             return true
         }
-        return isClaimed ? progress : nil
+        return isClaimed ? orderedProgress : nil
     }
 
     override var deliveryQueue: DispatchQueue { callbackQueue ?? super.deliveryQueue }

@@ -125,7 +125,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// The operation's own progress, for the group that it is added to: a part of the group's, which the group finishes
     /// when the operation has finished. Only the first group gets it; nil, the default, when there is none.
-    func claimProgress() -> Progress? { nil }
+    func claimProgress() -> OrderedProgress? { nil }
 
     /// So many bytes of the body of the operation's request have been sent, of the attempt that is under way. Called on
     /// the transport's thread.

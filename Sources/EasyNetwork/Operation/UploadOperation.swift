@@ -72,7 +72,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     /// sequence of its own.
     public var updates: AsyncStream<TransferProgress> { meter.updates() }
 
-    override func claimProgress() -> Progress? { meter.claimShare() }
+    override func claimProgress() -> OrderedProgress? { meter.claimShare() }
 
     // MARK: - Pace
 

@@ -115,7 +115,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
     /// ``resume()`` leave its `isPaused` as it is. It changes on background threads, at most ten times a second.
     public var progress: Progress { meter.progress }
 
-    override func claimProgress() -> Progress? { meter.claimShare() }
+    override func claimProgress() -> OrderedProgress? { meter.claimShare() }
 
     /// Bytes, rate and time left as they change, at most ten times a second, and once more at the end. Each caller gets a
     /// sequence of its own.

@@ -8,8 +8,8 @@ extension TransferMeter {
     ///
     /// The group finishes it when the operation has finished, in whatever way. It counts in thousandths: fractions of
     /// byte counts have no common denominator that Foundation on Linux could keep exact.
-    func claimShare() -> Progress? {
-        let share: Progress = OrderedProgress.root()
+    func claimShare() -> OrderedProgress? {
+        let share = OrderedProgress.root()
         share.totalUnitCount = Self.shareTotal
         share.cancellationHandler = { [weak progress] in progress?.cancel() }
         Self.tellOfPauses(share) { [weak progress] isPaused in
@@ -21,19 +21,21 @@ extension TransferMeter {
             return state.share == nil
         }
         guard isMine else { return nil }
-        ProgressUpdates.add {
-            if let latest = self.state.withLock({ $0.latest }) { Self.update(share, latest) }
-        }
-        ProgressUpdates.run()
+        update(share)
         return share
     }
 
     private static let shareTotal: Int64 = 1000
 
-    static func update(_ share: Progress, _ latest: TransferProgress) {
-        // Not to its end, after which there is no way back for a transfer that begins anew.
-        let thousandths = Int64((latest.fractionCompleted ?? 0) * Double(shareTotal))
-        if !share.isFinished { share.completedUnitCount = min(thousandths, shareTotal - 1) }
+    /// In the order of the group, which another part of it may hold up.
+    func update(_ share: OrderedProgress) {
+        share.order.add {
+            guard let latest = self.state.withLock({ $0.latest }), !share.isFinished else { return }
+            // Not to its end, after which there is no way back for a transfer that begins anew.
+            let thousandths = Int64((latest.fractionCompleted ?? 0) * Double(Self.shareTotal))
+            share.count { share.completedUnitCount = min(thousandths, Self.shareTotal - 1) }
+        }
+        share.order.run()
     }
 
     // MARK: - For the owner
@@ -53,15 +55,19 @@ extension TransferMeter {
     }
 
     /// The handlers of Foundation run at the same time on Linux, and the last of them need not have the last word.
-    private static func tellOfPauses(_ progress: Progress, _ action: @escaping @Sendable (_ isPaused: Bool) -> Void) {
+    private static func tellOfPauses(
+        _ progress: OrderedProgress,
+        _ action: @escaping @Sendable (_ isPaused: Bool) -> Void
+    ) {
         let turns = TurnTaking()
+        let order = progress.order
         let tell: @Sendable () -> Void = { [weak progress] in
-            ProgressUpdates.add { [weak progress] in
+            order.add { [weak progress] in
                 guard let isPaused = progress?.isPaused else { return }
                 turns.add { action(isPaused) }
                 WorkQueue.shared.async { turns.run() }
             }
-            ProgressUpdates.run()
+            order.run()
         }
         progress.pausingHandler = tell
         progress.resumingHandler = tell

@@ -25,14 +25,14 @@ final class TransferMeter: Sendable {
         /// Those that have heard nothing yet.
         var newcomers: [Int: Listener] = [:]
         var lastListener = 0
-        var share: Progress?
+        var share: OrderedProgress?
         /// What waits for the last publication.
         var endActions: [@Sendable () -> Void] = []
     }
 
     /// In bytes; indeterminate until the total is known. It is finished when the transfer has succeeded and not before,
     /// for what is finished must not go back when the transfer begins anew; of one that failed it stays where it was.
-    let progress: Progress
+    let progress: OrderedProgress
     private let clock: any NetworkClock
     let state = Locked(State())
 
@@ -121,9 +121,9 @@ final class TransferMeter: Sendable {
 
     /// One thread at a time, and not the caller's: observers of the progress may take their time.
     private func inTurn(_ work: @escaping @Sendable () -> Void) {
-        WorkQueue.shared.async {
-            ProgressUpdates.add(work)
-            ProgressUpdates.run()
+        WorkQueue.shared.async { [order = progress.order] in
+            order.add(work)
+            order.run()
         }
     }
 
@@ -141,7 +141,7 @@ final class TransferMeter: Sendable {
         if outcome == nil { lookAgain() }
         if let latest {
             update(latest, outcome: outcome)
-            if let share { Self.update(share, latest) }
+            if let share { update(share) }
             for listener in listeners { listener.yield(latest) }
         }
         guard outcome != nil else { return }
@@ -186,12 +186,14 @@ final class TransferMeter: Sendable {
             completed = min(completed, max(0, known - 1))
         }
         let totalUnitCount = total.map { $0 > 0 ? $0 : -1 } ?? -1
-        if progress.totalUnitCount != totalUnitCount {
-            // On Linux a change from one total to another leaves fractions behind whose sign goes wrong in the end.
-            if progress.totalUnitCount > 0 { progress.totalUnitCount = -1 }
-            progress.totalUnitCount = totalUnitCount
+        progress.count {
+            if progress.totalUnitCount != totalUnitCount {
+                // On Linux a change from one total to another leaves fractions behind whose sign goes wrong in the end.
+                if progress.totalUnitCount > 0 { progress.totalUnitCount = -1 }
+                progress.totalUnitCount = totalUnitCount
+            }
+            progress.completedUnitCount = completed
         }
-        progress.completedUnitCount = completed
         progress.setUserInfoObject(NSNumber(value: Int(clamped: latest.bytesPerSecond)), forKey: .throughputKey)
         let secondsLeft = latest.secondsLeft.map { NSNumber(value: $0) }
         progress.setUserInfoObject(secondsLeft, forKey: .estimatedTimeRemainingKey)

@@ -17,7 +17,7 @@ private final class TestTransfer: NetworkOperation, @unchecked Sendable {
         if isPausable { meter.whenPauseChanges { _ in } }
     }
 
-    override func claimProgress() -> Progress? { meter.claimShare() }
+    override func claimProgress() -> OrderedProgress? { meter.claimShare() }
 
     override func execute() {
         meter.begin(completed: 0, total: 100)
@@ -26,6 +26,21 @@ private final class TestTransfer: NetworkOperation, @unchecked Sendable {
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
         meter.finish(success: error == nil) { super.deliver(done) }
+    }
+}
+
+/// A part of a tree that blocks the thread that cancels it, as an observer may.
+private final class HeldProgress: Progress, @unchecked Sendable {
+    // Sendable because what it adds does not change.
+    let isCancelling = Gate()
+    let gate = DispatchSemaphore(value: 0)
+
+    static func root() -> HeldProgress { HeldProgress(parent: nil, userInfo: nil) }
+
+    override func cancel() {
+        isCancelling.open()
+        gate.wait()
+        super.cancel()
     }
 }
 
@@ -129,6 +144,56 @@ private final class TestTransfer: NetworkOperation, @unchecked Sendable {
         batch.progress.cancel()
         await batch.finished()
         #expect(transfers.allSatisfy { $0.isCancelled })
+    }
+
+    @Test("TRF-1: what blocks in one tree of progresses holds up no other group and no other transfer")
+    func blocked() async {
+        let held = HeldProgress.root()
+        let batch = BatchOperation([TestJob()])
+        let isCounted = await eventually { batch.progress.totalUnitCount == 1 }
+        #expect(isCounted)
+        batch.progress.addChild(held, withPendingUnitCount: 1)
+        DispatchQueue.global().async { batch.progress.cancel() }
+        await held.isCancelling.opened()
+        let transfer = TestTransfer(clock: SystemClock())
+        let other = BatchOperation([transfer, BatchOperation([TestJob()])])
+        NetworkQueue().addOperation(other)
+        await transfer.hasBegun.opened()
+        transfer.meter.add(50)
+        transfer.finish()
+        #expect(await eventually { other.isFinished })
+        #expect(other.progress.fractionCompleted == 1)
+        held.gate.signal()
+        await other.finished()
+    }
+
+    @Test(
+        "TRF-1: a group that becomes part of another one while both change counts in it, whole",
+        arguments: UInt64(1)...4
+    )
+    func joined(seed: UInt64) async {
+        var generator = SeededGenerator(seed: seed)
+        for round in 0..<20 {
+            // A chain of groups, put into each other in any order while their jobs end.
+            let groups = (0..<6).map { _ in BatchOperation(policy: .collectAll) }
+            let queue = NetworkQueue(maxConcurrentOperationCount: -1)
+            let order = Array(1..<groups.count).shuffled(using: &generator)
+            await withTaskGroup(of: Void.self) { tasks in
+                for group in groups {
+                    tasks.addTask { for _ in 0..<20 { group.addOperation(TestJob()) } }
+                }
+                for index in order {
+                    tasks.addTask { groups[index - 1].addOperation(groups[index]) }
+                }
+            }
+            queue.addOperation(groups[0])
+            await groups[0].finished()
+            for group in groups {
+                let progress = group.progress
+                #expect(progress.completedUnitCount == progress.totalUnitCount, "seed \(seed), round \(round)")
+                #expect(abs(progress.fractionCompleted - 1) < 1e-6, "seed \(seed), round \(round)")
+            }
+        }
     }
 
     @Test("TRF-1: the progress of many transfers in nested groups is whole at the end, whatever happens on the way")
