@@ -4,6 +4,9 @@ import Foundation
 public struct DownloadOptions: Sendable {
     /// What becomes of a file that lies at the destination.
     public enum ExistingFile: Sendable {
+        /// ``replace`` where the destination names the file, and ``number`` where it is a directory: there the server
+        /// says the name, and would choose which file to replace.
+        case automatic
         /// The download takes its place, in one step, when it is complete and has been checked.
         case replace
         /// It stays, and is the result; nothing is fetched when its name is known before, little when the server says the
@@ -14,8 +17,8 @@ public struct DownloadOptions: Sendable {
     }
 
     /// What becomes of a file that lies at the destination. A link to a file counts as the file, and is replaced itself.
-    /// Default ``ExistingFile/replace``.
-    public var existingFile = ExistingFile.replace
+    /// Default ``ExistingFile/automatic``.
+    public var existingFile = ExistingFile.automatic
 
     /// Whether directories that are missing on the way to the destination are made. Default false: that is an error.
     public var createsDirectories = false

@@ -15,7 +15,13 @@ enum FileLanding {
             throw .file("the part of the download has vanished from \(place.directory)", ENOENT)
         }
         switch existing {
-        case .replace:
+        case .automatic where place.name == nil, .number:
+            for number in 1...limit {
+                let path = place.path(named: number == 1 ? name : SafeFileName.numbered(name, number))
+                if try link(place.part, path) { return path }
+            }
+            throw .file("\(limit) files with the name of the download lie in \(place.directory)", EEXIST)
+        case .automatic, .replace:
             let path = place.path(named: name)
             guard rename(place.part, path) == 0 else { throw .file("the download cannot be put at \(path)") }
             return path
@@ -25,12 +31,6 @@ enum FileLanding {
             guard access(path, F_OK) == 0 else { throw .file("\(path) is a link to nothing") }
             unlink(place.part)
             return path
-        case .number:
-            for number in 1...limit {
-                let path = place.path(named: number == 1 ? name : SafeFileName.numbered(name, number))
-                if try link(place.part, path) { return path }
-            }
-            throw .file("\(limit) files with the name of the download lie in \(place.directory)", EEXIST)
         }
     }
 

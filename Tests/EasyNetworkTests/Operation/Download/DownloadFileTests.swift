@@ -179,7 +179,7 @@ struct DownloadFileTests {
         }
         let inside = fixture.folder.url.appendingPathComponent("sub/x", isDirectory: true)
         try FileManager.default.createDirectory(at: inside, withIntermediateDirectories: true)
-        let result = await fixture.run(fixture.operation(to: fixture.folder.url))
+        let result = await fixture.run(fixture.operation(to: fixture.folder.url) { $0.existingFile = .replace })
         #expect(result.code == .cannotWriteFile)
         #expect(fixture.folder.names.contains("sub"))
     }
