@@ -9,10 +9,10 @@ struct ContentRangeTests {
         arguments: [
             ("bytes 0-0/1", 0..<1, 1), ("bytes 42-1233/1234", 42..<1_234, 1_234), ("BYTES 42-1233/*", 42..<1_234, nil),
             (" Bytes 00-09/010 ", 0..<10, 10),
-            ("bytes 0-9223372036854775806/9223372036854775807", 0..<Int.max, Int.max),
-        ] as [(String, Range<Int>, Int?)]
+            ("bytes 0-9223372036854775806/9223372036854775807", 0..<Int64.max, Int64.max),
+        ] as [(String, Range<Int64>, Int64?)]
     )
-    func range(field: String, range: Range<Int>, total: Int?) throws {
+    func range(field: String, range: Range<Int64>, total: Int64?) throws {
         let value = try #require(ContentRange(field))
         #expect(value.range == range && value.total == total)
     }
@@ -21,7 +21,7 @@ struct ContentRangeTests {
         "TRF-3: RFC 9110, section 14.4: the form of a 416 has the length alone",
         arguments: [("bytes */0", 0), ("bytes */7", 7)]
     )
-    func unsatisfied(field: String, total: Int) throws {
+    func unsatisfied(field: String, total: Int64) throws {
         let value = try #require(ContentRange(field))
         #expect(value.range == nil && value.total == total)
     }

@@ -15,11 +15,12 @@ import Foundation
 /// server (`Content-Disposition`, RFC 6266), never a path, or from the URL.
 ///
 /// A part is gone on with, after a retry, ``pause()``, a cancel, a failure, a crash of the process or, as far as the disk
-/// has it, of the machine: by an operation with the same destination, also under another address. The server is asked
-/// for the rest with `Range` and `If-Range` (RFC 9110, sections 13.1.5 and 14.2); a file that has changed since, or that
-/// has no strong validator, comes anew. An operation whose destination is a directory goes on with the part of the same
-/// address only. A part of what was compressed on the way is never gone on with. A failure of the
-/// connection counts as the first one again for the ``RetryPolicy`` when bytes were gained since the last.
+/// has it, of the machine: by an operation with the same destination and address, or with a redirect to the same one. With
+/// a ``DownloadOptions/sha256`` the address may be another one, as that of a mirror or a signed URL, unless the
+/// destination is a directory. The server is asked for the rest with `Range` and `If-Range` (RFC 9110, sections 13.1.5
+/// and 14.2); a file that has changed since, or that has no strong validator, comes anew. A part of what was compressed on
+/// the way is never gone on with, nor one of another user. A failure of the connection counts as the first one again for
+/// the ``RetryPolicy`` when bytes were gained since the last.
 ///
 /// Two operations with one destination never write to one part: the second one ends with ``NetworkError/Code/refused``.
 /// The answer of a server that refuses is in the error, and not in the file. It does not use the cache.
@@ -57,7 +58,8 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
     ///   - request: what is asked for; a GET if it is to be gone on with.
     ///   - destination: a file URL: of the file, or of a directory, which takes the server's name for it. It is one when
     ///     its path ends with a slash, or when a directory lies there.
-    ///   - options: default ``DownloadOptions``: an existing file is replaced, nothing else is wanted.
+    ///   - options: default ``DownloadOptions``: an existing file is replaced, in a directory it stays beside a numbered
+    ///     one, nothing else is wanted.
     ///   - service: gives the host, and cancels the operation's calls when it is cancelled itself. Default
     ///     ``HostConfiguration/shared`` as it is now.
     public convenience init(
@@ -192,7 +194,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         do throws(NetworkError) {
             try Self.check(options)
             let message = try RequestBuilder.build(request, for: service.configuration)
-            let resource = Self.resource(of: message)
+            let resource = message.url.downloadDigest
             let place = try PartPlace(destination, resource: resource)
             if options.existingFile == .keep, let name = place.name, access(place.path(named: name), F_OK) == 0 {
                 return finish(with: URL(fileURLWithPath: place.path(named: name)))
@@ -223,15 +225,6 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         }
     }
 
-    /// What the address is told by; a digest, as there may be secrets in it.
-    private static func resource(of message: TransportRequest) -> String {
-        var parts = URLComponents(url: message.url, resolvingAgainstBaseURL: true)
-        parts?.fragment = nil
-        parts?.user = nil
-        parts?.password = nil
-        return SHA256.digest(of: Data((parts?.string ?? message.url.absoluteString).utf8)).hexadecimal
-    }
-
     // MARK: - On the queue
 
     private func open(_ place: PartPlace, _ resource: String, _ request: DownloadRequest, mayContinue: Bool) {
@@ -246,11 +239,17 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
             if let lifetime = options.partLifetime { PartSweep.shared.sweep(place, before: clock.date - lifetime) }
             let boot = MachineBoot.identifier
             let found = mayContinue ? place.readRecord() : nil
-            let record = found?.trusted(for: resource, boot: boot, size: part.size ?? 0)
+            let record = found?.trusted(boot: boot, size: part.size ?? 0)
             let limit = max(1, options.segmentCount)
             let transfer = DownloadTransfer(
                 part,
-                DownloadCourse(record, resource: resource, boot: boot, segmentLimit: limit),
+                DownloadCourse(
+                    record,
+                    resource: resource,
+                    boot: boot,
+                    segmentLimit: limit,
+                    hasDigest: options.sha256 != nil
+                ),
                 options,
                 on: queue,
                 meter: meter,

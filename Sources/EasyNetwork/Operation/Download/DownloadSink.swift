@@ -16,7 +16,11 @@ struct DownloadSink: BodySink {
     func intake(for message: TransportRequest) -> (TransportRequest, any BodyIntake) {
         var message = message
         let mayContinue = message.mayContinueDownload
-        let (question, number, generation) = transfer.question(for: index, round: round)
+        let (question, number, generation) = transfer.question(
+            for: index,
+            round: round,
+            at: message.url.downloadDigest
+        )
         let asked = mayContinue ? question : nil
         if let asked {
             message.headers["Range"] = asked.range
@@ -26,6 +30,17 @@ struct DownloadSink: BodySink {
         if message.headers["Accept-Encoding"] == nil { message.headers["Accept-Encoding"] = "identity" }
         let intake = DownloadIntake(transfer, index, asked, number, generation, mayContinue, url: message.url)
         return (message, intake)
+    }
+}
+
+extension URL {
+    /// Tells it from other addresses; a digest, as there may be secrets in it.
+    var downloadDigest: String {
+        var parts = URLComponents(url: self, resolvingAgainstBaseURL: true)
+        parts?.fragment = nil
+        parts?.user = nil
+        parts?.password = nil
+        return SHA256.digest(of: Data((parts?.string ?? absoluteString).utf8)).hexadecimal
     }
 }
 

@@ -19,6 +19,8 @@ extension DownloadTransfer {
         // A longer state of the file may have lain there before.
         if let total = course.total, part.size != total { try part.truncate(to: total) }
         if let wanted = options.sha256 {
+            // It may take long, and a kill meanwhile is not to cost a byte.
+            save()
             guard let found = try part.digest(isWanted: isWanted) else { throw NetworkError(code: .cancelled) }
             guard found.hexadecimal == wanted.lowercased() else {
                 state.withLock { $0.course.drop() }
@@ -30,8 +32,9 @@ extension DownloadTransfer {
         }
         // Cancelled when all had come already: what lies there stays.
         guard isWanted() else { throw NetworkError(code: .cancelled) }
-        let path = try FileLanding.land(part, named: name, options.existingFile)
+        // Before the file takes its place, so that no kill leaves a journal beside it. If it cannot, `close` writes it again.
         part.place.removeJournal()
+        let path = try FileLanding.land(part, named: name, options.existingFile)
         return URL(fileURLWithPath: path)
     }
 

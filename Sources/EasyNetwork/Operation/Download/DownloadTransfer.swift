@@ -14,7 +14,7 @@ final class DownloadTransfer: Sendable {
     /// Bytes, and where they go.
     fileprivate struct Piece {
         let data: Data
-        let offset: Int
+        let offset: Int64
         let index: Int
         /// That of the question that it answers.
         let number: Int
@@ -54,13 +54,13 @@ final class DownloadTransfer: Sendable {
 
         /// - Returns: whether a segment has more bytes than it ever had.
         @discardableResult
-        mutating func hasGained(_ count: Int, of index: Int) -> Bool {
+        mutating func hasGained(_ count: Int64, of index: Int) -> Bool {
             let before = farthest[index] ?? 0
             farthest[index] = max(before, count)
             return count > before
         }
         /// The most bytes that each segment has had.
-        var farthest: [Int: Int] = [:]
+        var farthest: [Int: Int64] = [:]
         /// What the server calls the file, or else what its address ends with.
         var proposedName: String?
         /// A file of that name was there, and is to stay.
@@ -120,20 +120,24 @@ final class DownloadTransfer: Sendable {
             for (index, segment) in state.course.segments.enumerated() { state.hasGained(segment.count, of: index) }
             return (state.course.begin(), state.course.count, state.course.total)
         }
-        if count > 0 { meter.begin(completed: Int64(count), total: total.map(Int64.init)) }
+        if count > 0 { meter.begin(completed: count, total: total) }
         return segments
     }
 
     /// How often ``begin()`` was called.
     var round: Int { state.withLock { $0.round } }
 
-    /// - Parameter round: in which the segment was asked for; a question of an earlier one counts no more.
+    /// - Parameters:
+    ///   - round: in which the segment was asked for; a question of an earlier one counts no more.
+    ///   - location: the digest of the address that is asked.
     /// - Returns: also the question's number; an earlier one of the segment counts no more.
-    func question(for index: Int, round: Int) -> (DownloadCourse.Question?, number: Int, generation: Int) {
+    func question(for index: Int, round: Int, at location: String) -> (
+        DownloadCourse.Question?, number: Int, generation: Int
+    ) {
         state.withLock { state in
             state.questionCount += 1
             if round == state.round { state.questions[index] = state.questionCount }
-            return (state.course.question(for: index), state.questionCount, state.generation)
+            return (state.course.question(for: index, at: location), state.questionCount, state.generation)
         }
     }
 
@@ -152,6 +156,7 @@ final class DownloadTransfer: Sendable {
         isAccepted: Bool,
         mayContinue: Bool
     ) -> (BodyDecision, generation: Int) {
+        let location = url.downloadDigest
         let (answer, generation, isSplit) = state.withLock { state -> (DownloadCourse.Answer?, Int, Bool) in
             guard state.isCurrent(number, of: index, generation) else { return (nil, generation, false) }
             // Also when one alone is missing: it can take nothing but its range.
@@ -160,10 +165,15 @@ final class DownloadTransfer: Sendable {
                 head,
                 to: question,
                 of: index,
+                at: location,
                 isAccepted: isAccepted,
                 mayContinue: mayContinue
             )
-            if answer == .takeAnew || answer == .startOver { state.generation += 1 }
+            switch answer {
+            // What is there may have been given up.
+            case .takeAnew, .startOver, .fail: state.generation += 1
+            case .gather, .take, .complete: break
+            }
             switch answer {
             case .takeAnew: state.proposedName = Self.fileName(head.headers) ?? SafeFileName.name(for: url)
             case .take, .complete:
@@ -177,7 +187,11 @@ final class DownloadTransfer: Sendable {
         case nil: return (.enough, generation)
         case .gather: return (.gather, generation)
         case .complete: return (.enough, generation)
-        case .fail(let code, let message): return (.fail(NetworkError(code: code, message: message)), generation)
+        case .fail(let code, let message):
+            var error = NetworkError(code: code, message: message)
+            error.statusCode = head.statusCode
+            error.headers = head.headers
+            return (.fail(error), generation)
         case .take, .takeAnew:
             add(.other { self.prepare(isAnew: answer == .takeAnew, generation) })
             return (.take, generation)
@@ -191,7 +205,7 @@ final class DownloadTransfer: Sendable {
     }
 
     func take(_ data: Data, of index: Int, _ number: Int, _ generation: Int, valve: BodyValve) -> BodyDecision {
-        let step = state.withLock { state -> (decision: BodyDecision, offset: Int, count: Int, isFull: Bool) in
+        let step = state.withLock { state -> (decision: BodyDecision, offset: Int64, count: Int, isFull: Bool) in
             if let failure = state.failure { return (.fail(failure), 0, 0, false) }
             guard !state.isKept, state.isCurrent(number, of: index, generation) else { return (.enough, 0, 0, false) }
             let (offset, count, isEnough) = state.course.receive(data.count, of: index)
@@ -247,7 +261,7 @@ final class DownloadTransfer: Sendable {
         } catch {
             return state.withLock { $0.failure = $0.failure ?? error }
         }
-        meter.begin(completed: Int64(count), total: total.map(Int64.init))
+        meter.begin(completed: count, total: total)
         guard isAnew, segmentCount > 1 else { return }
         split(Array(1..<segmentCount))
     }
@@ -354,7 +368,7 @@ final class DownloadTransfer: Sendable {
             guard error == nil, !state.isKept, state.isCurrent(number, of: index, generation),
                 state.course.segments.indices.contains(index)
             else { return nil }
-            return state.course.end(of: index).map { NetworkError(code: .connectionLost, message: $0) }
+            return state.course.end(of: index)
         }
     }
 

@@ -2,13 +2,14 @@ import Foundation
 
 /// The calls to the system that a test lets fail.
 struct PartCalls: Sendable {
-    var write: @Sendable (Int32, UnsafeRawPointer, Int, Int) -> Int = { pwrite($0, $1, $2, off_t($3)) }
+    var write: @Sendable (Int32, UnsafeRawPointer, Int, Int64) -> Int = { pwrite($0, $1, $2, off_t($3)) }
     var lock: @Sendable (Int32) -> Int32 = { flock($0, LOCK_EX | LOCK_NB) }
     /// How many bytes the file system of a directory has left; nil when it does not say.
-    var freeBytes: @Sendable (String) -> Int? = { path in
+    var freeBytes: @Sendable (String) -> Int64? = { path in
         var found = statvfs()
         guard statvfs(path, &found) == 0 else { return nil }
-        let (bytes, isOverflow) = Int(clamping: found.f_bavail).multipliedReportingOverflow(by: Int(found.f_frsize))
+        let (bytes, isOverflow) = Int64(clamping: found.f_bavail)
+            .multipliedReportingOverflow(by: Int64(clamping: found.f_frsize))
         return isOverflow ? nil : bytes
     }
 }
@@ -22,7 +23,7 @@ final class PartFile: @unchecked Sendable {
     private var descriptor: Int32
     private let calls: PartCalls
 
-    /// Opens the part, or makes it, and locks it.
+    /// Opens the part, or makes it, and locks it. What lies there and is no part of this user is removed, and not opened.
     ///
     /// - Throws: ``NetworkError/Code/cannotWriteFile``; ``NetworkError/Code/refused`` when somebody else has it.
     init(_ place: PartPlace, calls: PartCalls) throws(NetworkError) {
@@ -30,10 +31,23 @@ final class PartFile: @unchecked Sendable {
         self.calls = calls
         // Who had it may rename it between the opening and the locking: then it is another file's by now.
         for _ in 0..<8 {
-            let descriptor = open(place.part, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o666)
+            // The owner of a file that was made here is not asked: some file systems call everything another user's.
+            var descriptor = open(place.part, O_RDWR | O_CREAT | O_EXCL | Self.flags, 0o666)
+            let isNew = descriptor >= 0
+            var isReadOnly = false
+            if !isNew, errno == EEXIST {
+                descriptor = open(place.part, O_RDWR | Self.flags)
+                // Another user's may be locked, too.
+                isReadOnly = descriptor < 0 && errno == EACCES
+                if isReadOnly { descriptor = open(place.part, O_RDONLY | Self.flags) }
+                // It went meanwhile, or is a link or a socket.
+                if descriptor < 0, errno == ENOENT { continue }
+                if descriptor < 0, errno == ELOOP || errno == ENXIO, unlink(place.part) == 0 { continue }
+            }
             guard descriptor >= 0 else {
-                let hint = errno == ENOENT ? " (DownloadOptions.createsDirectories makes it)" : ""
-                throw .file("no file can be made in \(place.directory)\(hint)")
+                let number = errno
+                let hint = number == ENOENT ? " (DownloadOptions.createsDirectories makes it)" : ""
+                throw .file("no file can be made in \(place.directory)\(hint)", number)
             }
             self.descriptor = descriptor
             // Not every file system has locks; one of these keeps out nobody but who is in this process.
@@ -44,27 +58,36 @@ final class PartFile: @unchecked Sendable {
                     message: "another process downloads to \(place.shown); its part cannot be shared"
                 )
             }
-            if Self.isSame(descriptor, place.part) { return }
+            let isInPlace = Self.isSame(descriptor, place.part)
+            // To write to a file with a second name, as a part has that was killed while it landed, would change what has
+            // landed.
+            let isPart = isNew || (!isReadOnly && Self.ownStatus(descriptor).map { $0.st_nlink <= 1 } == true)
+            if isInPlace, isPart { return }
+            let isGone = !isInPlace || unlink(place.part) == 0
+            let number = errno
             Foundation.close(descriptor)
+            guard isGone else { throw .file("\(place.part) is no part of this user, and cannot be removed", number) }
         }
         throw NetworkError(code: .refused, message: "others download to \(place.shown); their part cannot be shared")
     }
 
+    private static let flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+
     /// In bytes; nil when the file is no regular one.
-    var size: Int? {
+    var size: Int64? {
         var found = stat()
         guard fstat(descriptor, &found) == 0, found.st_mode & S_IFMT == S_IFREG else { return nil }
-        return Int(found.st_size)
+        return Int64(found.st_size)
     }
 
     /// Whether it lies where it was made.
     var isInPlace: Bool { Self.isSame(descriptor, place.part) }
 
-    func write(_ data: Data, at offset: Int) throws(NetworkError) {
+    func write(_ data: Data, at offset: Int64) throws(NetworkError) {
         let failure = data.withUnsafeBytes { buffer -> NetworkError? in
             var count = 0
             while let rest = buffer.baseAddress?.advanced(by: count), count < buffer.count {
-                let step = calls.write(descriptor, rest, buffer.count - count, offset + count)
+                let step = calls.write(descriptor, rest, buffer.count - count, offset + Int64(count))
                 if step > 0 { count += step }
                 if step == 0 || (step < 0 && errno != EINTR) {
                     return .file("the download cannot be written to \(place.directory)", step == 0 ? ENOSPC : errno)
@@ -75,14 +98,14 @@ final class PartFile: @unchecked Sendable {
         if let failure { throw failure }
     }
 
-    func truncate(to size: Int = 0) throws(NetworkError) {
+    func truncate(to size: Int64 = 0) throws(NetworkError) {
         guard ftruncate(descriptor, off_t(size)) == 0 else {
             throw .file("the part in \(place.directory) cannot be cut to \(size) bytes")
         }
     }
 
     /// - Throws: ``NetworkError/Code/cannotWriteFile`` when the disk has not so much room.
-    func check(room wanted: Int) throws(NetworkError) {
+    func check(room wanted: Int64) throws(NetworkError) {
         guard let free = calls.freeBytes(place.directory), free < wanted else { return }
         throw .file("the download needs \(wanted) more bytes in \(place.directory), and \(free) are free", ENOSPC)
     }
@@ -100,7 +123,7 @@ final class PartFile: @unchecked Sendable {
     func digest(isWanted: () -> Bool) throws(NetworkError) -> Data? {
         var hash = SHA256()
         var buffer = Data(count: 1_048_576)
-        var offset = 0
+        var offset: Int64 = 0
         while isWanted() {
             let count = buffer.withUnsafeMutableBytes { bytes in
                 let count = pread(descriptor, bytes.baseAddress, bytes.count, off_t(offset))
@@ -109,7 +132,7 @@ final class PartFile: @unchecked Sendable {
             }
             if count == 0 { return hash.finalize() }
             guard count > 0 || errno == EINTR else { throw .file("the part in \(place.directory) cannot be read") }
-            offset += max(0, count)
+            offset += Int64(max(0, count))
         }
         return nil
     }
@@ -120,6 +143,15 @@ final class PartFile: @unchecked Sendable {
         flock(descriptor, LOCK_UN)
         Foundation.close(descriptor)
         descriptor = -1
+    }
+
+    /// The status of an open file; nil for what is no regular file, and for that of another user.
+    static func ownStatus(_ descriptor: Int32) -> stat? {
+        var found = stat()
+        guard fstat(descriptor, &found) == 0, found.st_mode & S_IFMT == S_IFREG, found.st_uid == geteuid() else {
+            return nil
+        }
+        return found
     }
 
     private static func isSame(_ descriptor: Int32, _ path: String) -> Bool {

@@ -76,17 +76,27 @@ struct PartPlace: Hashable, Sendable {
 
     // MARK: - The journal
 
-    /// - Returns: nil when there is none that can be read.
+    /// - Returns: nil when there is none of this user that can be read.
     func readRecord() -> PartRecord? {
-        guard let data = FileManager.default.contents(atPath: journal) else { return nil }
+        let descriptor = open(journal, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        guard PartFile.ownStatus(descriptor) != nil, let data = try? file.read(upToCount: Self.journalLimit) else {
+            return nil
+        }
         return try? JSONDecoder().decode(PartRecord.self, from: data)
     }
+
+    /// No journal has more bytes: some hundred for each segment.
+    private static let journalLimit = 16_777_216
 
     /// A journal that cannot be written costs bytes later, and nothing now.
     func write(_ record: PartRecord) {
         guard let data = try? JSONEncoder().encode(record) else { return }
         let new = journal + ".new"
-        let descriptor = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        // What a kill, or somebody else, has left.
+        unlink(new)
+        let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { return }
         let isWritten = data.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) } == data.count
         close(descriptor)
@@ -114,22 +124,20 @@ struct PartPlace: Hashable, Sendable {
             let path = self.path(named: name)
             if name.hasSuffix(Self.suffix) {
                 if Self.removeUnlocked(path, before: limit) { unlink(path + Self.journalSuffix) }
-            } else if let end = name.range(of: Self.suffix + "."),
-                !names.contains(name[..<end.lowerBound] + Self.suffix)
-            {
-                // A journal goes with its part; one without by its own age.
-                Self.removeUnlocked(path, before: limit)
+            } else if let end = name.range(of: Self.suffix + ".") {
+                // A journal goes with its part. One without, as a kill may leave it, says nothing.
+                let part = self.path(named: name[..<end.lowerBound] + Self.suffix)
+                if access(part, F_OK) != 0, errno == ENOENT { Self.removeUnlocked(path) }
             }
         }
     }
 
     @discardableResult
-    private static func removeUnlocked(_ path: String, before limit: Date) -> Bool {
+    private static func removeUnlocked(_ path: String, before limit: Date = .distantFuture) -> Bool {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
-        var found = stat()
-        guard fstat(descriptor, &found) == 0, found.st_mode & S_IFMT == S_IFREG,
+        guard let found = PartFile.ownStatus(descriptor),
             TimeInterval(found.modifiedSeconds) < limit.timeIntervalSince1970, flock(descriptor, LOCK_EX | LOCK_NB) == 0
         else { return false }
         return unlink(path) == 0

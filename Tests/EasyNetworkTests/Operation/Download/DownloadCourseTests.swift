@@ -10,12 +10,12 @@ struct DownloadCourseTests {
         TransportHead(statusCode: status, headers: fields)
     }
 
-    private func record(_ counts: [Int], of total: Int?, boot: String? = "b", safe: Int = 0) -> PartRecord {
-        let length = (total ?? 0) / counts.count
+    private func record(_ counts: [Int64], of total: Int64?, boot: String? = "b", safe: Int64 = 0) -> PartRecord {
+        let length = (total ?? 0) / Int64(counts.count)
         let segments = counts.enumerated().map { index, count in
             PartRecord.Segment(
-                lower: index * length,
-                upper: total == nil ? nil : (index + 1) * length,
+                lower: Int64(index) * length,
+                upper: total == nil ? nil : Int64(index + 1) * length,
                 count: count,
                 safeCount: min(count, safe)
             )
@@ -55,12 +55,12 @@ struct DownloadCourseTests {
         var course = course()
         #expect(course.answer(head(200, ["Content-Length": "100"]), to: nil, of: 0, isAccepted: true) == .takeAnew)
         _ = course.receive(99, of: 0)
-        #expect(course.end(of: 0)?.contains("99 of 100") == true)
+        #expect(course.end(of: 0)?.message?.contains("99 of 100") == true)
         _ = course.receive(1, of: 0)
         #expect(course.end(of: 0) == nil)
     }
 
-    private static let rangeEnds: [(String?, Int, DownloadCourse.Answer)] = [
+    private static let rangeEnds: [(String?, Int64, DownloadCourse.Answer)] = [
         ("bytes */100", 100, .complete), ("bytes */101", 100, .startOver), (nil, 100, .startOver),
         ("bytes */100", 60, .startOver), ("bytes */9999999999999999999999", 100, .startOver),
     ]
@@ -69,7 +69,7 @@ struct DownloadCourseTests {
         "TRF-3: a 416 means that all is there only when the file ends there (RFC 9110, section 15.5.17)",
         arguments: rangeEnds
     )
-    func unsatisfied(field: String?, count: Int, answer: DownloadCourse.Answer) throws {
+    func unsatisfied(field: String?, count: Int64, answer: DownloadCourse.Answer) throws {
         var course = course(record([count], of: 100))
         _ = course.begin()
         let asked = course.question(for: 0)
@@ -87,7 +87,7 @@ struct DownloadCourseTests {
         let asked = course.question(for: 0)
         let question = try #require(asked)
         #expect(question.range == "bytes=40-")
-        let part = head(206, ["Content-Range": "bytes 40-99/100"])
+        let part = head(206, ["Content-Range": "bytes 40-99/100", "ETag": "\"a\""])
         #expect(course.answer(part, to: question, of: 0, isAccepted: true) == .take)
         #expect(course.total == 100)
         _ = course.receive(59, of: 0)
@@ -118,7 +118,7 @@ struct DownloadCourseTests {
     func segments(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<200 {
-            let total = Int.random(in: 0..<50_000_000, using: &generator)
+            let total = Int64.random(in: 0..<50_000_000, using: &generator)
             let limit = Int.random(in: -1...40, using: &generator)
             var course = course(limit: limit)
             let fields: HTTPHeaders = ["Content-Length": "\(total)", "ETag": "\"a\"", "Accept-Ranges": "bytes"]
@@ -135,25 +135,35 @@ struct DownloadCourseTests {
     @Test("TRF-3: after a crash of the machine only what the disk was told to keep counts")
     func boot() {
         let record = record([90], of: 100, safe: 50)
-        #expect(record.trusted(for: "r", boot: "b", size: 90)?.segments[0].count == 90)
-        #expect(record.trusted(for: "r", boot: "c", size: 90)?.segments[0].count == 50)
-        #expect(record.trusted(for: "r", boot: nil, size: 90)?.segments[0].count == 50)
-        #expect(record.trusted(for: "r", boot: "b", size: 89) == nil)
+        #expect(record.trusted(boot: "b", size: 90)?.segments[0].count == 90)
+        #expect(record.trusted(boot: "c", size: 90)?.segments[0].count == 50)
+        #expect(record.trusted(boot: nil, size: 90)?.segments[0].count == 50)
+        #expect(record.trusted(boot: "b", size: 89) == nil)
     }
 
-    @Test("TRF-3: a date is no validator for another address")
-    func dates() {
+    @Test("TRF-3: a validator is none for another address, but a tag where a digest will show what it was")
+    func addresses() {
         var record = record([90], of: 100)
-        #expect(record.trusted(for: "other", boot: "b", size: 100) != nil)
+        record.location = "l"
+        func isGoneOn(resource: String, at location: String, hasDigest: Bool) -> Bool {
+            let course = DownloadCourse(record, resource: resource, boot: "b", hasDigest: hasDigest)
+            return course.question(for: 0, at: location) != nil
+        }
+        #expect(isGoneOn(resource: "r", at: "other", hasDigest: false))
+        #expect(isGoneOn(resource: "other", at: "l", hasDigest: false))
+        #expect(!isGoneOn(resource: "other", at: "other", hasDigest: false))
+        #expect(isGoneOn(resource: "other", at: "other", hasDigest: true))
         record.validator = .date("Sat, 21 Nov 2026 08:00:00 GMT")
-        #expect(record.trusted(for: "other", boot: "b", size: 100) == nil)
-        #expect(record.trusted(for: "r", boot: "b", size: 100) != nil)
+        #expect(isGoneOn(resource: "r", at: "other", hasDigest: true))
+        #expect(!isGoneOn(resource: "other", at: "other", hasDigest: true))
+        record.resource = nil
+        #expect(!isGoneOn(resource: "r", at: "other", hasDigest: false))
     }
 
     @Test("TRF-3: a journal whose segments do not cover the file, each byte once, is none")
     func unsound() {
         let sound = record([10, 10], of: 100)
-        #expect(sound.trusted(for: "r", boot: "b", size: 100) != nil)
+        #expect(sound.trusted(boot: "b", size: 100) != nil)
         let changes: [(inout PartRecord) -> Void] = [
             { $0.segments[1].lower = 49 }, { $0.segments[1].upper = 99 }, { $0.segments[0].count = 51 },
             { $0.segments[0].count = -1 }, { $0.segments[0].safeCount = 11 }, { $0.segments = [] },
@@ -163,7 +173,7 @@ struct DownloadCourseTests {
         for change in changes {
             var record = sound
             change(&record)
-            #expect(record.trusted(for: "r", boot: "b", size: 100) == nil, "\(record)")
+            #expect(record.trusted(boot: "b", size: 100) == nil, "\(record)")
         }
     }
 }

@@ -100,13 +100,15 @@ struct DownloadEndTests {
 
     /// A transfer, its part, and a message for it.
     private func transfer(
-        in folder: TestFolder
+        in folder: TestFolder,
+        to name: String = "out",
+        _ options: DownloadOptions = DownloadOptions()
     ) throws -> (transfer: DownloadTransfer, part: PartFile, message: TransportRequest) {
-        let part = try PartFile(PartPlace(folder.file("out"), resource: "r"), calls: PartCalls())
+        let part = try PartFile(PartPlace(folder.file(name), resource: "r"), calls: PartCalls())
         let transfer = DownloadTransfer(
             part,
             DownloadCourse(resource: "r", boot: nil),
-            DownloadOptions(),
+            options,
             on: DispatchQueue(label: "DownloadEndTests"),
             meter: TransferMeter(kind: .downloading, clock: SystemClock()),
             clock: SystemClock(),
@@ -282,6 +284,49 @@ struct DownloadEndTests {
         let error = #expect(throws: NetworkError.self) { try transfer.queue.sync { try transfer.land { false } } }
         #expect(error?.code == .cancelled)
         #expect(folder.data("out") == Data("old".utf8))
+    }
+
+    /// A transfer that has all its bytes, on its queue.
+    private func complete(_ transfer: DownloadTransfer, _ message: TransportRequest) {
+        _ = transfer.queue.sync { transfer.begin() }
+        let (_, intake) = DownloadSink(transfer: transfer, index: 0).intake(for: message)
+        _ = intake.begin(whole, isAccepted: true, valve: BodyValve())
+        _ = intake.take(RangedFile.bytes(300))
+        transfer.queue.sync {}
+    }
+
+    @Test("TRF-3: a kill while the digest is calculated loses nothing: the journal tells of all bytes by then")
+    func journalBeforeDigest() throws {
+        let folder = TestFolder()
+        var options = DownloadOptions()
+        options.sha256 = SHA256.digest(of: RangedFile.bytes(300)).hexadecimal
+        let (transfer, part, message) = try transfer(in: folder, options)
+        defer { part.close() }
+        complete(transfer, message)
+        let counts = Locked<[Int]>([])
+        #expect(throws: NetworkError.self) {
+            try transfer.queue.sync {
+                try transfer.land {
+                    let record = part.place.readRecord()
+                    counts.withLock { $0.append(Int(record?.segments.first?.count ?? 0)) }
+                    return false
+                }
+            }
+        }
+        #expect(counts.withLock { $0 } == [300])
+    }
+
+    @Test("TRF-3: a kill while the file takes its place leaves no journal beside it: that goes before")
+    func journalAtLanding() throws {
+        let folder = TestFolder()
+        let (transfer, part, message) = try transfer(in: folder)
+        defer { part.close() }
+        complete(transfer, message)
+        // So that it stops where a kill would stop it.
+        try FileManager.default.createDirectory(at: folder.file("out/sub"), withIntermediateDirectories: true)
+        let error = #expect(throws: NetworkError.self) { try transfer.queue.sync { try transfer.land { true } } }
+        #expect(error?.code == .cannotWriteFile)
+        #expect(!FileManager.default.fileExists(atPath: part.place.journal))
     }
 
     @Test("TRF-2, CBK-7: a download that a refresh makes does not wait for that refresh", arguments: [1, 2])

@@ -217,16 +217,18 @@ struct DownloadFileTests {
         "TRF-3: a journal that is none, or does not fit its part, is of no use, and does no harm",
         arguments: [
             "", "{}", "null", "[1]",
-            #"{"version":1,"resource":"","validator":{"entityTag":{"_0":"\"one\""}},"total":300000,"segments":[{"lower":0,"upper":300000,"count":200000,"safeCount":200000}]}"#,
-            #"{"version":1,"resource":"","validator":{"entityTag":{"_0":"\"one\""}},"total":300000,"segments":[{"lower":-5,"upper":300000,"count":9223372036854775807,"safeCount":9223372036854775807}]}"#,
-            #"{"version":2,"resource":"","validator":{"entityTag":{"_0":"\"one\""}},"total":10,"segments":[]}"#,
+            #"{"version":1,"resource":"RESOURCE","validator":{"entityTag":{"_0":"\"one\""}},"total":300000,"segments":[{"lower":0,"upper":300000,"count":200000,"safeCount":200000}]}"#,
+            #"{"version":1,"resource":"RESOURCE","validator":{"entityTag":{"_0":"\"one\""}},"total":300000,"segments":[{"lower":-5,"upper":300000,"count":9223372036854775807,"safeCount":9223372036854775807}]}"#,
+            #"{"version":2,"resource":"RESOURCE","validator":{"entityTag":{"_0":"\"one\""}},"total":10,"segments":[]}"#,
         ]
     )
     func hostileJournal(text: String) async throws {
         let fixture = try DownloadFixture()
         let place = try PartPlace(fixture.destination, resource: "")
         _ = FileManager.default.createFile(atPath: place.part, contents: Data(repeating: 1, count: 100_000))
-        _ = FileManager.default.createFile(atPath: place.journal, contents: Data(text.utf8))
+        let resource = fixture.server.baseURL.appendingPathComponent("file").downloadDigest
+        let journal = text.replacingOccurrences(of: "RESOURCE", with: resource)
+        _ = FileManager.default.createFile(atPath: place.journal, contents: Data(journal.utf8))
         #expect(await fixture.run(fixture.operation()).code == nil)
         #expect(fixture.folder.data("out") == fixture.file.data)
         #expect(fixture.folder.names == ["out"])

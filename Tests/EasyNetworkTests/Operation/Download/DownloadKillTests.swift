@@ -68,8 +68,8 @@ struct DownloadKillTests {
                 let asked = course.file.ranges.dropFirst(before)
                 guard let record, record.segments.contains(where: { $0.count > 0 }) else { continue }
                 let missing = record.segments.filter { !$0.isComplete }.map { $0.lower + $0.count }
-                let possible = Set(missing.isEmpty ? [Self.count] : missing)
-                let lowers = asked.map { $0?.dropFirst(6).split(separator: "-").first.flatMap { Int($0) } }
+                let possible = Set(missing.isEmpty ? [Int64(Self.count)] : missing)
+                let lowers = asked.map { $0?.dropFirst(6).split(separator: "-").first.flatMap { Int64($0) } }
                 let isRest = lowers.allSatisfy { $0.map(possible.contains) ?? false }
                 #expect(isRest, "seed \(seed), life \(lives): \(lowers)")
             }

@@ -69,10 +69,10 @@ struct NginxDownloadTests {
             let place = try PartPlace(folder.file("out"), resource: "")
             // Bytes that are not the file's show which of them were taken from the part.
             try Data(repeating: 7, count: 1_000_000).write(to: URL(fileURLWithPath: place.part))
-            let count = Self.bytes.count
+            let count = Int64(Self.bytes.count)
             place.write(
                 PartRecord(
-                    resource: "",
+                    resource: client.server.url(listener, "/files/\(name)").downloadDigest,
                     validator: .entityTag(isSame ? tag : "\"other\""),
                     total: count,
                     segments: [PartRecord.Segment(lower: 0, upper: count, count: 1_000_000)],
@@ -93,10 +93,10 @@ struct NginxDownloadTests {
         let head = await client.outcome(listener, "/files/\(name)", .head)
         let place = try PartPlace(folder.file("out"), resource: "")
         try Self.bytes.write(to: URL(fileURLWithPath: place.part))
-        let count = Self.bytes.count
+        let count = Int64(Self.bytes.count)
         place.write(
             PartRecord(
-                resource: "",
+                resource: client.server.url(listener, "/files/\(name)").downloadDigest,
                 validator: .entityTag(try #require(head.head?.headers["ETag"])),
                 total: count,
                 segments: [PartRecord.Segment(lower: 0, upper: count, count: count)],
@@ -122,10 +122,10 @@ struct NginxDownloadTests {
         let tag = (plain.head?.headers["ETag"]).map { $0.replacingOccurrences(of: "W/", with: "") }
         place.write(
             PartRecord(
-                resource: "",
+                resource: client.server.url(listener, "/text").downloadDigest,
                 validator: .entityTag(try #require(tag)),
-                total: text.count,
-                segments: [PartRecord.Segment(lower: 0, upper: text.count, count: 1_000)],
+                total: Int64(text.count),
+                segments: [PartRecord.Segment(lower: 0, upper: Int64(text.count), count: 1_000)],
                 boot: MachineBoot.identifier
             )
         )
