@@ -180,7 +180,8 @@ final class CurlTransfer {
         return nil
     }
 
-    private var isConnected: Bool { isReused != nil }
+    /// Whether the message has a connection to go out on.
+    var isConnected: Bool { isReused != nil }
 
     /// - Returns: false when the transfer is to be broken off.
     func received(headerLine line: UnsafeRawBufferPointer) -> Bool {

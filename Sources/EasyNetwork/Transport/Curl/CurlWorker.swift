@@ -156,8 +156,8 @@ final class CurlWorker {
                 continue
             }
             var error = result == CCURLE_OK || transfer.isAnswered ? nil : transfer.handle?.error(result)
-            // The functions that it means are libcurl's own, which read the answer.
-            if result == CCURLE_BAD_FUNCTION_ARGUMENT { error?.code = .badServerResponse }
+            // The functions that it means are libcurl's own: they read the answer, or, before a request goes out, a client's key.
+            if result == CCURLE_BAD_FUNCTION_ARGUMENT { error?.code = transfer.isConnected ? .badServerResponse : .tls }
             end(transfer, transfer.failure ?? error, isWhole: result == CCURLE_OK)
         }
     }
