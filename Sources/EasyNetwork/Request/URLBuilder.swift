@@ -42,6 +42,12 @@ enum URLBuilder {
         guard let scheme = scheme(of: base) else {
             throw failure("the base URL \"\(shown(base))\" does not begin with https:// or http://")
         }
+        guard !URLParts.authorityText(of: base, scheme: scheme).isEmpty else {
+            throw failure(
+                "the base URL \"\(shown(base))\" has no host; call HostConfiguration.baseURL(_:) when it is complete, "
+                    + "as \"https://api.example.com/v1\", and give requests an absolute URL before that"
+            )
+        }
         return try URLParts(absolute: base, scheme: scheme, what: "the base URL")
     }
 

@@ -48,7 +48,7 @@ struct URLParts {
         return "\(host[..<colon]):\(port)"
     }
 
-    private static func authorityText(of text: String, scheme: String) -> Substring {
+    static func authorityText(of text: String, scheme: String) -> Substring {
         let rest = text.utf8.dropFirst(scheme.utf8.count + 3)
         let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
         return text[rest.startIndex..<(end ?? rest.endIndex)]
