@@ -31,8 +31,16 @@ extension NetworkOperation {
     private func wait(for condition: any OperationCondition) async throws {
         try Task.checkCancellation()
         pendingCondition = condition.name
-        try await condition.satisfy(for: self)
+        try await ConditionContext.$operation.withValue(ObjectIdentifier(self)) {
+            try await condition.satisfy(for: self)
+        }
     }
+}
+
+/// Which operation's conditions the current task evaluates. What those send over the service of the operation does not
+/// wait for the conditions.
+enum ConditionContext {
+    @TaskLocal static var operation: ObjectIdentifier?
 }
 
 extension OperationCondition {

@@ -18,32 +18,29 @@ extension NetworkOperation {
 
     /// Asks for a slot again, and runs `action` when the operation's turn has come, on a background queue.
     ///
-    /// The operation stands in the row of its priority like any other that is ready. `action` is dropped if the
-    /// operation ends before. Without a `NetworkQueue`, or when the slot was not released, it runs at once. One
-    /// request at a time: another one replaces the action.
+    /// The operation waits among those of its priority like any other that is ready. `action` does not run if the
+    /// operation ends before. Without a `NetworkQueue`, or when the slot was not released, it runs at once. Called again
+    /// before there is a slot, it runs all the actions then.
     public final func reclaimSlot(_ action: @escaping @Sendable () -> Void) {
-        reclaimSlot(if: { true }, action)
+        reclaimSlot(if: { true }) {
+            if !self.hasOutcome { action() }
+        }
     }
 
-    /// - Parameter isWanted: asked at the moment at which the slot would be asked for, under the queue's lock, so that
-    ///   nobody who asks for it instead loses what waits for it.
+    /// Asks for a slot again, and runs `action` when the operation has it, or has ended.
+    ///
+    /// - Parameter isWanted: asked at the moment at which the slot would be asked for, under the queue's lock; if not,
+    ///   all stays as it is.
     final func reclaimSlot(if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
         if let scheduling {
             scheduling.scheduler.operation(self, job: scheduling.job, reclaimsSlotFor: action, if: isWanted)
         } else if isWanted() {
-            runUnlessEnded(action)
+            WorkQueue.shared.async(execute: action)
         }
     }
 
     /// Gives the slot back, also one that has been asked for and has not come yet; what waits for that is dropped.
     final func forgoSlot() {
         if let scheduling { scheduling.scheduler.operation(self, didForgoSlot: scheduling.job) }
-    }
-
-    /// Runs what waited for the slot, on a background queue.
-    final func runUnlessEnded(_ action: @escaping @Sendable () -> Void) {
-        WorkQueue.shared.async {
-            if !self.hasOutcome { action() }
-        }
     }
 }

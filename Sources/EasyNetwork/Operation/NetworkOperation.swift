@@ -32,7 +32,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         var scheduling: Scheduling?
         /// What runs when the slot that was given back has been given again. Changed under the queue's lock, together
         /// with what the graph knows of the slot.
-        var slotAction: (@Sendable () -> Void)?
+        var slotActions: [@Sendable () -> Void] = []
         var options: OperationOptionsBox?
         /// The first scheduler that waited for the operation without having it.
         var awaitedBy: ObjectIdentifier?
@@ -69,9 +69,11 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// The first call counts, later ones are ignored. Called before the operation was started, it takes effect at the
     /// start, without ``execute()``.
     ///
-    /// - Parameter error: why it failed; nil, the default, for success.
+    /// - Parameter error: why it failed; nil, the default, for success, or in a ``ServiceOperation`` for the end that its
+    ///   last call had.
     public final func finish(_ error: NetworkError? = nil) {
-        end(error ?? missingResultError())
+        guard error == nil, let missing = missingResultError() else { return end(error) }
+        if missing.code == .cancelled { endCancelled() } else { end(missing) }
     }
 
     /// ``finish(_:)`` for one whose result, if it is to have one, is there.
@@ -134,6 +136,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Called once, without a lock, when a ``NetworkQueue`` has taken the operation in; it may run by then.
     func wasAdded() {}
 
+    /// Called once, without a lock, when the operation has been started, before its work.
+    func didStart() {}
+
+    /// Called once, without a lock, when the operation has finished.
+    func didConclude() {}
+
     /// Why an end without an error is no success.
     func missingResultError() -> NetworkError? {
         nil
@@ -144,11 +152,15 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Called by the queue. A subclass that overrides it calls `super.start()` first.
     open override func start() {
         guard core.withLock({ $0.lifecycle.start() }) == .announceStart else { return }
+        didStart()
         willChangeValue(forKey: "isExecuting")
         let (dependencies, conditions, accessories) = core.withLock { state in
             state.lifecycle.showExecuting()
             let options = state.options
-            return (state.dependencies, options?.options.conditions.take() ?? [], options?.options.accessories ?? [])
+            let conditions = options?.options.conditions.take() ?? []
+            let accessories = options?.options.accessories ?? []
+            if !conditions.isEmpty || !accessories.isEmpty { options?.options.heldCalls = [] }
+            return (state.dependencies, conditions, accessories)
         }
         didChangeValue(forKey: "isExecuting")
         let obstacle = dependencies.lazy.compactMap(\.failure).first
@@ -161,14 +173,36 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     private func begin(_ obstacle: NetworkError?, _ conditions: [any OperationCondition]) {
         if core.withLock({ $0.lifecycle.began(obstacle: obstacle) }) == .execute {
-            if conditions.isEmpty { execute() } else { hold(until: conditions) { self.execute() } }
+            if conditions.isEmpty { work() } else { hold(until: conditions) { self.work() } }
         } else {
             stop()
             deliverAndConclude()
         }
     }
 
+    private func work() {
+        let calls = core.withLock { $0.options?.options.heldCalls.take() ?? [] }
+        execute()
+        for call in calls { call() }
+    }
+
+    /// Keeps a call that an overridden `start()` makes before the work may begin: accessories or conditions are to come
+    /// first.
+    ///
+    /// - Returns: false when the call may begin now.
+    final func holdsBack(_ call: @escaping @Sendable () -> Void) -> Bool {
+        core.withLock { state in
+            guard let options = state.options, options.options.heldCalls != nil else { return false }
+            options.options.heldCalls?.append(call)
+            return true
+        }
+    }
+
     open override func cancel() {
+        endCancelled()
+    }
+
+    private func endCancelled() {
         let (wins, action) = core.withLock { $0.lifecycle.cancel() }
         guard wins else { return }
         super.cancel()
@@ -232,22 +266,26 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     private func conclude() {
         willChangeValue(forKey: "isExecuting")
         willChangeValue(forKey: "isFinished")
-        let (_, dependencies) = core.withLock { state in
+        let (_, heldCalls, dependencies) = core.withLock { state in
             state.lifecycle.concluded()
-            return (state.options?.options.ownerTie.take(), state.dependencies.take())
+            let options = state.options
+            return (options?.options.ownerTie.take(), options?.options.heldCalls.take(), state.dependencies.take())
         }
+        // Ended before the work began: they are refused, with the operation's error.
+        if heldCalls?.isEmpty == false { stop() }
         didChangeValue(forKey: "isExecuting")
         didChangeValue(forKey: "isFinished")
 
         // The queue first: who hears that the operation has finished finds it gone from there.
         if let scheduling { scheduling.scheduler.operationDidFinish(self, job: scheduling.job) }
-        let (actions, completion, slotAction) = core.withLock { state in
+        let (actions, completion, slotActions) = core.withLock { state in
             state.isConcluded = true
             state.scheduling = nil
-            return (state.finishActions.take(), state.completion.take(), state.slotAction.take())
+            return (state.finishActions.take(), state.completion.take(), state.slotActions.take())
         }
-        // Ended while it asked for its slot: the action, which may hold the operation, will not be needed.
-        withExtendedLifetime(slotAction) {}
+        didConclude()
+        // Ended while it asked for its slot: a call that goes on needs none any more.
+        for action in slotActions { WorkQueue.shared.async(execute: action) }
         if let completion { DispatchQueue.global().async(execute: completion) }
         for action in actions { action() }
         OperationDependency.releaseInTurn(dependencies)

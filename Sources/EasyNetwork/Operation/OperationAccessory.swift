@@ -27,7 +27,7 @@ extension NetworkOperation {
     /// a queue: later it hears only of what is still to come, and is not kept when the outcome is known.
     ///
     /// In an operation that overrides `start()`, ``OperationAccessory/operationWillStart(_:)`` may come after what that
-    /// does.
+    /// does. The calls that a ``ServiceOperation`` makes there wait for it.
     public final func addAccessory(_ accessory: any OperationAccessory) {
         changeOptions { options, phase in
             guard phase != .delivering, phase != .finished else { return }

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 
 /// What few operations are given. It lives in a box of its own, so that the others pay for one pointer.
@@ -21,6 +22,12 @@ struct OperationOptions {
     /// The prerequisite that is being waited for.
     var pendingPrerequisite: Operation?
     var accessories: [any OperationAccessory] = []
+    /// Calls that were made at the start, while accessories or conditions hold the work back; nil when nothing does.
+    var heldCalls: [@Sendable () -> Void]?
+    /// Nil: the queue's, or else the host's.
+    var callbackQueue: DispatchQueue?
+    /// Nil: as the host says.
+    var silencesCancellation: Bool?
     var progressWeight: Int64 = 1
 }
 

@@ -28,7 +28,8 @@ protocol OperationScheduler: AnyObject, Sendable {
     func noteComposite(_ change: Int)
     /// - Parameter isWanted: asked under the lock.
     func operationDidReleaseSlot(_ job: JobID, if isWanted: () -> Bool)
-    /// Runs the action when the operation has a slot: instead of an earlier one, and at once if it has it already.
+    /// Runs the action on ``WorkQueue`` when the operation has a slot: after earlier ones, and at once if it has it
+    /// already.
     ///
     /// - Parameter isWanted: asked under the lock; if not, all stays as it is.
     func operation(

@@ -40,7 +40,8 @@ final class RequestCarrier: ServiceOperation, @unchecked Sendable {
         }
         let isMapped = { @Sendable (response: NetworkResponse) in (try? request.check(response)) != nil }
         let order: CacheUse.Order = message.ignoresCache ? .ignore : .standard
-        _ = service.start(request, slot: self, order: order, map: map, isMapped: isMapped) { result in
+        let isOnWorkQueue = scheduling != nil
+        _ = service.start(request, isOnWorkQueue: isOnWorkQueue, order: order, map: map, isMapped: isMapped) { result in
             switch result {
             case .success(let response):
                 self.answer.withLock { $0 = response }

@@ -21,8 +21,6 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         var preprocess: (@Sendable (Result<Request.Item, NetworkError>) -> Void)?
         var willDeliver: (@Sendable (Result<Request.Item, NetworkError>) -> Void)?
         weak var delegate: (any RequestOperationDelegate)?
-        var silencesCancellation: Bool?
-        var callbackQueue: DispatchQueue?
         var item: Request.Item?
         var early = EarlyItem<Request.Item>()
         var waiters = ValueWaiters<CheckedContinuation<Void, Never>>()
@@ -56,20 +54,12 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> Request) {
         state = Locked(State(source: .maker(makeRequest)))
         super.init(service: service)
-        adoptRefresh()
     }
 
     private func adoptOptions(of request: Request) {
         queuePriority = request.priority
         let policy = request.repeatPolicy
         if policy != .allow { repeatPolicy = policy }
-        adoptRefresh()
-    }
-
-    /// What a refresh asks for does not wait for it.
-    private func adoptRefresh() {
-        let sessions = RefreshContext.sessions
-        if !sessions.isEmpty { setOption(\.refreshedSessions, sessions) }
     }
 
     // MARK: - Callbacks
@@ -94,13 +84,6 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         set { state.exchange(\.willDeliver, newValue) }
     }
 
-    /// Whether none of the callbacks is called when the operation was cancelled. Its accessories hear of the end all the
-    /// same, and ``value`` throws. Default: ``HostSettings/silencesCancellation``, which is false.
-    public final var silencesCancellation: Bool {
-        get { state.withLock { $0.silencesCancellation } ?? service.configuration.settings.silencesCancellation }
-        set { state.withLock { $0.silencesCancellation = newValue } }
-    }
-
     /// Called at most once, before ``success``, with the cache's item, when the network's will follow: the policy is
     /// ``CachePolicy/Reading/cacheThenNetwork``. Not once the operation is cancelled. Set it before the operation is added to
     /// a queue. Default nil.
@@ -120,12 +103,6 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     public final var failure: (@Sendable (NetworkError) -> Void)? {
         get { state.withLock { $0.closures.failure } }
         set { withExtendedLifetime(state.withLock { $0.closures.setFailure(newValue) }) {} }
-    }
-
-    /// Where the closures are called. Default nil: the ``NetworkQueue``'s, or else the host's callback queue.
-    public final var callbackQueue: DispatchQueue? {
-        get { state.withLock { $0.callbackQueue } }
-        set { state.exchange(\.callbackQueue, newValue) }
     }
 
     /// The host of the request's own address, if it has one, else that of the service. Nil for a request that is made
@@ -228,19 +205,18 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
             }
         }
         guard let scheduler = scheduling?.scheduler, let message = sharedMessage(for: request) else {
-            return inRefreshContext {
-                let landing = self.service.start(
-                    self.sendable(request),
-                    slot: self,
-                    order: self.ignoresCache ? .ignore : .standard,
-                    cached: self.deliverEarly,
-                    map: request.item,
-                    completion: completion
-                )
-                self.state.withLock { $0.landing = landing }
-                // It may have ended meanwhile.
-                if self.hasOutcome { self.letGoOfLanding(self.state.withLock { $0.landing.take() }) }
-            }
+            let landing = service.start(
+                sendable(request),
+                isOnWorkQueue: scheduling != nil,
+                order: ignoresCache ? .ignore : .standard,
+                cached: deliverEarly,
+                map: request.item,
+                completion: completion
+            )
+            state.withLock { $0.landing = landing }
+            // It may have ended meanwhile.
+            if hasOutcome { letGoOfLanding(state.withLock { $0.landing.take() }) }
+            return
         }
         // One that learned only now that it joins was given a slot.
         releaseSlot()
@@ -290,12 +266,6 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         end(nil)
     }
 
-    /// Does something as a part of the refresh for which the operation was made, if it was for one.
-    final func inRefreshContext(_ action: () -> Void) {
-        let sessions = option(\.refreshedSessions)
-        if sessions.isEmpty { action() } else { RefreshContext.$sessions.withValue(sessions, operation: action) }
-    }
-
     /// One that joins only waits for the one that carries the message.
     override var occupiesSlot: Bool { option(\.repeatPolicy) != .join }
 
@@ -319,8 +289,6 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     private static var noItem: NetworkError {
         NetworkError(code: .invalidRequest, message: "the operation was finished by hand, without an item")
     }
-
-    override var deliveryQueue: DispatchQueue { callbackQueue ?? super.deliveryQueue }
 
     override func detach() {
         let released = state.withLock { state in

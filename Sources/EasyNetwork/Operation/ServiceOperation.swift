@@ -1,40 +1,76 @@
 import Dispatch
+import Foundation
 
 /// A job that makes its calls through an ``EasyNetworkService``.
 ///
 /// ```swift
 /// final class SignOut: ServiceOperation, @unchecked Sendable {
 ///     override func execute() {
-///         service.request(SignOutRequest(), success: { _ in self.finish() }, failure: { self.finish($0) })
+///         service.request(SignOutRequest(), success: { _ in self.finish() }, failure: { _ in self.finish() })
 ///     }
 /// }
 /// ```
 ///
 /// An older way works too: override `start()`, call `super.start()` first, make the calls there, and call
-/// ``NetworkOperation/finish(_:)`` in both closures.
+/// ``NetworkOperation/finish(_:)`` in both closures. The article <doc:TheOlderWay> shows it.
 ///
-/// The closures of its calls come on the host's callback queue. Cancelling the operation cancels its calls; calls that
-/// it makes afterwards, or after a dependency has failed, are refused with the operation's error, and nothing is sent.
+/// ``NetworkOperation/finish(_:)`` without an error ends the operation as its last call ended: after a call that failed
+/// it means that failure. A call that was cancelled counts only if no other call ended before it.
+/// ``finish(recovering:)`` ends it with success in any case.
+///
+/// The calls are a part of the operation. While all of them wait for a retry or a credential, its slot is given back.
+/// Their closures come on ``callbackQueue``. Calls made in `start()` wait for accessories and conditions. Cancelling the
+/// operation cancels them; calls that it makes afterwards, or after a dependency has failed, are refused with the
+/// operation's error, and nothing is sent. A call that is under way when the operation finishes goes on without a slot.
 open class ServiceOperation: NetworkOperation, @unchecked Sendable {
     // Sendable because `service` never changes; subclasses answer for their own.
 
     /// The service of this operation alone: cancelling it touches no other operation.
+    ///
+    /// ``EasyNetworkService/cancel()`` cancels all calls of the operation, and refuses later ones.
     public let service: EasyNetworkService
 
     /// An operation for ``HostConfiguration/shared`` as it is now.
     public override init() {
         service = EasyNetworkService(HostConfiguration.shared)
         super.init()
+        adoptRefresh()
     }
 
     /// - Parameter service: gives the host, and cancels this operation's calls when it is cancelled itself.
     public init(service: EasyNetworkService) {
         self.service = EasyNetworkService(partOf: service)
         super.init()
+        adoptRefresh()
     }
 
-    /// The host of the service's base URL.
+    /// What a refresh asks for does not wait for it.
+    private func adoptRefresh() {
+        let sessions = RefreshContext.sessions
+        if !sessions.isEmpty { setOption(\.refreshedSessions, sessions) }
+    }
+
+    /// Does something as a part of the refresh for which the operation was made, if it was for one.
+    final func inRefreshContext(_ action: () -> Void) {
+        let sessions = option(\.refreshedSessions)
+        if sessions.isEmpty { action() } else { RefreshContext.$sessions.withValue(sessions, operation: action) }
+    }
+
+    /// The host of the service's base URL. Override it when the calls go to another one.
     open override var host: String? { service.configuration.host }
+
+    /// Where the closures are called. Default nil: the ``NetworkQueue``'s, or else the host's callback queue.
+    public final var callbackQueue: DispatchQueue? {
+        get { option(\.callbackQueue) }
+        set { setOption(\.callbackQueue, newValue) }
+    }
+
+    /// Whether none of the callbacks is called when the operation was cancelled. Its accessories are still told of the
+    /// end, and ``RequestOperation/value`` throws. Default: ``HostSettings/silencesCancellation``, which is false.
+    public final var silencesCancellation: Bool {
+        get { option(\.silencesCancellation) ?? service.configuration.settings.silencesCancellation }
+        set { setOption(\.silencesCancellation, newValue) }
+    }
 
     open override func execute() {
         if type(of: self) == ServiceOperation.self {
@@ -42,11 +78,42 @@ open class ServiceOperation: NetworkOperation, @unchecked Sendable {
         }
     }
 
+    /// Ends the operation although a call has failed.
+    ///
+    /// - Parameter recovering: true means with success, whatever became of the calls; false is
+    ///   ``NetworkOperation/finish(_:)`` without an error.
+    public final func finish(recovering: Bool) {
+        if recovering { service.forgetFailure() }
+        finish()
+    }
+
+    /// Ends the operation with an error of Foundation's.
+    ///
+    /// - Parameter error: one that came from a call is the ``NetworkError`` that it was. Any other becomes
+    ///   ``NetworkError/Code/cannotParseResponse`` with it as ``NetworkError/underlying``.
+    public final func finish(_ error: NSError) {
+        finish(NetworkError(bridged: error))
+    }
+
+    override func didStart() {
+        service.setOperation(self)
+    }
+
+    override func didConclude() {
+        service.setOperation(nil)
+    }
+
+    override func missingResultError() -> NetworkError? {
+        service.failureOfLastCall
+    }
+
     override var deliveryQueue: DispatchQueue {
-        scheduling?.scheduler.callbackQueue ?? service.configuration.deliveryQueue
+        callbackQueue ?? scheduling?.scheduler.callbackQueue ?? service.configuration.deliveryQueue
     }
 
     override func stop() {
-        service.refuse(error ?? NetworkError(code: .cancelled))
+        var refusal = error ?? NetworkError(code: .cancelled)
+        if refusal.code == .cancelled, silencesCancellation { refusal.isSilent = true }
+        service.refuse(refusal)
     }
 }

@@ -297,21 +297,19 @@ extension NetworkQueue: OperationScheduler {
         reclaimsSlotFor action: @escaping @Sendable () -> Void,
         if isWanted: () -> Bool
     ) {
-        let (granted, replaced) = step { state, actions -> (Grant.Action?, Grant.Action?) in
-            guard isWanted() else { return (nil, nil) }
-            let replaced = operation.core.exchange(\.slotAction, action)
-            if state.graph.unpark(job, &actions) { return (nil, replaced) }
-            // It has a slot, or needs none.
-            return (operation.core.exchange(\.slotAction, nil), replaced)
+        let granted = step { state, actions -> [@Sendable () -> Void] in
+            guard isWanted() else { return [] }
+            operation.core.withLock { $0.slotActions.append(action) }
+            // If not, it has a slot, or needs none.
+            return state.graph.unpark(job, &actions) ? [] : operation.core.withLock { $0.slotActions.take() }
         }
-        withExtendedLifetime(replaced) {}
-        if let granted { operation.runUnlessEnded(granted) }
+        for action in granted { WorkQueue.shared.async(execute: action) }
     }
 
     func operation(_ operation: NetworkOperation, didForgoSlot job: JobID) {
         let dropped = step { state, actions in
             state.graph.park(job, evenIfReturning: true, &actions)
-            return operation.core.exchange(\.slotAction, nil)
+            return operation.core.withLock { $0.slotActions.take() }
         }
         withExtendedLifetime(dropped) {}
     }

@@ -20,11 +20,14 @@ extension NetworkQueue {
         beforeActing: (Result) -> Void = { _ in }
     ) -> Result {
         var actions = Actions(now: clock.now)
-        var grants: [Grant] = []
+        // What waited for the slots that are given again.
+        var granted: [@Sendable () -> Void] = []
         let (result, timer, isHeard) = state.withLock { state -> (Result, (new: Wake, old: (any ClockTimer)?)?, Bool) in
             let result = body(&state, &actions)
             // Under the lock, so that a slot is not taken for one that is asked for afterwards.
-            grants = actions.resume.compactMap(Grant.init)
+            for case let operation as NetworkOperation in actions.resume {
+                granted += operation.core.withLock { $0.slotActions.take() }
+            }
             for operation in actions.forget { state.outside[ObjectIdentifier(operation)] = nil }
             if state.events.isHeard {
                 // A plain one may have to wait after all, see act(on:).
@@ -39,7 +42,7 @@ extension NetworkQueue {
             set(timer.new)
         }
         beforeActing(result)
-        act(on: actions, grants)
+        act(on: actions, granted)
         if isHeard { publishEvents() }
         return result
     }
@@ -69,25 +72,9 @@ extension NetworkQueue {
         if !isWanted { timer.cancel() }
     }
 
-    /// A slot that an operation has again, and what waited for it.
-    struct Grant {
-        typealias Action = @Sendable () -> Void
-
-        let operation: NetworkOperation
-        let action: Action
-
-        init?(_ operation: Operation) {
-            guard let operation = operation as? NetworkOperation,
-                let action = operation.core.exchange(\.slotAction, nil)
-            else { return nil }
-            self.operation = operation
-            self.action = action
-        }
-    }
-
-    private func act(on actions: Actions, _ grants: [Grant]) {
+    private func act(on actions: Actions, _ granted: [@Sendable () -> Void]) {
         for operation in actions.end { hand(operation, to: Self.endings) }
-        for grant in grants { grant.operation.runUnlessEnded(grant.action) }
+        for action in granted { WorkQueue.shared.async(execute: action) }
         for operation in actions.start {
             if !(operation is NetworkOperation) {
                 if postpone(operation) { continue }

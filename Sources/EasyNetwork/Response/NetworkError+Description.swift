@@ -71,6 +71,47 @@ extension NetworkError: CustomNSError {
     }
 }
 
+extension NetworkError {
+    /// The error as an `NSError`, from which ``init(bridged:)`` gets it back. `as NSError` loses it on Linux.
+    var bridged: NSError { BridgedError(self) }
+
+    /// - Parameter error: one that is none of the package's becomes ``Code/cannotParseResponse``.
+    init(bridged error: NSError) {
+        if let error = error as? BridgedError {
+            self = error.error
+        } else {
+            self = .thrown(error, otherwise: .cannotParseResponse)
+        }
+    }
+}
+
+/// A ``NetworkError`` for those who take an `NSError`.
+// Sendable because `error` never changes, nor does an `NSError`.
+private final class BridgedError: NSError, @unchecked Sendable {
+    let error: NetworkError
+
+    init(_ error: NetworkError) {
+        self.error = error
+        super.init(domain: NetworkError.errorDomain, code: error.errorCode, userInfo: error.errorUserInfo)
+    }
+
+    /// Not from an archive: there it is a plain `NSError`.
+    required init?(coder: NSCoder) { nil }
+
+    override var classForCoder: AnyClass { NSError.self }
+}
+
+extension NSError {
+    /// An answer that is not what was expected: ``NetworkError/Code/cannotParseResponse`` as an `NSError`.
+    ///
+    /// ```swift
+    /// catch { handleFailure(NSError.cannotParseResponse()) }
+    /// ```
+    public static func cannotParseResponse() -> NSError {
+        NetworkError(code: .cannotParseResponse).bridged
+    }
+}
+
 extension NetworkError: CustomStringConvertible {
     public var description: String {
         "NetworkError.\(code): \(errorDescription ?? "")"

@@ -66,7 +66,7 @@ extension EasyNetworkService {
         for request: Request
     ) throws(NetworkError) -> (site: LandingSite, message: TransportRequest) {
         let message = try RequestBuilder.build(request, for: configuration)
-        return (try LandingSite(configuration, request, message, slot: nil), message)
+        return (try LandingSite(configuration, request, message, caller: nil), message)
     }
 
     // MARK: - After a landing
@@ -87,7 +87,7 @@ extension EasyNetworkService {
         case .answered(let use, let key, isRefreshed: true):
             guard use.cache.beginRefresh(key) else { return }
             // It outlives the operation, and the service that is cancelled with it.
-            EasyNetworkService(configuration).begin(request, nil, .refresh, nil, nil, map, isMapped) { _, _ in
+            EasyNetworkService(configuration).begin(request, false, .refresh, nil, nil, map, isMapped) { _, _ in
                 use.cache.endRefresh(key)
             }
         case .answered, nil: return

@@ -21,7 +21,7 @@ extension EasyNetworkService {
             leave()
             completion(end.result.flatMap { $0.item(map) })
         }
-        if let refusal = remember(landing) { return landing.fail(refusal) }
+        if let refusal = remember(landing).refusal { return landing.fail(refusal) }
         join { result in landing.complete(result) }
         // Cancelled before there was anything to leave.
         if isOver.withLock({ $0 }) { leave() }

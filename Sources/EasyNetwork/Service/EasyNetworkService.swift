@@ -15,6 +15,20 @@ public final class EasyNetworkService: Sendable {
         /// Why nothing is sent any more.
         var refusal: NetworkError?
         var landings: [ObjectIdentifier: Landing] = [:]
+        /// The operation that makes the calls, while it runs; nil for a service that is no operation's.
+        var operation: ServiceOperation?
+        /// Those of the landings that wait, and need no slot meanwhile.
+        var waiting: Set<ObjectIdentifier> = []
+        /// Whether the operation has given its slot back at some time, and so may be without it.
+        var mayLackSlot = false
+        /// How the last call of the operation ended; nil before that.
+        var lastEnd: CallEnd?
+    }
+
+    private enum CallEnd {
+        case success
+        // Apart, as few fail, and all would pay for the room.
+        indirect case failure(NetworkError)
     }
 
     /// The host that requests go to.
@@ -38,27 +52,61 @@ public final class EasyNetworkService: Sendable {
 
     /// Sends a request and hands over the JSON value of the answer.
     ///
-    /// One of the two closures is called, once, on the host's `callbackQueue`.
+    /// One of the two closures is called, once, on the host's ``HostSettings/callbackQueue``; for the service of a
+    /// ``ServiceOperation`` on the ``ServiceOperation/callbackQueue`` of that. There, none is called when the operation
+    /// was cancelled and ``ServiceOperation/silencesCancellation`` is true, nor after ``LandingDecision/stop``, which ends
+    /// the operation.
     ///
     /// - Parameters:
-    ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty.
-    ///   - failure: gets the error; a body that is not JSON is ``NetworkError/Code/cannotParseResponse``.
+    ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty. Default nil.
+    ///   - failure: gets the error; a body that is not JSON is ``NetworkError/Code/cannotParseResponse``. Default nil.
     public func request(
         _ request: some BaseAPIRequest,
-        success: (@Sendable (Any?) -> Void)?,
-        failure: (@Sendable (NetworkError) -> Void)?
+        success: (@Sendable (Any?) -> Void)? = nil,
+        failure: (@Sendable (NetworkError) -> Void)? = nil
     ) {
-        let callbackQueue = configuration.deliveryQueue
+        let caller = caller
+        let callbackQueue = caller?.operation.deliveryQueue ?? configuration.deliveryQueue
         start(request) { (response) throws(NetworkError) in
             JSONValue(response.body.isEmpty ? nil : try response.json())
         } completion: { result in
+            let error = result.failure
+            if let error, caller?.isSilent(after: error) ?? self.isSilenced(error) { return }
+            // Noted only when the closure is called, so that a finish() in it finds it.
             switch result {
             case .success(let json):
-                if let success { callbackQueue.async { success(json.value) } }
+                guard let success else { break }
+                return callbackQueue.async {
+                    caller?.service.noteEnd(of: nil)
+                    success(json.value)
+                }
             case .failure(let error):
-                if let failure { callbackQueue.async { failure(error) } }
+                guard let failure else { break }
+                return callbackQueue.async {
+                    caller?.service.noteEnd(of: error)
+                    failure(error)
+                }
             }
+            caller?.service.noteEnd(of: error)
         }
+    }
+
+    /// ``request(_:success:failure:)`` for a handler that takes an `NSError`, as `failure: handleFailure`.
+    ///
+    /// A closure that does not name the type of its parameter gets a ``NetworkError``.
+    ///
+    /// - Parameters:
+    ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty. Default nil.
+    ///   - failure: gets the error in ``NetworkError/errorDomain``, with the number of its ``NetworkError/code``.
+    // Without the attribute, a closure with an untyped parameter would fit both.
+    @_disfavoredOverload
+    public func request(
+        _ request: some BaseAPIRequest,
+        success: (@Sendable (Any?) -> Void)? = nil,
+        failure: (@Sendable (NSError) -> Void)?
+    ) {
+        guard let failure else { return self.request(request, success: success) }
+        self.request(request, success: success) { (error: NetworkError) in failure(error.bridged) }
     }
 
     /// Sendable because the value is made by one closure and read by the next, and nobody else has it.
@@ -106,6 +154,7 @@ public final class EasyNetworkService: Sendable {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
         // Of its own, so that all that is begun for this request is cancelled with the task.
         let service = EasyNetworkService(partOf: self)
+        let caller = caller
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let order: CacheUse.Order = ignoringCache ? .ignore : .standard
@@ -114,6 +163,7 @@ public final class EasyNetworkService: Sendable {
         } onCancel: {
             service.cancel()
         }
+        caller?.service.noteEnd(of: result.failure)
         return try result.get()
     }
 
@@ -136,7 +186,7 @@ public final class EasyNetworkService: Sendable {
     /// Sends a request.
     ///
     /// - Parameters:
-    ///   - slot: the operation that gives its slot back while the request waits; default nil, none.
+    ///   - isOnWorkQueue: whether this thread is as good as one of ``WorkQueue``: that of a job. Default false.
     ///   - order: how the cache is asked. Default ``CacheUse/Order/standard``.
     ///   - sink: where an accepted body goes; the answer is without it then, and the cache is not asked. Default nil.
     ///   - cached: called at most once before the completion, on ``WorkQueue``, with the item from the cache that the
@@ -147,7 +197,7 @@ public final class EasyNetworkService: Sendable {
     @discardableResult
     func start<Item>(
         _ request: some BaseAPIRequest,
-        slot: NetworkOperation? = nil,
+        isOnWorkQueue: Bool = false,
         order: CacheUse.Order = .standard,
         sink: (any BodySink)? = nil,
         cached: (@Sendable (Item) -> Void)? = nil,
@@ -156,19 +206,19 @@ public final class EasyNetworkService: Sendable {
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
     ) -> Landing {
         tellOfStart(request)
-        return begin(request, slot, order, sink, cached, map, isMapped) { response, result in
+        return begin(request, isOnWorkQueue, order, sink, cached, map, isMapped) { response, result in
             self.tellOfEnd(request, response, result.failure)
             completion(result)
         }
     }
 
-    /// - Parameters: those of ``start(_:slot:order:sink:cached:map:isMapped:completion:)``.
+    /// - Parameters: those of ``start(_:isOnWorkQueue:order:sink:cached:map:isMapped:completion:)``.
     ///   - order: how the cache is asked.
     ///   - completion: gets the answer too, if there is one, even when it could not be mapped.
     @discardableResult
     func begin<Item>(
         _ request: some BaseAPIRequest,
-        _ slot: NetworkOperation?,
+        _ isOnWorkQueue: Bool,
         _ order: CacheUse.Order,
         _ sink: (any BodySink)?,
         _ cached: (@Sendable (Item) -> Void)?,
@@ -185,7 +235,7 @@ public final class EasyNetworkService: Sendable {
             let mapped = end.result.flatMap { $0.item(map) }
             if case .failure(let error) = mapped, let unusable = end.unusableEntry(after: error) {
                 unusable.cache.remove(unusable.key)
-                self.begin(request, slot, .pass(.unreadable), sink, nil, map, isMapped, completion)
+                self.begin(request, isOnWorkQueue, .pass(.unreadable), sink, nil, map, isMapped, completion)
                 return
             }
             // First, as what it makes wrong is older than its own answer.
@@ -193,35 +243,140 @@ public final class EasyNetworkService: Sendable {
             self.forgetStored(after: end.result)
             completion(response, mapped)
         }
-        if let refusal = remember(landing) {
+        let (refusal, caller, mayLackSlot) = remember(landing)
+        if let refusal {
             landing.fail(refusal)
             return landing
         }
-        do throws(NetworkError) {
-            let message = try RequestBuilder.build(request, for: configuration)
-            let site = try LandingSite(configuration, request, message, slot: slot, order: order, sink: sink)
-            configuration.payForRetries()
-            landing.begin(LandingCourse(message, site.rules), at: site)
-        } catch {
-            landing.fail(error)
+        guard let operation = caller?.operation, !isOnWorkQueue || mayLackSlot else {
+            begin(landing, request, caller, isOnWorkQueue, order, sink)
+            return landing
         }
+        let begin = { @Sendable in self.begin(landing, request, caller, false, order, sink) }
+        if operation.holdsBack(begin) { return landing }
+        if mayLackSlot { operation.reclaimSlot(if: { true }, begin) } else { begin() }
         return landing
+    }
+
+    private func begin(
+        _ landing: Landing,
+        _ request: some BaseAPIRequest,
+        _ caller: Caller?,
+        _ isOnWorkQueue: Bool,
+        _ order: CacheUse.Order,
+        _ sink: (any BodySink)?
+    ) {
+        let begin = {
+            do throws(NetworkError) {
+                let message = try RequestBuilder.build(request, for: self.configuration)
+                let site = try LandingSite(
+                    self.configuration,
+                    request,
+                    message,
+                    caller: caller,
+                    isOnWorkQueue: isOnWorkQueue,
+                    order: order,
+                    sink: sink
+                )
+                self.configuration.payForRetries()
+                landing.begin(LandingCourse(message, site.rules), at: site)
+            } catch {
+                landing.fail(error)
+            }
+        }
+        if let operation = caller?.operation { operation.inRefreshContext(begin) } else { begin() }
     }
 
     // MARK: - Under way
 
-    /// - Returns: why it is refused, when this service, or one that it is a part of, has been cancelled.
-    func remember(_ landing: Landing) -> NetworkError? {
-        let refusal = state.withLock { state in
+    /// - Returns: why it is refused, when this service, or one that it is a part of, has been cancelled; else the
+    ///   operation that makes the call, and whether it may be without its slot.
+    func remember(_ landing: Landing) -> (refusal: NetworkError?, caller: Caller?, mayLackSlot: Bool) {
+        let (refusal, operation, mayLackSlot) = state.withLock { state in
             if state.refusal == nil { state.landings[ObjectIdentifier(landing)] = landing }
-            return state.refusal
+            return (state.refusal, state.operation, state.mayLackSlot)
         }
-        return refusal ?? parent?.remember(landing)
+        if let refusal { return (refusal, nil, false) }
+        let above = parent?.remember(landing)
+        guard let operation else { return above ?? (nil, nil, false) }
+        return (above?.refusal, Caller(operation, self), mayLackSlot)
     }
 
     func forget(_ landing: Landing) {
-        _ = state.withLock { $0.landings.removeValue(forKey: ObjectIdentifier(landing)) }
+        let waits = state.withLock { state in
+            state.landings[ObjectIdentifier(landing)] = nil
+            if !state.waiting.isEmpty { state.waiting.remove(ObjectIdentifier(landing)) }
+            return state.waiting.isEmpty ? nil : state.operation
+        }
+        // It was the last one at work.
+        waits?.releaseSlot { self.allCallsWait() }
         parent?.forget(landing)
+    }
+
+    // MARK: - The calls of an operation
+
+    /// - Parameter operation: the one that makes the calls from now on, as it has started; nil when it has finished.
+    func setOperation(_ operation: ServiceOperation?) {
+        // Released outside the lock.
+        let old = state.withLock { state in
+            defer { state.operation = operation }
+            return state.operation
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    /// The operation that makes the calls of this service, or of the one that it is a part of.
+    var caller: Caller? {
+        guard let operation = state.withLock({ $0.operation }) else { return parent?.caller }
+        return Caller(operation, self)
+    }
+
+    /// Whether the error comes from the operation whose service this is, and its closures are not called.
+    private func isSilenced(_ error: NetworkError) -> Bool {
+        error.isSilent && (state.withLock { $0.refusal?.isSilent } ?? parent?.isSilenced(error) ?? false)
+    }
+
+    func noteWaiting(_ landing: Landing) {
+        state.withLock { state in
+            let call = ObjectIdentifier(landing)
+            if state.landings[call] != nil { state.waiting.insert(call) }
+        }
+    }
+
+    func noteGoingOn(_ landing: Landing) {
+        state.withLock { _ = $0.waiting.remove(ObjectIdentifier(landing)) }
+    }
+
+    /// Whether no call is at work, so that the slot is given back. Asked under the queue's lock.
+    func allCallsWait() -> Bool {
+        state.withLock { state in
+            guard !state.waiting.isEmpty, state.waiting.count == state.landings.count else { return false }
+            state.mayLackSlot = true
+            return true
+        }
+    }
+
+    /// A call of the operation has ended.
+    ///
+    /// - Parameter error: nil for success.
+    func noteEnd(of error: NetworkError?) {
+        // The one before is released outside the lock.
+        let old = state.withLock { state -> CallEnd? in
+            // Others may have been cancelled because of how the first one ended.
+            if error?.code == .cancelled, state.lastEnd != nil { return nil }
+            defer { state.lastEnd = error.map { .failure($0) } ?? .success }
+            return state.lastEnd
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    /// Why the last call of the operation failed; nil when it did not.
+    var failureOfLastCall: NetworkError? {
+        if case .failure(let error) = state.withLock({ $0.lastEnd }) { error } else { nil }
+    }
+
+    func forgetFailure() {
+        noteEnd(of: nil)
     }
 
     // MARK: - Notifications

@@ -73,7 +73,7 @@ public struct HostSettings: Sendable {
     /// background queue of the package.
     public var callbackQueue: DispatchQueue?
 
-    /// Whether the closures and delegates of cancelled ``RequestOperation``s are not called. Default false: they are told
+    /// Whether the closures and delegates of cancelled ``ServiceOperation``s are not called. Default false: they are told
     /// of ``NetworkError/Code/cancelled``.
     public var silencesCancellation: Bool
 

@@ -211,7 +211,7 @@ final class Landing: Sendable {
         case .accept: advance(turn: turn, next(nil, site.moment))
         case .fail(let error): advance(turn: turn, next(.failure(error), site.moment))
         case .hold(let hold):
-            site.slot?.releaseSlot { self.isAt(turn) }
+            site.caller?.callWaits(self) { self.isAt(turn) }
             holds(turn, hold.cancel)
             release.end()
         }
@@ -219,7 +219,7 @@ final class Landing: Sendable {
 
     /// Waits without a slot.
     private func wait(_ delay: TimeInterval, at site: LandingSite, _ turn: Int) {
-        site.slot?.releaseSlot { self.isAt(turn) }
+        site.caller?.callWaits(self) { self.isAt(turn) }
         let timer = site.clock.schedule(after: delay) {
             self.goOn(turn, at: site) { self.advance(turn: turn) { $0.begin() } }
         }
@@ -228,9 +228,8 @@ final class Landing: Sendable {
 
     /// Goes on when there is a slot again.
     private func goOn(_ turn: Int, at site: LandingSite, _ action: @escaping @Sendable () -> Void) {
-        guard let slot = site.slot else { return WorkQueue.shared.async(execute: action) }
-        // The slot may be another landing's by now, which must not lose what waits for it.
-        slot.reclaimSlot(if: { self.isAt(turn) }, action)
+        guard let caller = site.caller else { return WorkQueue.shared.async(execute: action) }
+        caller.callGoesOn(self, if: { self.isAt(turn) }, action)
     }
 
     /// Whether the step is still the one under way.
@@ -261,7 +260,7 @@ final class Landing: Sendable {
             case .answerAndSend(let answer):
                 self.show(answer.response, at: site, turn, goOn)
             case .send(let miss, _), .refuse(let miss):
-                site.slot?.tellOfCacheMiss(miss)
+                site.caller?.operation.tellOfCacheMiss(miss)
                 goOn()
             }
         }
@@ -413,7 +412,7 @@ final class Landing: Sendable {
     }
 
     private func sent(_ count: Int, at site: LandingSite, _ turn: Int) {
-        guard let operation = site.slot, state.withLock({ $0.turn == turn }) else { return }
+        guard let operation = site.caller?.operation, state.withLock({ $0.turn == turn }) else { return }
         operation.didSend(count)
     }
 

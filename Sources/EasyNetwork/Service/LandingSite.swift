@@ -1,6 +1,49 @@
 import Foundation
 
-/// What a landing has around it: its host, its request, and the operation whose slot it occupies.
+/// The operation that makes a call, and the service with which it makes it.
+struct Caller: Sendable {
+    let operation: ServiceOperation
+    let service: EasyNetworkService
+
+    /// - Returns: nil for a call that a condition of the operation makes, before the operation may work.
+    init?(_ operation: ServiceOperation, _ service: EasyNetworkService) {
+        guard ConditionContext.operation != ObjectIdentifier(operation) else { return nil }
+        self.operation = operation
+        self.service = service
+    }
+
+    /// A call waits for a moment or a credential. When all calls of the operation wait, it gives its slot back.
+    ///
+    /// - Parameter isWanted: asked under the queue's lock.
+    func callWaits(_ landing: Landing, if isWanted: () -> Bool) {
+        service.noteWaiting(landing)
+        operation.releaseSlot { isWanted() && service.allCallsWait() }
+    }
+
+    /// A call that waited goes on when the operation has its slot again.
+    ///
+    /// - Parameter isWanted: asked under the queue's lock.
+    func callGoesOn(_ landing: Landing, if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
+        service.noteGoingOn(landing)
+        operation.reclaimSlot(if: isWanted, action)
+    }
+
+    /// Whether the closures of a call are not called, and so cannot finish the operation, which is ended here.
+    func isSilent(after error: NetworkError) -> Bool {
+        if error.isSilent {
+            operation.finish(error)
+            return true
+        }
+        guard error.code == .cancelled, operation.silencesCancellation else { return false }
+        service.noteEnd(of: error)
+        // Calls that the operation cancels itself after another one has ended leave it going on.
+        guard operation.isCancelled || service.failureOfLastCall?.code == .cancelled else { return false }
+        operation.finish()
+        return true
+    }
+}
+
+/// What a landing has around it: its host, its request, and the operation that makes the call.
 final class LandingSite: Sendable {
     let configuration: HostConfiguration
     let request: any BaseAPIRequest
@@ -16,7 +59,9 @@ final class LandingSite: Sendable {
     /// For all attempts together, in seconds.
     let timeout: TimeInterval?
     /// The operation that gives its slot back while the landing waits; nil when none does.
-    let slot: NetworkOperation?
+    let caller: Caller?
+    /// Whether the thread of who begins the landing is as good as one of ``WorkQueue``: that of a job of a ``NetworkQueue``.
+    let isOnWorkQueue: Bool
     /// Where an accepted body goes; nil for into memory.
     let sink: (any BodySink)?
 
@@ -24,7 +69,8 @@ final class LandingSite: Sendable {
         _ configuration: HostConfiguration,
         _ request: some BaseAPIRequest,
         _ message: TransportRequest,
-        slot: NetworkOperation?,
+        caller: Caller?,
+        isOnWorkQueue: Bool = false,
         order: CacheUse.Order = .standard,
         sink: (any BodySink)? = nil
     ) throws(NetworkError) {
@@ -37,7 +83,8 @@ final class LandingSite: Sendable {
         redirects = request.redirects ?? configuration.settings.redirects
         interceptors = configuration.settings.interceptors + request.interceptors
         timeout = try RequestBuilder.overallTimeout(of: request)
-        self.slot = slot
+        self.caller = caller
+        self.isOnWorkQueue = isOnWorkQueue
         self.sink = sink
         let policy = request.cache ?? configuration.settings.cachePolicy(for: message.method)
         // The cache holds bodies, and there will be none.
@@ -61,9 +108,6 @@ final class LandingSite: Sendable {
             stamp: stamp
         )
     }
-
-    /// Whether the thread of who begins the landing is as good as one of ``WorkQueue``: that of a job of a ``NetworkQueue``.
-    var isOnWorkQueue: Bool { slot?.scheduling != nil }
 
     var clock: any NetworkClock { configuration.settings.clock }
 

@@ -139,3 +139,142 @@ struct OlderStyleTests {
         #expect(server.requests.isEmpty)
     }
 }
+
+// MARK: - As it was written in the older framework
+
+private struct SignInItem: ParsedItem {
+    let token: String
+}
+
+private final class SignInResponseMapper: ResponseMapper<SignInItem>, ResponseMapperProtocol {
+    static func process(_ json: Any?) throws -> SignInItem {
+        try process(json) { json in SignInItem(token: try json.required("token")) }
+    }
+}
+
+private struct SignInRequest: BaseAPIRequest {
+    var api = "sign-in"
+    var method: NetworkService.Method { .post }
+}
+
+/// Word for word, but for `@unchecked Sendable` and the initializer.
+private final class NSErrorSignIn: ServiceOperation, @unchecked Sendable {
+    // Sendable because the closures are set before the operation is added to a queue.
+    private let request: SignInRequest
+    var success: ((SignInItem) -> Void)?
+    var failure: ((NSError) -> Void)?
+
+    init(_ request: SignInRequest, service: EasyNetworkService) {
+        self.request = request
+        super.init(service: service)
+    }
+
+    override func start() {
+        super.start()
+        service.request(request, success: handleSuccess, failure: handleFailure)
+    }
+
+    private func handleSuccess(_ response: Any?) {
+        do {
+            let item = try SignInResponseMapper.process(response)
+            success?(item)
+            finish()
+        } catch { handleFailure(NSError.cannotParseResponse()) }
+    }
+
+    private func handleFailure(_ error: NSError) {
+        failure?(error)
+        finish(error)
+    }
+
+    override func cancel() {
+        service.cancel()
+        super.cancel()
+    }
+}
+
+extension OlderStyleTests {
+    @Test("BEY-16: a handler takes an NSError, and finish() takes it back as the error that it was")
+    func bridged() async throws {
+        let answers = Locked<[MockResponse]>([.json(["token": "t"]), .json(["error": "who?"], status: 403), .json([])])
+        server.route("POST", "/sign-in") { _ in answers.withLock { $0.removeFirst() } }
+        let outcomes = Locked<[String]>([])
+        for code in [nil, .unacceptableStatus, .cannotParseResponse] as [NetworkError.Code?] {
+            let signIn = NSErrorSignIn(SignInRequest(), service: service)
+            signIn.success = { item in outcomes.withLock { $0.append(item.token) } }
+            signIn.failure = { error in outcomes.withLock { $0.append("\(error.domain) \(error.code)") } }
+            let dependent = TestJob()
+            dependent.addDependency(signIn)
+            NetworkQueue().addOperations([signIn, dependent], waitUntilFinished: false)
+            await dependent.finished()
+            #expect(signIn.error?.code == code && dependent.executionCount == (code == nil ? 1 : 0))
+            #expect(signIn.error?.statusCode == (code == .unacceptableStatus ? 403 : nil))
+        }
+        let domain = NetworkError.errorDomain
+        #expect(outcomes.withLock { $0 } == ["t", "\(domain) 200", "\(domain) 202"])
+    }
+
+    @Test("BEY-16: an NSError of somebody else's fails the operation and is kept; a bridged one has its text")
+    func otherErrors() {
+        let own = NSError(domain: "app", code: 7, userInfo: [NSLocalizedDescriptionKey: "not today"])
+        let operation = ServiceOperation(service: service)
+        operation.finish(own)
+        #expect(operation.error?.code == .cannotParseResponse && operation.error?.underlying as NSError? == own)
+        let bridged = NetworkError(code: .timedOut, message: "late").bridged
+        #expect(bridged.localizedDescription == NetworkError(code: .timedOut, message: "late").localizedDescription)
+        #expect(NetworkError(bridged: bridged).message == "late")
+    }
+
+    @Test("BEY-16: cancelled as the older framework did it, before its start and in flight")
+    func cancelledWithService() async throws {
+        server.route("POST", "/sign-in") { _ in .fault(.stall) }
+        let unstarted = NSErrorSignIn(SignInRequest(), service: service)
+        unstarted.cancel()
+        NetworkQueue().addOperation(unstarted)
+        await unstarted.finished()
+        #expect(unstarted.isCancelled && server.requests.isEmpty)
+        let running = NSErrorSignIn(SignInRequest(), service: service)
+        NetworkQueue().addOperation(running)
+        await server.waitForRequests(1)
+        running.cancel()
+        await running.finished()
+        #expect(running.error?.code == .cancelled)
+    }
+
+    @Test("BEY-16: closures have a default, and one that names no type gets a NetworkError")
+    func closures() async throws {
+        let answers = Locked(0)
+        let answered = Gate()
+        service.request(Get(api: "ok"))
+        service.request(Get(api: "ok"), success: nil, failure: nil)
+        service.request(
+            Get(api: "missing"),
+            failure: { error in
+                if error.statusCode == 404 { answers.withLock { $0 += 1 } }
+                answered.open()
+            }
+        )
+        await answered.opened()
+        #expect(answers.withLock { $0 } == 1)
+        await server.waitForRequests(3)
+    }
+
+    @Test(
+        "BEY-16: a base URL that is to be completed later is an error that says what to do",
+        arguments: [
+            "http://", "https://", "http:///v1",
+        ]
+    )
+    func incompleteBase(text: String) async throws {
+        let error = #expect(throws: NetworkError.self) { try HostConfiguration.baseURL(text) }
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message?.contains("HostConfiguration.baseURL(_:) when it is complete") == true)
+        guard let url = URL(string: text) else { return }
+        let later = EasyNetworkService(HostConfiguration(baseURL: url))
+        let operation = SignInOperation("ok", later)
+        NetworkQueue().addOperation(operation)
+        await operation.finished()
+        #expect(operation.error?.code == .invalidRequest)
+        #expect(operation.error?.message?.contains("has no host") == true)
+    }
+}

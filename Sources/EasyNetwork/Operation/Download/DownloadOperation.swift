@@ -327,23 +327,14 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
             if !hasOutcome { releaseSlot() }
             return
         }
-        inRefreshContext {
-            for index in segments { ask(for: index, of: transfer, request, round, slot: segments == [0] ? self : nil) }
-        }
+        for index in segments { ask(for: index, of: transfer, request, round) }
     }
 
-    /// - Parameter slot: one of several that waits leaves the others at work.
-    private func ask(
-        for index: Int,
-        of transfer: DownloadTransfer,
-        _ request: DownloadRequest,
-        _ round: Int,
-        slot: NetworkOperation?
-    ) {
+    private func ask(for index: Int, of transfer: DownloadTransfer, _ request: DownloadRequest, _ round: Int) {
         let sink = DownloadSink(transfer: transfer, index: index)
         let landing = service.start(
             request,
-            slot: slot,
+            isOnWorkQueue: scheduling != nil,
             sink: sink,
             map: { _ in },
             completion: { self.ended(index, round, $0) }

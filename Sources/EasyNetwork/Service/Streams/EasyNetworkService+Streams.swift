@@ -20,6 +20,7 @@ extension EasyNetworkService {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
         // Of its own, so that all that is begun for this request is cancelled with it.
         let service = EasyNetworkService(partOf: self)
+        let caller = caller
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { opening in
                 let channel = StreamChannel(service, opening: opening)
@@ -33,6 +34,7 @@ extension EasyNetworkService {
         } onCancel: {
             service.cancel()
         }
+        caller?.service.noteEnd(of: result.failure)
         return try result.get()
     }
 }
