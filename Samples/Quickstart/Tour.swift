@@ -2,7 +2,7 @@ import EasyNetwork
 import EasyNetworkTesting
 import Foundation
 
-/// Five jobs against a real HTTP server on this machine.
+/// Seven jobs against a real HTTP server on this machine.
 enum Tour {
     /// - Returns: whether everything went as it should.
     static func run() async -> Bool {
@@ -12,6 +12,7 @@ enum Tour {
             try HostConfiguration.baseURL(server.baseURL.absoluteString)
             print("A server is listening on \(server.baseURL.absoluteString).")
             try await signInAndReadProfile()
+            try await signInTheOlderWay()
             try await readList()
             let hasFailed = await fail()
             let wasCancelled = await cancel(server)
@@ -30,6 +31,17 @@ enum Tour {
         NetworkQueue.shared.addOperations([profile, signIn], waitUntilFinished: false)
         let item = try await profile.value
         print("profile   \(item.name) of \(item.city), read with that token")
+    }
+
+    /// The sign-in as an operation that wraps the service, and a typed job that depends on it.
+    private static func signInTheOlderWay() async throws {
+        let signIn = SignInOperation(SignIn(name: "grace"))
+        signIn.success = { session in print("older way token \(session.token)") }
+        signIn.failure = { error in print("older way \(error.localizedDescription)") }
+        let articles = RequestOperation(GetArticles(topic: "compilers"))
+        articles.addDependency(signIn)
+        NetworkQueue.shared.addOperations([articles, signIn], waitUntilFinished: false)
+        print("after it  \(try await articles.value.count) articles")
     }
 
     private static func readList() async throws {
@@ -52,7 +64,7 @@ enum Tour {
     private static func cancel(_ server: MockServer) async -> Bool {
         let operation = RequestOperation(GetAnswer(api: "slow"))
         NetworkQueue.shared.addOperation(operation)
-        await server.waitForRequests(5)
+        await server.waitForRequests(7)
         NetworkQueue.shared.cancelAllOperations()
         do {
             _ = try await operation.value

@@ -1,0 +1,37 @@
+import EasyNetwork
+import Foundation
+
+/// A sign-in in the older style: the operation makes the call itself, maps the answer, and says when it is over.
+///
+/// `RequestOperation(SignIn(name:))` is the same job in the typed style.
+final class SignInOperation: ServiceOperation, @unchecked Sendable {
+    // Sendable because all is set before the operation is added to a queue.
+    private let request: SignIn
+    var success: ((Session) -> Void)?
+    var failure: ((NSError) -> Void)?
+
+    init(_ request: SignIn) {
+        self.request = request
+        super.init()
+    }
+
+    override func start() {
+        super.start()
+        service.request(request, success: handleSuccess, failure: handleFailure)
+    }
+
+    private func handleSuccess(_ response: Any?) {
+        do {
+            let session = try SessionMapper.process(response)
+            success?(session)
+            finish()
+        } catch {
+            handleFailure(NSError.cannotParseResponse())
+        }
+    }
+
+    private func handleFailure(_ error: NSError) {
+        failure?(error)
+        finish(error)
+    }
+}
