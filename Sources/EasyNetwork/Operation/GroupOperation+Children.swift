@@ -47,7 +47,7 @@ extension GroupOperation {
     private func refuse(_ child: NetworkOperation, _ error: NetworkError) {
         guard !child.isTaken else { return }
         child.finish(error)
-        (scheduling?.scheduler ?? .forGroup(limit: nil)).add(child, in: self, limit: limit)
+        (scheduling?.scheduler ?? .forGroup(limit: nil)).add([child], in: self, limit: limit)
     }
 
     private func addParent(_ parent: GroupOperation) {
@@ -95,31 +95,39 @@ extension GroupOperation {
             return !state.isHandingOn
         }
         guard isMine else { return }
-        while let (index, child) = takeNext() { run(child, at: index) }
-    }
-
-    private func takeNext() -> (Int, NetworkOperation)? {
-        state.withLock { state in
-            let index = state.ledger.takeNext()
-            state.isHandingOn = index != nil
-            return index.map { ($0, state.children[$0].operation) }
+        while true {
+            let children = takeNext()
+            guard !children.isEmpty else { return }
+            run(children)
         }
     }
 
-    private func run(_ child: NetworkOperation, at index: Int) {
+    private func takeNext() -> [(index: Int, operation: NetworkOperation)] {
+        state.withLock { state in
+            var next: [(index: Int, operation: NetworkOperation)] = []
+            while let index = state.ledger.takeNext() { next.append((index, state.children[index].operation)) }
+            state.isHandingOn = !next.isEmpty
+            return next
+        }
+    }
+
+    /// Hands children on together, so that the one with the highest priority goes first.
+    private func run(_ children: [(index: Int, operation: NetworkOperation)]) {
         let scheduler = scheduler
-        if child.isFinished {
-            // Nothing to wait for.
-        } else if child.isTaken {
+        var untaken: [NetworkOperation] = []
+        for (_, child) in children where !child.isFinished {
+            guard child.isTaken else {
+                untaken.append(child)
+                continue
+            }
             // What comes behind a barrier that waits for this group would wait for the group, too.
             scheduler.passBarriers(child)
             if child.mayBeInCircle, let circle = WaitWalk(scheduler: scheduler).circle(of: child) {
                 child.finish(.cycle(circle))
             }
-        } else {
-            scheduler.add(child, in: self, limit: limit)
         }
-        child.whenFinished { self.childDidFinish(child, at: index) }
+        scheduler.add(untaken, in: self, limit: limit)
+        for (index, child) in children { child.whenFinished { self.childDidFinish(child, at: index) } }
     }
 
     /// Nil when the group has none of its own.

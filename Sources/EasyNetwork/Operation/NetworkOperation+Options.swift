@@ -43,6 +43,22 @@ extension NetworkOperation {
         set { setOption(\.mutualExclusionCategories, newValue) }
     }
 
+    private static let lastID = Locked<UInt64>(0)
+
+    /// A number that no other operation of the process has, ever: for ``NetworkQueue/cancelOperation(id:)``, where the
+    /// operation itself is not at hand.
+    public final var operationID: UInt64 {
+        changeOptions { options, _ in
+            if let id = options.operationID { return id }
+            let id = Self.lastID.withLock { last in
+                last += 1
+                return last
+            }
+            options.operationID = id
+            return id
+        }
+    }
+
     /// What the operation counts in the ``GroupOperation/progress`` of a batch or a chain, against the other children's:
     /// the expected size of a download in kilobytes, for instance. Read when it is added to the group. Default 1; at
     /// least 1 and at most 2^40, other values become these.

@@ -118,6 +118,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Whether the operation itself holds its ``mutualExclusionCategories``. Must not change.
     var takesCategories: Bool { occupiesSlot }
 
+    /// Whether what it counts by is known only when ``prepare()`` has run: its host, its priority. Must not change.
+    var isPreparedFirst: Bool { false }
+
+    /// Finds out what it counts by. Called once, after its dependencies have ended and before it has a slot.
+    func prepare() {}
+
     /// Whether it is a job of the package's own making, a part of others: its queue does not show it, and it waits for
     /// no barrier, which waits for those others. Must not change.
     var isHidden: Bool { false }
@@ -172,12 +178,18 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func begin(_ obstacle: NetworkError?, _ conditions: [any OperationCondition]) {
-        if core.withLock({ $0.lifecycle.began(obstacle: obstacle) }) == .execute {
-            if conditions.isEmpty { work() } else { hold(until: conditions) { self.work() } }
-        } else {
+        guard core.withLock({ $0.lifecycle.began(obstacle: obstacle) }) == .execute else {
             stop()
-            deliverAndConclude()
+            return deliverAndConclude()
         }
+        guard isPreparedFirst, let scheduling else { return work(when: conditions) }
+        prepare()
+        guard !hasOutcome else { return }
+        scheduling.scheduler.operation(self, job: scheduling.job, isPreparedFor: { self.work(when: conditions) })
+    }
+
+    private func work(when conditions: [any OperationCondition]) {
+        if conditions.isEmpty { work() } else { hold(until: conditions) { self.work() } }
     }
 
     private func work() {

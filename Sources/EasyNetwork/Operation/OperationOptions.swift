@@ -29,6 +29,8 @@ struct OperationOptions {
     /// Nil: as the host says.
     var silencesCancellation: Bool?
     var progressWeight: Int64 = 1
+    /// Given when it is asked for.
+    var operationID: UInt64?
 }
 
 /// The box of an operation's options; only the operation that owns it touches it, under its lock.

@@ -38,13 +38,16 @@ protocol OperationScheduler: AnyObject, Sendable {
         reclaimsSlotFor action: @escaping @Sendable () -> Void,
         if isWanted: () -> Bool
     )
+    /// The operation was started without a slot, to be prepared, and counts from now on by its host, tags and priority as
+    /// they are now. Runs the action when its turn has come.
+    func operation(_ operation: NetworkOperation, job: JobID, isPreparedFor action: @escaping @Sendable () -> Void)
     /// Takes also back that it asked for a slot.
     func operation(_ operation: NetworkOperation, didForgoSlot job: JobID)
     func operationDidFinish(_ operation: NetworkOperation, job: JobID)
     func operation(_ operation: NetworkOperation, didMissCache miss: CacheMiss)
 
     /// - Parameter limit: how many children of the group may run at once; nil means no limit of its own.
-    func add(_ child: NetworkOperation, in group: GroupOperation, limit: Int?)
+    func add(_ children: [NetworkOperation], in group: GroupOperation, limit: Int?)
     /// Adds what a condition of another operation needs, unless it is a job somewhere already.
     func addPrerequisite(_ operation: Operation)
 

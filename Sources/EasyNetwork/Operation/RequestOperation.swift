@@ -21,6 +21,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         var preprocess: (@Sendable (Result<Request.Item, NetworkError>) -> Void)?
         var willDeliver: (@Sendable (Result<Request.Item, NetworkError>) -> Void)?
         weak var delegate: (any RequestOperationDelegate)?
+        /// Whether the priority was given to the operation itself, so that its request's does not count.
+        var hasOwnPriority = false
         var item: Request.Item?
         var early = EarlyItem<Request.Item>()
         var waiters = ValueWaiters<CheckedContinuation<Void, Never>>()
@@ -36,9 +38,13 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     let state: Locked<State>
 
+    /// Whether the request is made at the start.
+    private let makesRequest: Bool
+
     /// An operation for ``HostConfiguration/shared`` as it is now.
     public init(_ request: Request) {
         state = Locked(State(source: .request(request)))
+        makesRequest = false
         super.init()
         adoptOptions(of: request)
     }
@@ -46,6 +52,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// - Parameter service: gives the host, and cancels this operation's call when it is cancelled itself.
     public init(_ request: Request, service: EasyNetworkService) {
         state = Locked(State(source: .request(request)))
+        makesRequest = false
         super.init(service: service)
         adoptOptions(of: request)
     }
@@ -53,11 +60,13 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// An operation whose request is made when it starts.
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> Request) {
         state = Locked(State(source: .maker(makeRequest)))
+        makesRequest = true
         super.init(service: service)
     }
 
     private func adoptOptions(of request: Request) {
-        queuePriority = request.priority
+        let priority = request.priority
+        if priority != .normal { queuePriority = priority }
         let policy = request.repeatPolicy
         if policy != .allow { repeatPolicy = policy }
     }
@@ -105,11 +114,14 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         set { withExtendedLifetime(state.withLock { $0.closures.setFailure(newValue) }) {} }
     }
 
-    /// The host of the request's own address, if it has one, else that of the service. Nil for a request that is made
-    /// only at the start and for a host that has no base URL.
+    /// The host that the request goes to: that of its ``BaseAPIRequest/customURLRequest``, of its own address, of its
+    /// ``BaseAPIRequest/baseURL``, of the CDN, or of the service, in this order. What a filter or an interceptor makes of
+    /// the address is not foreseen. That of the service until the request is made; nil if that has no base URL.
     open override var host: String? {
         guard case .request(let request) = state.withLock({ $0.source }) else { return super.host }
-        return URLParts.hostAndPort(of: request.api) ?? request.baseURL?.hostAndPort ?? super.host
+        if let custom = request.customURLRequest { return custom.url?.hostAndPort }
+        let cdn = request.useCDN ? service.configuration.settings.cdnURL : nil
+        return URLParts.hostAndPort(of: request.api) ?? (request.baseURL ?? cdn)?.hostAndPort ?? super.host
     }
 
     // MARK: - The outcome
@@ -161,8 +173,9 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// It depends on this one: if this one fails, it ends with ``NetworkError/Code/dependencyFailed`` and sends
     /// nothing. Add both to a queue.
     ///
-    /// - Parameter next: called once, on a thread of the queue, when the next operation starts. What it throws is the
-    ///   next operation's error.
+    /// - Parameter next: called once, on a thread of the queue, when this operation has succeeded and before the next one
+    ///   waits for its turn, which it does with the priority and under the host of its request. What it throws is the next
+    ///   operation's error.
     public final func then<Next: APIRequest>(
         _ next: @escaping @Sendable (Request.Item) throws -> Next
     ) -> RequestOperation<Next> {
@@ -242,6 +255,23 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// Whether ``RepeatPolicy/join`` may let others have the answer. Must not change.
     var mayShareAnswer: Bool { true }
 
+    override var isPreparedFirst: Bool { makesRequest }
+
+    /// Makes the request, and takes over its priority unless the operation was given its own.
+    override func prepare() {
+        guard let source = state.withLock({ $0.source.take() }) else { return }
+        do {
+            let request = try Self.request(from: source)
+            state.withLock { $0.source = .request(request) }
+            // It may have ended meanwhile.
+            if hasOutcome { return withExtendedLifetime(state.withLock { $0.source.take() }) {} }
+            let priority = request.priority
+            if priority != .normal, !state.withLock({ $0.hasOwnPriority }) { queuePriority = priority }
+        } catch {
+            finish(.thrown(error, otherwise: .invalidRequest))
+        }
+    }
+
     /// The request that is to be sent now; nil when there is none, or none any more. Then the operation ends.
     final func takeRequest() -> Request? {
         guard let source = state.withLock({ $0.source.take() }) else { return nil }
@@ -272,6 +302,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     open override var queuePriority: QueuePriority {
         get { super.queuePriority }
         set {
+            state.withLock { $0.hasOwnPriority = true }
             super.queuePriority = newValue
             if option(\.isSharing) { scheduling?.scheduler.operationDidChangePriorityOfShare(self) }
         }

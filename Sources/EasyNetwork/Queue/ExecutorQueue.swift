@@ -1,11 +1,64 @@
 import Foundation
 
-/// The executor of a ``NetworkQueue``: cancelling it cancels the queue.
+/// A ``NetworkQueue`` under Foundation's type: what is asked of it is asked of that. What Foundation's own part does is
+/// to start what may run, without a limit.
+///
+/// `operations` and `operationCount` are members of an extension on Linux, which cannot be overridden.
 final class ExecutorQueue: OperationQueue, @unchecked Sendable {
     // Sendable because `owner` is written once, before anybody else has the queue.
     weak var owner: NetworkQueue?
 
+    /// Starts an operation.
+    func execute(_ operation: Operation) {
+        Self.addReliably(operation) { super.addOperation($0) }
+    }
+
+    override func addOperation(_ operation: Operation) {
+        if let owner { owner.addOperation(operation) } else { super.addOperation(operation) }
+    }
+
+    override func addOperation(_ block: @escaping @Sendable () -> Void) {
+        if let owner { owner.addOperation(block) } else { super.addOperation(block) }
+    }
+
+    override func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
+        if let owner {
+            owner.addOperations(operations, waitUntilFinished: wait)
+        } else {
+            super.addOperations(operations, waitUntilFinished: wait)
+        }
+    }
+
+    override func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) {
+        if let owner { owner.addBarrierBlock(barrier) } else { super.addBarrierBlock(barrier) }
+    }
+
     override func cancelAllOperations() {
         if let owner { owner.cancelAllOperations() } else { super.cancelAllOperations() }
     }
+
+    override func waitUntilAllOperationsAreFinished() {
+        if let owner { owner.waitUntilAllOperationsAreFinished() } else { super.waitUntilAllOperationsAreFinished() }
+    }
+
+    override var isSuspended: Bool {
+        get { owner?.isSuspended ?? super.isSuspended }
+        set { if let owner { owner.isSuspended = newValue } else { super.isSuspended = newValue } }
+    }
+
+    override var maxConcurrentOperationCount: Int {
+        get { owner?.maxConcurrentOperationCount ?? super.maxConcurrentOperationCount }
+        set {
+            if let owner {
+                owner.maxConcurrentOperationCount = newValue
+            } else {
+                super.maxConcurrentOperationCount = newValue
+            }
+        }
+    }
+
+    #if canImport(Darwin)
+    override var operations: [Operation] { owner?.operations ?? super.operations }
+    override var operationCount: Int { owner?.operationCount ?? super.operationCount }
+    #endif
 }

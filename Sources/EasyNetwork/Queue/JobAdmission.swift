@@ -69,6 +69,8 @@ struct JobAdmission {
         var promisedBy: Int32 = -1
         var priority = JobPriority.normal
         var occupiesSlot = true
+        /// It counts by no key yet, see ``JobGraph/Traits/isPreparing``.
+        var isPreparing = false
         /// It has started before: rates concern it no more.
         var isReturning = false
     }
@@ -110,25 +112,41 @@ struct JobAdmission {
 
     // MARK: - Jobs
 
-    mutating func register(_ place: Int32, keys: [LimitKey], occupiesSlot: Bool) {
+    mutating func register(_ place: Int32, keys: [LimitKey], occupiesSlot: Bool, isPreparing: Bool = false) {
         let place = Int(place)
         while standings.count <= place { standings.append(Standing()) }
-        standings[place] = Standing(occupiesSlot: occupiesSlot)
-        guard !keys.isEmpty else { return }
-        standings[place].keys = keys.map { key in
+        standings[place] = Standing(occupiesSlot: occupiesSlot && !isPreparing, isPreparing: isPreparing)
+        standings[place].keys = use(keys)
+    }
+
+    /// The job has been prepared, and counts by these keys from now on, and by its group. It stands nowhere and has no
+    /// slot.
+    mutating func endPreparing(_ place: Int32, keys: [LimitKey], occupiesSlot: Bool) {
+        let before = standings[Int(place)].keys
+        let group = before.filter { if case .group = counters[Int($0)].key { true } else { false } }
+        standings[Int(place)] = Standing(keys: use(keys) + group, occupiesSlot: occupiesSlot)
+        drop(before.filter { !group.contains($0) })
+    }
+
+    private mutating func use(_ keys: [LimitKey]) -> [Int32] {
+        keys.map { key in
             let index = counterIndex(of: key)
             counters[Int(index)].users += 1
             return index
         }
     }
 
-    /// The job has left; it stands nowhere and has no slot.
-    mutating func unregister(_ place: Int32) {
-        guard standings.indices.contains(Int(place)) else { return }
-        for index in standings[Int(place)].keys.take() {
+    private mutating func drop(_ indices: [Int32]) {
+        for index in indices {
             counters[Int(index)].users -= 1
             if counters[Int(index)].users == 0 { freeCounter(index) }
         }
+    }
+
+    /// The job has left; it stands nowhere and has no slot.
+    mutating func unregister(_ place: Int32) {
+        guard standings.indices.contains(Int(place)) else { return }
+        drop(standings[Int(place)].keys.take())
     }
 
     /// The job is ready: it joins the end of its row.
@@ -194,6 +212,17 @@ struct JobAdmission {
         }
     }
 
+    /// The job gives back the slot that it was given and could not use, and with it what it took from rates.
+    mutating func withdraw(_ place: Int32, at now: TimeInterval) {
+        if !standings[Int(place)].isReturning {
+            if standings[Int(place)].occupiesSlot { counters[Int(Self.everythingIndex)].gate?.giveBack() }
+            for index in standings[Int(place)].keys where counts(place, index) {
+                counters[Int(index)].gate?.giveBack()
+            }
+        }
+        vacate(place, at: now)
+    }
+
     private mutating func occupy(_ place: Int32, at now: TimeInterval) {
         let isFresh = !standings[Int(place)].isReturning
         if standings[Int(place)].occupiesSlot {
@@ -210,7 +239,8 @@ struct JobAdmission {
     }
 
     private func counts(_ place: Int32, _ index: Int32) -> Bool {
-        standings[Int(place)].occupiesSlot || counters[Int(index)].key.countsWithoutSlot
+        standings[Int(place)].occupiesSlot
+            || (!standings[Int(place)].isPreparing && counters[Int(index)].key.countsWithoutSlot)
     }
 
     private func baseLane(of place: Int32) -> Int32 {

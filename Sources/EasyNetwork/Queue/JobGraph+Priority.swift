@@ -2,10 +2,16 @@
 extension JobGraph {
     /// Changes the job's own priority. A job whose place in the rows changes by that goes to the end of its new row.
     mutating func setPriority(_ priority: JobPriority, of job: JobID, _ actions: inout Actions) {
-        guard isLive(job), places[Int(job.index)].phase != .expected else { return }
+        notePriority(priority, of: job, &actions)
+        admit(&actions)
+    }
+
+    /// The same without starting any.
+    mutating func notePriority(_ priority: JobPriority, of job: JobID, _ actions: inout Actions) {
+        guard isLive(job), places[Int(job.index)].phase != .expected, places[Int(job.index)].ownPriority != priority
+        else { return }
         places[Int(job.index)].ownPriority = priority
         refreshPriorities(of: [Int(job.index)], &actions)
-        admit(&actions)
     }
 
     /// One that waits for the job, with this priority, has come (`change` 1) or gone (-1).

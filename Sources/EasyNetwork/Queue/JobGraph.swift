@@ -37,6 +37,9 @@ struct JobGraph<Payload> {
         var passesBarriers = false
         /// One that needs no slot is started when it is ready.
         var occupiesSlot = true
+        /// It is started without a slot first, and counts in no limit then: what it counts by is known only when that is
+        /// done, see ``JobGraph/endPreparing(_:priority:keys:occupiesSlot:_:)``.
+        var isPreparing = false
         /// Not for the user's eyes: in no count or list.
         var isHidden = false
     }
@@ -145,9 +148,14 @@ struct JobGraph<Payload> {
         places[index].phase = .blocked
         places[index].waitingFor = 1
         places[index].isBarrier = traits.isBarrier
-        places[index].occupiesSlot = traits.occupiesSlot
+        places[index].occupiesSlot = traits.occupiesSlot && !traits.isPreparing
         places[index].isHidden = traits.isHidden
-        admission.register(job.index, keys: traits.keys, occupiesSlot: traits.occupiesSlot)
+        admission.register(
+            job.index,
+            keys: traits.keys,
+            occupiesSlot: traits.occupiesSlot,
+            isPreparing: traits.isPreparing
+        )
         if traits.isHidden { hiddenCount += 1 } else { count += 1 }
         places[index].ownPriority = priority
         refreshPriorities(of: [index], &actions)
@@ -244,6 +252,19 @@ struct JobGraph<Payload> {
         admit(&actions)
     }
 
+    /// Releases several jobs at once, so that the highest of them goes first.
+    mutating func release(_ jobs: [JobID], _ actions: inout Actions) {
+        settle(jobs, &actions)
+        admit(&actions)
+    }
+
+    /// The same without starting any.
+    mutating func settle(_ jobs: [JobID], _ actions: inout Actions) {
+        for job in jobs where settle(job, failed: false, &actions) {
+            vacate(Int(job.index), succeeded: true, &actions)
+        }
+    }
+
     /// The job waits for one less.
     ///
     /// - Returns: whether it is a barrier that was passed and now waits for nothing, so that its place is to be freed.
@@ -312,6 +333,34 @@ struct JobGraph<Payload> {
         return true
     }
 
+    /// A job that was started to be prepared waits for its turn from now on: ``Actions/resume`` names it then.
+    ///
+    /// - Returns: false when the job is not here.
+    mutating func endPreparing(
+        _ job: JobID,
+        priority: JobPriority,
+        keys: [LimitKey],
+        occupiesSlot: Bool,
+        _ actions: inout Actions
+    ) -> Bool {
+        guard isLive(job), places[Int(job.index)].phase == .running else { return false }
+        let index = Int(job.index)
+        places[index].phase = .returning
+        places[index].occupiesSlot = occupiesSlot
+        admission.vacate(job.index, at: actions.now)
+        admission.endPreparing(job.index, keys: keys, occupiesSlot: occupiesSlot)
+        places[index].ownPriority = priority
+        refreshPriorities(of: [index], &actions)
+        admission.enqueue(job.index, priority: places[index].priority, isReturning: false)
+        admit(&actions)
+        return true
+    }
+
+    /// Whether the job is here and nothing has been started yet.
+    func isWaiting(_ job: JobID) -> Bool {
+        isLive(job) && places[Int(job.index)].isWaiting
+    }
+
     /// Takes the slot back from a job that was given one and cannot run yet after all. It is held, as after
     /// ``submit(_:priority:_:_:)``.
     ///
@@ -320,7 +369,7 @@ struct JobGraph<Payload> {
         guard isLive(job), places[Int(job.index)].phase == .running else { return false }
         places[Int(job.index)].phase = .blocked
         places[Int(job.index)].waitingFor = 1
-        admission.vacate(job.index, at: actions.now)
+        admission.withdraw(job.index, at: actions.now)
         return true
     }
 

@@ -2,14 +2,11 @@ import Foundation
 
 /// Cancelling several jobs: those that wait end at once, without having run; those that run are told to stop.
 ///
-/// A single one is cancelled by its own `cancel()`.
+/// A single one is cancelled by its own `cancel()`, or by its number, ``cancelOperation(id:)``.
 extension NetworkQueue {
     /// Cancels every job.
     public func cancelAllOperations() {
-        // Taken before, so that a job that a callback adds meanwhile is not cancelled with the rest.
-        let executing = queue.operations
         cancel(withKey: nil)
-        for operation in executing { operation.cancel() }
     }
 
     /// Cancels the jobs that have this tag among their ``NetworkOperation/tags``.
@@ -22,6 +19,13 @@ extension NetworkQueue {
     /// - Parameter host: as in ``NetworkOperation/host``, in upper or lower case.
     public func cancelOperations(host: String) {
         cancel(withKey: .host(host.lowercased()))
+    }
+
+    /// Cancels the job with this number, if it is here. Linear in the number of jobs.
+    ///
+    /// - Parameter id: see ``NetworkOperation/operationID``.
+    public func cancelOperation(id: UInt64) {
+        cancelOperations { ($0 as? NetworkOperation)?.option(\.operationID) == id }
     }
 
     /// Cancels the jobs that match.

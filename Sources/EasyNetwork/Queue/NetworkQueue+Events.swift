@@ -18,6 +18,15 @@ extension NetworkQueue {
         }
     }
 
+    /// Tells of what happened to a job, unless it is a hidden one.
+    func publish(_ event: NetworkQueueEvent) {
+        let isHeard = state.withLock { state in
+            if !event.operation.isHiddenJob { state.events.note(event) }
+            return state.events.isHeard
+        }
+        if isHeard { publishEvents() }
+    }
+
     func publishEvents() {
         var isFirst = true
         while let (events, listeners) = state.withLock({ $0.events.take(isFirst: isFirst) }) {

@@ -9,13 +9,17 @@ extension NetworkQueue {
     /// - Parameters:
     ///   - group: counts together with the others of this group.
     ///   - groupLimit: how many of the group may have a slot at once; nil means no limit of its own.
+    ///   - isHeld: whether the job is not to start before it is released. Default false.
+    /// - Returns: the job that is to be released; nil when none is.
+    @discardableResult
     func add(
         _ operation: NetworkOperation,
         isBarrier: Bool = false,
         passesBarriers: Bool = false,
         group: ObjectIdentifier? = nil,
-        groupLimit: Int? = nil
-    ) {
+        groupLimit: Int? = nil,
+        isHeld: Bool = false
+    ) -> JobID? {
         let priority = JobPriority(operation.queuePriority)
         var traits = JobGraph<Operation>.Traits(
             keys: operation.limitKeys,
@@ -23,10 +27,11 @@ extension NetworkQueue {
             // A part of a job must not wait for a barrier that waits for that job.
             passesBarriers: passesBarriers || operation.isHidden,
             occupiesSlot: operation.occupiesSlot,
+            isPreparing: operation.isPreparedFirst,
             isHidden: operation.isHidden
         )
         if let group { traits.keys.append(.group(group)) }
-        let job = submit(operation, priority, traits) { job, state, actions in
+        let (job, mustBeReleased) = submit(operation, priority, traits, isHeld: isHeld) { job, state, actions in
             // The operation's lock inside the queue's: an operation never calls its queue under its own.
             let dependencies = operation.adopt(Scheduling(scheduler: self, job: job))
             if dependencies != nil, let group {
@@ -35,19 +40,29 @@ extension NetworkQueue {
             if dependencies != nil, operation.isComposite { state.compositeCount += 1 }
             return dependencies
         }
-        guard let job else { return }
+        guard let job else { return nil }
         // What changed between the first look and the adoption was told to nobody.
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
         if operation.hasOutcome { operationDidEndEarly(operation, job: job) }
         if let path = circle(of: operation, job, isNew: true) { operation.finish(.cycle(path)) }
         operation.wasAdded()
+        return mustBeReleased ? job : nil
     }
 
-    /// Adds a job that another job of this queue is made of: a child of a batch, a step of a chain.
-    func add(_ child: NetworkOperation, in group: GroupOperation, limit: Int?) {
-        let held = group.mutualExclusionCategories.union(group.option(\.heldCategories))
-        if !held.isEmpty { child.setOption(\.heldCategories, held) }
-        add(child, passesBarriers: true, group: ObjectIdentifier(group), groupLimit: limit)
+    /// Adds jobs that another job of this queue is made of: the children of a batch, a step of a chain.
+    func add(_ children: [NetworkOperation], in group: GroupOperation, limit: Int?) {
+        let categories = group.mutualExclusionCategories.union(group.option(\.heldCategories))
+        let held = children.compactMap { child in
+            if !categories.isEmpty { child.setOption(\.heldCategories, categories) }
+            return add(
+                child,
+                passesBarriers: true,
+                group: ObjectIdentifier(group),
+                groupLimit: limit,
+                isHeld: children.count > 1
+            )
+        }
+        if !held.isEmpty { step { $0.graph.release(held, &$1) } }
     }
 
     /// Adds what a job that has started waits for, unless some queue has it. A barrier behind that job must not hold it.
@@ -59,38 +74,46 @@ extension NetworkQueue {
         }
     }
 
-    func add(plain operation: Operation, passesBarriers: Bool = false) {
-        guard Self.plainOperations.withLock({ $0.insert(ObjectIdentifier(operation)).inserted }) else { return }
+    /// - Returns: as for operations of this package.
+    @discardableResult
+    func add(plain operation: Operation, passesBarriers: Bool = false, isHeld: Bool = false) -> JobID? {
+        guard Self.plainOperations.withLock({ $0.insert(ObjectIdentifier(operation)).inserted }) else { return nil }
         guard !operation.isExecuting, !operation.isFinished else {
             Self.plainOperations.withLock { _ = $0.remove(ObjectIdentifier(operation)) }
-            return
+            return nil
         }
         let dependencies = operation.dependencies.map { OperationDependency(operation: $0, policy: .allowFailure) }
         let traits = JobGraph<Operation>.Traits(passesBarriers: passesBarriers)
         let isCancelled = operation.isCancelled
-        let job = submit(operation, JobPriority(operation.queuePriority), traits, isOver: isCancelled) {
+        let priority = JobPriority(operation.queuePriority)
+        let (job, mustBeReleased) = submit(operation, priority, traits, isOver: isCancelled, isHeld: isHeld) {
             job,
             state,
             _ in
             state.plainJobs[ObjectIdentifier(operation)] = job
+            state.watch.add(job)
             state.keptAlive = self
             return dependencies
         }
         // Cancelled meanwhile.
         if let job, !isCancelled, operation.isCancelled { step { $0.graph.end(job, &$1) } }
         if let job, let path = circle(of: operation, job, isNew: true) { end(operation, job, path) }
+        return mustBeReleased ? job : nil
     }
 
     /// - Parameters:
     ///   - isOver: whether the operation only has to end.
+    ///   - isHeld: whether the job is not released.
     ///   - adopt: returns the dependencies of the job; nil when the operation is not to be taken after all.
+    /// - Returns: the job, if the operation was taken, and whether it is still to be released.
     private func submit(
         _ operation: Operation,
         _ priority: JobPriority,
         _ traits: JobGraph<Operation>.Traits,
         isOver: Bool = false,
+        isHeld: Bool,
         adopt: (JobID, inout State, Actions) -> [OperationDependency]?
-    ) -> JobID? {
+    ) -> (job: JobID?, isHeld: Bool) {
         var outside: [Outside] = []
         var cycle: [Operation]?
         var isRefused = false
@@ -113,14 +136,14 @@ extension NetworkQueue {
                 state.graph.end(job, &actions)
             }
             // One that waits for itself is not let go of, but ended.
-            if cycle == nil { state.graph.release(job, &actions) }
+            if cycle == nil, !isHeld { state.graph.release(job, &actions) }
             return job
         } beforeActing: { _ in
             if isRefused { refuse(operation) }
         }
         for other in outside { watch(other) }
         if let added, let cycle { end(operation, added, cycle) }
-        return added
+        return (added, isHeld && cycle == nil)
     }
 
     /// An operation that jobs of this queue wait for, and that is none itself.
@@ -194,23 +217,29 @@ extension NetworkQueue {
 
     // MARK: - Plain operations
 
-    /// Takes the slot back from a plain operation that was given a dependency after it had been added, of which it
-    /// tells nobody: that dependency may need the slot.
+    /// Takes the slot back from a plain operation that is not ready: since it was given a dependency after it had been
+    /// added, of which it tells nobody, or since it says so. What makes it ready may need the slot, which is free then.
     func postpone(_ operation: Operation) -> Bool {
         let unfinished = operation.dependencies.filter { !$0.isFinished }
             .map { OperationDependency(operation: $0, policy: .allowFailure) }
-        guard !unfinished.isEmpty, !operation.isCancelled else { return false }
+        guard !unfinished.isEmpty || operation.isHeldBack, !operation.isCancelled else { return false }
         var outside: [Outside] = []
         var cycle: [Operation]?
         let job = step { state, actions -> JobID? in
             guard let job = state.plainJobs[ObjectIdentifier(operation)],
                 state.graph.takeSlot(from: job, &actions)
             else { return nil }
-            (outside, cycle) = link(job, to: unfinished, &state, &actions)
-            if cycle == nil { state.graph.release(job, &actions) }
+            if unfinished.isEmpty {
+                state.watch.addUnready(job)
+            } else {
+                state.watch.add(job)
+                (outside, cycle) = link(job, to: unfinished, &state, &actions)
+                if cycle == nil { state.graph.settle([job], &actions) }
+            }
             return job
         }
         guard let job else { return false }
+        if unfinished.isEmpty { watchUnready() }
         for other in outside { watch(other) }
         if let cycle = cycle ?? circle(of: operation, job, isNew: false) { end(operation, job, cycle) }
         // Cancelled meanwhile, when it seemed to run.
@@ -218,17 +247,24 @@ extension NetworkQueue {
         return true
     }
 
-    func plainOperationDidFinish(_ operation: Operation) {
+    /// The job of a plain operation is over: the operation has finished, or it has been cancelled and never will, as it
+    /// does not become ready.
+    func finish(plain operation: Operation) {
         let (job, keptAlive) = state.withLock { state in
             let job = state.plainJobs.removeValue(forKey: ObjectIdentifier(operation))
+            if state.plainJobs.isEmpty { state.watch.removeAll() }
             return (job, state.plainJobs.isEmpty ? state.keptAlive.take() : nil)
         }
         defer { withExtendedLifetime(keptAlive) {} }
-        Self.plainOperations.withLock { _ = $0.remove(ObjectIdentifier(operation)) }
         if let job {
             let wasCancelled = operation.isCancelled
             finish(operation, job, succeeded: !wasCancelled) { wasCancelled ? NetworkError(code: .cancelled) : nil }
         }
+    }
+
+    func plainOperationDidFinish(_ operation: Operation) {
+        Self.plainOperations.withLock { _ = $0.remove(ObjectIdentifier(operation)) }
+        finish(plain: operation)
         #if !canImport(Darwin)
         // A dependency that goes on after its dependent has ended keeps a pointer to it that nothing else clears. And
         // the members of a long chain, which hold each other, would be released from the inside, too deep. To take
@@ -278,15 +314,11 @@ extension NetworkQueue: OperationScheduler {
     }
 
     func operation(_ operation: NetworkOperation, didMissCache miss: CacheMiss) {
-        let isHeard = state.withLock { state in
-            if !operation.isHiddenJob { state.events.note(.missedCache(operation, miss)) }
-            return state.events.isHeard
-        }
-        if isHeard { publishEvents() }
+        publish(.missedCache(operation, miss))
     }
 
     func operationDidReleaseSlot(_ job: JobID, if isWanted: () -> Bool) {
-        step { state, actions in
+        stepMakingRoom { state, actions in
             if isWanted() { state.graph.park(job, &actions) }
         }
     }
@@ -304,6 +336,34 @@ extension NetworkQueue: OperationScheduler {
             return state.graph.unpark(job, &actions) ? [] : operation.core.withLock { $0.slotActions.take() }
         }
         for action in granted { WorkQueue.shared.async(execute: action) }
+    }
+
+    func operation(
+        _ operation: NetworkOperation,
+        job: JobID,
+        isPreparedFor action: @escaping @Sendable () -> Void
+    ) {
+        let (priority, keys) = (JobPriority(operation.queuePriority), operation.limitKeys)
+        let occupiesSlot = operation.occupiesSlot
+        let begin = { @Sendable in
+            guard !operation.hasOutcome else { return }
+            self.publish(.started(operation))
+            action()
+        }
+        let dropped = step { state, actions -> [@Sendable () -> Void] in
+            operation.core.withLock { $0.slotActions.append(begin) }
+            let isQueued = state.graph.endPreparing(
+                job,
+                priority: priority,
+                keys: keys,
+                occupiesSlot: occupiesSlot,
+                &actions
+            )
+            // Else it has ended meanwhile.
+            return isQueued ? [] : operation.core.withLock { $0.slotActions.take() }
+        }
+        withExtendedLifetime(dropped) {}
+        if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
     }
 
     func operation(_ operation: NetworkOperation, didForgoSlot job: JobID) {

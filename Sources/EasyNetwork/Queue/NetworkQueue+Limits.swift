@@ -64,6 +64,28 @@ extension NetworkQueue {
         set { state.exchange(\.bandwidthLimit, newValue) }
     }
 
+    /// Knows whether there is a network. While it says that there is none, a job that has a ``NetworkOperation/host``
+    /// and whose turn has come waits, without a slot and without failing; a status that is not known counts as reachable.
+    /// Default nil: nothing waits for the network. Jobs that have been started go on.
+    ///
+    /// ```swift
+    /// queue.reachability = SystemReachability.shared
+    /// ```
+    ///
+    /// The same for a single job is a ``ReachabilityCondition``.
+    public var reachability: (any NetworkReachability)? {
+        get { state.withLock { $0.reachability } }
+        set {
+            let observation = newValue?.observe { [weak self] _ in self?.releaseIfReachable() }
+            let old = state.withLock { state in
+                defer { (state.reachability, state.reachabilityObservation) = (newValue, observation) }
+                return (state.reachability, state.reachabilityObservation)
+            }
+            withExtendedLifetime(old) {}
+            releaseIfReachable()
+        }
+    }
+
     /// How many jobs of higher priority may start one after the other while one of a lower priority is ready; then that
     /// one has its turn, so that it is not starved. 0 counts as 1; a negative number means any number. Default
     /// ``defaultOvertakingLimit``.
@@ -73,9 +95,35 @@ extension NetworkQueue {
     }
 
     private func changeAdmission(_ change: (inout JobAdmission, TimeInterval) -> Void) {
-        step { state, actions in
+        stepMakingRoom { state, actions in
             change(&state.graph.admission, actions.now)
             state.graph.admit(&actions)
+        }
+    }
+
+    /// Takes the slot back from a job that calls a host, since there is no network.
+    ///
+    /// - Returns: false when the job calls none.
+    func holdOffline(_ operation: NetworkOperation) -> Bool {
+        guard operation.host != nil, let job = operation.job(in: self) else { return false }
+        let isHeld = step { state, actions in
+            guard state.graph.takeSlot(from: job, &actions) else { return false }
+            state.offline.append(job)
+            return true
+        }
+        guard isHeld else { return false }
+        // Ended meanwhile, when it seemed to run.
+        if operation.hasOutcome { step { $0.graph.end(job, &$1) } }
+        releaseIfReachable()
+        return true
+    }
+
+    private func releaseIfReachable() {
+        let reachability = state.withLock { $0.reachability }
+        guard reachability?.status != .unreachable else { return }
+        stepMakingRoom { state, actions in
+            let offline = state.offline.take()
+            if !offline.isEmpty { state.graph.release(offline, &actions) }
         }
     }
 

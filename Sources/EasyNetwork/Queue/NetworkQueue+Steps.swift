@@ -11,6 +11,15 @@ extension NetworkQueue {
         return queue
     }()
 
+    /// What a step asks for.
+    private struct Work {
+        var actions: Actions
+        /// What waited for the slots that are given again.
+        var granted: [@Sendable () -> Void] = []
+        var reachability: (any NetworkReachability)?
+        var isHeard = false
+    }
+
     /// Does one step of the graph, and then what it asks for.
     ///
     /// - Parameter beforeActing: called with the result in between, without the lock.
@@ -19,32 +28,42 @@ extension NetworkQueue {
         _ body: (inout State, inout Actions) -> Result,
         beforeActing: (Result) -> Void = { _ in }
     ) -> Result {
-        var actions = Actions(now: clock.now)
-        // What waited for the slots that are given again.
-        var granted: [@Sendable () -> Void] = []
-        let (result, timer, isHeard) = state.withLock { state -> (Result, (new: Wake, old: (any ClockTimer)?)?, Bool) in
-            let result = body(&state, &actions)
+        var (result, work) = perform(body)
+        beforeActing(result)
+        // In a loop: of a hundred thousand that cannot run after all none starts from within the one before.
+        while true {
+            let isSlotFree = act(on: work)
+            if work.isHeard { publishEvents() }
+            guard isSlotFree else { return result }
+            (_, work) = perform { $0.graph.admit(&$1) }
+        }
+    }
+
+    private func perform<Result>(_ body: (inout State, inout Actions) -> Result) -> (Result, Work) {
+        var work = Work(actions: Actions(now: clock.now))
+        let (result, timer) = state.withLock { state -> (Result, (new: Wake, old: (any ClockTimer)?)?) in
+            let result = body(&state, &work.actions)
             // Under the lock, so that a slot is not taken for one that is asked for afterwards.
-            for case let operation as NetworkOperation in actions.resume {
-                granted += operation.core.withLock { $0.slotActions.take() }
+            for case let operation as NetworkOperation in work.actions.resume {
+                work.granted += operation.core.withLock { $0.slotActions.take() }
             }
-            for operation in actions.forget { state.outside[ObjectIdentifier(operation)] = nil }
-            if state.events.isHeard {
-                // A plain one may have to wait after all, see act(on:).
-                for case let operation as NetworkOperation in actions.start where !operation.isHidden {
+            for operation in work.actions.forget { state.outside[ObjectIdentifier(operation)] = nil }
+            work.reachability = state.reachability
+            work.isHeard = state.events.isHeard
+            if work.isHeard, work.reachability == nil {
+                // Others may have to wait after all, see act(on:); one that is prepared first has no slot yet.
+                for case let operation as NetworkOperation in work.actions.start
+                where !operation.isHidden && !operation.isPreparedFirst {
                     state.events.note(.started(operation))
                 }
             }
-            return (result, state.wakeIsDue(actions), state.events.isHeard)
+            return (result, state.wakeIsDue(work.actions))
         }
         if let timer {
             timer.old?.cancel()
             set(timer.new)
         }
-        beforeActing(result)
-        act(on: actions, granted)
-        if isHeard { publishEvents() }
-        return result
+        return (result, work)
     }
 
     /// When the queue is to look again at jobs that a rate holds back.
@@ -59,7 +78,7 @@ extension NetworkQueue {
 
     private func set(_ wake: Wake) {
         let timer = clock.schedule(after: wake.delay) { [weak self] in
-            self?.step { state, actions in
+            self?.stepMakingRoom { state, actions in
                 if state.wake?.number == wake.number { state.wake = nil }
                 state.graph.admit(&actions)
             }
@@ -72,19 +91,37 @@ extension NetworkQueue {
         if !isWanted { timer.cancel() }
     }
 
-    private func act(on actions: Actions, _ granted: [@Sendable () -> Void]) {
-        for operation in actions.end { hand(operation, to: Self.endings) }
-        for action in granted { WorkQueue.shared.async(execute: action) }
-        for operation in actions.start {
-            if !(operation is NetworkOperation) {
-                if postpone(operation) { continue }
+    /// - Returns: whether a job has given its slot back, since it cannot run yet.
+    private func act(on work: Work) -> Bool {
+        var isSlotFree = false
+        for operation in work.actions.end {
+            hand(operation) { Self.endings.addOperationReliably($0) }
+            // Cancelled, and yet not ready: Foundation may never start it, so nobody is to wait for it.
+            if !(operation is NetworkOperation), operation.isHeldBack { finish(plain: operation) }
+        }
+        for action in work.granted { WorkQueue.shared.async(execute: action) }
+        for operation in work.actions.start {
+            if let operation = operation as? NetworkOperation {
+                if let reachability = work.reachability {
+                    if reachability.status == .unreachable, holdOffline(operation) {
+                        isSlotFree = true
+                        continue
+                    }
+                    if !operation.isPreparedFirst { publish(.started(operation)) }
+                }
+            } else {
+                if postpone(operation) {
+                    isSlotFree = true
+                    continue
+                }
                 state.withLock { $0.events.note(.started(operation)) }
             }
-            hand(operation, to: queue)
+            hand(operation, to: executor.execute)
         }
+        return isSlotFree
     }
 
-    private func hand(_ operation: Operation, to executor: OperationQueue) {
+    private func hand(_ operation: Operation, to execute: (Operation) -> Void) {
         if !(operation is NetworkOperation) {
             FinishWatcher.watch(operation) {
                 // Not from in here: an operation that has already finished would go on with the next, and so deeper.
@@ -92,12 +129,12 @@ extension NetworkQueue {
             }
         }
         // Somebody may have started it by hand meanwhile; an executor would stop the process.
-        if !operation.isExecuting, !operation.isFinished { executor.addOperationReliably(operation) }
+        if !operation.isExecuting, !operation.isFinished { execute(operation) }
     }
 
     /// - Parameter error: only asked when somebody listens.
     func finish(_ operation: Operation, _ job: JobID, succeeded: Bool, error: () -> NetworkError?) {
-        let emptyWaiters = step { state, actions -> [@Sendable () -> Void] in
+        let emptyWaiters = stepMakingRoom { state, actions -> [@Sendable () -> Void] in
             state.graph.finish(job, succeeded: succeeded, &actions)
             if state.events.isHeard, !operation.isHiddenJob { state.events.note(.finished(operation, error())) }
             return state.graph.isEmpty ? state.emptyWaiters.take() : []

@@ -34,11 +34,14 @@ public final class NetworkQueue: Sendable {
         set { sharedQueue.exchange(\.self, newValue) }
     }
 
-    /// The executor: the `OperationQueue` that starts what may run.
+    /// This queue under Foundation's type, for code that takes an `OperationQueue`.
     ///
-    /// Its `cancelAllOperations()` cancels everything here. It has no limit of its own. An operation added to it
-    /// directly runs at once, past this queue's limit and order.
-    public let queue: OperationQueue
+    /// What is added, set, cancelled or awaited there is added, set, cancelled or awaited here. On Linux, where Foundation
+    /// does not let a subclass answer them, its `operations` and `operationCount` tell only of the jobs that have been
+    /// started; ``operations`` and ``operationCount`` of this queue tell of all.
+    public var queue: OperationQueue { executor }
+
+    let executor: ExecutorQueue
 
     /// Where callbacks of operations go that have no queue of their own; nil, the default, leaves it to the host.
     public let callbackQueue: DispatchQueue?
@@ -56,6 +59,8 @@ public final class NetworkQueue: Sendable {
         var compositeCount = 0
         /// The queue itself while it has plain jobs; the others hold it themselves.
         var keptAlive: NetworkQueue?
+        /// What plain operations do not tell, and how often it is looked at.
+        var watch = PlainJobWatch()
         /// Who waits for the queue to become empty.
         var emptyWaiters: [@Sendable () -> Void] = []
         var events = EventBroadcast()
@@ -64,6 +69,10 @@ public final class NetworkQueue: Sendable {
         /// Whether no more jobs are taken.
         var isClosed = false
         var bandwidthLimit: BandwidthLimit?
+        var reachability: (any NetworkReachability)?
+        var reachabilityObservation: ReachabilityObservation?
+        /// The jobs that wait for the network, in the order of their turns.
+        var offline: [JobID] = []
     }
 
     let state: Locked<State>
@@ -90,7 +99,7 @@ public final class NetworkQueue: Sendable {
         executor.name = name
         // Not the default: on Apple's platforms that is what the system finds right.
         executor.maxConcurrentOperationCount = .max
-        queue = executor
+        self.executor = executor
         self.callbackQueue = callbackQueue
         self.clock = clock
         var graph = JobGraph<Operation>(limit: Self.limit(maxConcurrentOperationCount))
@@ -112,6 +121,10 @@ public final class NetworkQueue: Sendable {
     ///
     /// Its dependencies are not added with it. An operation that is also added to an `OperationQueue` by hand stops the
     /// process, as it does when it is added to two of those.
+    ///
+    /// An operation that is not of this package waits until its `isReady` is true, too. On no platform is the queue told
+    /// of that, or of a change of its `queuePriority`: it looks when a slot becomes free, and for `isReady` also
+    /// now and then, at most 100 ms late.
     public func addOperation(_ operation: Operation) {
         if let operation = operation as? NetworkOperation {
             add(operation)
@@ -125,12 +138,20 @@ public final class NetworkQueue: Sendable {
         addOperation(BlockNetworkOperation(block))
     }
 
-    /// Adds several jobs in order.
+    /// Adds several jobs in order. None of them starts before all have been added, so that the one with the highest
+    /// priority goes first.
     ///
     /// - Parameter wait: whether to block the calling thread until they have all finished. Never from a job, a
     ///   callback, or the thread of a callback queue: the thread that is blocked may be the one they need.
     public func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
-        for operation in operations { addOperation(operation) }
+        let held = operations.compactMap { operation in
+            if let operation = operation as? NetworkOperation {
+                add(operation, isHeld: true)
+            } else {
+                add(plain: operation, isHeld: true)
+            }
+        }
+        step { $0.graph.release(held, &$1) }
         guard wait else { return }
         let group = DispatchGroup()
         for operation in operations {

@@ -45,4 +45,9 @@ struct RateGate {
     mutating func take(at now: TimeInterval) {
         arrival = max(now, arrival) + interval
     }
+
+    /// Returns a token that was not used.
+    mutating func giveBack() {
+        arrival -= interval
+    }
 }

@@ -15,6 +15,8 @@ public struct WaitExplanation: Hashable, Sendable, CustomStringConvertible {
         /// - Parameter isQueued: false when that one is on no queue, so that nothing will start it. A plain `Operation`
         ///   that is not on this queue counts as queued: it does not tell.
         case dependency(name: String, isQueued: Bool)
+        /// It is a plain `Operation` whose `isReady` is false.
+        case notReady
         /// The queue is suspended.
         case suspended
         /// As many jobs run as the queue allows in all.
@@ -63,6 +65,7 @@ extension WaitExplanation.Reason {
         case .notHere: "is not on this queue"
         case .dependency(let name, true): "waits for \(name)"
         case .dependency(let name, false): "waits for \(name), which is on no queue"
+        case .notReady: "waits until its isReady is true"
         case .suspended: "waits because the queue is suspended"
         case .limit(let count): "waits for one of \(count) slots"
         case .hostLimit(let host, let count): "waits for one of \(count) slots of the host \(host)"
@@ -95,14 +98,19 @@ extension NetworkQueue {
     private func reasons(for operation: Operation) -> [WaitExplanation.Reason] {
         if operation.isFinished { return [.finished] }
         let now = clock.now
+        // What holds one that waits for no other.
+        var hold = WaitExplanation.Reason.turn
         let standing = state.withLock { state -> JobGraph<Operation>.Standing? in
             let job =
                 (operation as? NetworkOperation)?.job(in: self) ?? state.plainJobs[ObjectIdentifier(operation)]
+            if let job, state.watch.unready.contains(job) { hold = .notReady }
+            if let job, state.offline.contains(job) { hold = .condition(ReachabilityCondition().name) }
             return job.flatMap { state.graph.standing(of: $0, at: now) }
         }
         switch standing {
         case nil: return [.notHere]
-        case .waiting(let others): return others.isEmpty ? [.turn] : others.map(reason(waitingFor:))
+        case .waiting(let others) where others.isEmpty: return [hold]
+        case .waiting(let others): return others.map(reason(waitingFor:))
         case .ready(let obstacle): return [reason(obstacle, now)]
         case .parked: return [condition(of: operation) ?? .slotReleased]
         case .running: return [condition(of: operation) ?? .running]

@@ -9,12 +9,17 @@ extension OperationQueue {
     /// at its own end that one is started. But on another thread its end may come before that note, and then it takes one
     /// more look from here.
     func addOperationReliably(_ operation: Operation) {
+        Self.addReliably(operation) { addOperation($0) }
+    }
+
+    /// - Parameter add: adds one to the queue.
+    static func addReliably(_ operation: Operation, _ add: (Operation) -> Void) {
         let wasReady = operation.isReady
-        addOperation(operation)
+        add(operation)
         #if !canImport(Darwin)
         guard !wasReady else { return }
-        addOperation {}
-        if operation.isReady, !operation.isExecuting, !operation.isFinished { addOperation {} }
+        add(BlockOperation {})
+        if operation.isReady, !operation.isExecuting, !operation.isFinished { add(BlockOperation {}) }
         #endif
     }
 }

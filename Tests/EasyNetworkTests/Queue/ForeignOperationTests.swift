@@ -1,0 +1,329 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("Foundation's operations on NetworkQueue, and its OperationQueue", .timeLimit(.minutes(10)))
+struct ForeignOperationTests {
+    /// An operation of Foundation's that says itself when it may start.
+    private final class Gated: Operation, @unchecked Sendable {
+        // Sendable because what changes is behind a lock.
+        private let isOpen = Locked(false)
+        private let startsWhenCancelled: Bool
+        let work: @Sendable () -> Void
+
+        init(startsWhenCancelled: Bool = true, _ work: @escaping @Sendable () -> Void = {}) {
+            self.startsWhenCancelled = startsWhenCancelled
+            self.work = work
+        }
+
+        override var isReady: Bool {
+            super.isReady && (isOpen.withLock { $0 } || (startsWhenCancelled && isCancelled))
+        }
+
+        override func main() {
+            if !isCancelled { work() }
+        }
+
+        func open() {
+            willChangeValue(forKey: "isReady")
+            isOpen.withLock { $0 = true }
+            didChangeValue(forKey: "isReady")
+        }
+    }
+
+    @Test("OPQ-1: an operation that is not ready takes no slot, so that the job that makes it ready runs")
+    func notReady() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let order = Locked<[String]>([])
+        let gated = Gated { order.withLock { $0.append("gated") } }
+        let opener = TestJob { job in
+            order.withLock { $0.append("opener") }
+            gated.open()
+            job.finish()
+        }
+        queue.addOperation(gated)
+        queue.addOperation(opener)
+        #expect(await eventually { gated.isFinished })
+        #expect(order.withLock { $0 } == ["opener", "gated"])
+        #expect(await eventually { queue.operationCount == 0 })
+    }
+
+    @Test("OPQ-1: an operation that becomes ready while nothing else happens on the queue runs")
+    func readyOnItsOwn() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let (first, second) = (Gated(), Gated())
+        second.addDependency(first)
+        queue.addOperations([first, second], waitUntilFinished: false)
+        let other = TestJob()
+        queue.addOperation(other)
+        await other.finished()
+        #expect(!first.isFinished && queue.operationCount == 2)
+        first.open()
+        #expect(await eventually { first.isFinished })
+        second.open()
+        #expect(await eventually { second.isFinished && queue.operationCount == 0 })
+    }
+
+    @Test(
+        "OPQ-2: an operation that is not ready ends when it is cancelled, there or by the queue",
+        arguments: [true, false]
+    )
+    func cancelledNotReady(byQueue: Bool) async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let gated = Gated { Issue.record("it was cancelled") }
+        let dependent = TestJob()
+        dependent.addDependency(gated)
+        queue.addOperations([gated, dependent], waitUntilFinished: false)
+        if byQueue { queue.cancelAllOperations() } else { gated.cancel() }
+        #expect(await eventually { gated.isFinished && dependent.isFinished })
+        #expect(dependent.error != nil)
+        #expect(await eventually { queue.operationCount == 0 })
+    }
+
+    @Test(
+        "OPQ-2: an operation that is not ready even when cancelled keeps neither the queue nor its dependents waiting"
+    )
+    func neverReady() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let gated = Gated(startsWhenCancelled: false)
+        let dependent = TestJob()
+        dependent.addDependency(gated, policy: .allowFailure)
+        queue.addOperations([gated, dependent], waitUntilFinished: false)
+        gated.cancel()
+        await dependent.finished()
+        #expect(dependent.executionCount == 1)
+        #expect(await eventually { queue.operationCount == 0 })
+        // Foundation, which has it now, ends it when it is ready.
+        gated.open()
+        #expect(await eventually { gated.isFinished })
+    }
+
+    /// One that is done by hand, and is ready at no time.
+    private final class ByHand: Operation, @unchecked Sendable {
+        // Sendable because what changes is behind a lock.
+        private let isDone = Locked(false)
+
+        override var isReady: Bool { false }
+        override var isFinished: Bool { isDone.withLock { $0 } }
+
+        func finish() {
+            willChangeValue(forKey: "isFinished")
+            isDone.withLock { $0 = true }
+            didChangeValue(forKey: "isFinished")
+        }
+    }
+
+    @Test("OPQ-1: an operation that somebody finishes by hand while it is not ready leaves the queue")
+    func finishedByHand() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let operation = ByHand()
+        let dependent = TestJob()
+        dependent.addDependency(operation)
+        queue.addOperations([operation, dependent], waitUntilFinished: false)
+        #expect(queue.explain(operation).reasons == [.notReady])
+        operation.finish()
+        await dependent.finished()
+        #expect(dependent.error == nil)
+        #expect(await eventually { queue.operationCount == 0 })
+    }
+
+    @Test("BEY-6: an operation that had to wait for its readiness has taken no token of a rate")
+    func rateOfNotReady() async {
+        let clock = ManualClock()
+        let queue = NetworkQueue(rateLimit: RateLimit(1, per: 10), clock: clock)
+        let gated = Gated()
+        queue.addOperation(gated)
+        let job = TestJob()
+        queue.addOperation(job)
+        await job.finished()
+        gated.open()
+        #expect(await eventually { queue.explain(gated).reasons == [.rate(seconds: 10)] })
+        clock.advance(by: 10)
+        #expect(await eventually { gated.isFinished })
+    }
+
+    @Test("OPQ-3: of several that are added together the highest goes first")
+    func addedTogether() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let order = Locked<[Int]>([])
+        let priorities: [Operation.QueuePriority] = [.normal, .low, .veryHigh, .veryLow]
+        let operations = priorities.map { priority in
+            let operation = BlockOperation { order.withLock { $0.append(priority.rawValue) } }
+            operation.queuePriority = priority
+            return operation
+        }
+        queue.addOperations(operations, waitUntilFinished: false)
+        for operation in operations { await operation.finished() }
+        #expect(order.withLock { $0 } == [8, 0, -4, -8])
+    }
+
+    @Test("OPQ-4: of the children of a batch the highest goes first")
+    func childrenTogether() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let order = Locked<[Int]>([])
+        let priorities: [Operation.QueuePriority] = [.normal, .low, .veryHigh, .veryLow]
+        let children = priorities.map { priority in
+            let child = TestJob { job in
+                order.withLock { $0.append(priority.rawValue) }
+                job.finish()
+            }
+            child.queuePriority = priority
+            return child
+        }
+        let batch = BatchOperation(children)
+        queue.addOperation(batch)
+        await batch.finished()
+        #expect(order.withLock { $0 } == [8, 0, -4, -8])
+    }
+
+    @Test("OPQ-3: a plain operation's change of priority counts when a slot is free", arguments: [true, false])
+    func changedPriority(suspended: Bool) async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let order = Locked<[Int]>([])
+        let gate = Gate()
+        let holder = TestJob { job in gate.whenOpen { job.finish() } }
+        queue.isSuspended = suspended
+        if !suspended { queue.addOperation(holder) }
+        let operations = (0..<4).map { number in BlockOperation { order.withLock { $0.append(number) } } }
+        queue.addOperations(operations, waitUntilFinished: false)
+        operations[0].queuePriority = .veryLow
+        operations[2].queuePriority = .veryHigh
+        if suspended { queue.isSuspended = false } else { gate.open() }
+        for operation in operations { await operation.finished() }
+        #expect(order.withLock { $0 } == [2, 1, 3, 0])
+    }
+
+    // Foundation does not want its own to be called where nobody may wait.
+    private static func add(_ operations: [Operation], to queue: OperationQueue) {
+        queue.addOperations(operations, waitUntilFinished: false)
+    }
+
+    private static func wait(for queue: OperationQueue) {
+        queue.waitUntilAllOperationsAreFinished()
+    }
+
+    @Test("OPQ-3: what is added, set, cancelled and awaited at the OperationQueue is the NetworkQueue's")
+    func operationQueue() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 2)
+        let foundation = queue.queue
+        #expect(foundation.maxConcurrentOperationCount == 2 && !foundation.isSuspended)
+        foundation.maxConcurrentOperationCount = 1
+        foundation.isSuspended = true
+        #expect(queue.maxConcurrentOperationCount == 1 && queue.isSuspended)
+        queue.isSuspended = false
+        queue.maxConcurrentOperationCount = 3
+        #expect(foundation.maxConcurrentOperationCount == 3 && !foundation.isSuspended)
+
+        queue.isSuspended = true
+        queue.maxConcurrentOperationCount = 1
+        let order = Locked<[String]>([])
+        @Sendable func note(_ text: String) { order.withLock { $0.append(text) } }
+        let occupancy = Occupancy()
+        let job = TestJob(occupancy) { note("job") }
+        foundation.addOperation(job)
+        Self.add([TestJob(occupancy) { note("jobs") }], to: foundation)
+        foundation.addOperation {
+            occupancy.enter()
+            note("block")
+            occupancy.leave()
+        }
+        foundation.addBarrierBlock { note("barrier") }
+        #expect(queue.operations.count == 4 && queue.operations.first === job)
+        #if canImport(Darwin)
+        #expect(foundation.operations == queue.operations && foundation.operationCount == 4)
+        #endif
+        #expect(queue.explain(job).reasons == [.suspended])
+        foundation.isSuspended = false
+        await Task.detached { Self.wait(for: foundation) }.value
+        #expect(queue.operationCount == 0 && occupancy.most == 1)
+        #expect(order.withLock { $0 } == ["job", "jobs", "block", "barrier"])
+
+        queue.isSuspended = true
+        let waiting = TestJob()
+        foundation.addOperation(waiting)
+        foundation.cancelAllOperations()
+        await waiting.finished()
+        #expect(waiting.isCancelled && waiting.executionCount == 0)
+    }
+}
+
+@Suite("Jobs that wait for the network, and numbers of operations", .timeLimit(.minutes(10)))
+struct QueueReachabilityTests {
+    /// A job that calls a host.
+    private final class HostJob: NetworkOperation, @unchecked Sendable {
+        // Sendable because it changes nothing.
+        override var host: String? { "a.example" }
+        override func execute() { finish() }
+    }
+
+    @Test("OPQ-9: while the network is unreachable jobs that call a host wait without a slot, and others run")
+    func waitsForNetwork() async {
+        let network = ManualReachability(.unreachable)
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        queue.reachability = network
+        let jobs = (0..<1_000).map { _ in HostJob() }
+        let other = TestJob()
+        queue.addOperations(jobs + [other], waitUntilFinished: false)
+        await other.finished()
+        #expect(queue.operationCount == jobs.count)
+        #expect(queue.explain(jobs[0]).reasons == [.condition("network reachable")])
+        jobs[1].cancel()
+        await jobs[1].finished()
+        network.status = .unknown
+        for job in jobs { await job.finished() }
+        #expect(jobs.enumerated().allSatisfy { ($1.error == nil) == ($0 != 1) })
+        #expect(queue.operationCount == 0)
+    }
+
+    @Test("OPQ-9: nothing waits for the network any more when the queue is told to ask nobody, or somebody else")
+    func reachabilityIsReplaced() async {
+        let queue = NetworkQueue()
+        for next: ManualReachability? in [nil, ManualReachability(.reachable)] {
+            queue.reachability = ManualReachability(.unreachable)
+            let job = HostJob()
+            queue.addOperation(job)
+            #expect(queue.explain(job).reasons == [.condition("network reachable")])
+            queue.reachability = next
+            await job.finished()
+            #expect(job.error == nil)
+        }
+    }
+
+    @Test("OPQ-9: a rate is not used up by jobs that wait for the network, and the queue tells of a start once")
+    func rateAndEvents() async {
+        let clock = ManualClock()
+        let network = ManualReachability(.unreachable)
+        let queue = NetworkQueue(rateLimit: RateLimit(1, per: 10), clock: clock)
+        queue.reachability = network
+        let (first, second) = (HostJob(), HostJob())
+        let events = queue.events
+        queue.addOperations([first, second], waitUntilFinished: false)
+        network.status = .reachable
+        await first.finished()
+        #expect(queue.explain(second).reasons == [.rate(seconds: 10)])
+        clock.advance(by: 10)
+        await second.finished()
+        var starts = 0
+        for await event in events {
+            if case .started = event { starts += 1 }
+            if case .finished(let operation, _) = event, operation === second { break }
+        }
+        #expect(starts == 2)
+    }
+
+    @Test("OPQ-3: a job is cancelled by its number, and no other one is")
+    func cancelById() async {
+        let queue = NetworkQueue()
+        queue.isSuspended = true
+        let jobs = (0..<3).map { _ in TestJob() }
+        queue.addOperations(jobs + [BlockOperation {}], waitUntilFinished: false)
+        #expect(Set(jobs.map(\.operationID)).count == 3 && jobs[1].operationID == jobs[1].operationID)
+        queue.cancelOperation(id: jobs[1].operationID)
+        await jobs[1].finished()
+        #expect(jobs.map(\.isCancelled) == [false, true, false] && queue.operationCount == 3)
+        queue.isSuspended = false
+        for job in jobs { await job.finished() }
+    }
+}
