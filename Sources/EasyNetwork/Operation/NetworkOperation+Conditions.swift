@@ -37,9 +37,13 @@ extension NetworkOperation {
     }
 }
 
-/// Which operation's conditions the current task evaluates. What those send over the service of the operation does not
-/// wait for the conditions.
-enum ConditionContext {
+extension NetworkOperation {
+    /// Whether the current task evaluates a condition of the operation. What that sends does not wait for the conditions.
+    final var isEvaluatingCondition: Bool { ConditionContext.operation == ObjectIdentifier(self) }
+}
+
+/// The operation whose condition the current task evaluates.
+private enum ConditionContext {
     @TaskLocal static var operation: ObjectIdentifier?
 }
 

@@ -42,7 +42,8 @@ enum URLBuilder {
         guard let scheme = scheme(of: base) else {
             throw failure("the base URL \"\(shown(base))\" does not begin with https:// or http://")
         }
-        guard !URLParts.authorityText(of: base, scheme: scheme).isEmpty else {
+        let isWeb = ["http", "https"].contains(scheme.lowercased())
+        if isWeb, URLParts.authorityText(of: base, scheme: scheme).isEmpty {
             throw failure(
                 "the base URL \"\(shown(base))\" has no host; call HostConfiguration.baseURL(_:) when it is complete, "
                     + "as \"https://api.example.com/v1\", and give requests an absolute URL before that"

@@ -7,7 +7,7 @@ struct Caller: Sendable {
 
     /// - Returns: nil for a call that a condition of the operation makes, before the operation may work.
     init?(_ operation: ServiceOperation, _ service: EasyNetworkService) {
-        guard ConditionContext.operation != ObjectIdentifier(operation) else { return nil }
+        guard !operation.isEvaluatingCondition else { return nil }
         self.operation = operation
         self.service = service
     }
