@@ -322,6 +322,8 @@ struct DownloadEndTests {
         let (transfer, part, message) = try transfer(in: folder)
         defer { part.close() }
         complete(transfer, message)
+        transfer.queue.sync { transfer.save() }
+        #expect(FileManager.default.fileExists(atPath: part.place.journal))
         // So that it stops where a kill would stop it.
         try FileManager.default.createDirectory(at: folder.file("out/sub"), withIntermediateDirectories: true)
         let error = #expect(throws: NetworkError.self) { try transfer.queue.sync { try transfer.land { true } } }
