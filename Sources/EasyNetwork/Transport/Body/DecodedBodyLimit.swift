@@ -23,8 +23,9 @@ struct DecodedBodyLimit {
     /// - Returns: why these bytes are too many; nil when they are not.
     mutating func take(_ byteCount: Int) -> NetworkError? {
         guard let limit else { return nil }
-        count += byteCount
-        guard count > limit else { return nil }
+        let (sum, overflows) = count.addingReportingOverflow(byteCount)
+        count = overflows ? .max : sum
+        guard overflows || sum > limit else { return nil }
         return NetworkError(code: .bodyTooLong, message: "over \(limit) bytes without its content coding")
     }
 }

@@ -238,7 +238,7 @@ final class URLSessionExchange: TransportExchange {
             state.sentCount = count
             return state.events
         }
-        if count > 0 { events?(.sent(Int(count))) }
+        if count > 0 { events?(.sent(Int(clamping: count))) }
     }
 
     private func noteActivity() {
