@@ -17,6 +17,21 @@ enum Command {
             .first { FileManager.default.isExecutableFile(atPath: $0.path) }
     }
 
+    /// The programs that some tests need and this machine has not. A line on standard error says so once.
+    private static let missing: Set<String> = {
+        let missing = ["nginx", "openssl", "python3"].filter { find($0) == nil }
+        if !missing.isEmpty {
+            let line = "Skipped: the tests that need \(missing.joined(separator: ", ")). To run them: "
+            FileHandle.standardError.write(Data((line + "apt-get install nginx-light openssl python3\n").utf8))
+        }
+        return Set(missing)
+    }()
+
+    /// Whether the machine has these, which are among those that are looked for above.
+    static func areInstalled(_ names: String...) -> Bool {
+        missing.isDisjoint(with: names)
+    }
+
     /// Runs a shell script to its end, which blocks the calling thread; it stops at the first command that fails.
     ///
     /// - Parameters:

@@ -33,14 +33,8 @@ final class NginxServer: Sendable {
         case oldTLS
     }
 
-    /// Whether the machine has what this needs; if not, a line on standard error says once what to install.
-    static let isInstalled: Bool = {
-        let missing = ["nginx", "openssl"].filter { Command.find($0) == nil }
-        guard !missing.isEmpty else { return true }
-        let line = "Skipped: all tests with nginx, as there is no \(missing.joined(separator: " and no ")). "
-        FileHandle.standardError.write(Data((line + "To run them: apt-get install nginx-light openssl\n").utf8))
-        return false
-    }()
+    /// Whether the machine has what this needs.
+    static let isInstalled = Command.areInstalled("nginx", "openssl")
     /// Whether the listeners are on ::1, too.
     static var hasIPv6: Bool { FreePorts.hasIPv6 }
 

@@ -7,7 +7,7 @@ import Testing
 /// What nginx does not do: a server in Python that misbehaves over TLS.
 @Suite(
     "CurlTransport: kept connections with TLS",
-    .enabled(if: Command.find("python3") != nil),
+    .enabled(if: Command.areInstalled("python3", "openssl")),
     .timeLimit(.minutes(10))
 )
 struct CurlTLSConnectionTests {
