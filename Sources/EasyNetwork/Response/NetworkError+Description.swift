@@ -72,33 +72,19 @@ extension NetworkError: CustomNSError {
 }
 
 extension NetworkError {
+    private static let bridgedKey = "EasyNetwork.NetworkError"
+
     /// The error as an `NSError`, from which ``init(bridged:)`` gets it back. `as NSError` loses it on Linux.
-    var bridged: NSError { BridgedError(self) }
+    var bridged: NSError {
+        var info = errorUserInfo
+        info[Self.bridgedKey] = self
+        return NSError(domain: Self.errorDomain, code: errorCode, userInfo: info)
+    }
 
     /// - Parameter error: one that is none of the package's becomes ``Code/cannotParseResponse``.
     init(bridged error: NSError) {
-        if let error = error as? BridgedError {
-            self = error.error
-        } else {
-            self = .thrown(error, otherwise: .cannotParseResponse)
-        }
+        self = error.userInfo[Self.bridgedKey] as? NetworkError ?? .thrown(error, otherwise: .cannotParseResponse)
     }
-}
-
-/// A ``NetworkError`` for those who take an `NSError`.
-// Sendable because `error` never changes, nor does an `NSError`.
-private final class BridgedError: NSError, @unchecked Sendable {
-    let error: NetworkError
-
-    init(_ error: NetworkError) {
-        self.error = error
-        super.init(domain: NetworkError.errorDomain, code: error.errorCode, userInfo: error.errorUserInfo)
-    }
-
-    /// Not from an archive: there it is a plain `NSError`.
-    required init?(coder: NSCoder) { nil }
-
-    override var classForCoder: AnyClass { NSError.self }
 }
 
 extension NSError {
