@@ -33,7 +33,11 @@ struct AnswerFuzzTests {
             let contents = try await Self.outcome(transport, server, "/fuzz", number, &generator)
             #expect(contents.faults.isEmpty && contents.end != nil, "seed \(seed), answer \(number): \(wild)")
             if let unasked = wild.unasked { await server.sendUnasked(unasked) }
-            let plain = try await Self.outcome(transport, server, "/plain", number, &generator)
+            var plain = try await Self.outcome(transport, server, "/plain", number, &generator)
+            // The server may have closed a connection that was fit when it was looked at.
+            if plain.code == .connectionLost, plain.head == nil {
+                plain = try await Self.outcome(transport, server, "/plain", number, &generator)
+            }
             let text = String(decoding: plain.body, as: UTF8.self)
             #expect(
                 plain.code == nil && text == "plain \(number)",
