@@ -15,7 +15,7 @@ struct AnswerFuzzTests {
     private static let kinds = TransportFixture.Kind.allCases.filter { $0 != .inMemory }
 
     @Test(
-        "BEY-17, BEY-1: whatever a server sends, one end comes, and no answer counts for another request",
+        "BEY-17, BEY-1: whatever a server sends, one end comes; with libcurl no answer counts for another request",
         arguments: kinds
     )
     func everything(kind: TransportFixture.Kind) async throws {
@@ -26,12 +26,16 @@ struct AnswerFuzzTests {
         let answer = Locked(MockResponse())
         server.route("*", "/fuzz") { _ in answer.withLock { $0 } }
         server.route("*", "/plain") { request in .text("plain " + (request.headers["X-Number"] ?? "")) }
-        let transport: any NetworkTransport = Self.transport(kind)
+        var transport = Self.transport(kind)
         for number in 0..<Self.count {
             let wild = Self.answer(&generator, for: kind)
             answer.withLock { $0 = MockResponse(fault: .raw(wild.bytes, keepsConnection: wild.keepsConnection)) }
+            // Foundation keeps connections that are of no more use, and takes what is left on them for the next answer: see
+            // the table. Each answer has a session of its own.
+            if kind == .urlSession { transport = Self.transport(kind) }
             let contents = try await Self.outcome(transport, server, "/fuzz", number, &generator)
             #expect(contents.faults.isEmpty && contents.end != nil, "seed \(seed), answer \(number): \(wild)")
+            guard kind != .urlSession else { continue }
             if let unasked = wild.unasked { await server.sendUnasked(unasked) }
             var plain = try await Self.outcome(transport, server, "/plain", number, &generator)
             // The server may have closed a connection that was fit when it was looked at.
@@ -126,10 +130,9 @@ struct AnswerFuzzTests {
             }
         }
         let other = Data("HTTP/1.1 408 Request Timeout\r\nContent-Length: 3\r\n\r\nbad".utf8)
-        // Foundation takes bytes that nobody asked for as the next answer: see the table.
-        let followsAtOnce = isWhole && !isFoundation && chance(3)
+        let followsAtOnce = isWhole && chance(3)
         if followsAtOnce { bytes += other }
-        let unasked = isWhole && !isFoundation && !followsAtOnce && chance(2) ? other : nil
+        let unasked = isWhole && !followsAtOnce && chance(2) ? other : nil
         // What is not whole has its end by the connection's.
         return Wild(bytes: bytes, keepsConnection: isWhole, unasked: unasked)
     }
