@@ -117,7 +117,7 @@ struct URLSessionTransportTests {
     @Test("RSP-6: Foundation's words, which on Linux are libcurl's, tell no user and password of a proxy")
     func proxySecrets() {
         let words = "Unsupported proxy syntax in 'http://ada:s3 cret@h:1'"
-        let below = NSError(domain: NSURLErrorDomain, code: -1_000, userInfo: [NSLocalizedDescriptionKey: words])
+        let below = NSError(domain: "NSURLErrorDomain", code: -1_000, userInfo: [NSLocalizedDescriptionKey: words])
         let error = NetworkError(transport: below, isSecure: false, hasHead: false)
         #expect(error.message == "Unsupported proxy syntax in 'http://REDACTED@h:1'")
     }
