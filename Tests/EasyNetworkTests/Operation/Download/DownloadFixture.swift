@@ -53,6 +53,20 @@ struct DownloadFixture: Sendable {
         file.change { _, _, response in response.fault = .truncate(after: count) }
         await run(operation(FileRequest(), change))
         file.change { _, _, _ in }
+        await partIsReleased()
+    }
+
+    /// Returns when no download has the part: after its end, one has the disk keep it, and writes the journal once more.
+    private func partIsReleased() async {
+        guard let key = try? PartPlace(destination, resource: "").key else { return }
+        let owner = Locked(0)
+        await withCheckedContinuation { continuation in
+            let isTaken = PartRegistry.shared.take(key, for: owner, unless: { false }) {
+                PartRegistry.shared.giveBack(key)
+                continuation.resume()
+            }
+            if !isTaken { continuation.resume() }
+        }
     }
 }
 
