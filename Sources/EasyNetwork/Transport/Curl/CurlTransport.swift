@@ -17,8 +17,8 @@ import Dispatch
 /// A body in another coding, or in several, is handed over as it came.
 ///
 /// It needs libcurl 7.81 or later, which is found at run time. Without it, each exchange ends with
-/// ``NetworkError/Code/invalidRequest`` and says what was looked for. With one older than 7.87, a cancel during the look-up of a name holds up the other exchanges
-/// until the system's resolver returns. With one older than 8.1, each exchange over HTTP/2 has a connection of its own,
+/// ``NetworkError/Code/invalidRequest`` and says what was looked for. With one older than 7.87, a cancel during the look-up of a
+/// name holds up the other exchanges until the system's resolver returns. With one older than 8.1, each exchange over HTTP/2 has a connection of its own,
 /// kept for the next: of several on one, what comes for one that is paused would be kept in memory, without bound.
 ///
 /// When the transport is let go of, the exchanges that are still under way end with ``NetworkError/Code/cancelled``, its
