@@ -234,6 +234,7 @@ struct TransportStreamTests {
         #expect(second.code == .invalidRequest && second.end?.error?.message == message && second.faults.isEmpty)
         #expect(fixture.requests.count == 1)
 
+        // Shared by intent: the second reader is to be refused.
         nonisolated(unsafe) let shared = InputStream(data: bytes)
         let reader = InputStreamReader(shared)
         #expect(await answers(reader, 1).first?.code == nil)
