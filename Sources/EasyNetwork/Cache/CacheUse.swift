@@ -29,12 +29,12 @@ final class CacheUse: Sendable {
     let partition: String?
 
     /// - Returns: nil when the cache has nothing to do with the request.
-    init?(_ policy: CachePolicy, _ configuration: HostConfiguration, order: Order) {
+    init?(_ policy: CachePolicy, _ cache: NetworkCache, partition: String?, order: Order) {
         guard policy.isActive else { return nil }
         self.policy = policy
         self.order = order
-        cache = configuration.settings.cache
-        partition = configuration.settings.cachePartition
+        self.cache = cache
+        self.partition = partition
     }
 
     /// Asks the cache for the entry.

@@ -47,7 +47,7 @@ extension GroupOperation {
     private func refuse(_ child: NetworkOperation, _ error: NetworkError) {
         guard !child.isTaken else { return }
         child.finish(error)
-        (scheduling?.scheduler ?? .forGroup(limit: nil)).add([child], in: self, limit: limit)
+        (scheduling?.queue ?? NetworkQueue.forGroup(limit: nil)).add([child], in: self, limit: limit)
     }
 
     private func addParent(_ parent: GroupOperation) {
@@ -135,10 +135,10 @@ extension GroupOperation {
         maxConcurrentOperationCount > 0 ? maxConcurrentOperationCount : nil
     }
 
-    private var scheduler: any OperationScheduler {
-        if let scheduler = scheduling?.scheduler { return scheduler }
+    private var scheduler: NetworkQueue {
+        if let scheduler = scheduling?.queue { return scheduler }
         return state.withLock { state in
-            let scheduler = state.scheduler ?? .forGroup(limit: limit)
+            let scheduler = state.scheduler ?? NetworkQueue.forGroup(limit: limit)
             // What waits for this group is elsewhere.
             SchedulerCrossing.note()
             state.scheduler = scheduler

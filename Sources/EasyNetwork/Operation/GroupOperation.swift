@@ -37,7 +37,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         /// Where callbacks run one after the other, once the first one has.
         var turns: DispatchQueue?
         /// Where children run when the group is on no ``NetworkQueue``, once the first one does.
-        var scheduler: (any OperationScheduler)?
+        var scheduler: NetworkQueue?
         var isHandingOn = false
         /// Called when the group has ended and every child has finished.
         var done: (@Sendable () -> Void)?

@@ -59,8 +59,8 @@ extension OperationCondition {
 
     /// Adds the prerequisite and returns when it has finished, or when the task is cancelled.
     private func finish(of prerequisite: Operation, for operation: NetworkOperation) async throws {
-        let own = operation.scheduling?.scheduler
-        let scheduler: any OperationScheduler = own ?? .forPrerequisites
+        let own = operation.scheduling?.queue
+        let scheduler: NetworkQueue = own ?? .shared
         own?.noteComposite(1)
         // Before it is looked for a circle: two that wait for each other note it both, and the second one sees it.
         operation.setOption(\.pendingPrerequisite, prerequisite)

@@ -12,7 +12,7 @@ extension NetworkOperation {
     }
 
     final func tellOfCacheMiss(_ miss: CacheMiss) {
-        scheduling?.scheduler.operation(self, didMissCache: miss)
+        scheduling?.queue.operation(self, didMissCache: miss)
     }
 
     /// Takes the operation in, once: an operation that has a scheduler, or has been started, is not taken again.
@@ -22,7 +22,7 @@ extension NetworkOperation {
         let (dependencies, isForeign) = core.withLock { state -> ([OperationDependency]?, Bool) in
             guard state.scheduling == nil, state.lifecycle.phase == .waiting else { return (nil, false) }
             state.scheduling = scheduling
-            let isForeign = state.awaitedBy.map { $0 != ObjectIdentifier(scheduling.scheduler) } ?? false
+            let isForeign = state.awaitedBy.map { $0 != ObjectIdentifier(scheduling.queue) } ?? false
             return (state.dependencies, isForeign)
         }
         if isForeign { SchedulerCrossing.note() }
@@ -36,16 +36,16 @@ extension NetworkOperation {
     }
 
     /// The operation's place in `scheduler`; nil when it is not there, or not any more.
-    final func job(in scheduler: any OperationScheduler) -> JobID? {
-        core.withLock { $0.scheduling?.scheduler === scheduler ? $0.scheduling?.job : nil }
+    final func job(in scheduler: NetworkQueue) -> JobID? {
+        core.withLock { $0.scheduling?.queue === scheduler ? $0.scheduling?.job : nil }
     }
 
     /// A scheduler is about to wait for the operation, which is no job of its own.
-    final func noteAwaited(by scheduler: any OperationScheduler) {
+    final func noteAwaited(by scheduler: NetworkQueue) {
         let isForeign = core.withLock { state in
             let first = state.awaitedBy ?? ObjectIdentifier(scheduler)
             state.awaitedBy = first
-            let isElsewhere = state.scheduling.map { $0.scheduler !== scheduler } ?? false
+            let isElsewhere = state.scheduling.map { $0.queue !== scheduler } ?? false
             return isElsewhere || first != ObjectIdentifier(scheduler)
         }
         if isForeign { SchedulerCrossing.note() }

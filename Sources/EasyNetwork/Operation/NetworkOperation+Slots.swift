@@ -13,7 +13,7 @@ extension NetworkOperation {
     /// - Parameter isWanted: asked at the moment at which the slot would be given back, under the queue's lock, so that
     ///   nobody who has taken the slot over loses it.
     final func releaseSlot(if isWanted: () -> Bool) {
-        if let scheduling { scheduling.scheduler.operationDidReleaseSlot(scheduling.job, if: isWanted) }
+        if let scheduling { scheduling.queue.operationDidReleaseSlot(scheduling.job, if: isWanted) }
     }
 
     /// Asks for a slot again, and runs `action` when the operation's turn has come, on a background queue.
@@ -33,7 +33,7 @@ extension NetworkOperation {
     ///   all stays as it is.
     final func reclaimSlot(if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
         if let scheduling {
-            scheduling.scheduler.operation(self, job: scheduling.job, reclaimsSlotFor: action, if: isWanted)
+            scheduling.queue.operation(self, job: scheduling.job, reclaimsSlotFor: action, if: isWanted)
         } else if isWanted() {
             WorkQueue.shared.async(execute: action)
         }
@@ -41,6 +41,6 @@ extension NetworkOperation {
 
     /// Gives the slot back, also one that has been asked for and has not come yet; what waits for that is dropped.
     final func forgoSlot() {
-        if let scheduling { scheduling.scheduler.operation(self, didForgoSlot: scheduling.job) }
+        if let scheduling { scheduling.queue.operation(self, didForgoSlot: scheduling.job) }
     }
 }

@@ -108,7 +108,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Where callbacks run.
     var deliveryQueue: DispatchQueue {
-        scheduling?.scheduler.callbackQueue ?? WorkQueue.shared
+        scheduling?.queue.callbackQueue ?? WorkQueue.shared
     }
 
     /// Whether the operation counts in the limits of its queue. One that only waits for others takes no slot: it is
@@ -185,7 +185,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         guard isPreparedFirst, let scheduling else { return work(when: conditions) }
         prepare()
         guard !hasOutcome else { return }
-        scheduling.scheduler.operation(self, job: scheduling.job, isPreparedFor: { self.work(when: conditions) })
+        scheduling.queue.operation(self, job: scheduling.job, isPreparedFor: { self.work(when: conditions) })
     }
 
     private func work(when conditions: [any OperationCondition]) {
@@ -242,7 +242,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         get { super.queuePriority }
         set {
             super.queuePriority = newValue
-            if let scheduling { scheduling.scheduler.operationDidChangePriority(self, job: scheduling.job) }
+            if let scheduling { scheduling.queue.operationDidChangePriority(self, job: scheduling.job) }
         }
     }
 
@@ -258,7 +258,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         if action == .deliver {
             deliverAndConclude()
         } else if let scheduling {
-            scheduling.scheduler.operationDidEndEarly(self, job: scheduling.job)
+            scheduling.queue.operationDidEndEarly(self, job: scheduling.job)
         } else {
             announceReadiness()
         }
@@ -289,7 +289,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         didChangeValue(forKey: "isFinished")
 
         // The queue first: who hears that the operation has finished finds it gone from there.
-        if let scheduling { scheduling.scheduler.operationDidFinish(self, job: scheduling.job) }
+        if let scheduling { scheduling.queue.operationDidFinish(self, job: scheduling.job) }
         let (actions, completion, slotActions) = core.withLock { state in
             state.isConcluded = true
             state.scheduling = nil
@@ -328,12 +328,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             return (nil, state.readiness.isWatching)
         }
         if let scheduling {
-            let isTooLate = !scheduling.scheduler.operation(self, job: scheduling.job, didAdd: dependency)
+            let isTooLate = !scheduling.queue.operation(self, job: scheduling.job, didAdd: dependency)
             if isTooLate {
                 removeLast(dependency)
             } else if core.withLock({ $0.dependencies.lastIndex { $0.operation === operation } }) == nil {
                 // Taken back meanwhile, before the scheduler knew of it.
-                scheduling.scheduler.operation(self, job: scheduling.job, didRemove: operation)
+                scheduling.queue.operation(self, job: scheduling.job, didRemove: operation)
             }
         } else if isWatching {
             announceReadiness()
@@ -354,7 +354,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         if let scheduling {
             // As many times as it was declared.
             for dependency in before where dependency.operation === operation {
-                scheduling.scheduler.operation(self, job: scheduling.job, didRemove: dependency.operation)
+                scheduling.queue.operation(self, job: scheduling.job, didRemove: dependency.operation)
             }
         }
         // What was removed is let go of outside the lock.

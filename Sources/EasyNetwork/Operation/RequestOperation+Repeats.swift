@@ -23,7 +23,7 @@ extension RequestOperation {
     ///
     /// - Returns: whether it may go on; if not, it has been ended.
     final func noticeRepeats(of request: Request) -> Bool {
-        guard let scheduler = scheduling?.scheduler, !hasOutcome else { return true }
+        guard let scheduler = scheduling?.queue, !hasOutcome else { return true }
         let policy = option(\.repeatPolicy) ?? request.repeatPolicy
         let name = option(\.repeatKey) ?? request.repeatKey
         guard policy != .allow || name != nil else { return true }

@@ -217,7 +217,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
                 self.finish(error)
             }
         }
-        guard let scheduler = scheduling?.scheduler, let message = sharedMessage(for: request) else {
+        guard let scheduler = scheduling?.queue, let message = sharedMessage(for: request) else {
             let landing = service.start(
                 sendable(request),
                 isOnWorkQueue: scheduling != nil,
@@ -245,7 +245,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     override func stop() {
         // At once: what is fetched for this one alone is not sent any more when the cancel has returned.
-        if option(\.isSharing) { scheduling?.scheduler.operationDidStopSharing(self) }
+        if option(\.isSharing) { scheduling?.queue.operationDidStopSharing(self) }
         super.stop()
     }
 
@@ -304,7 +304,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         set {
             state.withLock { $0.hasOwnPriority = true }
             super.queuePriority = newValue
-            if option(\.isSharing) { scheduling?.scheduler.operationDidChangePriorityOfShare(self) }
+            if option(\.isSharing) { scheduling?.queue.operationDidChangePriorityOfShare(self) }
         }
     }
 

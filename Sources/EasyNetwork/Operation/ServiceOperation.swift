@@ -22,7 +22,7 @@ import Foundation
 /// Their closures come on ``callbackQueue``. Calls made in `start()` wait for accessories and conditions. Cancelling the
 /// operation cancels them; calls that it makes afterwards, or after a dependency has failed, are refused with the
 /// operation's error, and nothing is sent. A call that is under way when the operation finishes goes on without a slot.
-open class ServiceOperation: NetworkOperation, @unchecked Sendable {
+open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     // Sendable because `service` never changes; subclasses answer for their own.
 
     /// The service of this operation alone: cancelling it touches no other operation.
@@ -108,7 +108,7 @@ open class ServiceOperation: NetworkOperation, @unchecked Sendable {
     }
 
     override var deliveryQueue: DispatchQueue {
-        callbackQueue ?? scheduling?.scheduler.callbackQueue ?? service.configuration.deliveryQueue
+        callbackQueue ?? scheduling?.queue.callbackQueue ?? service.configuration.deliveryQueue
     }
 
     override func stop() {

@@ -88,7 +88,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
 
     /// The operation's and the queue's.
     private var limits: [BandwidthLimit] {
-        BandwidthLimit.both(bandwidthLimit, scheduling?.scheduler.bandwidthLimit)
+        BandwidthLimit.both(bandwidthLimit, scheduling?.queue.bandwidthLimit)
     }
 
     /// The body begins, or begins anew.

@@ -22,7 +22,7 @@ struct WaitWalk {
     }
 
     /// Where plain operations are looked for, which do not know their scheduler themselves.
-    let scheduler: (any OperationScheduler)?
+    let scheduler: NetworkQueue?
     /// Whether operations on no queue are looked through all the same.
     var seesIdle = false
 
@@ -78,7 +78,7 @@ struct WaitWalk {
             return [Event(operation: operation, isEnd: false)] + partsAwaited(by: operation).map(Self.end)
         }
         let (scheduling, isTaken, isWaiting, dependencies) = operation.stance
-        if let scheduling { return scheduling.scheduler.obstacles(of: scheduling.job).map(Self.end) }
+        if let scheduling { return scheduling.queue.obstacles(of: scheduling.job).map(Self.end) }
         guard isWaiting else { return [] }
         return (isTaken || seesIdle ? dependencies.map(Self.end) : []) + (isTaken ? [] : turn(of: operation))
     }
@@ -172,7 +172,7 @@ extension GroupOperation {
                 (state.scheduling, state.group, state.awaitedBy != nil)
             }
             guard let scheduling, !isAwaited else { return true }
-            if scheduling.scheduler.hasDependents(scheduling.job) { return true }
+            if scheduling.queue.hasDependents(scheduling.job) { return true }
             next = parent
         }
         return false

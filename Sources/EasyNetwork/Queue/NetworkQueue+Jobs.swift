@@ -33,7 +33,7 @@ extension NetworkQueue {
         if let group { traits.keys.append(.group(group)) }
         let (job, mustBeReleased) = submit(operation, priority, traits, isHeld: isHeld) { job, state, actions in
             // The operation's lock inside the queue's: an operation never calls its queue under its own.
-            let dependencies = operation.adopt(Scheduling(scheduler: self, job: job))
+            let dependencies = operation.adopt(Scheduling(queue: self, job: job))
             if dependencies != nil, let group {
                 state.graph.admission.setLimit(groupLimit, for: .group(group), at: actions.now)
             }
@@ -277,7 +277,7 @@ extension NetworkQueue {
     }
 }
 
-extension NetworkQueue: OperationScheduler {
+extension NetworkQueue {
     func operationDidEndEarly(_ operation: NetworkOperation, job: JobID) {
         step { $0.graph.end(job, &$1) }
     }

@@ -15,8 +15,10 @@ enum MisplacedProperty {
         if let wrapper = request as? any RequestWrapper { return try check(wrapper.wrapped) }
         for case (let name?, let value) in Mirror(reflecting: request).children {
             guard let type = wanted(name, value, request) else { continue }
-            throw RequestBuilder.failure(
-                "\"\(name)\" is a \(Swift.type(of: value)), which is not the request's own: write \"\(name): \(type)?\", or "
+            throw NetworkError(
+                code: .invalidRequest,
+                message:
+                    "\"\(name)\" is a \(Swift.type(of: value)), which is not the request's own: write \"\(name): \(type)?\", or "
                     + "give it another name"
             )
         }

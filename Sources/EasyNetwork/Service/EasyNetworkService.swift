@@ -16,7 +16,7 @@ public final class EasyNetworkService: Sendable {
         var refusal: NetworkError?
         var landings: [ObjectIdentifier: Landing] = [:]
         /// The operation that makes the calls, while it runs; nil for a service that is no operation's.
-        var operation: ServiceOperation?
+        var operation: (any CallOwner)?
         /// Those of the landings that wait, and need no slot meanwhile.
         var waiting: Set<ObjectIdentifier> = []
         /// Whether the operation has given its slot back at some time, and so may be without it.
@@ -316,7 +316,7 @@ public final class EasyNetworkService: Sendable {
     // MARK: - The calls of an operation
 
     /// - Parameter operation: the one that makes the calls from now on, as it has started; nil when it has finished.
-    func setOperation(_ operation: ServiceOperation?) {
+    func setOperation(_ operation: (any CallOwner)?) {
         // Released outside the lock.
         let old = state.withLock { state in
             defer { state.operation = operation }

@@ -1,48 +1,5 @@
 import Foundation
 
-/// The operation that makes a call, and the service with which it makes it.
-struct Caller: Sendable {
-    let operation: ServiceOperation
-    let service: EasyNetworkService
-
-    /// - Returns: nil for a call that a condition of the operation makes, before the operation may work.
-    init?(_ operation: ServiceOperation, _ service: EasyNetworkService) {
-        guard !operation.isEvaluatingCondition else { return nil }
-        self.operation = operation
-        self.service = service
-    }
-
-    /// A call waits for a moment or a credential. When all calls of the operation wait, it gives its slot back.
-    ///
-    /// - Parameter isWanted: asked under the queue's lock.
-    func callWaits(_ landing: Landing, if isWanted: () -> Bool) {
-        service.noteWaiting(landing)
-        operation.releaseSlot { isWanted() && service.allCallsWait() }
-    }
-
-    /// A call that waited goes on when the operation has its slot again.
-    ///
-    /// - Parameter isWanted: asked under the queue's lock.
-    func callGoesOn(_ landing: Landing, if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
-        service.noteGoingOn(landing)
-        operation.reclaimSlot(if: isWanted, action)
-    }
-
-    /// Whether the closures of a call are not called, and so cannot finish the operation, which is ended here.
-    func isSilent(after error: NetworkError) -> Bool {
-        if error.isSilent {
-            operation.finish(error)
-            return true
-        }
-        guard error.code == .cancelled, operation.silencesCancellation else { return false }
-        service.noteEnd(of: error)
-        // Calls that the operation cancels itself after another one has ended leave it going on.
-        guard operation.isCancelled || service.failureOfLastCall?.code == .cancelled else { return false }
-        operation.finish()
-        return true
-    }
-}
-
 /// What a landing has around it: its host, its request, and the operation that makes the call.
 final class LandingSite: Sendable {
     let configuration: HostConfiguration
@@ -88,7 +45,14 @@ final class LandingSite: Sendable {
         self.sink = sink
         let policy = request.cache ?? configuration.settings.cachePolicy(for: message.method)
         // The cache holds bodies, and there will be none.
-        cache = sink == nil ? CacheUse(policy, configuration, order: order) : nil
+        cache =
+            sink == nil
+            ? CacheUse(
+                policy,
+                configuration.settings.cache,
+                partition: configuration.settings.cachePartition,
+                order: order
+            ) : nil
         stamp = configuration.settings.authentication.map { authentication in
             var stamp = authentication.begin(message.url, base: configuration.settings.baseURL)
             if message.headers["Authorization"] != nil || !request.isAuthenticated || request.customURLRequest != nil {
@@ -133,7 +97,7 @@ final class LandingSite: Sendable {
         _ message: TransportRequest,
         _ history: [NetworkAttempt]
     ) async -> Result<TransportRequest, NetworkError> {
-        let context = AttemptContext(request: request, configuration: configuration, history: history)
+        let context = AttemptContext(request: request, history: history)
         var message = message
         do {
             for interceptor in interceptors { message = try await interceptor.adapt(message, context: context) }
@@ -147,7 +111,7 @@ final class LandingSite: Sendable {
         _ result: Result<NetworkResponse, NetworkError>,
         _ history: [NetworkAttempt]
     ) async -> LandingDecision {
-        let context = AttemptContext(request: request, configuration: configuration, history: history)
+        let context = AttemptContext(request: request, history: history)
         var result = result
         var decision = LandingDecision.proceed
         for interceptor in interceptors.reversed() {

@@ -279,7 +279,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
     }
 
     private var bandwidthLimits: [BandwidthLimit] {
-        BandwidthLimit.both(options.bandwidthLimit, scheduling?.scheduler.bandwidthLimit)
+        BandwidthLimit.both(options.bandwidthLimit, scheduling?.queue.bandwidthLimit)
     }
 
     /// Paused, and perhaps resumed, meanwhile: a round begins when there is a slot again.

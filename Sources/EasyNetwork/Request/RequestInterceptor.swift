@@ -62,8 +62,6 @@ public enum LandingDecision: Sendable {
 public struct AttemptContext: Sendable {
     /// The request as it was made.
     public let request: any BaseAPIRequest
-    /// Where it goes.
-    public let configuration: HostConfiguration
     /// The attempts before this one, in ``RequestInterceptor/land(_:context:)`` with this one as the last.
     public let history: [NetworkAttempt]
 }

@@ -1,0 +1,81 @@
+import Dispatch
+
+/// The job that makes calls, as its ``EasyNetworkService`` sees it.
+protocol CallOwner: AnyObject, Sendable {
+    /// The queue for the closures of its calls.
+    var deliveryQueue: DispatchQueue { get }
+    var isCancelled: Bool { get }
+    /// Whether its closures are left out when it is cancelled.
+    var silencesCancellation: Bool { get }
+    /// Whether the calls come from a condition of the job, before it works.
+    var isEvaluatingCondition: Bool { get }
+
+    /// Gives the slot back.
+    ///
+    /// - Parameter isWanted: asked under the queue's lock.
+    func releaseSlot(if isWanted: () -> Bool)
+    /// Asks for the slot again, and runs `action` with it.
+    ///
+    /// - Parameter isWanted: asked under the queue's lock.
+    func reclaimSlot(if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void)
+    /// Keeps a call that comes before the work may begin.
+    ///
+    /// - Returns: false when the call may begin now.
+    func holdsBack(_ call: @escaping @Sendable () -> Void) -> Bool
+    /// Runs `action` as a part of the credential refresh that the job belongs to, if it does.
+    func inRefreshContext(_ action: () -> Void)
+    func tellOfCacheMiss(_ miss: CacheMiss)
+    /// The number of body bytes sent in the current attempt. Called on the transport's thread.
+    func didSend(_ count: Int)
+    /// Ends the job.
+    func finish(_ error: NetworkError?)
+}
+
+extension CallOwner {
+    func finish() {
+        finish(nil)
+    }
+}
+
+/// The operation that makes a call, and the service with which it makes it.
+struct Caller: Sendable {
+    let operation: any CallOwner
+    let service: EasyNetworkService
+
+    /// - Returns: nil for a call that a condition of the operation makes, before the operation may work.
+    init?(_ operation: any CallOwner, _ service: EasyNetworkService) {
+        guard !operation.isEvaluatingCondition else { return nil }
+        self.operation = operation
+        self.service = service
+    }
+
+    /// A call waits for a moment or a credential. When all calls of the operation wait, it gives its slot back.
+    ///
+    /// - Parameter isWanted: asked under the queue's lock.
+    func callWaits(_ landing: Landing, if isWanted: () -> Bool) {
+        service.noteWaiting(landing)
+        operation.releaseSlot { isWanted() && service.allCallsWait() }
+    }
+
+    /// A call that waited goes on when the operation has its slot again.
+    ///
+    /// - Parameter isWanted: asked under the queue's lock.
+    func callGoesOn(_ landing: Landing, if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
+        service.noteGoingOn(landing)
+        operation.reclaimSlot(if: isWanted, action)
+    }
+
+    /// Whether the closures of a call are not called, and so cannot finish the operation, which is ended here.
+    func isSilent(after error: NetworkError) -> Bool {
+        if error.isSilent {
+            operation.finish(error)
+            return true
+        }
+        guard error.code == .cancelled, operation.silencesCancellation else { return false }
+        service.noteEnd(of: error)
+        // Calls that the operation cancels itself after another one has ended leave it going on.
+        guard operation.isCancelled || service.failureOfLastCall?.code == .cancelled else { return false }
+        operation.finish()
+        return true
+    }
+}
