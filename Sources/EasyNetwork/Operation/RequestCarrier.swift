@@ -40,8 +40,7 @@ final class RequestCarrier: ServiceOperation, @unchecked Sendable {
         }
         let isMapped = { @Sendable (response: NetworkResponse) in (try? request.check(response)) != nil }
         let order: CacheUse.Order = message.ignoresCache ? .ignore : .standard
-        let isOnWorkQueue = scheduling != nil
-        _ = service.start(request, isOnWorkQueue: isOnWorkQueue, order: order, map: map, isMapped: isMapped) { result in
+        _ = service.start(request, order: order, map: map, isMapped: isMapped) { result in
             switch result {
             case .success(let response):
                 self.answer.withLock { $0 = response }

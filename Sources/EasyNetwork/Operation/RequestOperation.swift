@@ -27,7 +27,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         var early = EarlyItem<Request.Item>()
         var waiters = ValueWaiters<CheckedContinuation<Void, Never>>()
         /// The request under way.
-        var landing: Landing?
+        var call: Call?
     }
 
     enum Source {
@@ -218,17 +218,16 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
             }
         }
         guard let scheduler = scheduling?.queue, let message = sharedMessage(for: request) else {
-            let landing = service.start(
+            let call = service.start(
                 sendable(request),
-                isOnWorkQueue: scheduling != nil,
                 order: ignoresCache ? .ignore : .standard,
                 cached: deliverEarly,
                 map: request.item,
                 completion: completion
             )
-            state.withLock { $0.landing = landing }
+            state.withLock { $0.call = call }
             // It may have ended meanwhile.
-            if hasOutcome { letGoOfLanding(state.withLock { $0.landing.take() }) }
+            if hasOutcome { cancelIfFailed(state.withLock { $0.call.take() }) }
             return
         }
         // One that learned only now that it joins was given a slot.
@@ -331,15 +330,15 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
         // Whatever is let go of here is let go of outside the lock.
-        let (_, landing, early) = state.withLock { ($0.source.take(), $0.landing.take(), $0.early.end()) }
-        letGoOfLanding(landing)
+        let (_, call, early) = state.withLock { ($0.source.take(), $0.call.take(), $0.early.end()) }
+        cancelIfFailed(call)
         guard let early else { return deliverResult(done) }
         early.begin { self.deliverResult(done) }
     }
 
     /// One that is under way still, since the operation was ended by hand, is for nobody.
-    private func letGoOfLanding(_ landing: Landing?) {
-        if error != nil { landing?.cancel() }
+    private func cancelIfFailed(_ call: Call?) {
+        if error != nil { call?.cancel() }
     }
 
     private func deliverResult(_ done: @escaping @Sendable () -> Void) {

@@ -18,6 +18,10 @@ final class AnswerIntake: Sendable {
             case .taken(let response), .again(let response): .success(response)
             }
         }
+
+        var isUsed: Bool {
+            if case .taken = self { true } else { false }
+        }
     }
 
     private enum Phase {
@@ -38,11 +42,11 @@ final class AnswerIntake: Sendable {
 
     let intake: any BodyIntake
     let valve = BodyValve()
-    private let site: LandingSite
+    private let site: CallContext
     private let url: URL
     private let state: Locked<State>
 
-    init(_ intake: any BodyIntake, at site: LandingSite, url: URL) {
+    init(_ intake: any BodyIntake, at site: CallContext, url: URL) {
         self.intake = intake
         self.site = site
         self.url = url

@@ -49,19 +49,29 @@ struct Caller: Sendable {
         self.service = service
     }
 
+    /// Waits until the operation may work, and has its slot.
+    func mayBegin(mayLackSlot: Bool) async {
+        let ready = OneShot()
+        if operation.holdsBack({ ready.end() }) { await ready.wait() }
+        guard mayLackSlot else { return }
+        let granted = OneShot()
+        operation.reclaimSlot(if: { true }) { granted.end() }
+        await granted.wait()
+    }
+
     /// A call waits for a moment or a credential. When all calls of the operation wait, it gives its slot back.
     ///
     /// - Parameter isWanted: asked under the queue's lock.
-    func callWaits(_ landing: Landing, if isWanted: () -> Bool) {
-        service.noteWaiting(landing)
+    func callWaits(_ call: Call, if isWanted: () -> Bool) {
+        service.noteWaiting(call)
         operation.releaseSlot { isWanted() && service.allCallsWait() }
     }
 
     /// A call that waited goes on when the operation has its slot again.
     ///
     /// - Parameter isWanted: asked under the queue's lock.
-    func callGoesOn(_ landing: Landing, if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
-        service.noteGoingOn(landing)
+    func callGoesOn(_ call: Call, if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
+        service.noteGoingOn(call)
         operation.reclaimSlot(if: isWanted, action)
     }
 

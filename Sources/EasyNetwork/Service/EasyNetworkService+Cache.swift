@@ -27,15 +27,12 @@ extension EasyNetworkService {
     ///
     /// - Throws: ``NetworkError/Code/notCached``, with ``NetworkError/cacheMiss``; ``NetworkError/Code/invalidRequest``.
     public func cachedResponse(for request: some BaseAPIRequest) async throws(NetworkError) -> NetworkResponse {
-        let (site, message) = try cacheSite(for: request)
-        let key = site.cache?.key(for: message)
-        let verdict = await withCheckedContinuation { continuation in
-            site.look(message, key: key) { continuation.resume(returning: $0) }
-        }
-        switch verdict {
+        let (context, message) = try cacheContext(for: request)
+        let key = context.cache?.key(for: message)
+        switch await context.look(message, key: key) {
         case .answer(let answer), .answerAndSend(let answer): return answer.response
         case .send(let miss, _): throw NetworkError(miss)
-        case .refuse(let miss): throw NetworkError(miss, site.cache?.policy.reading)
+        case .refuse(let miss): throw NetworkError(miss, context.cache?.policy.reading)
         }
     }
 
@@ -44,9 +41,9 @@ extension EasyNetworkService {
     /// - Throws: ``NetworkError/Code/invalidRequest`` when the request's policy stores nothing, finds no key, or does not
     ///   allow to store this answer.
     public func store(_ response: NetworkResponse, for request: some BaseAPIRequest) throws(NetworkError) {
-        let (site, message) = try cacheSite(for: request)
+        let (context, message) = try cacheContext(for: request)
         let date = configuration.settings.clock.date
-        guard let deposit = site.deposit(message, key: site.cache?.key(for: message), nil),
+        guard let deposit = context.deposit(message, key: context.cache?.key(for: message), nil),
             case .store(let entry) = deposit.use.keeping(response, deposit, at: date)
         else {
             throw NetworkError(code: .invalidRequest, message: "the policy of the request does not store this answer")
@@ -58,40 +55,56 @@ extension EasyNetworkService {
     ///
     /// - Throws: ``NetworkError/Code/invalidRequest`` when the request cannot be built.
     public func removeCachedResponse(for request: some BaseAPIRequest) throws(NetworkError) {
-        let (site, message) = try cacheSite(for: request)
-        if let cache = site.cache, let key = cache.key(for: message) { cache.cache.invalidate(key) }
+        let (context, message) = try cacheContext(for: request)
+        if let cache = context.cache, let key = cache.key(for: message) { cache.cache.invalidate(key) }
     }
 
-    private func cacheSite<Request: BaseAPIRequest>(
+    private func cacheContext<Request: BaseAPIRequest>(
         for request: Request
-    ) throws(NetworkError) -> (site: LandingSite, message: TransportRequest) {
+    ) throws(NetworkError) -> (context: CallContext, message: TransportRequest) {
         let message = try RequestBuilder.build(request, for: configuration)
-        return (try LandingSite(configuration, request, message, caller: nil), message)
+        return (try CallContext(configuration, request, message, caller: nil), message)
     }
 
-    // MARK: - After a landing
+    // MARK: - After a call
 
-    /// Does what a landing left to do for the cache.
-    func perform<Item>(
-        _ end: LandingEnd,
+    /// Stores the answer of a call, or has the one that it came from refreshed.
+    func keep<Item: Sendable>(
+        _ answer: CallAttempts.Answer,
         _ request: some BaseAPIRequest,
         _ map: @escaping @Sendable (NetworkResponse) throws -> Item,
         _ isMapped: @escaping @Sendable (NetworkResponse) -> Bool
     ) {
-        switch end.errand {
+        switch answer.errand {
         case .store(let deposit):
-            guard let answer = end.acceptedAnswer, let response = try? end.result.get(), isMapped(response) else {
-                return
-            }
-            deposit.keep(answer, at: configuration.settings.clock.date)
+            guard let accepted = answer.acceptedAnswer, let response = try? answer.result.get(), isMapped(response)
+            else { return }
+            deposit.keep(accepted, at: configuration.settings.clock.date)
         case .answered(let use, let key, isRefreshed: true):
             guard use.cache.beginRefresh(key) else { return }
             // It outlives the operation, and the service that is cancelled with it.
-            EasyNetworkService(configuration).begin(request, false, .refresh, nil, nil, map, isMapped) { _, _ in
+            EasyNetworkService(configuration).begin(request, order: .refresh, map: map, isMapped: isMapped) { _, _ in
                 use.cache.endRefresh(key)
             }
         case .answered, nil: return
         }
+    }
+
+    /// Removes a stored answer that came to nothing: it could not be mapped, or an interceptor refuses it now.
+    ///
+    /// - Returns: whether there was one, so that the request is to be sent without it.
+    func removeUnusable(_ answer: CallAttempts.Answer, after error: NetworkError?) -> Bool {
+        guard let error, ![.cancelled, .timedOut, .notCached].contains(error.code) else { return false }
+        switch answer.errand {
+        case .answered(let use, let key, _): use.cache.remove(key)
+        case .store(let deposit):
+            guard let response = try? answer.result.get(), response.source == .cache || response.source == .revalidated,
+                let candidate = deposit.candidate
+            else { return false }
+            deposit.use.cache.remove(candidate.entry.header.key)
+        case nil: return false
+        }
+        return true
     }
 
     /// Forgets the answers that a request of an unsafe method may have made wrong (RFC 9111, section 4.4).
@@ -110,23 +123,6 @@ extension EasyNetworkService {
                 response: index == history.count - 1 ? headers : HTTPHeaders()
             )
             for url in urls { cache.invalidate(CacheKey.http(url, partition: partition)) }
-        }
-    }
-}
-
-extension LandingEnd {
-    /// The entry that is to be forgotten, and the request to be sent without it, when its answer came to nothing: it could
-    /// not be mapped, or an interceptor does not take it any more.
-    func unusableEntry(after error: NetworkError) -> (cache: NetworkCache, key: String)? {
-        guard ![.cancelled, .timedOut, .notCached].contains(error.code) else { return nil }
-        switch errand {
-        case .answered(let use, let key, _): return (use.cache, key)
-        case .store(let deposit):
-            guard let response = try? result.get(), response.source == .cache || response.source == .revalidated,
-                let candidate = deposit.candidate
-            else { return nil }
-            return (deposit.use.cache, candidate.entry.header.key)
-        case nil: return nil
         }
     }
 }

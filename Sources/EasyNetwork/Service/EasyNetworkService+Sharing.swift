@@ -14,17 +14,20 @@ extension EasyNetworkService {
         leave: @escaping @Sendable () -> Void,
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
     ) {
-        let isOver = Locked(false)
-        let landing = Landing { landing, end in
-            self.forget(landing)
-            isOver.withLock { $0 = true }
+        let call = Call { call, error in
+            self.forget(call)
             leave()
-            completion(end.result.flatMap { $0.item(map) })
+            completion(.failure(error))
         }
-        if let refusal = remember(landing).refusal { return landing.fail(refusal) }
-        join { result in landing.complete(result) }
+        if let refusal = remember(call).refusal { return call.fail(refusal) }
+        join { result in
+            guard call.end() else { return }
+            self.forget(call)
+            leave()
+            WorkQueue.shared.async { completion(result.flatMap { $0.item(map) }) }
+        }
         // Cancelled before there was anything to leave.
-        if isOver.withLock({ $0 }) { leave() }
+        if call.isOver { leave() }
     }
 }
 

@@ -14,10 +14,10 @@ public final class EasyNetworkService: Sendable {
     private struct State {
         /// Why nothing is sent any more.
         var refusal: NetworkError?
-        var landings: [ObjectIdentifier: Landing] = [:]
+        var calls: [ObjectIdentifier: Call] = [:]
         /// The operation that makes the calls, while it runs; nil for a service that is no operation's.
         var operation: (any CallOwner)?
-        /// Those of the landings that wait, and need no slot meanwhile.
+        /// Those of the calls that wait, and need no slot meanwhile.
         var waiting: Set<ObjectIdentifier> = []
         /// Whether the operation has given its slot back at some time, and so may be without it.
         var mayLackSlot = false
@@ -175,18 +175,17 @@ public final class EasyNetworkService: Sendable {
 
     /// Ends everything under way and everything that is asked for later with this error; the first one stays.
     func refuse(_ error: NetworkError) {
-        let (landings, refusal) = state.withLock { state in
+        let (calls, refusal) = state.withLock { state in
             let refusal = state.refusal ?? error
             state.refusal = refusal
-            return (Array(state.landings.values), refusal)
+            return (Array(state.calls.values), refusal)
         }
-        for landing in landings { landing.fail(refusal) }
+        for call in calls { call.fail(refusal) }
     }
 
     /// Sends a request.
     ///
     /// - Parameters:
-    ///   - isOnWorkQueue: whether this thread is as good as one of ``WorkQueue``: that of a job. Default false.
     ///   - order: how the cache is asked. Default ``CacheUse/Order/standard``.
     ///   - sink: where an accepted body goes; the answer is without it then, and the cache is not asked. Default nil.
     ///   - cached: called at most once before the completion, on ``WorkQueue``, with the item from the cache that the
@@ -195,122 +194,133 @@ public final class EasyNetworkService: Sendable {
     ///   - isMapped: whether an answer may be stored, for one that others map. Default true.
     ///   - completion: called exactly once, on ``WorkQueue``.
     @discardableResult
-    func start<Item>(
+    func start<Item: Sendable>(
         _ request: some BaseAPIRequest,
-        isOnWorkQueue: Bool = false,
         order: CacheUse.Order = .standard,
         sink: (any BodySink)? = nil,
         cached: (@Sendable (Item) -> Void)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
         isMapped: @escaping @Sendable (NetworkResponse) -> Bool = { _ in true },
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
-    ) -> Landing {
+    ) -> Call {
         tellOfStart(request)
-        return begin(request, isOnWorkQueue, order, sink, cached, map, isMapped) { response, result in
-            self.tellOfEnd(request, response, result.failure)
-            completion(result)
+        return begin(request, order: order, sink: sink, cached: cached, map: map, isMapped: isMapped) {
+            self.tellOfEnd(request, $0, $1.failure)
+            completion($1)
         }
     }
 
-    /// - Parameters: those of ``start(_:isOnWorkQueue:order:sink:cached:map:isMapped:completion:)``.
-    ///   - order: how the cache is asked.
-    ///   - completion: gets the answer too, if there is one, even when it could not be mapped.
+    /// Does the same without a notification.
+    ///
+    /// - Parameter completion: gets the answer too, if there is one, even when it could not be mapped.
     @discardableResult
-    func begin<Item>(
+    func begin<Item: Sendable>(
         _ request: some BaseAPIRequest,
-        _ isOnWorkQueue: Bool,
-        _ order: CacheUse.Order,
-        _ sink: (any BodySink)?,
-        _ cached: (@Sendable (Item) -> Void)?,
-        _ map: @escaping @Sendable (NetworkResponse) throws -> Item,
-        _ isMapped: @escaping @Sendable (NetworkResponse) -> Bool,
-        _ completion: @escaping @Sendable (NetworkResponse?, Result<Item, NetworkError>) -> Void
-    ) -> Landing {
-        let landing = Landing { response in
-            // One that cannot be read is passed over; the network's will take its place.
-            if let cached, case .success(let item) = response.item(map) { cached(item) }
-        } _: { landing, end in
-            self.forget(landing)
-            let response = try? end.result.get()
-            let mapped = end.result.flatMap { $0.item(map) }
-            if case .failure(let error) = mapped, let unusable = end.unusableEntry(after: error) {
-                unusable.cache.remove(unusable.key)
-                self.begin(request, isOnWorkQueue, .pass(.unreadable), sink, nil, map, isMapped, completion)
-                return
-            }
-            // First, as what it makes wrong is older than its own answer.
-            if case .success = mapped { self.perform(end, request, map, isMapped) }
-            self.forgetStored(after: end.result)
-            completion(response, mapped)
+        order: CacheUse.Order,
+        sink: (any BodySink)? = nil,
+        cached: (@Sendable (Item) -> Void)? = nil,
+        map: @escaping @Sendable (NetworkResponse) throws -> Item,
+        isMapped: @escaping @Sendable (NetworkResponse) -> Bool,
+        completion: @escaping @Sendable (NetworkResponse?, Result<Item, NetworkError>) -> Void
+    ) -> Call {
+        let call = Call { call, error in
+            self.forget(call)
+            self.forgetStored(after: .failure(error))
+            completion(nil, .failure(error))
         }
-        let (refusal, caller, mayLackSlot) = remember(landing)
+        let (refusal, caller, mayLackSlot) = remember(call)
         if let refusal {
-            landing.fail(refusal)
-            return landing
+            call.fail(refusal)
+            return call
         }
-        guard let operation = caller?.operation, !isOnWorkQueue || mayLackSlot else {
-            begin(landing, request, caller, isOnWorkQueue, order, sink)
-            return landing
-        }
-        let begin = { @Sendable in self.begin(landing, request, caller, false, order, sink) }
-        if operation.holdsBack(begin) { return landing }
-        if mayLackSlot { operation.reclaimSlot(if: { true }, begin) } else { begin() }
-        return landing
-    }
-
-    private func begin(
-        _ landing: Landing,
-        _ request: some BaseAPIRequest,
-        _ caller: Caller?,
-        _ isOnWorkQueue: Bool,
-        _ order: CacheUse.Order,
-        _ sink: (any BodySink)?
-    ) {
         let begin = {
-            do throws(NetworkError) {
-                let message = try RequestBuilder.build(request, for: self.configuration)
-                let site = try LandingSite(
-                    self.configuration,
-                    request,
-                    message,
-                    caller: caller,
-                    isOnWorkQueue: isOnWorkQueue,
-                    order: order,
-                    sink: sink
-                )
-                self.configuration.payForRetries()
-                landing.begin(LandingCourse(message, site.rules), at: site)
-            } catch {
-                landing.fail(error)
+            call.begin(runsUserCode: self.runsUserCode(request)) {
+                await caller?.mayBegin(mayLackSlot: mayLackSlot)
+                var order = order
+                var cached = cached.map { cached in
+                    { @Sendable (response: NetworkResponse) in
+                        // One that cannot be read is passed over; the network's will take its place.
+                        if case .success(let item) = response.item(map) { cached(item) }
+                    }
+                }
+                var answer: CallAttempts.Answer
+                var item: Result<Item, NetworkError>
+                repeat {
+                    answer = await self.answer(to: request, call, caller, order, sink, cached)
+                    item = WorkQueue.userCode { answer.result.flatMap { $0.item(map) } }
+                    // A stored answer that cannot be read any more is asked for from the network.
+                    (order, cached) = (.pass(.unreadable), nil)
+                } while !call.isOver && self.removeUnusable(answer, after: item.failure)
+                guard call.end() else { return }
+                self.forget(call)
+                // First, as what it makes wrong is older than its own answer.
+                if case .success = item { self.keep(answer, request, map, isMapped) }
+                self.forgetStored(after: answer.result)
+                WorkQueue.finish { [answer, item] in completion(try? answer.result.get(), item) }
             }
         }
         if let operation = caller?.operation { operation.inRefreshContext(begin) } else { begin() }
+        return call
+    }
+
+    private func answer(
+        to request: some BaseAPIRequest,
+        _ call: Call,
+        _ caller: Caller?,
+        _ order: CacheUse.Order,
+        _ sink: (any BodySink)?,
+        _ cached: (@Sendable (NetworkResponse) -> Void)?
+    ) async -> CallAttempts.Answer {
+        do throws(NetworkError) {
+            let message = try RequestBuilder.build(request, for: configuration)
+            let context = try CallContext(
+                configuration,
+                request,
+                message,
+                caller: caller,
+                order: order,
+                sink: sink,
+                cached: cached
+            )
+            configuration.payForRetries()
+            if let timeout = context.timeout { call.setDeadline(timeout, context.clock) }
+            var attempts = CallAttempts(message, context, of: call)
+            return await attempts.answer()
+        } catch {
+            return CallAttempts.Answer(result: .failure(error))
+        }
+    }
+
+    /// Whether asynchronous code of the user's runs in a call for the request.
+    private func runsUserCode(_ request: some BaseAPIRequest) -> Bool {
+        !configuration.settings.interceptors.isEmpty || !request.interceptors.isEmpty
+            || (request.redirects ?? configuration.settings.redirects).decide != nil
     }
 
     // MARK: - Under way
 
     /// - Returns: why it is refused, when this service, or one that it is a part of, has been cancelled; else the
     ///   operation that makes the call, and whether it may be without its slot.
-    func remember(_ landing: Landing) -> (refusal: NetworkError?, caller: Caller?, mayLackSlot: Bool) {
+    func remember(_ call: Call) -> (refusal: NetworkError?, caller: Caller?, mayLackSlot: Bool) {
         let (refusal, operation, mayLackSlot) = state.withLock { state in
-            if state.refusal == nil { state.landings[ObjectIdentifier(landing)] = landing }
+            if state.refusal == nil { state.calls[ObjectIdentifier(call)] = call }
             return (state.refusal, state.operation, state.mayLackSlot)
         }
         if let refusal { return (refusal, nil, false) }
-        let above = parent?.remember(landing)
+        let above = parent?.remember(call)
         guard let operation else { return above ?? (nil, nil, false) }
         return (above?.refusal, Caller(operation, self), mayLackSlot)
     }
 
-    func forget(_ landing: Landing) {
+    func forget(_ call: Call) {
         let waits = state.withLock { state in
-            state.landings[ObjectIdentifier(landing)] = nil
-            if !state.waiting.isEmpty { state.waiting.remove(ObjectIdentifier(landing)) }
+            state.calls[ObjectIdentifier(call)] = nil
+            if !state.waiting.isEmpty { state.waiting.remove(ObjectIdentifier(call)) }
             return state.waiting.isEmpty ? nil : state.operation
         }
         // It was the last one at work.
         waits?.releaseSlot { self.allCallsWait() }
-        parent?.forget(landing)
+        parent?.forget(call)
     }
 
     // MARK: - The calls of an operation
@@ -336,21 +346,21 @@ public final class EasyNetworkService: Sendable {
         error.isSilent && (state.withLock { $0.refusal?.isSilent } ?? parent?.isSilenced(error) ?? false)
     }
 
-    func noteWaiting(_ landing: Landing) {
+    func noteWaiting(_ call: Call) {
         state.withLock { state in
-            let call = ObjectIdentifier(landing)
-            if state.landings[call] != nil { state.waiting.insert(call) }
+            let id = ObjectIdentifier(call)
+            if state.calls[id] != nil { state.waiting.insert(id) }
         }
     }
 
-    func noteGoingOn(_ landing: Landing) {
-        state.withLock { _ = $0.waiting.remove(ObjectIdentifier(landing)) }
+    func noteGoingOn(_ call: Call) {
+        state.withLock { _ = $0.waiting.remove(ObjectIdentifier(call)) }
     }
 
     /// Whether no call is at work, so that the slot is given back. Asked under the queue's lock.
     func allCallsWait() -> Bool {
         state.withLock { state in
-            guard !state.waiting.isEmpty, state.waiting.count == state.landings.count else { return false }
+            guard !state.waiting.isEmpty, state.waiting.count == state.calls.count else { return false }
             state.mayLackSlot = true
             return true
         }

@@ -1,6 +1,106 @@
 import Dispatch
+import Foundation
 
-/// The queue on which answers are checked, decoded and mapped, and on which callbacks run that name no other.
+/// Runs the package's own work and the user's: calls, mapping, callbacks without a queue, and `execute()`.
+///
+/// It is a concurrent queue, so that work that blocks holds up no other. Work that is added from work of the package's
+/// own runs on the same thread when that returns, as a trampoline: a request then changes threads twice, to the
+/// transport and back. Added from ``userCode(_:)``, it goes to another thread.
 enum WorkQueue {
     static let shared = DispatchQueue(label: "EasyNetwork.work", attributes: .concurrent)
+
+    /// The current piece of work on one thread.
+    private final class Turn {
+        /// Runs next on this thread.
+        var next: (@Sendable () -> Void)?
+        var isInUserCode = false
+    }
+
+    private static let key: pthread_key_t = {
+        var key = pthread_key_t()
+        // Without a destructor: a turn ends on the thread on which it began.
+        pthread_key_create(&key, nil)
+        return key
+    }()
+
+    private static var turn: Turn? {
+        pthread_getspecific(key).map { Unmanaged<Turn>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    /// Runs work after the current one on this thread, or on another thread of the queue.
+    static func run(_ work: @escaping @Sendable () -> Void) {
+        if let turn, turn.next == nil, !turn.isInUserCode {
+            turn.next = work
+        } else {
+            shared.async { take(work) }
+        }
+    }
+
+    private static func take(_ first: @escaping @Sendable () -> Void) {
+        let turn = Turn()
+        withExtendedLifetime(turn) {
+            pthread_setspecific(key, Unmanaged.passUnretained(turn).toOpaque())
+            first()
+            while let next = turn.next {
+                turn.next = nil
+                next()
+            }
+            pthread_setspecific(key, nil)
+        }
+    }
+
+    /// Runs code that may block: work that waits for this thread, or is added by the code, goes to another thread.
+    static func userCode<Result, Failure: Error>(_ code: () throws(Failure) -> Result) throws(Failure) -> Result {
+        guard let turn, !turn.isInUserCode else { return try code() }
+        if let next = turn.next {
+            turn.next = nil
+            shared.async { take(next) }
+        }
+        turn.isInUserCode = true
+        defer { turn.isInUserCode = false }
+        return try code()
+    }
+
+    /// Starts a task on the queue. Before macOS 15 and its siblings it runs where Swift puts it.
+    ///
+    /// - Parameter runsUserCode: whether asynchronous code of the user's is called in it, which may block a thread between
+    ///   two suspensions.
+    static func task(runsUserCode: Bool, _ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+        if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
+            Task(executorPreference: runsUserCode ? Executor.forUserCode : Executor.trampoline, operation: body)
+        } else {
+            Task(operation: body)
+        }
+    }
+
+    /// Runs the end of a task of ``task(runsUserCode:_:)``, in place if the task runs on the queue.
+    static func finish(_ end: @escaping @Sendable () -> Void) {
+        if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
+            end()
+        } else {
+            shared.async(execute: end)
+        }
+    }
+
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    private final class Executor: TaskExecutor {
+        static let trampoline = Executor(isTrampoline: true)
+        static let forUserCode = Executor(isTrampoline: false)
+
+        private let isTrampoline: Bool
+
+        private init(isTrampoline: Bool) {
+            self.isTrampoline = isTrampoline
+        }
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            let executor = asUnownedTaskExecutor()
+            if isTrampoline {
+                run { job.runSynchronously(on: executor) }
+            } else {
+                shared.async { job.runSynchronously(on: executor) }
+            }
+        }
+    }
 }

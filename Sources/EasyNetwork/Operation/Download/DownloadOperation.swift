@@ -34,7 +34,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         var request: DownloadRequest?
         /// What is under way. What earlier rounds still bring is ignored.
         var round = 0
-        var landings: [Landing] = []
+        var landings: [Call] = []
         /// The segments of this round that are still to come.
         var missing: Set<Int> = []
         var isPaused = false
@@ -131,7 +131,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
     /// Stops fetching and gives the slot back, until ``resume()``. What has come is kept, and its journal written: also
     /// the process may end meanwhile. Before its start, the operation waits for ``resume()`` when its turn has come.
     public func pause() {
-        let stopped = download.withLock { download -> [Landing]? in
+        let stopped = download.withLock { download -> [Call]? in
             guard !download.isPaused, !download.isOver else { return nil }
             download.isPaused = true
             guard let transfer = download.transfer, !download.missing.isEmpty else { return nil }
@@ -289,7 +289,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
 
     /// Asks for all that is missing; what was asked for before counts no more.
     private func beginRound() {
-        let (transfer, old) = download.withLock { download -> (DownloadTransfer?, [Landing]) in
+        let (transfer, old) = download.withLock { download -> (DownloadTransfer?, [Call]) in
             guard !download.isOver else { return (nil, []) }
             download.round += 1
             download.missing = []
@@ -334,7 +334,6 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         let sink = DownloadSink(transfer: transfer, index: index)
         let landing = service.start(
             request,
-            isOnWorkQueue: scheduling != nil,
             sink: sink,
             map: { _ in },
             completion: { self.ended(index, round, $0) }

@@ -8,8 +8,8 @@ import FoundationNetworking
 
 @testable import EasyNetwork
 
-@Suite("Landings that do no harm", .timeLimit(.minutes(10)))
-struct LandingSafetyTests {
+@Suite("Calls that do no harm", .timeLimit(.minutes(10)))
+struct CallSafetyTests {
     private struct Call: APIRequest {
         typealias Item = NetworkResponse
         var api = "x"
@@ -369,7 +369,7 @@ struct LandingSafetyTests {
         let ended = Gate()
         let gone = Gate()
         let interceptor = FreshBody {
-            // Under the landing's lock this would wait for itself.
+            // Under the call's lock this would wait for itself.
             box.withLock { $0 }?.cancel()
             gone.open()
         }

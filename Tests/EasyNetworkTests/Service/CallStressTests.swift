@@ -4,8 +4,8 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Landings of mixed fates", .serialized, .timeLimit(.minutes(10)))
-struct LandingStressTests {
+@Suite("Calls under stress", .serialized, .timeLimit(.minutes(10)))
+struct CallStressTests {
     private final class CountedOperation: RequestOperation<Get>, @unchecked Sendable {
         static let alive = Locked(0)
 

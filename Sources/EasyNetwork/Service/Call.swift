@@ -1,0 +1,88 @@
+import Foundation
+
+/// One call: a task that brings the answer to one request, and its one end.
+///
+/// The task ends the call with ``end()``. ``fail(_:)`` ends it from outside, at once, whatever the task does.
+final class Call: Sendable {
+    private struct State {
+        /// Called when the call is ended from outside; nil once it is over.
+        var failed: (@Sendable (Call, NetworkError) -> Void)?
+        var task: Task<Void, Never>?
+        var deadline: (any ClockTimer)?
+        /// The messages sent so far.
+        var history: [NetworkAttempt] = []
+    }
+
+    private let state: Locked<State>
+
+    /// - Parameter failed: called at most once, on ``WorkQueue``, with the error that ended the call from outside.
+    init(failed: @escaping @Sendable (Call, NetworkError) -> Void) {
+        state = Locked(State(failed: failed))
+    }
+
+    /// Whether the call has ended, by itself or from outside.
+    var isOver: Bool { state.withLock { $0.failed == nil } }
+
+    /// Starts the task, unless the call is over.
+    func begin(runsUserCode: Bool, _ body: @escaping @Sendable () async -> Void) {
+        guard !isOver else { return }
+        let task = WorkQueue.task(runsUserCode: runsUserCode, body)
+        let isOver = state.withLock { state in
+            state.task = task
+            return state.failed == nil
+        }
+        if isOver { task.cancel() }
+    }
+
+    /// Limits the time of the whole call, in seconds.
+    func setDeadline(_ timeout: TimeInterval, _ clock: any NetworkClock) {
+        let timer = clock.schedule(after: timeout) { [weak self] in
+            self?.fail(NetworkError(code: .timedOut, message: "all attempts together took \(timeout) seconds"))
+        }
+        let isOver = state.withLock { state in
+            if state.failed != nil { state.deadline = timer }
+            return state.failed == nil
+        }
+        if isOver { timer.cancel() }
+    }
+
+    /// Notes the messages sent so far, for an error from outside.
+    func note(_ history: [NetworkAttempt]) {
+        state.withLock { $0.history = history }
+    }
+
+    /// Ends the call by itself.
+    ///
+    /// - Returns: false when it was ended from outside before.
+    func end() -> Bool {
+        let old = close()
+        old?.deadline?.cancel()
+        return old != nil
+    }
+
+    /// Ends the call from outside; what it still does has no effect.
+    func fail(_ error: NetworkError) {
+        guard let old = close(), let failed = old.failed else { return }
+        old.deadline?.cancel()
+        old.task?.cancel()
+        var error = error
+        if !old.history.isEmpty { error.adopt(old.history) }
+        WorkQueue.shared.async { [error] in failed(self, error) }
+    }
+
+    func cancel() {
+        fail(NetworkError(code: .cancelled))
+    }
+
+    /// - Returns: the state before; nil when the call was over.
+    private func close() -> State? {
+        state.withLock { state in
+            guard state.failed != nil else { return nil }
+            let old = state
+            state.failed = nil
+            state.deadline = nil
+            state.history = []
+            return old
+        }
+    }
+}

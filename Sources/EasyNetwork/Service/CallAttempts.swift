@@ -1,0 +1,416 @@
+import Foundation
+
+/// The way of one call from its request to its answer:
+///
+///     adapt → cache → credential → send, with redirects → validation → interceptors → credential → retry
+///
+/// It runs in the call's task, from top to bottom. What it decides by are values: ``RetryPolicy``, ``RedirectRules``,
+/// ``CacheUse``, ``ResponseValidation``.
+struct CallAttempts {
+    typealias Stamp = RequestAuthentication.Stamp
+    typealias Outcome = Result<NetworkResponse, NetworkError>
+
+    private static let keyField = "Idempotency-Key"
+
+    /// How many times interceptors may have a request sent again.
+    static let againLimit = 20
+
+    private let call: Call
+    private let context: CallContext
+    /// As it was built; each attempt begins with it.
+    private let message: TransportRequest
+    /// As it was sent last, without its credential.
+    private var sent: TransportRequest
+    private var history: [NetworkAttempt] = []
+    /// Why the next message is sent, and after what delay.
+    private var next: (reason: NetworkAttempt.Reason, delay: TimeInterval) = (.first, 0)
+    /// The retries since the last progress, and in all.
+    private var retryCount = 0
+    private var totalRetryCount = 0
+    private var againCount = 0
+    private var startOverCount = 0
+    private var stamp: Stamp?
+    /// The cache is asked once.
+    private var hasLooked = false
+    private var cacheKey: String?
+    private var cacheMiss: CacheMiss?
+    /// The stored answer that the server may confirm, or that may stand in for an error.
+    private var candidate: CacheCandidate?
+    /// The answer of this attempt as it came from the network.
+    private var answer: NetworkResponse?
+    /// Whether a server may have done what must not be done twice.
+    private var mayHaveActed = false
+    /// The `Idempotency-Key` of a message that a server may have acted upon: with this key alone it may be sent again.
+    private var usedKey: String?
+    private var body = BodyOutcome()
+    private var isBodyUsed = false
+
+    private var errand: CacheErrand?
+    private var acceptedAnswer: NetworkResponse?
+
+    /// How the attempts ended.
+    struct Answer: Sendable {
+        let result: Outcome
+        /// What is left to do for the cache when the item has been made.
+        var errand: CacheErrand?
+        /// The last answer of the network, if it was accepted: what the cache may keep, whatever interceptors make of it.
+        var acceptedAnswer: NetworkResponse?
+    }
+
+    init(_ message: TransportRequest, _ context: CallContext, of call: Call) {
+        self.message = message
+        self.context = context
+        self.call = call
+        sent = message
+        stamp = context.stamp
+    }
+
+    /// Sends the request until there is an answer, or an error that stays.
+    mutating func answer() async -> Answer {
+        let result: Outcome
+        do throws(NetworkError) {
+            result = .success(try await acceptedResponse())
+        } catch {
+            result = .failure(adopted(error))
+        }
+        return Answer(result: result, errand: errand, acceptedAnswer: acceptedAnswer)
+    }
+
+    private mutating func acceptedResponse() async throws(NetworkError) -> NetworkResponse {
+        var failure: NetworkError?
+        var replay: (message: TransportRequest, stamp: Stamp)?
+        while true {
+            var outcome: Outcome
+            if let again = replay.take() {
+                outcome = try await exchange(sent, with: again)
+            } else {
+                outcome = try await attempt(after: failure)
+            }
+            outcome = outcome.mapError(adopted)
+            try checkCancellation()
+            if !context.interceptors.isEmpty {
+                switch await context.respond(to: outcome, history) {
+                case .proceed: break
+                case .succeed(var response):
+                    response.history = history
+                    return response
+                case .fail(let error): outcome = .failure(adopted(error))
+                case .stop:
+                    var error = NetworkError(code: .cancelled, message: "an interceptor stopped it")
+                    error.isSilent = true
+                    throw error
+                case .sendAgain(let delay):
+                    try await sendAgain(after: max(0, delay))
+                    failure = nil
+                    continue
+                }
+            }
+            do throws(NetworkError) {
+                replay = try await review()
+            } catch {
+                outcome = .failure(adopted(error))
+            }
+            if replay != nil { continue }
+            guard case .failure(let error) = outcome else { return try outcome.get() }
+            guard let delay = retryDelay(after: error) else {
+                if let response = standIn(for: error) { return response }
+                throw error
+            }
+            failure = error
+            next = (.retry, delay)
+            await context.wait(delay, call)
+            try checkCancellation()
+        }
+    }
+
+    private func checkCancellation() throws(NetworkError) {
+        if Task.isCancelled { throw NetworkError(code: .cancelled) }
+    }
+
+    // MARK: - One attempt
+
+    /// - Parameter failure: the error that the attempt follows, if it is a retry.
+    /// - Throws: what ends the call.
+    private mutating func attempt(after failure: NetworkError?) async throws(NetworkError) -> Outcome {
+        answer = nil
+        var message = message
+        if !context.interceptors.isEmpty {
+            if let usedKey, message.headers[Self.keyField] == nil { message.headers[Self.keyField] = usedKey }
+            message = try await context.adapt(message, history)
+            try RequestBuilder.check(message)
+            if let failure, let usedKey, message.headers[Self.keyField] != usedKey { throw failure }
+            if message.url.origin != self.message.url.origin {
+                message.headers = message.headers.withoutCredentials(of: self.message.headers)
+            }
+        }
+        guard let cache = context.cache else { return try await exchange(message) }
+        cacheKey = cache.key(for: message)
+        if cache.isRead, !hasLooked {
+            hasLooked = true
+            if let outcome = await look(message, cache) { return outcome }
+            try checkCancellation()
+        } else if let candidate, !candidate.isFor(message) {
+            // It says nothing of this message.
+            self.candidate = nil
+        }
+        return try await exchange(candidate?.conditioned(message) ?? message)
+    }
+
+    /// - Returns: nil when the message is to be sent.
+    private mutating func look(_ message: TransportRequest, _ cache: CacheUse) async -> Outcome? {
+        switch await context.look(message, key: cacheKey) {
+        case .answer(let found):
+            if let cacheKey { errand = .answered(cache, key: cacheKey, isRefreshed: found.isRefreshed) }
+            return .success(found.response)
+        case .answerAndSend(let found):
+            await context.show(found.response, of: call)
+            return nil
+        case .send(let miss, let candidate):
+            cacheMiss = miss
+            self.candidate = candidate
+            context.caller?.operation.tellOfCacheMiss(miss)
+            return nil
+        case .refuse(let miss):
+            context.caller?.operation.tellOfCacheMiss(miss)
+            return .failure(NetworkError(miss, cache.policy.reading))
+        }
+    }
+
+    /// Sends a message, and where that leads: redirects, and once more without conditions that do not apply.
+    ///
+    /// - Parameter replay: the message with its new credential, when the one before was refused.
+    /// - Throws: what ends the call.
+    private mutating func exchange(
+        _ first: TransportRequest,
+        with replay: (message: TransportRequest, stamp: Stamp)? = nil
+    ) async throws(NetworkError) -> Outcome {
+        var message = first
+        var replay = replay
+        var redirectCount = 0
+        while true {
+            let outgoing: TransportRequest
+            if let again = replay.take() {
+                try RequestBuilder.check(again.message)
+                stamp = again.stamp
+                outgoing = again.message
+            } else {
+                outgoing = try await authorized(message)
+            }
+            let received = await send(outgoing)
+            try checkCancellation()
+            let response: NetworkResponse
+            switch received {
+            case .startOver(let response):
+                try noteStartOver(response)
+                message = sent
+                continue
+            case .outcome(.failure(let error)): return .failure(error)
+            case .outcome(.success(let success)): response = success
+            }
+            if response.statusCode == 304, let candidate = candidate.take() {
+                // It confirms something else than what the cache has.
+                next = (.unconditional, 0)
+                message = candidate.unconditioned(sent)
+                continue
+            }
+            do throws(NetworkError) {
+                guard let target = try await redirect(response, count: redirectCount) else { return judged(response) }
+                message = target
+            } catch {
+                return .failure(error)
+            }
+            redirectCount += 1
+        }
+    }
+
+    /// The message with its credential. Another origin than that of the request gets none.
+    private mutating func authorized(_ message: TransportRequest) async throws(NetworkError) -> TransportRequest {
+        sent = message
+        guard var stamp, let first = context.stamp else { return message }
+        stamp.isExempt = first.isExempt || message.url.origin != self.message.url.origin
+        self.stamp = stamp
+        guard !stamp.isExempt else { return message }
+        guard let (outgoing, fresh) = try await context.authorize(message, stamp, call) else { return message }
+        try checkCancellation()
+        try RequestBuilder.check(outgoing)
+        self.stamp = fresh
+        return outgoing
+    }
+
+    private enum Received {
+        case outcome(Outcome)
+        /// The answer does not fit what the body's user had, who has given that up.
+        case startOver(NetworkResponse)
+    }
+
+    private mutating func send(_ message: TransportRequest) async -> Received {
+        let line = NetworkError.Request(method: message.method.rawValue, url: message.url, headers: message.headers)
+        var attempt = NetworkAttempt(reason: next.reason, request: line, delay: next.delay)
+        attempt.cacheMiss = history.isEmpty ? cacheMiss : nil
+        history.append(attempt)
+        call.note(history)
+        next = (.first, 0)
+        answer = nil
+        acceptedAnswer = nil
+        let message = context.withCookies(message)
+        if context.cache != nil {
+            let deposit = context.deposit(message, asked: sent.headers, key: cacheKey, candidate)
+            errand = deposit.map { .store($0) }
+        }
+        let arrival = await context.exchange(message)
+        body = arrival.body
+        isBodyUsed = arrival.ending.isUsed
+        if case .again(let response) = arrival.ending { return .startOver(response) }
+        var outcome = body.error.map(Result.failure) ?? arrival.ending.result
+        if context.sink == nil, case .success(let response) = outcome,
+            let confirmed = candidate?.confirmed(by: response, at: context.clock.date)
+        {
+            outcome = .success(confirmed)
+        }
+        outcome = outcome.map { context.prepared($0, message.method) }
+        noteEnd(of: outcome)
+        if case .success(var response) = outcome {
+            response.history = history
+            outcome = .success(response)
+        }
+        return .outcome(outcome)
+    }
+
+    private mutating func noteEnd(of outcome: Outcome) {
+        let last = history.count - 1
+        let mayHaveReached: Bool
+        switch outcome {
+        case .success(let response):
+            mayHaveReached = true
+            history[last].statusCode = response.source == .revalidated ? 304 : response.statusCode
+            history[last].metrics = response.metrics
+        case .failure(let error):
+            mayHaveReached = adopted(error).mayHaveReachedServer
+            history[last].statusCode = error.statusCode
+            history[last].errorCode = error.code
+            history[last].metrics = error.metrics
+        }
+        call.note(history)
+        guard mayHaveReached, !context.retry.methods.contains(sent.method) else { return }
+        usedKey = sent.headers[Self.keyField]
+        if usedKey == nil { mayHaveActed = true }
+    }
+
+    private mutating func noteStartOver(_ response: NetworkResponse) throws(NetworkError) {
+        history[history.count - 1].statusCode = response.statusCode
+        history[history.count - 1].metrics = response.metrics
+        answer = response
+        startOverCount += 1
+        guard startOverCount <= Self.againLimit else {
+            throw failure(.badServerResponse, "the ranges that it sends did not fit \(Self.againLimit) times")
+        }
+        next = (.startOver, 0)
+    }
+
+    /// - Returns: the message that the answer redirects to; nil when it is no redirect that is followed.
+    private mutating func redirect(
+        _ response: NetworkResponse,
+        count: Int
+    ) async throws(NetworkError) -> TransportRequest? {
+        let rules = RedirectRules(policy: context.redirects)
+        guard let redirect = try rules.redirect(of: sent, by: response, count: count) else { return nil }
+        var message = redirect.message
+        if let decide = context.redirects.decide {
+            switch await decide(redirect) {
+            case .follow: break
+            case .refuse: return nil
+            case .alter(let other):
+                try RequestBuilder.check(other)
+                message = other
+            }
+        }
+        next = (.redirect, 0)
+        // The stored answer is one of another address.
+        message = candidate.take()?.unconditioned(message) ?? message
+        // A redirect is a part of its attempt, and so of its time.
+        if let total = message.deadlines.total, let used = history.last?.metrics?.total {
+            message.deadlines.total = max(total - used, .leastNonzeroMagnitude)
+        }
+        return message
+    }
+
+    private mutating func judged(_ response: NetworkResponse) -> Outcome {
+        answer = response
+        // The user of a body saw to it that the answer is accepted.
+        if !isBodyUsed, let error = context.validation.error(for: response) { return .failure(error) }
+        if context.cache != nil { acceptedAnswer = response }
+        return .success(response)
+    }
+
+    // MARK: - Once more
+
+    private mutating func sendAgain(after delay: TimeInterval) async throws(NetworkError) {
+        againCount += 1
+        guard againCount <= Self.againLimit else {
+            throw failure(.cannotSendAgain, "interceptors had it sent again \(Self.againLimit) times")
+        }
+        guard message.body.isReplayable, body.mayBeginAgain else {
+            let reason = body.mayBeginAgain ? "its body can be read only once" : "its answer has been handed over"
+            throw failure(.cannotSendAgain, "an interceptor wants it sent again, and \(reason)")
+        }
+        next = (.again, delay)
+        guard delay > 0 else { return }
+        await context.wait(delay, call)
+        try checkCancellation()
+    }
+
+    /// Asks whether the answer refuses the credential of the message.
+    ///
+    /// - Returns: the message with another credential, if it is to be sent again.
+    /// - Throws: why there is none.
+    private mutating func review() async throws(NetworkError) -> (message: TransportRequest, stamp: Stamp)? {
+        guard let stamp, !stamp.isExempt, let answer, sent.body.isReplayable, body.mayBeginAgain else { return nil }
+        guard let replay = try await context.review(answer, sent, stamp, call) else { return nil }
+        next = (.authentication, 0)
+        // A message that was refused has done nothing.
+        mayHaveActed = false
+        usedKey = nil
+        return replay
+    }
+
+    /// The time to wait before a retry; nil when the error stays.
+    private mutating func retryDelay(after error: NetworkError) -> TimeInterval? {
+        // Progress resets the retry count.
+        if body.hasProgressed { retryCount = 0 }
+        guard body.mayBeginAgain, context.retry.mayGoOn(totalCount: totalRetryCount),
+            let delay = context.retry.delay(
+                after: error,
+                of: message,
+                retryCount: retryCount,
+                date: context.clock.date,
+                random: context.configuration.settings.random(),
+                mayHaveActed: mayHaveActed
+            ),
+            context.configuration.takeRetry(body.hasProgressed ? RetryBudget.costAfterProgress : 1)
+        else { return nil }
+        retryCount += 1
+        totalRetryCount += 1
+        return delay
+    }
+
+    /// A stale answer instead of an error, where both allow it.
+    private func standIn(for error: NetworkError) -> NetworkResponse? {
+        guard let candidate, let stale = context.cache?.standIn(candidate, for: error, at: context.clock.date),
+            var response = context.accepted(stale)
+        else { return nil }
+        response.history = history
+        return response
+    }
+
+    // MARK: - Errors
+
+    private func failure(_ code: NetworkError.Code, _ message: String) -> NetworkError {
+        answer?.error(code, message: message) ?? NetworkError(code: code, message: message)
+    }
+
+    private func adopted(_ error: NetworkError) -> NetworkError {
+        var error = error
+        error.adopt(history)
+        return error
+    }
+}

@@ -1,0 +1,323 @@
+import Foundation
+
+/// What a call needs to know: its host, its request with the policies of both, and the operation that makes it.
+final class CallContext: Sendable {
+    let configuration: HostConfiguration
+    let request: any BaseAPIRequest
+    private let method: NetworkService.Method
+    let validation: ResponseValidation
+    let retry: RetryPolicy
+    let redirects: RedirectPolicy
+    /// Those of the host, then those of the request.
+    let interceptors: [any RequestInterceptor]
+    /// Nil when the cache has nothing to do with the request.
+    let cache: CacheUse?
+    /// Nil when there is nothing to authenticate with.
+    let stamp: RequestAuthentication.Stamp?
+    /// For all attempts together, in seconds.
+    let timeout: TimeInterval?
+    /// The operation that gives its slot back while the call waits; nil when none does.
+    let caller: Caller?
+    /// Where an accepted body goes; nil for into memory.
+    let sink: (any BodySink)?
+    /// Called with an answer of the cache that the network's will follow.
+    private let cached: (@Sendable (NetworkResponse) -> Void)?
+
+    init(
+        _ configuration: HostConfiguration,
+        _ request: some BaseAPIRequest,
+        _ message: TransportRequest,
+        caller: Caller?,
+        order: CacheUse.Order = .standard,
+        sink: (any BodySink)? = nil,
+        cached: (@Sendable (NetworkResponse) -> Void)? = nil
+    ) throws(NetworkError) {
+        // Each is read from there by itself: a copy of all settings costs more than all that is needed of them.
+        self.configuration = configuration
+        self.request = request.asMade
+        method = message.method
+        validation = request.validation ?? configuration.settings.validation
+        retry = request.retry ?? configuration.settings.retry
+        redirects = request.redirects ?? configuration.settings.redirects
+        interceptors = configuration.settings.interceptors + request.interceptors
+        timeout = try RequestBuilder.overallTimeout(of: request)
+        self.caller = caller
+        self.sink = sink
+        self.cached = cached
+        let policy = request.cache ?? configuration.settings.cachePolicy(for: message.method)
+        // The cache holds bodies, and there will be none.
+        cache =
+            sink == nil
+            ? CacheUse(
+                policy,
+                configuration.settings.cache,
+                partition: configuration.settings.cachePartition,
+                order: order
+            ) : nil
+        stamp = configuration.settings.authentication.map { authentication in
+            var stamp = authentication.begin(message.url, base: configuration.settings.baseURL)
+            if message.headers["Authorization"] != nil || !request.isAuthenticated || request.customURLRequest != nil {
+                stamp.isExempt = true
+            }
+            return stamp
+        }
+    }
+
+    var clock: any NetworkClock { configuration.settings.clock }
+
+    /// Whether the body of an answer with this head is what was asked for.
+    func wants(_ head: TransportHead) -> Bool {
+        validation.accepts(statusCode: head.statusCode)
+            && validation.accepts(contentType: head.headers["Content-Type"])
+            && !RedirectRules(policy: redirects).mayFollow(head.statusCode, head.headers)
+    }
+
+    /// An answer with what reading it has to know.
+    func prepared(_ response: NetworkResponse, _ method: NetworkService.Method) -> NetworkResponse {
+        response.prepared(for: method, validation, decoder: configuration.settings.decoder)
+    }
+
+    // MARK: - Interceptors
+
+    /// - Throws: the veto of an interceptor.
+    func adapt(
+        _ message: TransportRequest,
+        _ history: [NetworkAttempt]
+    ) async throws(NetworkError) -> TransportRequest {
+        let context = AttemptContext(request: request, history: history)
+        var message = message
+        do {
+            for interceptor in interceptors { message = try await interceptor.adapt(message, context: context) }
+            return message
+        } catch {
+            throw .thrown(error, otherwise: .refused)
+        }
+    }
+
+    func respond(
+        to outcome: Result<NetworkResponse, NetworkError>,
+        _ history: [NetworkAttempt]
+    ) async -> LandingDecision {
+        let context = AttemptContext(request: request, history: history)
+        var outcome = outcome
+        var decision = LandingDecision.proceed
+        for interceptor in interceptors.reversed() {
+            switch await interceptor.land(outcome, context: context) {
+            case .proceed: continue
+            case .succeed(var response):
+                // One that the interceptor has made is read as the host's answers are.
+                if response.requestMethod == nil { response = prepared(response, method) }
+                outcome = .success(response)
+                decision = .succeed(response)
+            case .fail(let error):
+                outcome = .failure(error)
+                decision = .fail(error)
+            case .stop: return .stop
+            case .sendAgain(let delay): return .sendAgain(after: delay)
+            }
+        }
+        return decision
+    }
+
+    // MARK: - Waiting without a slot
+
+    /// Waits for so many seconds by the host's clock.
+    func wait(_ delay: TimeInterval, _ call: Call) async {
+        caller?.callWaits(call) { !call.isOver }
+        let over = OneShot()
+        let timer = clock.schedule(after: delay) { over.end() }
+        await over.wait()
+        timer.cancel()
+        await regainSlot(call)
+    }
+
+    private func regainSlot(_ call: Call) async {
+        guard let caller else { return }
+        let granted = OneShot()
+        caller.callGoesOn(call, if: { !call.isOver }) { granted.end() }
+        await granted.wait()
+    }
+
+    // MARK: - The cache
+
+    /// Asks the cache. It suspends only when the disk has to be asked.
+    func look(_ message: TransportRequest, key: String?) async -> CacheUse.Verdict {
+        guard let cache else { return .send(.absent, nil) }
+        let found = await withUnsafeContinuation { continuation in
+            cache.find(key) { continuation.resume(returning: $0) }
+        }
+        return cache.judge(found, for: withCookies(message), at: clock.date, accept: accepted)
+    }
+
+    /// Hands over an answer of the cache that the network's will follow, as interceptors leave it.
+    func show(_ response: NetworkResponse, of call: Call) async {
+        guard let cached else { return }
+        var shown = response
+        if !interceptors.isEmpty {
+            switch await respond(to: .success(response), []) {
+            case .proceed: break
+            case .succeed(let other): shown = other
+            case .fail, .stop, .sendAgain: return
+            }
+        }
+        if !call.isOver { cached(shown) }
+    }
+
+    /// - Returns: nil when a stored answer is not accepted as answers are now.
+    func accepted(_ response: NetworkResponse) -> NetworkResponse? {
+        let response = prepared(response, method)
+        return validation.error(for: response) == nil ? response : nil
+    }
+
+    /// What is to be stored once the answer to a message is there.
+    ///
+    /// - Parameters:
+    ///   - asked: its fields before the host's authentication altered them; nil if it did not.
+    ///   - key: of the attempt, before it was redirected.
+    ///   - candidate: the entry that it may confirm.
+    func deposit(
+        _ message: TransportRequest,
+        asked: HTTPHeaders? = nil,
+        key: String?,
+        _ candidate: CacheCandidate?
+    ) -> CacheDeposit? {
+        guard let cache, !cache.policy.storage.isEmpty else { return nil }
+        return CacheDeposit(
+            use: cache,
+            key: key,
+            message: message,
+            candidate: candidate,
+            asked: asked ?? message.headers,
+            isCredentialAdded: stamp?.isExempt == false,
+            requestedAt: clock.date,
+            generation: cache.cache.generation
+        )
+    }
+
+    // MARK: - Credentials and cookies
+
+    /// For a refresh, which outlives the landing.
+    private var makeService: @Sendable () -> EasyNetworkService {
+        { [configuration] in EasyNetworkService(configuration) }
+    }
+
+    typealias Credential = (message: TransportRequest, stamp: RequestAuthentication.Stamp)
+
+    /// Puts the credential in; waits without a slot while there is none.
+    ///
+    /// - Returns: nil when there is nothing to put in.
+    func authorize(
+        _ message: TransportRequest,
+        _ stamp: RequestAuthentication.Stamp,
+        _ call: Call
+    ) async throws(NetworkError) -> Credential? {
+        guard let authentication = configuration.settings.authentication else { return nil }
+        return try await credential(call) {
+            authentication.prepare(message, stamp, over: makeService, completion: $0)
+        }
+    }
+
+    /// - Returns: the message with another credential, if the answer refuses the one it was sent with.
+    func review(
+        _ response: NetworkResponse,
+        _ message: TransportRequest,
+        _ stamp: RequestAuthentication.Stamp,
+        _ call: Call
+    ) async throws(NetworkError) -> Credential? {
+        guard let authentication = configuration.settings.authentication else { return nil }
+        return try await credential(call) {
+            authentication.review(response, to: message, stamp, over: makeService, completion: $0)
+        }
+    }
+
+    private func credential(
+        _ call: Call,
+        _ ask: (@escaping RequestAuthentication.Completion) -> RequestAuthentication.Step
+    ) async throws(NetworkError) -> Credential? {
+        let found = Locked<Result<Credential, NetworkError>?>(nil)
+        let over = OneShot()
+        let step = ask { result in
+            found.withLock { $0 = result }
+            over.end()
+        }
+        switch step {
+        case .send(let message, let stamp): return (message, stamp)
+        case .accept: return nil
+        case .fail(let error): throw error
+        case .hold(let hold):
+            caller?.callWaits(call) { !call.isOver }
+            await over.wait()
+            guard let result = found.withLock({ $0 }) else {
+                hold.cancel()
+                throw NetworkError(code: .cancelled)
+            }
+            await regainSlot(call)
+            return try result.get()
+        }
+    }
+
+    func withCookies(_ message: TransportRequest) -> TransportRequest {
+        guard let jar = configuration.settings.cookies, request.customURLRequest == nil,
+            message.headers["Cookie"] == nil, let cookies = jar.cookieHeader(for: message.url, at: clock.date)
+        else { return message }
+        var message = message
+        message.headers["Cookie"] = cookies
+        return message
+    }
+
+    func keepCookies(of result: Result<NetworkResponse, NetworkError>, from url: URL) {
+        if case .success(let response) = result { keepCookies(response.headers, from: url) }
+    }
+
+    func keepCookies(_ headers: HTTPHeaders, from url: URL) {
+        guard let jar = configuration.settings.cookies, headers["Set-Cookie"] != nil else { return }
+        jar.store(headers, from: url, at: clock.date)
+    }
+
+    // MARK: - The wire
+
+    /// Sends a message and collects its answer, or leads the body to its user.
+    func exchange(_ message: TransportRequest) async -> Exchange.Arrival {
+        let transport = configuration.settings.transport
+        let exchange = Exchange()
+        guard let sink else {
+            let collected = Locked(ResponseAssembly(validation))
+            let arrival = await exchange.arrival { arrive in
+                transport.start(message) { event in
+                    if case .sent(let count) = event { return self.sent(count, exchange) }
+                    let result = collected.withLock { $0.receive(event, from: message.url) }
+                    guard let result else { return }
+                    if case .end = event {} else { exchange.stop() }
+                    arrive((.result(result), BodyOutcome()))
+                }
+            }
+            keepCookies(of: arrival.ending.result, from: message.url)
+            return arrival
+        }
+        let (outgoing, intake) = sink.intake(for: message)
+        let answer = AnswerIntake(intake, at: self, url: outgoing.url)
+        let arrival = await exchange.arrival { arrive in
+            let started = transport.start(outgoing) { event in
+                if case .sent(let count) = event { return self.sent(count, exchange) }
+                if let ending = exchange.isOver ? nil : answer.receive(event) {
+                    if case .end = event {} else { exchange.stop() }
+                    return intake.end(ending.result.failure) { arrive((ending, $0)) }
+                }
+                // Of a call that is over, or of an answer that was enough before its end.
+                if case .end = event { answer.abandon() }
+                // At the end, which may be far, or break off, they would be late.
+                if case .head(let head) = event, answer.hasTaken {
+                    WorkQueue.shared.async { self.keepCookies(head.headers, from: outgoing.url) }
+                }
+            }
+            answer.valve.attach(started)
+            return started
+        }
+        if !answer.hasTaken { keepCookies(of: arrival.ending.result, from: outgoing.url) }
+        return arrival
+    }
+
+    private func sent(_ count: Int, _ exchange: Exchange) {
+        if let operation = caller?.operation, !exchange.isOver { operation.didSend(count) }
+    }
+}

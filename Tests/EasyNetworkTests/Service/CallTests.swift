@@ -1,0 +1,103 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("Calls", .timeLimit(.minutes(5)))
+struct CallTests {
+    private struct Call: APIRequest {
+        typealias Item = NetworkResponse
+        var api = "a"
+    }
+
+    @Test("BEY-8, SEC-2: redirects and retries go round again, each retry from the beginning, all in the history")
+    func roundAgain() async throws {
+        let statuses = [302, 503, 307, 200]
+        let transport = ScriptedTransport { _, number in
+            .answer(statuses[number], statuses[number] == 503 ? [:] : ["Location": number == 0 ? "/b" : "/c"])
+        }
+        let response = try await EasyNetworkService(transport.host()).send(Call())
+        #expect(transport.messages.map(\.url.path) == ["/a", "/b", "/a", "/c"])
+        #expect(response.history.map(\.reason) == [.first, .redirect, .retry, .redirect])
+        #expect(response.history.map(\.statusCode) == statuses)
+        #expect(response.history.attemptCount == 2)
+    }
+
+    @Test("SEC-2: each attempt may follow as many redirects as the policy has, and a retry begins to count again")
+    func redirectLimit() async throws {
+        let statuses = [302, 302, 503, 302, 302, 302]
+        let transport = ScriptedTransport { _, number in .answer(statuses[number], ["Location": "/b"]) }
+        let host = transport.host { $0.redirects.limit = 2 }
+        let error = await #expect(throws: NetworkError.self) { try await EasyNetworkService(host).send(Call()) }
+        #expect(error?.code == .redirectFailed && transport.messages.count == 6)
+    }
+
+    @Test("BEY-8: with progress a request is retried up to a hundred times as often, and not without end")
+    func progressLimit() {
+        for (limit, most) in [(0, 0), (1, 100), (3, 300)] {
+            let policy = RetryPolicy(maximumRetryCount: limit)
+            #expect(!policy.mayGoOn(totalCount: most))
+            #expect(most == 0 || policy.mayGoOn(totalCount: most - 1))
+        }
+        #expect(RetryPolicy(maximumRetryCount: .max).mayGoOn(totalCount: .max - 1))
+    }
+
+    private struct Insatiable: RequestInterceptor {
+        func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision {
+            .sendAgain()
+        }
+    }
+
+    @Test("CBK-6: interceptors that have a request sent again and again are stopped after twenty times")
+    func sentAgain() async {
+        let transport = ScriptedTransport { _, _ in .answer(200) }
+        let host = transport.host { $0.interceptors = [Insatiable()] }
+        let error = await #expect(throws: NetworkError.self) { try await EasyNetworkService(host).send(Call()) }
+        #expect(error?.code == .cannotSendAgain && error?.attempts == 21 && transport.messages.count == 21)
+    }
+
+    private struct Tokens: Authenticator {
+        func apply(_ credential: String, to message: inout TransportRequest) {
+            message.headers["Authorization"] = "Bearer \(credential)"
+        }
+
+        func refresh(_ credential: String?, over service: EasyNetworkService) async throws -> String { "2" }
+    }
+
+    @Test(
+        "CBK-7, SEC-1: a credential stays with its origin on the way of redirects, and is put in again on the way back"
+    )
+    func redirectedCredential() async throws {
+        let places = ["https://other.example/b", "https://api.example.com/c", "/d"]
+        let transport = ScriptedTransport { _, number in
+            number < places.count ? .answer(302, ["Location": places[number]]) : .answer(200)
+        }
+        let session = AuthenticationSession(Tokens(), credential: "1")
+        _ = try await EasyNetworkService(transport.host { $0.authentication = session }).send(Call())
+        #expect(transport.messages.map { $0.headers["Authorization"] != nil } == [true, false, true, true])
+    }
+
+    @Test("OPQ-2: a call that is cancelled while its message goes out ends once, at once, and its exchange is stopped")
+    func cancelled() async {
+        let transport = ScriptedTransport { _, _ in [] }
+        let service = EasyNetworkService(transport.host())
+        let errors = Locked<[NetworkError.Code]>([])
+        await withCheckedContinuation { continuation in
+            service.request(
+                Call(),
+                failure: { (error: NetworkError) in
+                    errors.withLock { $0.append(error.code) }
+                    continuation.resume()
+                }
+            )
+            Task {
+                _ = await eventually { transport.messages.count == 1 }
+                service.cancel()
+                service.cancel()
+            }
+        }
+        _ = await eventually { transport.cancelCount.withLock { $0 } == 1 }
+        #expect(errors.withLock { $0 } == [.cancelled])
+    }
+}
