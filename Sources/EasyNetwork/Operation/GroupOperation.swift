@@ -110,7 +110,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     /// Default nil: the ``NetworkQueue``'s, or else a background queue.
     public final var callbackQueue: DispatchQueue? {
         get { state.withLock { $0.callbackQueue } }
-        set { state.exchange(\.callbackQueue, newValue) }
+        set { _ = state.withLock { exchange(&$0.callbackQueue, with: newValue) } }
     }
 
     // MARK: - For the subclasses in this package

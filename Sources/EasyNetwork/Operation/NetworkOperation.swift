@@ -251,7 +251,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Kept here and not by Foundation, which on Linux reads it without a lock and never lets go of it.
     public final override var completionBlock: (@Sendable () -> Void)? {
         get { core.withLock { $0.completion } }
-        set { core.exchange(\.completion, newValue) }
+        set { _ = core.withLock { exchange(&$0.completion, with: newValue) } }
     }
 
     private func proceed(with action: OperationLifecycle.Action) {

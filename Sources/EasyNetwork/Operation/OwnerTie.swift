@@ -50,7 +50,7 @@ final class OwnerTies: Sendable {
     }
 
     func ownerIsGone() {
-        for member in (members.exchange(\.self, nil) ?? [:]).values { Self.release(member) }
+        for member in (members.exchange(nil) ?? [:]).values { Self.release(member) }
     }
 
     private static func release(_ member: Member) {

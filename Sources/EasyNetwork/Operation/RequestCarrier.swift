@@ -56,7 +56,7 @@ final class RequestCarrier: ServiceOperation, @unchecked Sendable {
     }
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
-        let answer = answer.exchange(\.self, nil)
+        let answer = answer.exchange(nil)
         for (receive, isOpener) in close() {
             if let error {
                 receive(.failure(error))

@@ -83,14 +83,14 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// work that would hold that up. Set it before the operation is added to a queue. Default nil.
     public final var preprocess: (@Sendable (Result<Request.Item, NetworkError>) -> Void)? {
         get { state.withLock { $0.preprocess } }
-        set { state.exchange(\.preprocess, newValue) }
+        set { _ = state.withLock { exchange(&$0.preprocess, with: newValue) } }
     }
 
     /// Called once with the result on the callback queue, after ``preprocess`` and before the delegate and the closures.
     /// Set it before the operation is added to a queue. Default nil.
     public final var willDeliver: (@Sendable (Result<Request.Item, NetworkError>) -> Void)? {
         get { state.withLock { $0.willDeliver } }
-        set { state.exchange(\.willDeliver, newValue) }
+        set { _ = state.withLock { exchange(&$0.willDeliver, with: newValue) } }
     }
 
     /// Called at most once, before ``success``, with the cache's item, when the network's will follow: the policy is
@@ -361,7 +361,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
             if hasCallbacks { detach() }
             return done()
         }
-        guard let preprocess = state.exchange(\.preprocess, nil) else { return hand(over: result, done) }
+        guard let preprocess = state.withLock({ $0.preprocess.take() }) else { return hand(over: result, done) }
         WorkQueue.shared.async {
             preprocess(result)
             self.hand(over: result, done)

@@ -83,7 +83,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     /// and files when they are sent anew. A body that is held back is sent as a stream.
     public var bandwidthLimit: BandwidthLimit? {
         get { limit.withLock { $0 } }
-        set { limit.exchange(\.self, newValue) }
+        set { limit.exchange(newValue) }
     }
 
     /// The operation's and the queue's.

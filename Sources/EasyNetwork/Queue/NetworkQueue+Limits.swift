@@ -61,7 +61,7 @@ extension NetworkQueue {
     /// A limit may be shared with other queues. Other requests are not slowed down.
     public var bandwidthLimit: BandwidthLimit? {
         get { state.withLock { $0.bandwidthLimit } }
-        set { state.exchange(\.bandwidthLimit, newValue) }
+        set { _ = state.withLock { exchange(&$0.bandwidthLimit, with: newValue) } }
     }
 
     /// Knows whether there is a network. While it says that there is none, a job that has a ``NetworkOperation/host``

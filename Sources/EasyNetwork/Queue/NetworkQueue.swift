@@ -31,7 +31,7 @@ public final class NetworkQueue: Sendable {
     /// The queue of the program. May be replaced; the jobs of the one before go on.
     public static var shared: NetworkQueue {
         get { sharedQueue.withLock { $0 } }
-        set { sharedQueue.exchange(\.self, newValue) }
+        set { sharedQueue.exchange(newValue) }
     }
 
     /// This queue under Foundation's type, for code that takes an `OperationQueue`.
@@ -111,7 +111,7 @@ public final class NetworkQueue: Sendable {
     }
 
     deinit {
-        let events = state.exchange(\.events, EventBroadcast())
+        let events = state.withLock { exchange(&$0.events, with: EventBroadcast()) }
         events.finish()
     }
 

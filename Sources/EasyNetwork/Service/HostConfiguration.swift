@@ -29,7 +29,7 @@ public final class HostConfiguration: Sendable {
     /// ``NetworkError/Code/invalidRequest`` and says what is missing.
     public static var shared: HostConfiguration {
         get { sharedConfiguration.withLock { $0 } }
-        set { sharedConfiguration.exchange(\.self, newValue) }
+        set { sharedConfiguration.exchange(newValue) }
     }
 
     /// Makes a host with this base URL the ``shared`` one.

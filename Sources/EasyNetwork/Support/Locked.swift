@@ -24,14 +24,10 @@ package final class Locked<State>: @unchecked Sendable {
         return try body(&state)
     }
 
-    /// Puts a value in, and hands the old one out, so that what is released with it is released outside the lock.
+    /// Replaces the state and returns the old one, so that it is released outside the lock.
     @discardableResult
-    package func exchange<Value>(_ path: WritableKeyPath<State, Value>, _ value: Value) -> Value {
-        withLock { state in
-            let old = state[keyPath: path]
-            state[keyPath: path] = value
-            return old
-        }
+    package func exchange(_ new: State) -> State {
+        withLock { Swift.exchange(&$0, with: new) }
     }
 }
 

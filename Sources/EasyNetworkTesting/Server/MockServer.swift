@@ -117,7 +117,7 @@ public final class MockServer: Sendable {
     public func stop() {
         loop.stop()
         // Routes that hold the server would keep it alive.
-        routes.exchange(\.self, MockRoutes())
+        routes.exchange(MockRoutes())
     }
 
     /// For a test that they are closed.

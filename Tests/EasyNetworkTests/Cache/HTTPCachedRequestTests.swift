@@ -379,7 +379,7 @@ struct HTTPCachedRequestTests {
         _ = try await ask()
         let isDown = Locked(true)
         transport.route("GET", "/a") { request in
-            if isDown.exchange(\.self, false) { return .status(503) }
+            if isDown.exchange(false) { return .status(503) }
             return request.headers["If-None-Match"] == "\"x\"" ? .status(304) : .text("new")
         }
         let service = try service {

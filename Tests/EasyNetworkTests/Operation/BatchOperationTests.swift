@@ -250,7 +250,7 @@ struct BatchOperationTests {
             let late = TestJob()
             let hasAdded = Locked(false)
             func batchOperation(_ batch: BatchOperation, didFinish operation: NetworkOperation, at index: Int) {
-                if !hasAdded.exchange(\.self, true) { #expect(batch.addOperation(late)) }
+                if !hasAdded.exchange(true) { #expect(batch.addOperation(late)) }
             }
         }
         let batch = BatchOperation()

@@ -59,7 +59,7 @@ struct OperationCallTests {
         for path in ["/busy", "/busy2"] {
             let isFirst = Locked(true)
             transport.route("GET", path) { _ in
-                isFirst.exchange(\.self, false) ? .status(503, headers: ["Retry-After": "5"]) : .json(["id": 2])
+                isFirst.exchange(false) ? .status(503, headers: ["Retry-After": "5"]) : .json(["id": 2])
             }
         }
     }

@@ -85,7 +85,7 @@ struct RequestCallbackTests {
         func expected(_ code: String) -> [String] {
             ["preprocess 0 off", "willDeliver 0 on", "delegate \(code) on", "failure \(code) on"]
         }
-        #expect(notes.exchange(\.self, []) == expected("unacceptableStatus"))
+        #expect(notes.exchange([]) == expected("unacceptableStatus"))
         let cancelled = observed("good", try service(), delegate)
         cancelled.cancel()
         queue.addOperation(cancelled)
@@ -130,7 +130,7 @@ struct RequestCallbackTests {
         let missing = observed("missing", service, delegate)
         queue.addOperation(missing)
         await missing.finished()
-        #expect(notes.exchange(\.self, []).count == 4)
+        #expect(notes.exchange([]).count == 4)
         let loud = observed("good", service, delegate)
         loud.silencesCancellation = false
         loud.cancel()

@@ -69,7 +69,7 @@ struct PageCursorTests {
         cursor.loadFirst()
         #expect(await eventually { isInside.withLock { $0 } })
         #expect(await eventually { isDone.withLock { $0 } })
-        holder.exchange(\.self, nil)
+        holder.exchange(nil)
     }
 
     private let transport = InMemoryTransport()

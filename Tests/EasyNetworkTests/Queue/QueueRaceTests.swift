@@ -80,7 +80,7 @@ struct QueueRaceTests {
 
         override var isCancelled: Bool {
             let isCancelled = super.isCancelled
-            hook.exchange(\.self, nil)?()
+            hook.exchange(nil)?()
             return isCancelled
         }
     }
@@ -105,7 +105,7 @@ struct QueueRaceTests {
         let mayCancel = DispatchSemaphore(value: 0)
 
         override var dependencies: [Operation] {
-            hook.exchange(\.self, nil)?()
+            hook.exchange(nil)?()
             return super.dependencies
         }
 
@@ -140,7 +140,7 @@ struct QueueRaceTests {
         let hook = Locked<(@Sendable () -> Void)?>(nil)
 
         var now: TimeInterval {
-            hook.exchange(\.self, nil)?()
+            hook.exchange(nil)?()
             return 0
         }
 

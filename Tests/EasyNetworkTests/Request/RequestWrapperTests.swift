@@ -145,7 +145,7 @@ struct RequestWrapperTests {
         struct Look: RequestFilter {
             let seen: Locked<(any BaseAPIRequest)?>
             func apply(to draft: inout RequestDraft) {
-                seen.exchange(\.self, draft.request)
+                seen.exchange(draft.request)
                 #expect(draft.headers["X-Mark"] == "1")
             }
         }

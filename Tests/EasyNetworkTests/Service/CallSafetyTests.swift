@@ -375,7 +375,7 @@ struct CallSafetyTests {
         }
         service.start(Call(method: .put, interceptors: [interceptor]), map: { $0 }) { _ in ended.open() }
         await clock.waitForTimers(1)
-        transport.sent.exchange(\.self, [])
+        transport.sent.exchange([])
         clock.advance(by: 2)
         await ended.opened()
         await gone.opened()
@@ -421,7 +421,7 @@ struct CallSafetyTests {
         let operation = RequestOperation(request, service: service)
         queue.addOperation(operation)
         await operation.finished()
-        transport.sent.exchange(\.self, [])
+        transport.sent.exchange([])
         #expect(await eventually { gone.withLock { $0 } >= 2 })
     }
 }

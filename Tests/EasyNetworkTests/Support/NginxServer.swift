@@ -96,7 +96,7 @@ final class NginxServer: Sendable {
 
     /// Ends nginx and removes its folder, soon, not before it returns. Once is enough.
     func stop() {
-        try? lifeline.exchange(\.self, nil)?.close()
+        try? lifeline.exchange(nil)?.close()
     }
 
     func port(of listener: Listener) -> UInt16 { ports[listener] ?? 0 }

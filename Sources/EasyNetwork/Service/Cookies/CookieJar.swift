@@ -142,7 +142,7 @@ public final class CookieJar: Sendable {
         } catch {
             failure = error
         }
-        state.exchange(\.writeError, failure)
+        state.withLock { $0.writeError = failure }
         return failure
     }
 }

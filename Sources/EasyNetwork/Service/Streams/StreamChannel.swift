@@ -86,7 +86,7 @@ final class StreamChannel: Sendable {
 
     /// - Returns: whether it is the first who wants to iterate.
     func claim() -> Bool {
-        !state.exchange(\.isClaimed, true)
+        !state.withLock { exchange(&$0.isClaimed, with: true) }
     }
 
     /// - Returns: the next bytes, never none; nil at the end.

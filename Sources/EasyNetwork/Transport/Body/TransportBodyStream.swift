@@ -76,7 +76,7 @@ public final class TransportBodyStream: Sendable {
 
     /// Begins the body. Not on a transport's thread: it calls what the user gave.
     package func reader() throws(NetworkError) -> any BodyReader {
-        guard isReplayable || !hasBegun.exchange(\.self, true) else {
+        guard isReplayable || !hasBegun.exchange(true) else {
             throw NetworkError(
                 code: .invalidRequest,
                 message: "the body can be read once only, and has been; make a new one to send it again"

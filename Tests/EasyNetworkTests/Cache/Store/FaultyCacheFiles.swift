@@ -14,7 +14,7 @@ final class FaultyCacheFiles: CacheFiles {
 
     /// Takes effect with the next step.
     func fail(_ hook: Hook?) {
-        self.hook.exchange(\.self, hook)
+        self.hook.exchange(hook)
     }
 
     /// Lets every step fail that is one of these.

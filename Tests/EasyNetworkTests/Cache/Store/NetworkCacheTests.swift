@@ -90,7 +90,7 @@ struct NetworkCacheTests {
         let hold = Hold(fixture.files, [.create])
         for index in 0..<20 { cache.store(fixture.entry("key \(index)"), in: .disk) }
         let version = Locked<Int?>(nil)
-        cache.load("a") { answer in version.exchange(\.self, answer.value?.version(of: "a")) }
+        cache.load("a") { answer in version.exchange(answer.value?.version(of: "a")) }
         // Would never come if it waited for them.
         #expect(await eventually { version.withLock { $0 } == 1 })
         hold.end()

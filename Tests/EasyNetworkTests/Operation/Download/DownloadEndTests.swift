@@ -185,7 +185,7 @@ struct DownloadEndTests {
         let paused = Locked<DownloadOperation?>(nil)
         var calls = PartCalls()
         calls.freeBytes = { _ in
-            let operation = paused.exchange(\.self, nil)
+            let operation = paused.exchange(nil)
             operation?.pause()
             operation?.resume()
             return nil

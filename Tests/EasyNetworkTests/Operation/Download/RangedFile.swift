@@ -26,7 +26,7 @@ final class RangedFile: Sendable {
     var ranges: [String?] { requests.map { $0.headers["Range"] } }
 
     func change(_ change: @escaping @Sendable (MockRequest, Int, inout MockResponse) -> Void) {
-        state.exchange(\.change, change)
+        state.withLock { $0.change = change }
     }
 
     func replace(_ data: Data, tag: String?) {

@@ -66,7 +66,7 @@ import Testing
         let limit = BandwidthLimit(bytesPerSecond: 5)
         let seen = Locked<BandwidthLimit?>(nil)
         let job = TestJob { job in
-            seen.exchange(\.self, job.scheduling?.queue.bandwidthLimit)
+            seen.exchange(job.scheduling?.queue.bandwidthLimit)
             job.finish()
         }
         queue.bandwidthLimit = limit

@@ -64,7 +64,7 @@ final class SteeredTransport: NetworkTransport {
         }
 
         func end(_ code: NetworkError.Code? = nil) {
-            let events = state.exchange(\.events, nil)
+            let events = state.withLock { $0.events.take() }
             var error = code.map { NetworkError(code: $0) }
             error?.phase = .body
             events?(.end(TransportEnd(error: error)))

@@ -59,7 +59,7 @@ final class TunnelProxy: Sendable {
 
     /// Closes everything, and returns when that is done. Once is enough.
     func stop() {
-        guard let pipe = pipe.exchange(\.self, nil) else { return }
+        guard let pipe = pipe.exchange(nil) else { return }
         Socket.wake(pipe.writing)
         // For one round of the loop, which runs no code of the test's.
         finished.wait()
