@@ -51,6 +51,10 @@ final class SteeredTransport: NetworkTransport {
         var isCancelled: Bool { state.withLock { $0.isCancelled } }
         var orders: [String] { state.withLock { $0.orders } }
 
+        func sent(_ count: Int) {
+            emit(.sent(count))
+        }
+
         func head(_ status: Int = 200, _ headers: HTTPHeaders = HTTPHeaders()) {
             emit(.head(TransportHead(statusCode: status, headers: headers)))
         }

@@ -1,0 +1,364 @@
+import Foundation
+
+/// The answer to one message as it comes: the head, the body in chunks, the end.
+///
+/// ```swift
+/// let body = BodyStream()
+/// body.start(message, over: transport)
+/// let head = try await body.head()
+/// while let chunk = try await body.next() { try file.write(contentsOf: chunk) }
+/// ```
+///
+/// The exchange is paused while more than ``unreadLimit`` bytes are unread, and resumed below half of that. A small answer
+/// is read with ``collect(upTo:)`` instead, which never pauses and wakes its task once.
+final class BodyStream: Sendable {
+    /// What ``collect(upTo:)`` returns.
+    struct Collected: Sendable {
+        var head: TransportHead?
+        var body = Data()
+        /// Nil when the body has more bytes than the limit.
+        var end: TransportEnd?
+    }
+
+    /// What is left to do outside the lock once the stream has ended before its exchange.
+    private typealias Stopped = (exchange: (any TransportExchange)?, waiters: [Waiter])
+    private typealias Waiter = (event: Event, continuation: CheckedContinuation<Void, Never>)
+
+    /// What a task waits for. The end counts for each of them.
+    private enum Event {
+        case head
+        case chunk
+        /// More than so many bytes, or the end.
+        case all(limit: Int)
+        case end
+    }
+
+    private struct State {
+        /// Nil before the start and after the end.
+        var exchange: (any TransportExchange)?
+        var head: TransportHead?
+        /// The bytes that are not read yet.
+        var chunks: [Data] = []
+        var unreadCount = 0
+        var receivedCount = 0
+        var end: TransportEnd?
+        /// Whether the exchange did not end by itself.
+        var isCancelled = false
+        var waiters: [Waiter] = []
+        var isCollecting = false
+        var unreadLimit = BodyStream.unreadLimit
+        /// How many bytes the body may have, and the error if it has more.
+        var maximum: (count: Int, error: NetworkError)?
+        /// Whether the exchange is to be paused, and whether it was told so.
+        var isPaused = false
+        var isToldToPause = false
+        /// Whether a thread is telling the exchange.
+        var isTelling = false
+
+        func hasHappened(_ event: Event) -> Bool {
+            if end != nil { return true }
+            switch event {
+            case .head: return head != nil
+            case .chunk: return !chunks.isEmpty
+            case .all(let limit): return unreadCount > limit
+            case .end: return false
+            }
+        }
+
+        mutating func takeWaiters() -> [Waiter] {
+            if end != nil { return waiters.take() }
+            guard waiters.contains(where: { hasHappened($0.event) }) else { return [] }
+            let taken = waiters.filter { hasHappened($0.event) }
+            waiters = waiters.filter { !hasHappened($0.event) }
+            return taken
+        }
+
+        mutating func append(_ data: Data) {
+            guard !data.isEmpty else { return }
+            unreadCount += data.count
+            let joins = isCollecting || (chunks.last.map { $0.count + data.count <= chunkSize } ?? false)
+            if joins, !chunks.isEmpty { chunks[chunks.count - 1].append(data) } else { chunks.append(data) }
+        }
+
+        /// Ends the stream before its exchange.
+        mutating func finish(_ end: TransportEnd) -> Stopped {
+            self.end = end
+            isCancelled = true
+            return (exchange.take(), takeWaiters())
+        }
+
+        /// - Returns: whether the caller is to call `tell()` outside the lock.
+        mutating func mustTell() -> Bool {
+            if isCollecting || unreadCount < unreadLimit / 2 {
+                isPaused = false
+            } else if unreadCount > unreadLimit {
+                isPaused = true
+            }
+            guard isPaused != isToldToPause, !isTelling, exchange != nil else { return false }
+            isTelling = true
+            return true
+        }
+    }
+
+    /// The number of unread bytes above which the exchange is paused: 256 KiB.
+    static let unreadLimit = 262_144
+    /// Smaller chunks are joined, so that their number is bounded as well.
+    private static let chunkSize = 4_096
+
+    private let sent: @Sendable (Int) -> Void
+    private let state = Locked(State())
+
+    /// - Parameter sent: called on the transport's thread with the number of bytes of the request's body that went out.
+    init(sent: @escaping @Sendable (Int) -> Void = { _ in }) {
+        self.sent = sent
+    }
+
+    /// Sends the message. Call it once, before anything but ``cancel(keepingUnread:)``.
+    func start(_ message: TransportRequest, over transport: any NetworkTransport) {
+        guard !state.withLock({ $0.isCancelled }) else { return }
+        let exchange = transport.start(message) { event in self.receive(event) }
+        let (isCancelled, mustTell) = state.withLock { state in
+            // It may have ended by now.
+            if state.end == nil { state.exchange = exchange }
+            return (state.isCancelled, state.mustTell())
+        }
+        if isCancelled { exchange.cancel() }
+        if mustTell { tell() }
+    }
+
+    // MARK: - Reading
+
+    /// The head, when it has come.
+    ///
+    /// - Throws: why there is none: the error of the exchange, or ``NetworkError/Code/cancelled`` as soon as the task or
+    ///   this stream is cancelled.
+    func head() async throws(NetworkError) -> TransportHead {
+        await wait(for: .head)
+        let (head, end) = state.withLock { ($0.head, $0.end) }
+        if let head { return head }
+        throw Collected(end: end).failure ?? NetworkError(code: .cancelled)
+    }
+
+    /// The next bytes, at least one.
+    ///
+    /// Cancelling the task cancels the exchange and drops all unread bytes.
+    ///
+    /// - Returns: nil at the end.
+    /// - Throws: the error of the exchange, after all bytes that came before it.
+    func next() async throws(NetworkError) -> Data? {
+        while true {
+            if Task.isCancelled { cancel(keepingUnread: false) }
+            let (chunk, mustTell, failure, isOver) = state.withLock { state in
+                guard !state.chunks.isEmpty else {
+                    return (Data?.none, false, Collected(head: state.head, end: state.end).failure, state.end != nil)
+                }
+                let chunk = state.chunks.removeFirst()
+                state.unreadCount -= chunk.count
+                return (chunk, state.mustTell(), nil, false)
+            }
+            if mustTell { tell() }
+            if let chunk { return chunk }
+            if let failure { throw failure }
+            if isOver { return nil }
+            await wait(for: .chunk)
+        }
+    }
+
+    /// The whole answer, or its beginning when the body has more than `limit` bytes; the exchange is cancelled then.
+    ///
+    /// Nothing is thrown, so that the head and the beginning of the body stay known beside the error.
+    func collect(upTo limit: Int? = nil) async -> Collected {
+        await wait(for: .all(limit: limit ?? .max))
+        let collected = state.withLock { state in
+            defer {
+                state.chunks = []
+                state.unreadCount = 0
+            }
+            // Usually one chunk; several if some came before this method was called.
+            let body = state.chunks.count == 1 ? state.chunks[0] : state.chunks.reduce(into: Data()) { $0 += $1 }
+            return Collected(head: state.head, body: body, end: state.end)
+        }
+        if collected.end == nil { cancel() }
+        return collected
+    }
+
+    /// Returns when all bytes have come, whether they were read or not. Cancelling the task cancels the exchange.
+    func waitForEnd() async {
+        await wait(for: .end)
+    }
+
+    /// How the exchange ended, with trailers, metrics and error; nil before its end.
+    var end: TransportEnd? { state.withLock { $0.end } }
+
+    /// The number of bytes that have come and were not read.
+    var unreadCount: Int { state.withLock { $0.unreadCount } }
+
+    // MARK: - Bounds
+
+    /// Ends the stream with `error` when the body has more than `count` bytes. The bytes up to there can be read.
+    func limit(to count: Int, otherwise error: NetworkError) {
+        let stopped = state.withLock { state in
+            state.maximum = (count, error)
+            guard state.receivedCount > count, state.end == nil else { return Stopped?.none }
+            return state.finish(TransportEnd(error: error))
+        }
+        conclude(stopped)
+    }
+
+    /// Changes the number of unread bytes above which the exchange is paused, for a reader that would be woken too often.
+    func setUnreadLimit(_ limit: Int) {
+        let mustTell = state.withLock { state in
+            state.unreadLimit = limit
+            return state.mustTell()
+        }
+        if mustTell { tell() }
+    }
+
+    /// Cancels the exchange; nothing that comes later is taken. Does nothing after the end.
+    ///
+    /// - Parameter keepingUnread: whether bytes that have come can still be read. Default true.
+    func cancel(keepingUnread: Bool = true) {
+        let (stopped, dropped) = state.withLock { state -> (Stopped?, [Data]) in
+            var dropped: [Data] = []
+            if !keepingUnread, !state.chunks.isEmpty {
+                swap(&dropped, &state.chunks)
+                state.unreadCount = 0
+                // An end that was not read yet does not count either.
+                if state.end != nil { state.end = TransportEnd(error: NetworkError(code: .cancelled)) }
+            }
+            guard state.end == nil else { return (nil, dropped) }
+            return (state.finish(TransportEnd(error: NetworkError(code: .cancelled))), dropped)
+        }
+        withExtendedLifetime(dropped) {}
+        conclude(stopped)
+    }
+
+    // MARK: - Waiting
+
+    private func wait(for event: Event) async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let (isThere, mustTell) = state.withLock { state in
+                    if case .all = event { state.isCollecting = true }
+                    let isThere = state.hasHappened(event)
+                    if !isThere { state.waiters.append((event, continuation)) }
+                    return (isThere, state.mustTell())
+                }
+                if mustTell { tell() }
+                if isThere { continuation.resume() }
+            }
+        } onCancel: {
+            cancel()
+        }
+    }
+
+    // MARK: - The exchange
+
+    private func conclude(_ stopped: Stopped?) {
+        guard let stopped else { return }
+        stopped.exchange?.cancel()
+        for waiter in stopped.waiters { waiter.continuation.resume() }
+    }
+
+    /// Called on the transport's thread.
+    private func receive(_ event: TransportEvent) {
+        if case .sent(let count) = event {
+            if state.withLock({ $0.end == nil }) { sent(count) }
+            return
+        }
+        // What belongs to the exchange is released outside the lock.
+        var exchange: (any TransportExchange)?
+        let (stopped, waiters, mustTell) = state.withLock { state -> (Stopped?, [Waiter], Bool) in
+            guard state.end == nil else { return (nil, [], false) }
+            switch event {
+            case .sent: break
+            case .head(let head): state.head = head
+            case .body(let data):
+                state.receivedCount += data.count
+                if let maximum = state.maximum, state.receivedCount > maximum.count {
+                    return (state.finish(TransportEnd(error: maximum.error)), [], false)
+                }
+                state.append(data)
+            case .end(let end):
+                state.end = end
+                exchange = state.exchange.take()
+            }
+            return (nil, state.takeWaiters(), state.mustTell())
+        }
+        withExtendedLifetime(exchange) {}
+        conclude(stopped)
+        for waiter in waiters { waiter.continuation.resume() }
+        if mustTell { tell() }
+    }
+
+    /// Pauses or resumes the exchange, and again if that has changed meanwhile. One thread at a time, for of two the one
+    /// that was overtaken would have the last word.
+    private func tell() {
+        while let order = state.withLock({ state -> (exchange: any TransportExchange, pauses: Bool)? in
+            guard state.isPaused != state.isToldToPause, let exchange = state.exchange else {
+                state.isTelling = false
+                return nil
+            }
+            state.isToldToPause = state.isPaused
+            return (exchange, state.isPaused)
+        }) {
+            if order.pauses { order.exchange.pause() } else { order.exchange.resume() }
+        }
+    }
+}
+
+extension BodyStream.Collected {
+    /// Why the answer is not whole; nil when it is, or before the end.
+    var failure: NetworkError? {
+        guard let end else { return nil }
+        guard var error = end.error else {
+            guard head == nil else { return nil }
+            return NetworkError(code: .badServerResponse, message: "the exchange ended without an answer")
+        }
+        error.metrics = end.metrics
+        if let head {
+            error.statusCode = head.statusCode
+            error.headers = head.headers
+        }
+        return error
+    }
+
+    /// The answer as a response, also when it has no end because it was longer than the limit.
+    func response(from url: URL) throws(NetworkError) -> NetworkResponse {
+        if var failure {
+            failure.responseBody = head == nil ? nil : body
+            throw failure
+        }
+        let head = head ?? TransportHead(statusCode: 0)
+        var response = NetworkResponse(statusCode: head.statusCode, headers: head.headers, body: body, url: url)
+        response.trailers = end?.trailers ?? HTTPHeaders()
+        response.metrics = end?.metrics
+        return response
+    }
+}
+
+/// How a call uses an accepted body instead of collecting it.
+///
+/// Called before each message that the call sends, retries and redirects included. It may alter the message, by a range
+/// for instance, and returns what reads the answer to that message.
+typealias BodyUse = @Sendable (TransportRequest) async -> (message: TransportRequest, read: BodyReading)
+
+/// Reads the answer to one message.
+///
+/// - Parameter isAccepted: whether status and media type are accepted, and it is no redirect that is followed.
+typealias BodyReading = @Sendable (_ head: TransportHead, _ isAccepted: Bool, _ body: BodyStream) async -> BodyEnd
+
+/// What a ``BodyReading`` has made of a body.
+enum BodyEnd: Sendable {
+    /// Nothing: the call collects it, as an error, a redirect or a challenge.
+    case collect
+    /// It is where it belongs, or enough of it: the answer counts as whole, without its body.
+    case used
+    /// It does not fit what was there, which has been given up: the call sends the message again.
+    case again
+    /// - Parameters:
+    ///   - hasProgressed: whether bytes were gained that need not come again. Then the call counts its retries from the
+    ///     beginning, within bounds.
+    ///   - mayBeginAgain: whether another answer may take the place of this one.
+    case failed(NetworkError, hasProgressed: Bool, mayBeginAgain: Bool)
+}
