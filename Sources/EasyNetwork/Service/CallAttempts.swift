@@ -42,8 +42,8 @@ struct CallAttempts {
     private var mayHaveActed = false
     /// The `Idempotency-Key` of a message that a server may have acted upon: with this key alone it may be sent again.
     private var usedKey: String?
-    private var body = BodyOutcome()
-    private var isBodyUsed = false
+    /// What came of the message that was sent last.
+    private var arrival = CallContext.Arrival(outcome: .failure(NetworkError(code: .cancelled)))
 
     private var errand: CacheErrand?
     private var acceptedAnswer: NetworkResponse?
@@ -257,12 +257,10 @@ struct CallAttempts {
             let deposit = context.deposit(message, asked: sent.headers, key: cacheKey, candidate)
             errand = deposit.map { .store($0) }
         }
-        let arrival = await context.exchange(message)
-        body = arrival.body
-        isBodyUsed = arrival.ending.isUsed
-        if case .again(let response) = arrival.ending { return .startOver(response) }
-        var outcome = body.error.map(Result.failure) ?? arrival.ending.result
-        if context.sink == nil, case .success(let response) = outcome,
+        arrival = await context.exchange(message)
+        var outcome = arrival.outcome
+        if arrival.startsOver, case .success(let response) = outcome { return .startOver(response) }
+        if !arrival.isBodyUsed, case .success(let response) = outcome,
             let confirmed = candidate?.confirmed(by: response, at: context.clock.date)
         {
             outcome = .success(confirmed)
@@ -337,7 +335,7 @@ struct CallAttempts {
     private mutating func judged(_ response: NetworkResponse) -> Outcome {
         answer = response
         // The user of a body saw to it that the answer is accepted.
-        if !isBodyUsed, let error = context.validation.error(for: response) { return .failure(error) }
+        if !arrival.isBodyUsed, let error = context.validation.error(for: response) { return .failure(error) }
         if context.cache != nil { acceptedAnswer = response }
         return .success(response)
     }
@@ -349,8 +347,8 @@ struct CallAttempts {
         guard againCount <= Self.againLimit else {
             throw failure(.cannotSendAgain, "interceptors had it sent again \(Self.againLimit) times")
         }
-        guard message.body.isReplayable, body.mayBeginAgain else {
-            let reason = body.mayBeginAgain ? "its body can be read only once" : "its answer has been handed over"
+        guard message.body.isReplayable, arrival.mayBeginAgain else {
+            let reason = arrival.mayBeginAgain ? "its body can be read only once" : "its answer has been handed over"
             throw failure(.cannotSendAgain, "an interceptor wants it sent again, and \(reason)")
         }
         next = (.again, delay)
@@ -364,7 +362,7 @@ struct CallAttempts {
     /// - Returns: the message with another credential, if it is to be sent again.
     /// - Throws: why there is none.
     private mutating func review() async throws(NetworkError) -> (message: TransportRequest, stamp: Stamp)? {
-        guard let stamp, !stamp.isExempt, let answer, sent.body.isReplayable, body.mayBeginAgain else { return nil }
+        guard let stamp, !stamp.isExempt, let answer, sent.body.isReplayable, arrival.mayBeginAgain else { return nil }
         guard let replay = try await context.review(answer, sent, stamp, call) else { return nil }
         next = (.authentication, 0)
         // A message that was refused has done nothing.
@@ -376,8 +374,8 @@ struct CallAttempts {
     /// The time to wait before a retry; nil when the error stays.
     private mutating func retryDelay(after error: NetworkError) -> TimeInterval? {
         // Progress resets the retry count.
-        if body.hasProgressed { retryCount = 0 }
-        guard body.mayBeginAgain, context.retry.mayGoOn(totalCount: totalRetryCount),
+        if arrival.hasProgressed { retryCount = 0 }
+        guard arrival.mayBeginAgain, context.retry.mayGoOn(totalCount: totalRetryCount),
             let delay = context.retry.delay(
                 after: error,
                 of: message,
@@ -386,7 +384,7 @@ struct CallAttempts {
                 random: context.configuration.settings.random(),
                 mayHaveActed: mayHaveActed
             ),
-            context.configuration.takeRetry(body.hasProgressed ? RetryBudget.costAfterProgress : 1)
+            context.configuration.takeRetry(arrival.hasProgressed ? RetryBudget.costAfterProgress : 1)
         else { return nil }
         retryCount += 1
         totalRetryCount += 1

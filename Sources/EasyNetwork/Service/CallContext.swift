@@ -18,8 +18,10 @@ final class CallContext: Sendable {
     let timeout: TimeInterval?
     /// The operation that gives its slot back while the call waits; nil when none does.
     let caller: Caller?
+    /// How an accepted body is used; nil to collect it.
+    private let use: BodyUse?
     /// Where an accepted body goes; nil for into memory.
-    let sink: (any BodySink)?
+    private let sink: (any BodySink)?
     /// Called with an answer of the cache that the network's will follow.
     private let cached: (@Sendable (NetworkResponse) -> Void)?
 
@@ -29,6 +31,7 @@ final class CallContext: Sendable {
         _ message: TransportRequest,
         caller: Caller?,
         order: CacheUse.Order = .standard,
+        use: BodyUse? = nil,
         sink: (any BodySink)? = nil,
         cached: (@Sendable (NetworkResponse) -> Void)? = nil
     ) throws(NetworkError) {
@@ -42,12 +45,13 @@ final class CallContext: Sendable {
         interceptors = configuration.settings.interceptors + request.interceptors
         timeout = try RequestBuilder.overallTimeout(of: request)
         self.caller = caller
+        self.use = use
         self.sink = sink
         self.cached = cached
         let policy = request.cache ?? configuration.settings.cachePolicy(for: message.method)
         // The cache holds bodies, and there will be none.
         cache =
-            sink == nil
+            use == nil && sink == nil
             ? CacheUse(
                 policy,
                 configuration.settings.cache,
@@ -276,29 +280,71 @@ final class CallContext: Sendable {
 
     // MARK: - The wire
 
-    /// Sends a message and collects its answer, or leads the body to its user.
-    func exchange(_ message: TransportRequest) async -> Exchange.Arrival {
-        let transport = configuration.settings.transport
-        let exchange = Exchange()
-        guard let sink else {
-            let collected = Locked(ResponseAssembly(validation))
-            let arrival = await exchange.arrival { arrive in
-                transport.start(message) { event in
-                    if case .sent(let count) = event { return self.sent(count, exchange) }
-                    let result = collected.withLock { $0.receive(event, from: message.url) }
-                    guard let result else { return }
-                    if case .end = event {} else { exchange.stop() }
-                    arrive((.result(result), BodyOutcome()))
-                }
-            }
-            keepCookies(of: arrival.ending.result, from: message.url)
+    /// What has come of one message.
+    struct Arrival {
+        var outcome: Result<NetworkResponse, NetworkError>
+        /// Whether the body has gone where the call wants it, so that the answer is without it.
+        var isBodyUsed = false
+        /// Whether the answer does not fit what was there, and the message is to be sent again.
+        var startsOver = false
+        /// Whether bytes were gained that need not come again.
+        var hasProgressed = false
+        /// Whether another answer may take the place of this one.
+        var mayBeginAgain = true
+    }
+
+    /// Sends a message, and collects its answer or leads the body to its use.
+    func exchange(_ message: TransportRequest) async -> Arrival {
+        if let sink { return await exchange(message, sink) }
+        let body = BodyStream(sent: sent)
+        guard let use else {
+            body.start(message, over: configuration.settings.transport)
+            let collected = await body.collect(upTo: validation.maximumBodyCount)
+            let arrival = Arrival(outcome: outcome(collected, from: message.url))
+            keepCookies(of: arrival.outcome, from: message.url)
             return arrival
         }
+        let (outgoing, read) = await use(message)
+        body.start(outgoing, over: configuration.settings.transport)
+        let head: TransportHead
+        do throws(NetworkError) {
+            head = try await body.head()
+        } catch {
+            return Arrival(outcome: .failure(error))
+        }
+        // At the end, which may be far, or break off, they would be late.
+        keepCookies(head.headers, from: outgoing.url)
+        let isAccepted = wants(head)
+        if isAccepted, let maximum = validation.maximumBodyCount {
+            body.limit(to: maximum, otherwise: validation.bodyTooLong(response(head, outgoing.url)))
+        }
+        let end = await read(head, isAccepted, body)
+        if case .collect = end {
+            let collected = await body.collect(upTo: NetworkError.responseBodyLimit)
+            return Arrival(outcome: Result { () throws(NetworkError) in try collected.response(from: outgoing.url) })
+        }
+        var arrival = Arrival(outcome: .success(response(head, outgoing.url, body.end)))
+        switch end {
+        case .collect: break
+        case .used: arrival.isBodyUsed = true
+        case .again:
+            body.cancel()
+            arrival.startsOver = true
+        case .failed(let error, let hasProgressed, let mayBeginAgain):
+            body.cancel()
+            arrival.outcome = .failure(error)
+            (arrival.hasProgressed, arrival.mayBeginAgain) = (hasProgressed, mayBeginAgain)
+        }
+        return arrival
+    }
+
+    private func exchange(_ message: TransportRequest, _ sink: any BodySink) async -> Arrival {
         let (outgoing, intake) = sink.intake(for: message)
         let answer = AnswerIntake(intake, at: self, url: outgoing.url)
-        let arrival = await exchange.arrival { arrive in
-            let started = transport.start(outgoing) { event in
-                if case .sent(let count) = event { return self.sent(count, exchange) }
+        let exchange = Exchange()
+        let (ending, body) = await exchange.arrival { arrive in
+            let started = configuration.settings.transport.start(outgoing) { event in
+                if case .sent(let count) = event { return self.sent(count) }
                 if let ending = exchange.isOver ? nil : answer.receive(event) {
                     if case .end = event {} else { exchange.stop() }
                     return intake.end(ending.result.failure) { arrive((ending, $0)) }
@@ -313,11 +359,30 @@ final class CallContext: Sendable {
             answer.valve.attach(started)
             return started
         }
-        if !answer.hasTaken { keepCookies(of: arrival.ending.result, from: outgoing.url) }
+        if !answer.hasTaken { keepCookies(of: ending.result, from: outgoing.url) }
+        var arrival = Arrival(outcome: body.error.map(Result.failure) ?? ending.result)
+        arrival.isBodyUsed = ending.isUsed
+        if case .again = ending { arrival.startsOver = true }
+        (arrival.hasProgressed, arrival.mayBeginAgain) = (body.hasProgressed, body.mayBeginAgain)
         return arrival
     }
 
-    private func sent(_ count: Int, _ exchange: Exchange) {
-        if let operation = caller?.operation, !exchange.isOver { operation.didSend(count) }
+    private func outcome(_ collected: BodyStream.Collected, from url: URL) -> Result<NetworkResponse, NetworkError> {
+        Result { () throws(NetworkError) in
+            let response = try collected.response(from: url)
+            if collected.end == nil { throw validation.bodyTooLong(response) }
+            return response
+        }
+    }
+
+    private func response(_ head: TransportHead, _ url: URL, _ end: TransportEnd? = nil) -> NetworkResponse {
+        var response = NetworkResponse(statusCode: head.statusCode, headers: head.headers, body: Data(), url: url)
+        response.trailers = end?.trailers ?? HTTPHeaders()
+        response.metrics = end?.metrics
+        return response
+    }
+
+    private func sent(_ count: Int) {
+        caller?.operation.didSend(count)
     }
 }

@@ -187,7 +187,7 @@ public final class EasyNetworkService: Sendable {
     ///
     /// - Parameters:
     ///   - order: how the cache is asked. Default ``CacheUse/Order/standard``.
-    ///   - sink: where an accepted body goes; the answer is without it then, and the cache is not asked. Default nil.
+    ///   - use: how an accepted body is used; the answer is without it then, and the cache is not asked. Default nil.
     ///   - cached: called at most once before the completion, on ``WorkQueue``, with the item from the cache that the
     ///     network's will follow.
     ///   - map: makes the item from an accepted answer, on ``WorkQueue``.
@@ -197,6 +197,7 @@ public final class EasyNetworkService: Sendable {
     func start<Item: Sendable>(
         _ request: some BaseAPIRequest,
         order: CacheUse.Order = .standard,
+        use: BodyUse? = nil,
         sink: (any BodySink)? = nil,
         cached: (@Sendable (Item) -> Void)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
@@ -204,7 +205,7 @@ public final class EasyNetworkService: Sendable {
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
     ) -> Call {
         tellOfStart(request)
-        return begin(request, order: order, sink: sink, cached: cached, map: map, isMapped: isMapped) {
+        return begin(request, order: order, use: use, sink: sink, cached: cached, map: map, isMapped: isMapped) {
             self.tellOfEnd(request, $0, $1.failure)
             completion($1)
         }
@@ -217,6 +218,7 @@ public final class EasyNetworkService: Sendable {
     func begin<Item: Sendable>(
         _ request: some BaseAPIRequest,
         order: CacheUse.Order,
+        use: BodyUse? = nil,
         sink: (any BodySink)? = nil,
         cached: (@Sendable (Item) -> Void)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
@@ -246,7 +248,7 @@ public final class EasyNetworkService: Sendable {
                 var answer: CallAttempts.Answer
                 var item: Result<Item, NetworkError>
                 repeat {
-                    answer = await self.answer(to: request, call, caller, order, sink, cached)
+                    answer = await self.answer(to: request, call, caller, order, use, sink, cached)
                     item = WorkQueue.userCode { answer.result.flatMap { $0.item(map) } }
                     // A stored answer that cannot be read any more is asked for from the network.
                     (order, cached) = (.pass(.unreadable), nil)
@@ -268,6 +270,7 @@ public final class EasyNetworkService: Sendable {
         _ call: Call,
         _ caller: Caller?,
         _ order: CacheUse.Order,
+        _ use: BodyUse?,
         _ sink: (any BodySink)?,
         _ cached: (@Sendable (NetworkResponse) -> Void)?
     ) async -> CallAttempts.Answer {
@@ -279,6 +282,7 @@ public final class EasyNetworkService: Sendable {
                 message,
                 caller: caller,
                 order: order,
+                use: use,
                 sink: sink,
                 cached: cached
             )
