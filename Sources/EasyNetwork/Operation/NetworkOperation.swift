@@ -121,6 +121,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Whether what it counts by is known only when ``prepare()`` has run: its host, its priority. Must not change.
     var isPreparedFirst: Bool { false }
 
+    /// Whether code that may block runs in `start()`: that of a subclass of the user's.
+    var startRunsUserCode: Bool { true }
+
     /// Finds out what it counts by. Called once, after its dependencies have ended and before it has a slot.
     func prepare() {}
 
@@ -285,8 +288,11 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
         // Ended before the work began: they are refused, with the operation's error.
         if heldCalls?.isEmpty == false { stop() }
-        didChangeValue(forKey: "isExecuting")
-        didChangeValue(forKey: "isFinished")
+        // Observers may block.
+        WorkQueue.userCode {
+            didChangeValue(forKey: "isExecuting")
+            didChangeValue(forKey: "isFinished")
+        }
 
         // The queue first: who hears that the operation has finished finds it gone from there.
         if let scheduling { scheduling.queue.operationDidFinish(self, job: scheduling.job) }

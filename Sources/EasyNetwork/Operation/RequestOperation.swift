@@ -256,6 +256,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     override var isPreparedFirst: Bool { makesRequest }
 
+    override var startRunsUserCode: Bool { type(of: self) != RequestOperation<Request>.self }
+
     /// Makes the request, and takes over its priority unless the operation was given its own.
     override func prepare() {
         guard let source = state.withLock({ $0.source.take() }) else { return }
@@ -369,20 +371,22 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     }
 
     private func hand(over result: Result<Request.Item, NetworkError>, _ done: @escaping @Sendable () -> Void) {
-        deliveryQueue.async {
+        WorkQueue.call(on: deliveryQueue) {
             // Taken only now: they may have been let go of meanwhile.
             let (closures, willDeliver, cached) = self.state.withLock {
                 ($0.closures.take(), $0.willDeliver.take(), $0.early.close())
             }
-            withExtendedLifetime(cached) {}
-            willDeliver?(result)
-            switch result {
-            case .success(let item):
-                self.delegate?.requestOperationDidSucceed(self)
-                closures.success?(item)
-            case .failure(let error):
-                self.delegate?.requestOperation(self, didFailWith: error)
-                closures.failure?(error)
+            WorkQueue.userCode {
+                withExtendedLifetime(cached) {}
+                willDeliver?(result)
+                switch result {
+                case .success(let item):
+                    self.delegate?.requestOperationDidSucceed(self)
+                    closures.success?(item)
+                case .failure(let error):
+                    self.delegate?.requestOperation(self, didFailWith: error)
+                    closures.failure?(error)
+                }
             }
             done()
         }

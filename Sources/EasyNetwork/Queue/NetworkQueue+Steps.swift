@@ -122,11 +122,10 @@ extension NetworkQueue {
     }
 
     private func hand(_ operation: Operation, to execute: (Operation) -> Void) {
-        if !(operation is NetworkOperation) {
-            FinishWatcher.watch(operation) {
-                // Not from in here: an operation that has already finished would go on with the next, and so deeper.
-                WorkQueue.shared.async { self.plainOperationDidFinish(operation) }
-            }
+        if let operation = operation as? NetworkOperation { return WorkQueue.run { operation.startOnWorkQueue() } }
+        FinishWatcher.watch(operation) {
+            // Not from in here: an operation that has already finished would go on with the next, and so deeper.
+            WorkQueue.shared.async { self.plainOperationDidFinish(operation) }
         }
         // Somebody may have started it by hand meanwhile; an executor would stop the process.
         if !operation.isExecuting, !operation.isFinished { execute(operation) }
@@ -140,6 +139,14 @@ extension NetworkQueue {
             return state.graph.isEmpty ? state.emptyWaiters.take() : []
         }
         for waiter in emptyWaiters { waiter() }
+    }
+}
+
+extension NetworkOperation {
+    fileprivate func startOnWorkQueue() {
+        // It may have been started by hand meanwhile.
+        guard !isExecuting, !isFinished else { return }
+        if startRunsUserCode { WorkQueue.userCode { start() } } else { start() }
     }
 }
 

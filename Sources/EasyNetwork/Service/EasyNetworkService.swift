@@ -76,15 +76,15 @@ public final class EasyNetworkService: Sendable {
             switch result {
             case .success(let json):
                 guard let success else { break }
-                return callbackQueue.async {
+                return WorkQueue.call(on: callbackQueue) {
                     caller?.service.noteEnd(of: nil)
-                    success(json.value)
+                    WorkQueue.userCode { success(json.value) }
                 }
             case .failure(let error):
                 guard let failure else { break }
-                return callbackQueue.async {
+                return WorkQueue.call(on: callbackQueue) {
                     caller?.service.noteEnd(of: error)
-                    failure(error)
+                    WorkQueue.userCode { failure(error) }
                 }
             }
             caller?.service.noteEnd(of: error)

@@ -14,6 +14,8 @@ enum WorkQueue {
         /// Runs next on this thread.
         var next: (@Sendable () -> Void)?
         var isInUserCode = false
+        /// Whether nothing of the package's is left to do but to call back.
+        var isAtEnd = false
     }
 
     private static let key: pthread_key_t = {
@@ -49,7 +51,7 @@ enum WorkQueue {
         }
     }
 
-    /// Runs code that may block: work that waits for this thread, or is added by the code, goes to another thread.
+    /// Runs code that may block: work that waits for this thread, or that the code adds, goes to another thread.
     static func userCode<Result, Failure: Error>(_ code: () throws(Failure) -> Result) throws(Failure) -> Result {
         guard let turn, !turn.isInUserCode else { return try code() }
         if let next = turn.next {
@@ -73,13 +75,24 @@ enum WorkQueue {
         }
     }
 
-    /// Runs the end of a task of ``task(runsUserCode:_:)``, in place if the task runs on the queue.
+    /// Runs the end of a task of ``task(runsUserCode:_:)``. The first callback that it calls by ``call(on:_:)`` may run in
+    /// place.
     static func finish(_ end: @escaping @Sendable () -> Void) {
         if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
+            let turn = turn
+            turn?.isAtEnd = true
             end()
+            turn?.isAtEnd = false
         } else {
             shared.async(execute: end)
         }
+    }
+
+    /// Calls the user back on a queue; in place if that is this one, and nothing waits for the call to return.
+    static func call(on queue: DispatchQueue, _ code: @escaping @Sendable () -> Void) {
+        guard queue === shared, let turn, turn.isAtEnd, !turn.isInUserCode else { return queue.async(execute: code) }
+        turn.isAtEnd = false
+        code()
     }
 
     @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
