@@ -20,7 +20,7 @@ extension RequestOperation {
 
     /// The item of the cache when the network's was to follow; nil when there was none. It stays when that has come.
     public final var cachedItem: Request.Item? {
-        state.withLock { $0.early.item }
+        state.withLock { $0.early.item }.map(Self.typedItem)
     }
 
     /// The items as they come: the cache's, if there is one that the network's will follow, then the operation's own.
@@ -36,11 +36,12 @@ extension RequestOperation {
     /// - Throws: while it is iterated, the operation's error.
     public final var values: AsyncThrowingStream<Request.Item, any Error> {
         AsyncThrowingStream { continuation in
+            let listener = { @Sendable (item: any Sendable) in _ = continuation.yield(Self.typedItem(item)) }
             let (number, item) = state.withLock { state in
                 let number = state.waiters.enter().number
-                return (number, state.early.listen(continuation, number: number))
+                return (number, state.early.listen(listener, number: number))
             }
-            if let item { continuation.yield(item) }
+            if let item { listener(item) }
             continuation.onTermination = { [weak self] _ in
                 // When all has ended, there is nothing to cancel.
                 let left = self?.state.withLock { ($0.waiters.leave(number).wasLast, $0.early.leave(number)) }
@@ -55,10 +56,10 @@ extension RequestOperation {
     }
 
     /// Hands over the cache's item; what follows waits until that is done.
-    final func deliverEarly(_ item: Request.Item) {
+    final func deliverEarly(_ item: any Sendable) {
         let hasDelegate = delegate != nil
         let (delivery, listeners) = state.withLock { $0.early.take(item, hasDelegate: hasDelegate) }
-        for listener in listeners { listener.yield(item) }
+        for listener in listeners { listener(item) }
         guard let delivery else { return }
         deliveryQueue.async {
             // Taken only now: they may have been let go of meanwhile.
@@ -91,8 +92,9 @@ private final class StreamEnd<Item: Sendable>: Sendable {
 }
 
 /// An item that comes before the last one, and who is told of it: a value behind its owner's lock.
-struct EarlyItem<Item: Sendable>: Sendable {
-    typealias Listener = AsyncThrowingStream<Item, any Error>.Continuation
+struct EarlyItem: Sendable {
+    typealias Item = any Sendable
+    typealias Listener = @Sendable (Item) -> Void
 
     private(set) var closure: (@Sendable (Item) -> Void)?
     private(set) var item: Item?
@@ -110,7 +112,7 @@ struct EarlyItem<Item: Sendable>: Sendable {
     }
 
     /// - Returns: the item, if it has come already.
-    mutating func listen(_ listener: Listener, number: Int) -> Item? {
+    mutating func listen(_ listener: @escaping Listener, number: Int) -> Item? {
         if item == nil, !isOver { listeners[number] = listener }
         return item
     }

@@ -1,6 +1,33 @@
 import Dispatch
 import Foundation
 
+/// What a ``RequestOperation`` changes behind its lock. It is not generic: reading a generic type's layout at run time
+/// costs each request some 30,000 instructions.
+struct RequestOperationState {
+    enum Source {
+        case request(any APIRequest)
+        /// Called at the start.
+        case maker(@Sendable () throws -> any APIRequest)
+    }
+
+    typealias Item = any Sendable
+    typealias ResultCallback = @Sendable (Result<Item, NetworkError>) -> Void
+
+    /// Taken when it is sent.
+    var source: Source?
+    var closures = EndClosures<@Sendable (Item) -> Void, @Sendable (NetworkError) -> Void>()
+    var preprocess: ResultCallback?
+    var willDeliver: ResultCallback?
+    weak var delegate: (any RequestOperationDelegate)?
+    /// Whether the priority was given to the operation itself, so that its request's does not count.
+    var hasOwnPriority = false
+    var item: Item?
+    var early = EarlyItem()
+    var waiters = ValueWaiters<CheckedContinuation<Void, Never>>()
+    /// The request under way.
+    var call: Call?
+}
+
 /// A job that carries one ``APIRequest`` to one outcome: its item, or a ``NetworkError``.
 ///
 /// ```swift
@@ -14,36 +41,14 @@ import Foundation
 /// released after that. The answer is decoded and mapped on a background queue.
 open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked Sendable {
     // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
-    struct State {
-        /// Taken when it is sent.
-        var source: Source?
-        var closures = EndClosures<@Sendable (Request.Item) -> Void, @Sendable (NetworkError) -> Void>()
-        var preprocess: (@Sendable (Result<Request.Item, NetworkError>) -> Void)?
-        var willDeliver: (@Sendable (Result<Request.Item, NetworkError>) -> Void)?
-        weak var delegate: (any RequestOperationDelegate)?
-        /// Whether the priority was given to the operation itself, so that its request's does not count.
-        var hasOwnPriority = false
-        var item: Request.Item?
-        var early = EarlyItem<Request.Item>()
-        var waiters = ValueWaiters<CheckedContinuation<Void, Never>>()
-        /// The request under way.
-        var call: Call?
-    }
-
-    enum Source {
-        case request(Request)
-        /// Called at the start.
-        case maker(@Sendable () throws -> Request)
-    }
-
-    let state: Locked<State>
+    let state: Locked<RequestOperationState>
 
     /// Whether the request is made at the start.
     private let makesRequest: Bool
 
     /// An operation for ``HostConfiguration/shared`` as it is now.
     public init(_ request: Request) {
-        state = Locked(State(source: .request(request)))
+        state = Locked(RequestOperationState(source: .request(request)))
         makesRequest = false
         super.init()
         adoptOptions(of: request)
@@ -51,7 +56,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     /// - Parameter service: gives the host, and cancels this operation's call when it is cancelled itself.
     public init(_ request: Request, service: EasyNetworkService) {
-        state = Locked(State(source: .request(request)))
+        state = Locked(RequestOperationState(source: .request(request)))
         makesRequest = false
         super.init(service: service)
         adoptOptions(of: request)
@@ -59,7 +64,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     /// An operation whose request is made when it starts.
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> Request) {
-        state = Locked(State(source: .maker(makeRequest)))
+        state = Locked(RequestOperationState(source: .maker(makeRequest)))
         makesRequest = true
         super.init(service: service)
     }
@@ -82,36 +87,69 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// Called once with the result before all other callbacks, on a background queue and not on the callback queue: for
     /// work that would hold that up. Set it before the operation is added to a queue. Default nil.
     public final var preprocess: (@Sendable (Result<Request.Item, NetworkError>) -> Void)? {
-        get { state.withLock { $0.preprocess } }
-        set { _ = state.withLock { exchange(&$0.preprocess, with: newValue) } }
+        get { Self.typedCallback(state.withLock { $0.preprocess }) }
+        set { replace(newValue.map(Self.erasedCallback)) { state, closure in swap(&state.preprocess, &closure) } }
     }
 
     /// Called once with the result on the callback queue, after ``preprocess`` and before the delegate and the closures.
     /// Set it before the operation is added to a queue. Default nil.
     public final var willDeliver: (@Sendable (Result<Request.Item, NetworkError>) -> Void)? {
-        get { state.withLock { $0.willDeliver } }
-        set { _ = state.withLock { exchange(&$0.willDeliver, with: newValue) } }
+        get { Self.typedCallback(state.withLock { $0.willDeliver }) }
+        set { replace(newValue.map(Self.erasedCallback)) { state, closure in swap(&state.willDeliver, &closure) } }
     }
 
     /// Called at most once, before ``success``, with the cache's item, when the network's will follow: the policy is
     /// ``CachePolicy/Reading/cacheThenNetwork``. Not once the operation is cancelled. Set it before the operation is added to
     /// a queue. Default nil.
     public final var cached: (@Sendable (Request.Item) -> Void)? {
-        get { state.withLock { $0.early.closure } }
-        set { withExtendedLifetime(state.withLock { $0.early.set(newValue) }) {} }
+        get { Self.typed(state.withLock { $0.early.closure }) }
+        set { replace(newValue.map(Self.erased)) { $1 = $0.early.set($1) } }
     }
 
     /// Called once with the item. Set it before the operation is added to a queue. Default nil.
     public final var success: (@Sendable (Request.Item) -> Void)? {
-        get { state.withLock { $0.closures.success } }
-        set { withExtendedLifetime(state.withLock { $0.closures.setSuccess(newValue) }) {} }
+        get { Self.typed(state.withLock { $0.closures.success }) }
+        set { replace(newValue.map(Self.erased)) { $1 = $0.closures.setSuccess($1) } }
     }
 
     /// Called once with the error; also when the operation was cancelled or a dependency failed. Set it before the
     /// operation is added to a queue. Default nil.
     public final var failure: (@Sendable (NetworkError) -> Void)? {
         get { state.withLock { $0.closures.failure } }
-        set { withExtendedLifetime(state.withLock { $0.closures.setFailure(newValue) }) {} }
+        set { replace(newValue) { $1 = $0.closures.setFailure($1) } }
+    }
+
+    /// Puts a closure into the state; what is not kept is released outside the lock.
+    private func replace<Closure>(_ closure: Closure, _ change: (inout RequestOperationState, inout Closure) -> Void) {
+        var closure = closure
+        state.withLock { change(&$0, &closure) }
+    }
+
+    // What is in the state was put there as an item of this request: the cast holds.
+    static func typedItem(_ item: any Sendable) -> Request.Item { item as! Request.Item }
+
+    private static func erased(
+        _ closure: @escaping @Sendable (Request.Item) -> Void
+    ) -> @Sendable (any Sendable) -> Void {
+        { item in closure(typedItem(item)) }
+    }
+
+    private static func erasedCallback(
+        _ closure: @escaping @Sendable (Result<Request.Item, NetworkError>) -> Void
+    ) -> RequestOperationState.ResultCallback {
+        { result in closure(result.map { typedItem($0) }) }
+    }
+
+    private static func typed(_ closure: (@Sendable (any Sendable) -> Void)?) -> (@Sendable (Request.Item) -> Void)? {
+        guard let closure else { return nil }
+        return { item in closure(item) }
+    }
+
+    private static func typedCallback(
+        _ closure: RequestOperationState.ResultCallback?
+    ) -> (@Sendable (Result<Request.Item, NetworkError>) -> Void)? {
+        guard let closure else { return nil }
+        return { result in closure(result.map { item in item as any Sendable }) }
     }
 
     /// The host that the request goes to: that of its ``BaseAPIRequest/customURLRequest``, of its own address, of its
@@ -128,6 +166,13 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     /// The item or the error; nil while the operation goes on. Known before the closures are called.
     public final var result: Result<Request.Item, NetworkError>? {
+        guard hasOutcome else { return nil }
+        if let error { return .failure(error) }
+        return state.withLock { $0.item }.map { .success(Self.typedItem($0)) }
+    }
+
+    /// ``result`` without its type.
+    private var erasedResult: Result<any Sendable, NetworkError>? {
         guard hasOutcome else { return nil }
         if let error { return .failure(error) }
         return state.withLock { $0.item }.map(Result.success)
@@ -210,21 +255,22 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     open override func execute() {
         guard let request = takeRequest() else { return }
-        let completion: @Sendable (Result<Request.Item, NetworkError>) -> Void = { result in
+        let completion: @Sendable (Result<any Sendable, NetworkError>) -> Void = { result in
             switch result {
-            case .success(let item): self.finish(with: item)
-            case .failure(let error):
-                self.finish(error)
+            case .success(let item):
+                self.state.withLock { $0.item = item }
+                self.end(nil)
+            case .failure(let error): self.finish(error)
             }
         }
+        let map = { @Sendable (response: NetworkResponse) throws -> any Sendable in try request.item(from: response) }
         guard let scheduler = scheduling?.queue, let message = sharedMessage(for: request) else {
-            let call = service.start(
+            let call = service.begin(
                 sendable(request),
                 order: ignoresCache ? .ignore : .standard,
                 cached: deliverEarly,
-                map: request.item,
-                completion: completion
-            )
+                map: map
+            ) { completion($1) }
             state.withLock { $0.call = call }
             // It may have ended meanwhile.
             if hasOutcome { cancelIfFailed(state.withLock { $0.call.take() }) }
@@ -233,12 +279,12 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         // One that learned only now that it joins was given a slot.
         releaseSlot()
         setOption(\.isSharing, true)
-        service.share(map: request.item) { receive in
+        service.share(map: map) { receive in
             scheduler.operation(self, shares: message, receive: receive)
         } leave: { [weak self] in
             if let self { scheduler.operationDidStopSharing(self) }
-        } completion: { result in
-            completion(result)
+        } completion: {
+            completion($0)
         }
     }
 
@@ -285,11 +331,14 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         }
     }
 
-    private static func request(from source: Source) throws -> Request {
-        switch source {
-        case .request(let request): request
-        case .maker(let make): try make()
-        }
+    private static func request(from source: RequestOperationState.Source) throws -> Request {
+        let request =
+            switch source {
+            case .request(let request): request
+            case .maker(let make): try make()
+            }
+        // It was put there as one.
+        return request as! Request
     }
 
     final func finish(with item: Request.Item) {
@@ -310,7 +359,9 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     }
 
     override func wasAdded() {
-        guard case .request(let request) = state.withLock({ $0.source }) else { return }
+        guard case .request(let source) = state.withLock({ $0.source }), let request = source as? Request else {
+            return
+        }
         _ = noticeRepeats(of: request)
     }
 
@@ -359,7 +410,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
             return delegate
         }
         withExtendedLifetime(delegate) {}
-        guard isAwaited, !isSilent, let result else {
+        guard isAwaited, !isSilent, let result = erasedResult else {
             if hasCallbacks { detach() }
             return done()
         }
@@ -370,7 +421,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         }
     }
 
-    private func hand(over result: Result<Request.Item, NetworkError>, _ done: @escaping @Sendable () -> Void) {
+    private func hand(over result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
         WorkQueue.call(on: deliveryQueue) {
             // Taken only now: they may have been let go of meanwhile.
             let (closures, willDeliver, cached) = self.state.withLock {

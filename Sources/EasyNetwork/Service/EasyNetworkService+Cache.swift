@@ -69,10 +69,10 @@ extension EasyNetworkService {
     // MARK: - After a call
 
     /// Stores the answer of a call, or has the one that it came from refreshed.
-    func keep<Item: Sendable>(
+    func keep(
         _ answer: CallAttempts.Answer,
-        _ request: some BaseAPIRequest,
-        _ map: @escaping @Sendable (NetworkResponse) throws -> Item,
+        _ request: any BaseAPIRequest,
+        _ map: @escaping @Sendable (NetworkResponse) throws -> any Sendable,
         _ isMapped: @escaping @Sendable (NetworkResponse) -> Bool
     ) {
         switch answer.errand {
@@ -83,9 +83,10 @@ extension EasyNetworkService {
         case .answered(let use, let key, isRefreshed: true):
             guard use.cache.beginRefresh(key) else { return }
             // It outlives the operation, and the service that is cancelled with it.
-            EasyNetworkService(configuration).begin(request, order: .refresh, map: map, isMapped: isMapped) { _, _ in
-                use.cache.endRefresh(key)
-            }
+            EasyNetworkService(configuration)
+                .begin(request, isAnnounced: false, order: .refresh, map: map, isMapped: isMapped) { _, _ in
+                    use.cache.endRefresh(key)
+                }
         case .answered, nil: return
         }
     }

@@ -204,31 +204,47 @@ public final class EasyNetworkService: Sendable {
         isMapped: @escaping @Sendable (NetworkResponse) -> Bool = { _ in true },
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
     ) -> Call {
-        tellOfStart(request)
-        return begin(request, order: order, use: use, sink: sink, cached: cached, map: map, isMapped: isMapped) {
-            self.tellOfEnd(request, $0, $1.failure)
-            completion($1)
-        }
+        // What is handed over here was made by `map`: the casts hold.
+        var erasedCached: (@Sendable (any Sendable) -> Void)?
+        if let cached { erasedCached = { item in cached(item as! Item) } }
+        return begin(
+            request,
+            order: order,
+            use: use,
+            sink: sink,
+            cached: erasedCached,
+            map: { response in try map(response) },
+            isMapped: isMapped,
+            completion: { _, result in completion(result.map { item in item as! Item }) }
+        )
     }
 
-    /// Does the same without a notification.
+    /// Does the same for an item of any type. It is not generic, as reading a type's layout at run time costs each request.
     ///
-    /// - Parameter completion: gets the answer too, if there is one, even when it could not be mapped.
+    /// - Parameters:
+    ///   - isAnnounced: whether notifications tell of the call. Default true.
+    ///   - completion: gets the answer too, if there is one, even when it could not be mapped.
     @discardableResult
-    func begin<Item: Sendable>(
-        _ request: some BaseAPIRequest,
+    func begin(
+        _ request: any BaseAPIRequest,
+        isAnnounced: Bool = true,
         order: CacheUse.Order,
         use: BodyUse? = nil,
         sink: (any BodySink)? = nil,
-        cached: (@Sendable (Item) -> Void)? = nil,
-        map: @escaping @Sendable (NetworkResponse) throws -> Item,
-        isMapped: @escaping @Sendable (NetworkResponse) -> Bool,
-        completion: @escaping @Sendable (NetworkResponse?, Result<Item, NetworkError>) -> Void
+        cached: (@Sendable (any Sendable) -> Void)? = nil,
+        map: @escaping @Sendable (NetworkResponse) throws -> any Sendable,
+        isMapped: @escaping @Sendable (NetworkResponse) -> Bool = { _ in true },
+        completion: @escaping @Sendable (NetworkResponse?, Result<any Sendable, NetworkError>) -> Void
     ) -> Call {
+        if isAnnounced { tellOfStart(request) }
+        let end = { @Sendable (response: NetworkResponse?, result: Result<any Sendable, NetworkError>) in
+            if isAnnounced { self.tellOfEnd(request, response, result.failure) }
+            completion(response, result)
+        }
         let call = Call { call, error in
             self.forget(call)
             self.forgetStored(after: .failure(error))
-            completion(nil, .failure(error))
+            end(nil, .failure(error))
         }
         let (refusal, caller, mayLackSlot) = remember(call)
         if let refusal {
@@ -246,7 +262,7 @@ public final class EasyNetworkService: Sendable {
                     }
                 }
                 var answer: CallAttempts.Answer
-                var item: Result<Item, NetworkError>
+                var item: Result<any Sendable, NetworkError>
                 repeat {
                     answer = await self.answer(to: request, call, caller, order, use, sink, cached)
                     item = WorkQueue.userCode { answer.result.flatMap { $0.item(map) } }
@@ -258,7 +274,7 @@ public final class EasyNetworkService: Sendable {
                 // First, as what it makes wrong is older than its own answer.
                 if case .success = item { self.keep(answer, request, map, isMapped) }
                 self.forgetStored(after: answer.result)
-                WorkQueue.finish { [answer, item] in completion(try? answer.result.get(), item) }
+                WorkQueue.finish { [answer, item] in end(try? answer.result.get(), item) }
             }
         }
         if let operation = caller?.operation { operation.inRefreshContext(begin) } else { begin() }

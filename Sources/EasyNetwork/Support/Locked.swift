@@ -8,7 +8,8 @@ package final class Locked<State>: @unchecked Sendable {
     // Sendable because `state` is touched only between lock and unlock. `Mutex` of the Synchronization module would
     // say so without a promise, but needs macOS 15 and iOS 18.
     private let lock = Lock()
-    private var state: State
+    // The lock gives exclusive access; a check at run time would cost each use.
+    @exclusivity(unchecked) private var state: State
 
     package init(_ state: State) {
         self.state = state
@@ -18,6 +19,7 @@ package final class Locked<State>: @unchecked Sendable {
         lock.dispose()
     }
 
+    @inline(__always)
     package func withLock<Result>(_ body: (inout State) throws -> Result) rethrows -> Result {
         lock.lock()
         defer { lock.unlock() }
