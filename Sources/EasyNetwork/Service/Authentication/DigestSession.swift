@@ -1,18 +1,44 @@
 import Foundation
 
-/// What a client keeps between the requests that it proves itself for with Digest (RFC 7616).
+/// The state of Digest authentication with one server (RFC 7616).
 ///
-/// It begins with a challenge, and uses the nonce of it, counting, until the server gives another one.
+/// It begins with a challenge, and uses the nonce of the challenge, with a count, until the server sends another one.
 ///
-/// Without `qop` it answers in the way of RFC 2069, which servers are not to ask for any more and some do. `auth-int` is
-/// not known; the `domain` of a challenge is not looked at: the whole origin is one protection space.
+/// A challenge without `qop` is answered as in RFC 2069, which some servers still require. `auth-int` is not supported; the
+/// `domain` of a challenge is ignored: the protection space is the origin.
 struct DigestSession: Sendable {
+    /// The algorithms (section 6.1), the strongest last. SHA-512-256 is left out: neither CryptoKit nor servers have it.
+    enum Algorithm: String, CaseIterable, Sendable {
+        case md5 = "MD5"
+        case md5Session = "MD5-sess"
+        case sha256 = "SHA-256"
+        case sha256Session = "SHA-256-sess"
+
+        /// - Parameter name: as in a challenge; nil means MD5.
+        init?(_ name: String?) {
+            let name = name ?? "MD5"
+            guard let found = Self.allCases.first(where: { $0.rawValue.isEqualIgnoringASCIICase(to: name) })
+            else { return nil }
+            self = found
+        }
+
+        /// Whether the key includes the first nonces.
+        var isSession: Bool { self == .md5Session || self == .sha256Session }
+
+        fileprivate var strength: Int { self == .sha256 || self == .sha256Session ? 1 : 0 }
+
+        /// The digest as hexadecimal digits in lower case.
+        func digest(_ text: String) -> String {
+            let data = Data(text.utf8)
+            return (strength == 0 ? MD5.digest(of: data) : SHA256.digest(of: data)).hexadecimal
+        }
+    }
+
     let user: String
     let realm: String
-    let algorithm: DigestAlgorithm
-    /// Chosen by the server, for one request or for many.
+    let algorithm: Algorithm
     private(set) var nonce: String
-    /// How many requests have used the nonce.
+    /// The number of requests that have used the nonce.
     private(set) var nonceCount: UInt32 = 0
 
     private let clientNonce: String
@@ -20,18 +46,17 @@ struct DigestSession: Sendable {
     private let hasQuality: Bool
     private let isAlgorithmNamed: Bool
     private let isUserHashed: Bool
-    /// The digest of A1: section 3.4.2. Stands for the password, which is not kept.
+    /// The digest of A1 (section 3.4.2), in the place of the password, which is not kept.
     private let key: String
 
-    /// The challenge to answer: of those that can be answered the one with the strongest algorithm, of these the first.
+    /// The first challenge with the strongest supported algorithm.
     static func strongest(of challenges: [AuthenticationChallenge]) -> AuthenticationChallenge? {
         let known = challenges.compactMap { challenge in algorithm(of: challenge).map { (challenge, $0) } }
-        let best = known.map(\.1.rawValue).max()
-        return known.first { $0.1.rawValue == best }?.0
+        return known.first { $0.1.strength == 1 }?.0 ?? known.first?.0
     }
 
-    /// - Parameter clientNonce: unguessable, and another one for each session.
-    /// - Returns: nil when the challenge is none of Digest, or asks for what is not known.
+    /// - Parameter clientNonce: an unpredictable text, different for each session.
+    /// - Returns: nil when the challenge is not one of Digest, or not supported.
     init?(_ challenge: AuthenticationChallenge, user: String, password: String, clientNonce: String) {
         guard let algorithm = Self.algorithm(of: challenge), let realm = challenge.parameters["realm"],
             let nonce = challenge.parameters["nonce"]
@@ -50,23 +75,21 @@ struct DigestSession: Sendable {
         key = algorithm.isSession ? algorithm.digest("\(digest):\(nonce):\(clientNonce)") : digest
     }
 
-    private static func algorithm(of challenge: AuthenticationChallenge) -> DigestAlgorithm? {
+    private static func algorithm(of challenge: AuthenticationChallenge) -> Algorithm? {
         guard challenge.scheme == "digest", challenge.parameters["realm"] != nil, challenge.parameters["nonce"] != nil
         else { return nil }
         if let qualities = challenge.parameters["qop"] {
             let names = qualities.split { $0 == "," || $0 == " " || $0 == "\t" }
             guard names.contains(where: { String($0).isEqualIgnoringASCIICase(to: "auth") }) else { return nil }
         }
-        return DigestAlgorithm(challenge.parameters["algorithm"])
+        return Algorithm(challenge.parameters["algorithm"])
     }
 
-    /// The value of the `Authorization` field for one request; it counts as a use of the nonce.
+    /// Makes the value of the `Authorization` field for one request, and counts it as a use of the nonce.
     ///
-    /// - Parameters:
-    ///   - method: as it is sent.
-    ///   - target: path and query as they are sent.
+    /// - Parameter target: path and query as they are sent.
     mutating func authorization(method: String, target: String) -> String {
-        // A server that has seen four thousand million requests takes the next for a replay, and gives a new nonce.
+        // After an overflow the server refuses the request as a replay, and sends a new nonce.
         nonceCount &+= 1
         let count = Self.hexadecimal(nonceCount)
         let request = algorithm.digest("\(method):\(target)")
@@ -76,7 +99,7 @@ struct DigestSession: Sendable {
             : algorithm.digest("\(key):\(nonce):\(request)")
         var fields = [userField, "realm=\(Self.quoted(realm))", "nonce=\(Self.quoted(nonce))"]
         fields.append("uri=\(Self.quoted(target))")
-        if isAlgorithmNamed { fields.append("algorithm=\(algorithm.name)") }
+        if isAlgorithmNamed { fields.append("algorithm=\(algorithm.rawValue)") }
         fields.append("response=\(Self.quoted(response))")
         if hasQuality { fields.append("qop=auth, nc=\(count)") }
         if hasQuality || algorithm.isSession { fields.append("cnonce=\(Self.quoted(clientNonce))") }
@@ -85,21 +108,21 @@ struct DigestSession: Sendable {
         return "Digest " + fields.joined(separator: ", ")
     }
 
-    /// Takes the nonce that a server gives along with an answer for the requests to come (section 3.5).
+    /// Uses the nonce of a response for the following requests (section 3.5).
     mutating func take(_ headers: HTTPHeaders) {
         guard let next = AuthenticationChallenge.information(in: headers)["nextnonce"], next != nonce else { return }
         nonce = next
         nonceCount = 0
     }
 
-    /// A name that is not ASCII goes out in the extended form, which has an encoding of its own (section 3.4).
+    /// A name that is not ASCII has the extended form (section 3.4).
     private var userField: String {
         if isUserHashed { return "username=\(Self.quoted(algorithm.digest("\(user):\(realm)")))" }
         if user.utf8.allSatisfy({ $0 < 0x80 }) { return "username=\(Self.quoted(user))" }
         return "username*=UTF-8''\(Self.extended(user))"
     }
 
-    /// - Returns: eight digits.
+    /// Eight digits.
     private static func hexadecimal(_ count: UInt32) -> String {
         let digits = String(count, radix: 16)
         return String(repeating: "0", count: 8 - digits.count) + digits
@@ -114,7 +137,7 @@ struct DigestSession: Sendable {
         return String(decoding: bytes + [UInt8(ascii: "\"")], as: UTF8.self)
     }
 
-    /// Percent-encoded but for letters, digits and a few signs (RFC 8187, section 3.2.1).
+    /// Percent-encodes all but letters, digits and a few signs (RFC 8187, section 3.2.1).
     private static func extended(_ text: String) -> String {
         text.utf8.map { byte in
             let isPlain = HTTPSyntax.isTokenByte(byte) && !"%'*".utf8.contains(byte)
@@ -125,7 +148,7 @@ struct DigestSession: Sendable {
 }
 
 extension AuthenticationChallenge {
-    /// Whether a parameter is there and says `true`, in any case.
+    /// Whether a parameter is `true`, in any case.
     func isTrue(_ name: String) -> Bool {
         parameters[name]?.isEqualIgnoringASCIICase(to: "true") == true
     }

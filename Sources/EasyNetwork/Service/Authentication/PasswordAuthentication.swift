@@ -9,8 +9,8 @@ import Foundation
 /// let authentication = try PasswordAuthentication(user: "ada", password: "secret")
 /// ```
 ///
-/// Digest has MD5, SHA-256 and SHA-512-256, each with `-sess` too; the strongest that is offered is taken. `auth-int` is
-/// not known. A request that has an `Authorization` field of its own keeps it.
+/// Of Digest it supports MD5 and SHA-256, each also with `-sess`, and uses the strongest that is offered. It does not
+/// support `auth-int`. A request that has an `Authorization` field keeps it.
 public final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
     // Sendable because all of it is constant or behind a lock; the class above makes everybody say it again.
 
