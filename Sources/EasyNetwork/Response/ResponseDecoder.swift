@@ -65,7 +65,7 @@ extension JSONDecoder {
         decoder.dateDecodingStrategy = .custom { decoder in
             let container = try decoder.singleValueContainer()
             if let seconds = try? container.decode(Double.self) { return Date(timeIntervalSinceReferenceDate: seconds) }
-            return try InternetDate.decode(container)
+            return try Date.decodeRFC3339(container)
         }
         return decoder
     }
@@ -75,15 +75,15 @@ extension JSONDecoder.DateDecodingStrategy {
     /// Dates of RFC 3339, section 5.6, with fractions of seconds or without: `2024-02-29T12:00:00.25+01:00`.
     public static var rfc3339: JSONDecoder.DateDecodingStrategy {
         .custom { decoder in
-            try InternetDate.decode(decoder.singleValueContainer())
+            try Date.decodeRFC3339(decoder.singleValueContainer())
         }
     }
 }
 
-extension InternetDate {
-    fileprivate static func decode(_ container: any SingleValueDecodingContainer) throws -> Date {
+extension Date {
+    fileprivate static func decodeRFC3339(_ container: any SingleValueDecodingContainer) throws -> Date {
         let text = try container.decode(String.self)
-        if let date = parse(text) { return date }
+        if let date = Date(rfc3339Text: text) { return date }
         let reason = "\"\(JSONShape.Constant.quotable(text))\" is no date of RFC 3339"
         throw DecodingError.dataCorruptedError(in: container, debugDescription: reason)
     }

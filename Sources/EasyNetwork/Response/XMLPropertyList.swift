@@ -31,7 +31,7 @@ enum XMLPropertyList {
             return number
         case "true", "false": return element.name.local == "true"
         case "date":
-            guard let date = InternetDate.parse(try text(of: element).trimmed) else {
+            guard let date = Date(rfc3339Text: try text(of: element).trimmed) else {
                 throw wrong(element)
             }
             return date

@@ -96,19 +96,3 @@ struct HTTPFreshness: Hashable, Sendable {
         return min(sinceChange * heuristicFraction, maximumHeuristicLifetime)
     }
 }
-
-extension HTTPHeaders {
-    /// The date of a field that stands once.
-    ///
-    /// A cache has to take what is no exact date for none (RFC 9111, section 5.3): of the form in use today, that means
-    /// with its comma, its single spaces and two digits for the day.
-    ///
-    /// - Parameter now: decides the century of the obsolete form that has two digits for the year.
-    func httpDate(_ name: String, now: Date) -> Date? {
-        guard let text = self[name]?.trimmed, let date = HTTPDate(text, now: now) else { return nil }
-        // The obsolete forms have four and five words; the day of the week is not looked at.
-        let isFixedForm = text.split(whereSeparator: { " \t,".contains($0) }).count == 6
-        let isExact = String(text.dropFirst(3)).isEqualIgnoringASCIICase(to: String(date.text.dropFirst(3)))
-        return !isFixedForm || isExact ? date.date : nil
-    }
-}

@@ -71,7 +71,7 @@ struct StoredResponse: Hashable, Sendable {
     static func dated(_ headers: HTTPHeaders, _ date: Date) -> HTTPHeaders {
         guard headers.httpDate("Date", now: date) == nil else { return headers }
         var headers = headers
-        headers["Date"] = HTTPDate(date).text
+        headers["Date"] = date.httpText
         return headers
     }
 }

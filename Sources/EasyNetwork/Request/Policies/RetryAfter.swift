@@ -24,8 +24,8 @@ struct RetryAfter: Hashable {
             // More digits than a number can have still mean very long.
             let number = Double(String(decoding: digits, as: UTF8.self)) ?? .greatestFiniteMagnitude
             seconds = min(number, .greatestFiniteMagnitude)
-        } else if let date = HTTPDate(text, now: now) {
-            seconds = max(0, date.date.timeIntervalSince(now))
+        } else if let date = Date(httpText: text.trimmed, now: now) {
+            seconds = max(0, date.timeIntervalSince(now))
         } else {
             return nil
         }

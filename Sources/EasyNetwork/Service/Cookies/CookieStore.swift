@@ -1,38 +1,38 @@
 import Foundation
 
-/// The cookies of a client, and the rules for taking and giving them (RFC 6265, sections 5.3 and 5.4).
+/// The cookies of a client, and the rules for storing and sending them (RFC 6265, sections 5.3 and 5.4).
 struct CookieStore {
-    /// How many cookies one domain may have, and all of them; of more those go that were used least lately.
+    /// The limits of cookies for one domain and in all; the least recently used cookies are removed first.
     static let maximumCountPerDomain = 50
     static let maximumCount = 3_000
 
-    /// How many `Set-Cookie` fields of one answer are looked at.
+    /// The number of `Set-Cookie` fields of one response that are read.
     static let maximumFieldCount = 200
 
     private struct Entry {
         var cookie: Cookie
-        /// The order in which they were made; kept when a cookie is replaced.
+        /// The order of creation, which a replacement keeps.
         var created: Int
-        /// The order in which they were last used or set.
+        /// The order of the last use or change.
         var used: Int
     }
 
-    /// By domain, so that a request looks at those of its own host only.
+    /// By domain, so that a request searches the cookies of its own host only.
     private var entries: [String: [Entry]] = [:]
     private(set) var count = 0
     private var lastOrder = 0
 
     init() {}
 
-    /// In the order in which they were made.
+    /// The cookies that have not expired, in the order of their creation.
     func cookies(at date: Date) -> [Cookie] {
         let alive = entries.values.joined().filter { !$0.cookie.isExpired(at: date) }
         return alive.sorted { $0.created < $1.created }.map(\.cookie)
     }
 
-    /// Takes over what the `Set-Cookie` fields of an answer say.
+    /// Applies the `Set-Cookie` fields of a response.
     ///
-    /// - Returns: whether anything changed that a file would keep.
+    /// - Returns: whether a cookie changed that is written to a file.
     mutating func store(_ headers: HTTPHeaders, from url: URL, at date: Date) -> Bool {
         guard let request = CookieRequest(url) else { return false }
         var isChanged = false
@@ -44,7 +44,7 @@ struct CookieStore {
         return isChanged
     }
 
-    /// The value of the `Cookie` field for a request; nil when there is none.
+    /// The value of the `Cookie` field for a request; nil without a cookie.
     mutating func header(for url: URL, at date: Date) -> String? {
         guard let request = CookieRequest(url) else { return nil }
         var found: [Entry] = []
@@ -57,7 +57,7 @@ struct CookieStore {
             }
             entries[domain] = list
         }
-        // Longer paths first, of these the older ones: servers that look for the first of a name rely on it.
+        // Longer paths first, then older cookies: some servers use the first cookie of a name.
         found.sort { left, right in
             let (longer, shorter) = (left.cookie.path.utf8.count, right.cookie.path.utf8.count)
             return longer != shorter ? longer > shorter : left.created < right.created
@@ -65,9 +65,9 @@ struct CookieStore {
         return found.isEmpty ? nil : found.map { "\($0.cookie.name)=\($0.cookie.value)" }.joined(separator: "; ")
     }
 
-    /// Puts a cookie in, in the place of one of the same name, domain and path. One that has expired takes that away.
+    /// Stores a cookie in the place of the one with the same name, domain and path, which an expired cookie removes.
     ///
-    /// - Returns: whether anything changed that a file would keep.
+    /// - Returns: whether a cookie changed that is written to a file.
     mutating func set(_ cookie: Cookie, at date: Date) -> Bool {
         var list = entries[cookie.domain] ?? []
         let index = list.firstIndex { $0.cookie.name == cookie.name && $0.cookie.path == cookie.path }
@@ -87,7 +87,7 @@ struct CookieStore {
         return old?.expires != nil || cookie.expires != nil && !cookie.isExpired(at: date)
     }
 
-    /// - Returns: how many were removed.
+    /// - Returns: the number of removed cookies.
     @discardableResult
     mutating func remove(where isUnwanted: (Cookie) -> Bool) -> Int {
         let before = count
@@ -101,8 +101,8 @@ struct CookieStore {
 
     // MARK: - Limits and precedence
 
-    /// Whether what came without TLS would lie over a cookie that is secure: somebody on the way could have written it
-    /// (RFC 6265bis, section 5.7).
+    /// Whether a cookie that was received without TLS, and may be forged, would hide a secure one (RFC 6265bis, section
+    /// 5.7).
     private func hasSecure(over cookie: Cookie, at date: Date) -> Bool {
         entries.contains { domain, list in
             let isCovered = list.contains { entry in
@@ -138,7 +138,7 @@ struct CookieStore {
     }
 }
 
-/// What of a request cookies depend on.
+/// The properties of a request that select cookies.
 private struct CookieRequest {
     let host: String
     let path: String
@@ -154,7 +154,7 @@ private struct CookieRequest {
         isSecure = scheme == "https"
     }
 
-    /// What the server may have kept, as it is kept (section 5.3); nil when it may not.
+    /// The cookie that the server set (section 5.3); nil when it may not set it.
     func cookie(_ parsed: SetCookie, at date: Date) -> Cookie? {
         var isHostOnly = parsed.domain == nil
         if let domain = parsed.domain {
@@ -165,32 +165,86 @@ private struct CookieRequest {
             }
         }
         guard isSecure || !parsed.isSecure else { return nil }
-        // A __Host- cookie may name no domain, not even its own, and has to name its path.
+        // A __Host- cookie must not name a domain, and must name its path.
         let isForHost = parsed.name.lowercased().hasPrefix("__host-")
         guard !isForHost || parsed.domain == nil && parsed.path == "/" else { return nil }
-        let cookie = Cookie(
-            uncheckedName: parsed.name,
+        var expires = parsed.expires
+        if let age = parsed.maximumAge {
+            expires = age > 0 ? min(date.addingTimeInterval(min(age, 1e12)), .distantFuture) : .distantPast
+        }
+        return try? Cookie(
+            name: parsed.name,
             value: parsed.value,
             domain: parsed.domain ?? host,
             isHostOnly: isHostOnly,
             path: parsed.path ?? CookieDomain.defaultPath(path),
-            expires: expiry(parsed, at: date),
+            expires: expires,
             isSecure: parsed.isSecure,
             isHTTPOnly: parsed.isHTTPOnly
         )
-        return cookie.keepsPromiseOfName ? cookie : nil
     }
 
-    private func expiry(_ parsed: SetCookie, at date: Date) -> Date? {
-        guard let age = parsed.maximumAge else { return parsed.expires }
-        guard age > 0 else { return .distantPast }
-        return min(date.addingTimeInterval(min(age, 1e12)), .distantFuture)
-    }
-
-    /// Whether a cookie goes along (section 5.4).
+    /// Whether a cookie is sent with the request (section 5.4).
     func wants(_ cookie: Cookie, at date: Date) -> Bool {
         (cookie.isHostOnly ? host == cookie.domain : CookieDomain.matches(host, domain: cookie.domain))
             && (isSecure || !cookie.isSecure) && CookieDomain.pathMatches(path, path: cookie.path)
             && !cookie.isExpired(at: date)
+    }
+}
+
+/// The rules that relate hosts and paths to a cookie (RFC 6265, section 5.1).
+enum CookieDomain {
+    /// In lower case and without a leading dot (sections 5.1.2 and 5.2.3).
+    static func canonical(_ domain: String) -> String {
+        let domain = domain.lowercased()
+        return domain.hasPrefix(".") ? String(domain.dropFirst()) : domain
+    }
+
+    /// Whether a host is a domain or below it (section 5.1.3). An address has no domain above it.
+    static func matches(_ host: String, domain: String) -> Bool {
+        host == domain || !domain.isEmpty && !isAddress(host) && host.hasSuffix("." + domain)
+    }
+
+    /// A host and the domains above it.
+    static func above(_ host: String) -> [String] {
+        guard !isAddress(host) else { return [host] }
+        var domains = [host]
+        var rest = host[...]
+        while let dot = rest.utf8.firstIndex(of: UInt8(ascii: ".")) {
+            rest = rest[rest.utf8.index(after: dot)...]
+            // A name has at most 127 labels.
+            guard !rest.isEmpty, domains.count < 128 else { break }
+            domains.append(String(rest))
+        }
+        return domains
+    }
+
+    /// Whether cookies must not be set for all hosts below, as for the single label `com`.
+    ///
+    /// The package has no list of public suffixes, so it does not recognize `co.uk`.
+    static func isPublicSuffix(_ domain: String) -> Bool {
+        domain.split(separator: ".").count < 2
+    }
+
+    /// Whether a host is an IPv6 address or ends in a number, as only IPv4 addresses do.
+    static func isAddress(_ host: String) -> Bool {
+        if host.utf8.contains(UInt8(ascii: ":")) || host.utf8.first == UInt8(ascii: "[") { return true }
+        guard let last = host.split(separator: ".").last else { return false }
+        return last.hasPrefix("0x") ? last.utf8.dropFirst(2).allSatisfy(\.isHexDigit) : last.utf8.allSatisfy(\.isDigit)
+    }
+
+    /// The path of a cookie that names none: the folder of the requested path (section 5.1.4).
+    static func defaultPath(_ path: String) -> String {
+        guard path.utf8.first == UInt8(ascii: "/"), let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")),
+            slash != path.startIndex
+        else { return "/" }
+        return String(path[..<slash])
+    }
+
+    /// Whether a requested path is a cookie's path or below it (section 5.1.4).
+    static func pathMatches(_ requested: String, path: String) -> Bool {
+        guard requested.utf8.starts(with: path.utf8) else { return false }
+        let rest = requested.utf8.dropFirst(path.utf8.count)
+        return rest.isEmpty || path.utf8.last == UInt8(ascii: "/") || rest.first == UInt8(ascii: "/")
     }
 }

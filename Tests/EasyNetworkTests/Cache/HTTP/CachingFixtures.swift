@@ -8,7 +8,7 @@ enum Arrival {
 
     /// That moment or one so many seconds after it, as a field has it.
     static func text(_ seconds: TimeInterval = 0) -> String {
-        HTTPDate(date + seconds).text
+        (date + seconds).httpText
     }
 }
 

@@ -21,7 +21,7 @@ struct CookieRequestTests {
         var headers: [String: String]?
     }
 
-    @Test("CFG-3: a jar keeps what redirects set, and gives it back; without one nothing is kept")
+    @Test("SEC-3: a jar keeps the cookies of redirects and sends them; without a jar none are kept")
     func jar() async throws {
         let jar = CookieJar()
         let service = EasyNetworkService(server.host(transport: DefaultTransport.shared) { $0.cookies = jar })

@@ -7,7 +7,7 @@ import Testing
 struct CookieStoreTests {
     private static let start = Date(timeIntervalSince1970: 1_000_000_000)
 
-    /// A store with what servers said, one after the other.
+    /// A store with the cookies of several responses.
     private struct World {
         var store = CookieStore()
         var now = start
@@ -22,7 +22,7 @@ struct CookieStoreTests {
         }
     }
 
-    @Test("SEC-1: a cookie goes back to its host, and with a domain to all hosts below, never to others")
+    @Test("SEC-3: a cookie is sent to its host, and with a domain to all hosts below it, never to others")
     func domains() throws {
         var world = World()
         try world.set(
@@ -40,7 +40,7 @@ struct CookieStoreTests {
         #expect(try world.sent("https://www.example.com:8443/") == "host=1; wide=2; same=3")
     }
 
-    @Test("SEC-1: nobody sets a cookie for a domain that is not above him, nor for a single label")
+    @Test("SEC-3: a server cannot set a cookie for a domain that is not above it, nor for a single label")
     func foreignDomains() throws {
         var world = World()
         try world.set(
@@ -58,7 +58,7 @@ struct CookieStoreTests {
         #expect(try world.sent("http://localhost/") == "a=1")
     }
 
-    @Test("SEC-1: the cookies of an address are for that address only")
+    @Test("SEC-3: the cookies of an address are for that address only")
     func addresses() throws {
         var world = World()
         try world.set("http://127.0.0.1/", "a=1; Domain=127.0.0.1", "b=1; Domain=0.0.1", "c=1; Domain=1")
@@ -68,7 +68,7 @@ struct CookieStoreTests {
         #expect(try world.sent("http://[::1]/") == "six=1")
     }
 
-    @Test("SEC-1: longer paths go first, of these the older cookies, which stay old when they are replaced")
+    @Test("SEC-3: longer paths go first, then older cookies; a replacement keeps the age")
     func order() throws {
         var world = World()
         try world.set("https://h.example/a/b/c", "one=1; Path=/", "two=2", "three=3; Path=/a", "four=4; Path=/")
@@ -79,7 +79,7 @@ struct CookieStoreTests {
         #expect(try world.sent("https://h.example") == "one=new; four=4")
     }
 
-    @Test("SEC-1: a cookie ends by its greatest age, which comes before its date, or at its date")
+    @Test("SEC-3: a cookie expires by Max-Age, or else by Expires")
     func expiry() throws {
         var world = World()
         try world.set(
@@ -99,7 +99,7 @@ struct CookieStoreTests {
         #expect(try world.sent("https://h.example/") == nil)
     }
 
-    @Test("SEC-1: a secure cookie goes over https only, and only https sets or covers it")
+    @Test("SEC-3: a secure cookie is sent over https only, and only https sets or hides it")
     func secure() throws {
         var world = World()
         try world.set("https://h.example/", "s=1; Secure; Path=/a", "p=1")
@@ -118,7 +118,7 @@ struct CookieStoreTests {
         #expect(try world.sent("https://h.example/a") == "s=1; p=2; s=sound")
     }
 
-    @Test("SEC-1: a name that promises to be secure, or for its host only, keeps that")
+    @Test("SEC-3: the prefixes __Secure- and __Host- of a name are enforced")
     func prefixes() throws {
         var world = World()
         try world.set(
@@ -132,12 +132,12 @@ struct CookieStoreTests {
             "__Host-ok=1; Secure; Path=/"
         )
         try world.set("http://www.example.com/", "__Secure-f=1; Secure", "__Host-g=1; Secure; Path=/")
-        // One whose default path is / has not said so.
+        // A default path does not count as a named one.
         try world.set("https://www.example.com/", "__Host-h=1; Secure")
         #expect(world.store.cookies(at: world.now).map(\.name) == ["__Secure-ok", "__Host-ok"])
     }
 
-    @Test("SEC-1: of more than fifty cookies of a domain those go that were used least lately, expired ones first")
+    @Test("SEC-3: of more than fifty cookies of a domain the least recently used are removed, expired ones first")
     func limitPerDomain() throws {
         var world = World()
         for index in 0..<50 {
@@ -156,7 +156,7 @@ struct CookieStoreTests {
         #expect(try world.sent("https://h.example/p0/x") == "c0=1; new1=1; new2=1")
     }
 
-    @Test("SEC-1: of one answer the first two hundred fields count")
+    @Test("SEC-3: the first two hundred fields of a response are read")
     func manyFields() throws {
         var world = World()
         let fields = HTTPHeaders((0..<300).map { .init(name: "Set-Cookie", value: "c\($0)=v") })
@@ -164,7 +164,7 @@ struct CookieStoreTests {
         #expect(world.store.cookies(at: world.now).map(\.name) == (150..<200).map { "c\($0)" })
     }
 
-    @Test("SEC-1: of more than three thousand in all those go that were used least lately")
+    @Test("SEC-3: of more than three thousand cookies the least recently used are removed")
     func limit() throws {
         var world = World()
         for index in 0..<3_000 { try world.set("https://h\(index).example/", "c=1") }
@@ -176,7 +176,7 @@ struct CookieStoreTests {
         #expect(try world.sent("https://new.example/") == "c=1")
     }
 
-    @Test("SEC-1: only what lasts makes a file due")
+    @Test("SEC-3: only persistent cookies are a reason to write the file")
     func fileIsDue() throws {
         var store = CookieStore()
         let url = try #require(URL(string: "https://h.example/"))
@@ -187,7 +187,7 @@ struct CookieStoreTests {
         #expect(store.count == 0)
     }
 
-    @Test("SEC-1: other schemes have no cookies")
+    @Test("SEC-3: other schemes have no cookies")
     func otherSchemes() throws {
         var world = World()
         try world.set("ftp://h.example/", "a=1")
@@ -197,7 +197,7 @@ struct CookieStoreTests {
     }
 
     @Test(
-        "SEC-1: whatever a server writes, what is kept is sound, counted, and goes to nobody else",
+        "SEC-3: whatever a server sends, the stored cookies are valid, counted, and sent to no other server",
         arguments: UInt64(1)...20
     )
     func garbage(seed: UInt64) throws {
@@ -225,7 +225,7 @@ struct CookieStoreTests {
         #expect(cookies.count == store.count, "seed \(seed)")
         #expect(!cookies.isEmpty, "seed \(seed)")
         for cookie in cookies {
-            // It could have been made by hand, which checks everything; a file relies on that.
+            // Reading a file goes through the public initializer.
             let again = try Cookie(
                 name: cookie.name,
                 value: cookie.value,
@@ -240,5 +240,55 @@ struct CookieStoreTests {
         }
         let elsewhere = try #require(URL(string: "https://evil.com/x/y"))
         #expect(store.header(for: elsewhere, at: Self.start) == nil, "seed \(seed)")
+    }
+}
+
+@Suite("CookieDomain")
+struct CookieDomainTests {
+    @Test(
+        "SEC-3: a host is in its domain and the domains above it, an address only in itself",
+        arguments: [
+            ("example.com", "example.com", true), ("a.example.com", "example.com", true),
+            ("a.b.example.com", "example.com", true), ("badexample.com", "example.com", false),
+            ("example.com", "a.example.com", false), ("1.2.3.4", "3.4", false), ("1.2.3.4", "1.2.3.4", true),
+            ("[::1]", "1]", false), ("example.com", "", false), ("a.example.com.", "example.com", false),
+            ("x.0x7f", "0x7f", false), ("a.3com", "3com", true),
+        ]
+    )
+    func domains(host: String, domain: String, isIn: Bool) {
+        #expect(CookieDomain.matches(host, domain: domain) == isIn)
+    }
+
+    @Test(
+        "SEC-3: a path is below another by whole segments",
+        arguments: [
+            ("/", "/", true), ("/a", "/", true), ("/a/b", "/a", true), ("/a/b", "/a/", true), ("/ab", "/a", false),
+            ("/a", "/a/", false), ("/", "/a", false), ("/A", "/a", false), ("/a/", "/a", true),
+        ]
+    )
+    func paths(requested: String, path: String, isBelow: Bool) {
+        #expect(CookieDomain.pathMatches(requested, path: path) == isBelow)
+    }
+
+    @Test(
+        "SEC-3: a cookie without a path has the folder of the request",
+        arguments: [("/a/b/c", "/a/b"), ("/a/b/", "/a/b"), ("/a", "/"), ("/", "/"), ("", "/"), ("a/b", "/")]
+    )
+    func defaultPaths(requested: String, path: String) {
+        #expect(CookieDomain.defaultPath(requested) == path)
+    }
+
+    @Test("SEC-3: single labels are public suffixes, also with dots around them")
+    func suffixes() {
+        for domain in ["com", "com.", ".", "", "localhost"] { #expect(CookieDomain.isPublicSuffix(domain)) }
+        for domain in ["example.com", "co.uk"] { #expect(!CookieDomain.isPublicSuffix(domain)) }
+    }
+
+    @Test("SEC-3: a host has as many domains as labels, of which at most 128 are used")
+    func above() {
+        #expect(CookieDomain.above("a.b.c") == ["a.b.c", "b.c", "c"])
+        #expect(CookieDomain.above("1.2.3.4") == ["1.2.3.4"])
+        #expect(CookieDomain.above("[::1.2.3.4]") == ["[::1.2.3.4]"])
+        #expect(CookieDomain.above(String(repeating: "a.", count: 10_000) + "b").count == 128)
     }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("SetCookie")
 struct SetCookieTests {
-    @Test("SEC-1: name, value and attributes are read without regard to case and blanks")
+    @Test("SEC-3: name, value and attributes are read in any case and with spaces around them")
     func attributes() throws {
         let read = try #require(
             SetCookie(
@@ -23,7 +23,7 @@ struct SetCookieTests {
         #expect(read.expires == Date(timeIntervalSince1970: 784_111_777))
     }
 
-    @Test("SEC-1: quotes and commas belong to the value, and an empty value is one")
+    @Test("SEC-3: quotes and commas belong to the value, which may be empty")
     func values() {
         #expect(SetCookie(#"a="b,c d""#)?.value == #""b,c d""#)
         #expect(SetCookie("a=")?.value == "")
@@ -32,14 +32,14 @@ struct SetCookieTests {
     }
 
     @Test(
-        "SEC-1: what has no name, a control character, or too many bytes is no cookie",
+        "SEC-3: a field without a name or with a control character is not a cookie",
         arguments: ["", ";", "a", "=b", " =b", ";a=b", "a=b\u{0}", "a=\u{7}", "a=b;\u{1F}", "a=b\r\nX: y", "a=\u{7F}"]
     )
     func noCookie(field: String) {
         #expect(SetCookie(field) == nil)
     }
 
-    @Test("SEC-1: 4,096 bytes of name and value are kept, and no more")
+    @Test("SEC-3: name and value may have 4,096 bytes together")
     func length() {
         let value = String(repeating: "x", count: 4_095)
         #expect(SetCookie("a=\(value); Path=/")?.value == value)
@@ -47,7 +47,7 @@ struct SetCookieTests {
         #expect(SetCookie("a=ä" + value.dropLast(1)) == nil)
     }
 
-    @Test("SEC-1: an attribute that cannot be understood is passed over, of the others the last counts")
+    @Test("SEC-3: the last valid attribute of a name counts")
     func lastAttribute() throws {
         let read = try #require(
             SetCookie(
@@ -63,5 +63,38 @@ struct SetCookieTests {
         #expect(SetCookie("a=b; max-age=-1; max-age=7")?.maximumAge == 7)
         #expect(SetCookie("a=b; max-age=-7")?.maximumAge == -7)
         #expect(SetCookie("a=b; max-age=-")?.maximumAge == nil)
+    }
+
+    @Test(
+        "SEC-3: a date is read in any form that servers write",
+        arguments: [
+            "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
+            "Sun, 06-Nov-1994 08:49:37 GMT", "06 NOVEMBER 1994 8:49:37", "1994 Nov 6 08:49:37", "08:49:37 6 nov 94",
+            "6-nov-1994;08:49:37", "Sun,06/Nov/1994/08:49:37", "Nov 6th 1994 08:49:37Z", "06 Nov 1994 08:49:37 PST",
+            "00008:49:37 06 Nov 1994 08:49:37", "Nov Dec 6 1994 08:49:37 09:50:38",
+        ]
+    )
+    func forms(text: String) {
+        #expect(Date(cookieText: text) == Date(timeIntervalSince1970: 784_111_777))
+    }
+
+    @Test("SEC-3: a year of two digits is of this century up to 69")
+    func centuries() {
+        #expect(Date(cookieText: "01 Jan 69 00:00:00") == Date(cookieText: "01 Jan 2069 00:00:00"))
+        #expect(Date(cookieText: "01 Jan 70 00:00:00") == Date(timeIntervalSince1970: 0))
+        #expect(Date(cookieText: "01 Jan 1601 00:00:00") != nil)
+    }
+
+    @Test(
+        "SEC-3: a text without one of the parts, or with a day that does not exist, is not a date",
+        arguments: [
+            "", "tomorrow", "06 Nov 1994", "06 1994 08:49:37", "Nov 1994 08:49:37", "06 Nov 08:49:37",
+            "31 Feb 1994 08:49:37", "00 Nov 1994 08:49:37", "32 Nov 1994 08:49:37", "06 Nov 1600 08:49:37",
+            "06 Nov 1994 24:00:00", "06 Nov 1994 08:60:00", "06 Nov 1994 08:49:60", "06 Nov 19945 08:49:37",
+            "006 Nov 1994 08:49", "06 Növ 1994 08:49:37", "06 Nov 1994 08:49:377", "06 No 1994 08:49:37",
+        ]
+    )
+    func noDate(text: String) {
+        #expect(Date(cookieText: text) == nil)
     }
 }

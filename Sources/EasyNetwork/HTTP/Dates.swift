@@ -1,0 +1,216 @@
+import Foundation
+
+/// A day and a time of day in UTC, in the Gregorian calendar, which also serves for the days before its introduction.
+///
+/// Foundation's calendar is Julian before 1582 and costs more than the rest of a header; `timegm` ends in 2038 where
+/// `time_t` has 32 bits (watchOS).
+struct CivilDate {
+    var year = 1970
+    var month = 1
+    var day = 1
+    var hour = 0
+    var minute = 0
+    var second = 0
+
+    /// Nil for a day or a time that does not exist. The second 60 is the first one of the next minute.
+    var date: Date? {
+        guard (0...9_999).contains(year), (1...12).contains(month), (1...lengthOfMonth).contains(day),
+            (0...23).contains(hour), (0...59).contains(minute), (0...60).contains(second)
+        else { return nil }
+        // In years that begin in March the leap day is the last. 400 years more keep the divisions above zero.
+        let years = year + 400 - (month <= 2 ? 1 : 0)
+        let dayOfYear = ((month + 9) % 12 * 153 + 2) / 5 + day - 1
+        let days = years * 365 + years / 4 - years / 100 + years / 400 + dayOfYear - 719_468 - 146_097
+        return Date(
+            timeIntervalSince1970: TimeInterval(days) * 86_400 + TimeInterval((hour * 60 + minute) * 60 + second)
+        )
+    }
+
+    private var lengthOfMonth: Int {
+        let isLeapYear = year.isMultiple(of: 4) && !year.isMultiple(of: 100) || year.isMultiple(of: 400)
+        return month == 2 ? (isLeapYear ? 29 : 28) : 30 + (month + month / 8) % 2
+    }
+}
+
+extension CivilDate {
+    /// The nearest date within the years 1 to 9999; 1970 for NaN.
+    init(_ date: Date) {
+        let seconds = date.timeIntervalSince1970.isNaN ? 0 : date.timeIntervalSince1970.rounded(.down)
+        // Since 0000-03-01.
+        let moment = Int64(min(max(seconds, -62_135_596_800), 253_402_300_799)) + 719_468 * 86_400
+        let (days, time) = (Int(moment / 86_400), Int(moment % 86_400))
+        let dayOfPeriod = days % 146_097
+        let leapDays = dayOfPeriod / 1_460 - dayOfPeriod / 36_524 + dayOfPeriod / 146_096
+        let yearOfPeriod = (dayOfPeriod - leapDays) / 365
+        let dayOfYear = dayOfPeriod - (365 * yearOfPeriod + yearOfPeriod / 4 - yearOfPeriod / 100)
+        let marchMonth = (5 * dayOfYear + 2) / 153
+        month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
+        year = days / 146_097 * 400 + yearOfPeriod + (month <= 2 ? 1 : 0)
+        day = dayOfYear - (153 * marchMonth + 2) / 5 + 1
+        (hour, minute, second) = (time / 3_600, time / 60 % 60, time % 60)
+    }
+
+    fileprivate static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
+    /// The number of a month by the first three letters of its name, in any case.
+    static func month(_ name: some Collection<UInt8>) -> Int? {
+        let name = name.prefix(3)
+        return months.firstIndex { month in
+            month.utf8.count == name.count
+                && zip(month.utf8, name).allSatisfy { $0.lowercasedASCII == $1.lowercasedASCII }
+        }.map { $0 + 1 }
+    }
+}
+
+extension Date {
+    private static let weekdays = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
+    private static let longWeekdays = [
+        "Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday",
+    ]
+
+    /// A date in one of the three forms that a header field may have (RFC 9110, section 5.6.7), in any case.
+    ///
+    /// The day of the week is not compared with the date.
+    ///
+    /// - Parameter now: decides the century of the obsolete form with two digits for the year.
+    init?(httpText text: some StringProtocol, now: Date) {
+        var reader = DateReader(text)
+        let weekday = reader.letters()
+        guard (Self.weekdays + Self.longWeekdays).contains(where: { $0.isEqualIgnoringASCIICase(to: weekday) })
+        else { return nil }
+        var moment: CivilDate?
+        if reader.skip(", ") {
+            moment = reader.dayFirst(now: now)
+        } else if reader.skip(" "), let month = reader.month(), reader.skip(" "),
+            let day = reader.skip(" ") ? reader.number(1) : reader.number(2), reader.skip(" "),
+            var time = reader.time(), reader.skip(" "), let year = reader.number(4)
+        {
+            // Sun Nov  6 08:49:37 1994
+            (time.year, time.month, time.day) = (year, month, day)
+            moment = time
+        }
+        guard let moment, reader.isAtEnd, moment.year > 0, let date = moment.date else { return nil }
+        self = date
+    }
+
+    /// The form to send, IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`, with the nearest of the years 1 to 9999.
+    var httpText: String {
+        func padded(_ number: Int, _ width: Int = 2) -> String {
+            let digits = String(number)
+            return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        }
+        let moment = CivilDate(self)
+        let midnight = CivilDate(year: moment.year, month: moment.month, day: moment.day).date ?? self
+        // Ten thousand years, in whole weeks, keep the remainder above zero.
+        let weekday = Self.weekdays[Int(midnight.timeIntervalSince1970 / 86_400 + 3_650_003) % 7]
+        return "\(weekday), \(padded(moment.day)) \(CivilDate.months[moment.month - 1]) \(padded(moment.year, 4)) "
+            + "\(padded(moment.hour)):\(padded(moment.minute)):\(padded(moment.second)) GMT"
+    }
+
+    /// A date of RFC 3339, section 5.6: `2024-02-29T12:00:00.25+01:00`.
+    ///
+    /// Foundation's readers treat fractions of seconds and offsets differently on each platform.
+    init?(rfc3339Text text: String) {
+        var reader = DateReader(text)
+        guard let year = reader.number(4), reader.skip("-"), let month = reader.number(2), reader.skip("-"),
+            let day = reader.number(2), reader.skip("T") || reader.skip(" "), var moment = reader.time(),
+            let fraction = reader.fraction(), let offset = reader.offset(), reader.isAtEnd
+        else { return nil }
+        (moment.year, moment.month, moment.day) = (year, month, day)
+        guard let date = moment.date else { return nil }
+        self = date + fraction - offset
+    }
+}
+
+extension HTTPHeaders {
+    /// The date of a field that is present once.
+    ///
+    /// - Parameter now: decides the century of the obsolete form with two digits for the year.
+    func httpDate(_ name: String, now: Date) -> Date? {
+        self[name].flatMap { Date(httpText: $0.trimmed, now: now) }
+    }
+}
+
+private struct DateReader {
+    private var rest: ArraySlice<UInt8>
+
+    init(_ text: some StringProtocol) {
+        rest = Array(text.utf8)[...]
+    }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    mutating func letters() -> String {
+        let letters = rest.prefix(while: \.isLetter)
+        rest = rest.dropFirst(letters.count)
+        return String(decoding: letters, as: UTF8.self)
+    }
+
+    /// In any case.
+    mutating func skip(_ text: StaticString) -> Bool {
+        let text = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+        guard rest.count >= text.count, zip(rest, text).allSatisfy({ $0.lowercasedASCII == $1.lowercasedASCII })
+        else { return false }
+        rest = rest.dropFirst(text.count)
+        return true
+    }
+
+    mutating func number(_ digits: Int) -> Int? {
+        let part = rest.prefix(digits)
+        guard part.count == digits, part.allSatisfy(\.isDigit) else { return nil }
+        rest = rest.dropFirst(digits)
+        return part.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
+    }
+
+    mutating func month() -> Int? {
+        guard let month = CivilDate.month(rest) else { return nil }
+        rest = rest.dropFirst(3)
+        return month
+    }
+
+    /// `08:49:37`, on the first of January 1970.
+    mutating func time() -> CivilDate? {
+        guard let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2)
+        else { return nil }
+        return CivilDate(hour: hour, minute: minute, second: second)
+    }
+
+    /// `06 Nov 1994 08:49:37 GMT` or `06-Nov-94 08:49:37 GMT`.
+    mutating func dayFirst(now: Date) -> CivilDate? {
+        guard let day = number(2) else { return nil }
+        let isObsolete = skip("-")
+        guard isObsolete || skip(" "), let month = month(), skip(isObsolete ? "-" : " "),
+            var year = number(isObsolete ? 2 : 4), skip(" "), var moment = time(), skip(" GMT")
+        else { return nil }
+        if isObsolete {
+            let today = CivilDate(now)
+            year += today.year / 100 * 100
+            // More than fifty years ahead is the past, and as far back in this century the next.
+            let limit = (today.year + 50, today.month, today.day)
+            if (year, month, day) > limit { year -= 100 }
+            if year < 9_900, (year + 100, month, day) <= limit { year += 100 }
+        }
+        (moment.year, moment.month, moment.day) = (year, month, day)
+        return moment
+    }
+
+    /// The fraction of a second; 0 when there is none.
+    mutating func fraction() -> TimeInterval? {
+        guard skip(".") else { return 0 }
+        let digits = rest.prefix(while: \.isDigit)
+        rest = rest.dropFirst(digits.count)
+        return digits.isEmpty ? nil : Double("0." + String(decoding: digits, as: UTF8.self))
+    }
+
+    /// Seconds east of Greenwich.
+    mutating func offset() -> TimeInterval? {
+        if skip("Z") { return 0 }
+        let isEast = skip("+")
+        guard isEast || skip("-"), let hour = number(2), skip(":"), let minute = number(2),
+            let offset = CivilDate(hour: hour, minute: minute).date?.timeIntervalSince1970
+        else { return nil }
+        return isEast ? offset : -offset
+    }
+}
