@@ -1,7 +1,10 @@
 import Foundation
 
 extension URL {
-    /// Scheme, host and port, comparable (RFC 6454, section 4): `https://api.example.com:443`. Nil without a host.
+    /// The host in lower case, with the port if the URL names one: the key of limits by host.
+    var hostAndPort: String? { URLParts.hostAndPort(of: absoluteString) }
+
+    /// Scheme, host and port (RFC 6454, section 4): `https://api.example.com:443`. Nil without a host.
     var origin: String? {
         guard let scheme = scheme?.lowercased(), let host = host?.lowercased(), !host.isEmpty else { return nil }
         guard let port = port ?? ["http": 80, "https": 443][scheme] else { return nil }
@@ -17,7 +20,7 @@ extension URL {
         return parts.url ?? self
     }
 
-    /// Path and query as the first line of a request has them (RFC 9112, section 3.2.1).
+    /// Path and query as in the first line of a request (RFC 9112, section 3.2.1).
     var requestTarget: String {
         let components = URLComponents(url: self, resolvingAgainstBaseURL: true)
         let path = components?.percentEncodedPath ?? ""

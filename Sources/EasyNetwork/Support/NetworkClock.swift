@@ -1,20 +1,20 @@
 import Dispatch
 import Foundation
 
-/// Where the package reads the time and sets its timers, so that a test can move time by hand.
+/// The source of time and timers, which a test can replace.
 ///
-/// The default everywhere is ``SystemClock``. `ManualClock` of EasyNetworkTesting stands still until it is advanced.
+/// The default is ``SystemClock``. `ManualClock` of EasyNetworkTesting stands still until a test advances it.
 public protocol NetworkClock: Sendable {
-    /// Seconds since some fixed moment; never goes back, and does not follow changes of the wall clock.
+    /// Seconds since a fixed moment. Never decreases, and does not follow changes of the wall clock.
     var now: TimeInterval { get }
 
-    /// The date and time of day, for what servers say of moments. Default: the machine's.
+    /// The date and time of day, for dates from servers. Default: the machine's.
     var date: Date { get }
 
-    /// Calls `action` once, `delay` seconds from now, on a queue of the clock's own.
+    /// Calls `action` once, `delay` seconds from now, on a queue of the clock.
     ///
-    /// - Parameter delay: seconds; zero or less means as soon as possible, never before this call returns.
-    /// - Returns: the timer. Dropping it does not cancel it.
+    /// - Parameter delay: in seconds; zero or less means as soon as possible, but not before this method returns.
+    /// - Returns: the timer. Releasing it does not cancel it.
     func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer
 }
 
@@ -22,9 +22,9 @@ extension NetworkClock {
     public var date: Date { Date() }
 }
 
-/// A call that a ``NetworkClock`` will make later.
+/// A call that a ``NetworkClock`` makes later.
 public protocol ClockTimer: Sendable {
-    /// Takes the call back, and lets go of what its closure holds. A call already under way is not stopped.
+    /// Cancels the call and releases its closure. A running call is not stopped.
     func cancel()
 }
 
@@ -39,15 +39,15 @@ public struct SystemClock: NetworkClock {
     }
 
     public func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer {
-        // A timer source and not `asyncAfter`: a cancelled source frees its closure at once, a cancelled work item
-        // keeps it until the time has come.
+        // A cancelled timer source releases its closure at once; a cancelled work item of `asyncAfter` keeps it until its
+        // time.
         let source = DispatchSource.makeTimerSource(queue: Self.queue)
-        // Past some hundred years the nanoseconds overflow; nobody waits that long. What is no number counts as zero.
+        // After some hundred years the nanoseconds overflow. NaN counts as zero.
         let bounded = delay > 0 ? min(delay, 1_000_000_000) : 0
         source.schedule(deadline: .now() + bounded)
         let timer = SystemTimer(source)
         source.setEventHandler {
-            // A source that has fired is cancelled, or it would keep its handler until the timer is dropped.
+            // Otherwise the source would keep its handler until the timer is released.
             timer.cancel()
             action()
         }
@@ -57,7 +57,7 @@ public struct SystemClock: NetworkClock {
 }
 
 private final class SystemTimer: ClockTimer, @unchecked Sendable {
-    // Sendable because a dispatch source may be used from any thread; its protocol does not say so everywhere.
+    // Sendable because a dispatch source can be used from any thread, which its protocol does not state everywhere.
     private let source: any DispatchSourceTimer
 
     init(_ source: any DispatchSourceTimer) {

@@ -1,8 +1,8 @@
 import Foundation
 
-/// What is to happen when: the earliest first, of one time in the order in which it came. A binary heap, as a value.
+/// A binary heap of timed elements: the earliest first, elements of the same time in the order of their insertion.
 ///
-/// What loses its meaning before its time stays until then, or until ``sweep(_:)``.
+/// An element stays until its time or until ``sweep(_:)``.
 package struct TimerHeap<Element> {
     struct Entry {
         var time: TimeInterval
@@ -20,7 +20,7 @@ package struct TimerHeap<Element> {
     package init() {}
 
     package var count: Int { entries.count }
-    /// Nil when there is nothing.
+    /// The time of the first element; nil when the heap is empty.
     package var earliest: TimeInterval? { entries.first?.time }
 
     package mutating func add(_ element: Element, at time: TimeInterval) {
@@ -33,7 +33,7 @@ package struct TimerHeap<Element> {
         }
     }
 
-    /// Takes out the first whose time has come; nil when there is none.
+    /// Removes and returns the first element whose time has come.
     package mutating func takeDue(now: TimeInterval) -> Element? {
         guard let first = entries.first, first.time <= now else { return nil }
         entries.swapAt(0, entries.count - 1)
@@ -42,7 +42,7 @@ package struct TimerHeap<Element> {
         return first.element
     }
 
-    /// Takes out all that is not wanted any more.
+    /// Removes the elements that are not wanted.
     package mutating func sweep(_ isWanted: (Element) -> Bool) {
         // A sorted array is a heap.
         entries = entries.filter { isWanted($0.element) }.sorted { $0.isBefore($1) }

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 
 /// What the operation that owns the meter, and the group that the operation is in, make of its progress.
@@ -59,13 +60,12 @@ extension TransferMeter {
         _ progress: OrderedProgress,
         _ action: @escaping @Sendable (_ isPaused: Bool) -> Void
     ) {
-        let turns = TurnTaking()
+        let queue = DispatchQueue(label: "EasyNetwork.pauses", target: WorkQueue.shared)
         let order = progress.order
         let tell: @Sendable () -> Void = { [weak progress] in
             order.add { [weak progress] in
                 guard let isPaused = progress?.isPaused else { return }
-                turns.add { action(isPaused) }
-                WorkQueue.shared.async { turns.run() }
+                queue.async { action(isPaused) }
             }
             order.run()
         }

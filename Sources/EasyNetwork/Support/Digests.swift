@@ -1,17 +1,83 @@
 import Foundation
 
-/// SHA-256 (FIPS 180-4, section 6.2) of bytes that come in pieces.
+#if canImport(CryptoKit)
+import CryptoKit
+
+/// MD5 (RFC 1321), which Digest authentication still requires. It is not secure.
+enum MD5 {
+    /// The digest of `data`: 16 bytes.
+    static func digest(of data: Data) -> Data {
+        Data(Insecure.MD5.hash(data: data))
+    }
+}
+#else
+/// MD5 (RFC 1321), which Digest authentication still requires. It is not secure.
+enum MD5 {
+    /// The digest of `data`: 16 bytes.
+    static func digest(of data: Data) -> Data {
+        var state: [UInt32] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476]
+        let bytes = padded(data)
+        for start in stride(from: 0, to: bytes.count, by: 64) {
+            let words = (0..<16).map { word in
+                (0..<4).reduce(UInt32(0)) { $0 | UInt32(bytes[start + word * 4 + $1]) << UInt32($1 * 8) }
+            }
+            state = zip(state, rounds(state, words)).map { $0 &+ $1 }
+        }
+        return Data(state.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> UInt32($0 * 8)) } })
+    }
+
+    /// Appends a one bit, zeros, and the length in bits in little-endian order.
+    private static func padded(_ data: Data) -> [UInt8] {
+        var bytes = [UInt8](data) + [0x80]
+        bytes.append(contentsOf: [UInt8](repeating: 0, count: (64 + 56 - bytes.count % 64) % 64))
+        let bits = UInt64(data.count) &* 8
+        return bytes + (0..<8).map { UInt8(truncatingIfNeeded: bits >> UInt64($0 * 8)) }
+    }
+
+    private static func rounds(_ state: [UInt32], _ words: [UInt32]) -> [UInt32] {
+        var (a, b, c, d) = (state[0], state[1], state[2], state[3])
+        for step in 0..<64 {
+            let (mix, word): (UInt32, Int) =
+                switch step / 16 {
+                case 0: ((b & c) | (~b & d), step)
+                case 1: ((b & d) | (c & ~d), (5 * step + 1) % 16)
+                case 2: (b ^ c ^ d, (3 * step + 5) % 16)
+                default: (c ^ (b | ~d), 7 * step % 16)
+                }
+            let sum = a &+ mix &+ constants[step] &+ words[word]
+            let shift = shifts[step / 16][step % 4]
+            (a, d, c, b) = (d, c, b, b &+ ((sum << shift) | (sum >> (32 - shift))))
+        }
+        return [a, b, c, d]
+    }
+
+    private static let shifts: [[UInt32]] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]]
+
+    private static let constants: [UInt32] = [
+        0xD76A_A478, 0xE8C7_B756, 0x2420_70DB, 0xC1BD_CEEE, 0xF57C_0FAF, 0x4787_C62A, 0xA830_4613, 0xFD46_9501,
+        0x6980_98D8, 0x8B44_F7AF, 0xFFFF_5BB1, 0x895C_D7BE, 0x6B90_1122, 0xFD98_7193, 0xA679_438E, 0x49B4_0821,
+        0xF61E_2562, 0xC040_B340, 0x265E_5A51, 0xE9B6_C7AA, 0xD62F_105D, 0x0244_1453, 0xD8A1_E681, 0xE7D3_FBC8,
+        0x21E1_CDE6, 0xC337_07D6, 0xF4D5_0D87, 0x455A_14ED, 0xA9E3_E905, 0xFCEF_A3F8, 0x676F_02D9, 0x8D2A_4C8A,
+        0xFFFA_3942, 0x8771_F681, 0x6D9D_6122, 0xFDE5_380C, 0xA4BE_EA44, 0x4BDE_CFA9, 0xF6BB_4B60, 0xBEBF_BC70,
+        0x289B_7EC6, 0xEAA1_27FA, 0xD4EF_3085, 0x0488_1D05, 0xD9D4_D039, 0xE6DB_99E5, 0x1FA2_7CF8, 0xC4AC_5665,
+        0xF429_2244, 0x432A_FF97, 0xAB94_23A7, 0xFC93_A039, 0x655B_59C3, 0x8F0C_CC92, 0xFFEF_F47D, 0x8584_5DD1,
+        0x6FA8_7E4F, 0xFE2C_E6E0, 0xA301_4314, 0x4E08_11A1, 0xF753_7E82, 0xBD3A_F235, 0x2AD7_D2BB, 0xEB86_D391,
+    ]
+}
+#endif
+
+/// SHA-256 (FIPS 180-4, section 6.2) of bytes that arrive in pieces.
 ///
-/// Its own, because CryptoKit is not on Linux and the package depends on nothing.
+/// Implemented here because Linux has no CryptoKit and the package has no dependencies.
 struct SHA256 {
     private static let blockLength = 64
-    /// The last block ends with the length of the message in bits, in as many bytes.
+    /// The size of the length at the end of the last block.
     private static let lengthLength = 8
 
     private var state: SIMD8<UInt32> = [
         0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19,
     ]
-    /// Begins with the bytes that do not fill a block yet.
+    /// Begins with the bytes that do not yet fill a block.
     private var pending = SIMD64<UInt8>()
     private var length: UInt64 = 0
 
@@ -42,7 +108,7 @@ struct SHA256 {
         keep(rest.dropFirst(whole.count), at: 0)
     }
 
-    /// The digest of what came so far: 32 bytes. More may follow.
+    /// The digest of the bytes so far: 32 bytes. More bytes may follow.
     func finalize() -> Data {
         var last = self
         last.pad()
@@ -69,7 +135,7 @@ struct SHA256 {
 }
 
 extension SHA256 {
-    /// Works whole blocks into the state, where they lie: this is what hashing gigabytes spends its time on.
+    /// Adds whole blocks to the state without copying them. Hashing of large files spends its time here.
     private static func compress(_ blocks: UnsafeRawBufferPointer, into state: inout SIMD8<UInt32>) {
         constants.withUnsafeBufferPointer { constants in
             withUnsafeTemporaryAllocation(of: UInt32.self, capacity: constants.count) { schedule in
@@ -100,7 +166,7 @@ extension SHA256 {
         }
     }
 
-    /// Eight rounds at a time: after as many every variable is back in its place, so that none has to be moved.
+    /// Runs eight rounds in a row, after which every variable is in its place again, so that none is moved.
     @inline(__always)
     private static func rounds(
         _ state: SIMD8<UInt32>,
@@ -122,7 +188,7 @@ extension SHA256 {
         return SIMD8(a, b, c, d, e, f, g, h)
     }
 
-    /// One step with the letters of the standard; the new a is left in `h` and the new e in `d`.
+    /// Runs one round, with the letters of the standard; the new a is in `h`, the new e in `d`.
     @inline(__always)
     private static func round(
         _ a: UInt32,

@@ -1,0 +1,56 @@
+import Dispatch
+import Foundation
+
+/// An event that happens once, with an action for it. Further calls do nothing.
+final class OneShot: Sendable {
+    private let state = Locked<(isOver: Bool, action: (@Sendable () -> Void)?)>((false, nil))
+
+    /// Sets the action, and runs it at once if the event has happened.
+    func begin(_ action: @escaping @Sendable () -> Void) {
+        let isOver = state.withLock { state in
+            if !state.isOver { state.action = action }
+            return state.isOver
+        }
+        if isOver { action() }
+    }
+
+    func end() {
+        let action = state.withLock { state in
+            state.isOver = true
+            return state.action.take()
+        }
+        action?()
+    }
+
+    /// Returns when the event has happened. Cancelling the task makes it happen.
+    func wait() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in begin { continuation.resume() } }
+        } onCancel: {
+            end()
+        }
+    }
+}
+
+extension OperationQueue {
+    /// Adds an operation that may become ready at the same time.
+    ///
+    /// On Linux the queue reads `isReady` before it observes changes: it ignores a change in between, and the operation waits
+    /// until the queue looks again. An empty operation behind it makes the queue look: when it is added, the queue notes
+    /// that the other operation is ready, and when it ends, the queue starts that one. If it ends on another thread before
+    /// the note, a second empty operation is needed.
+    func addOperationReliably(_ operation: Operation) {
+        Self.addReliably(operation) { addOperation($0) }
+    }
+
+    /// - Parameter add: adds an operation to the queue.
+    static func addReliably(_ operation: Operation, _ add: (Operation) -> Void) {
+        let wasReady = operation.isReady
+        add(operation)
+        #if !canImport(Darwin)
+        guard !wasReady else { return }
+        add(BlockOperation {})
+        if operation.isReady, !operation.isExecuting, !operation.isFinished { add(BlockOperation {}) }
+        #endif
+    }
+}

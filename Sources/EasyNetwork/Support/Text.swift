@@ -1,0 +1,86 @@
+import Foundation
+
+extension String {
+    /// Compares texts as header names and URL schemes are compared: only A to Z have two cases.
+    package func isEqualIgnoringASCIICase(to other: String) -> Bool {
+        guard utf8.count == other.utf8.count else { return false }
+        // On the storage of the texts, since headers are searched by name often.
+        var (left, right) = (self, other)
+        return left.withUTF8 { left in
+            right.withUTF8 { right in
+                for index in left.indices where left[index] != right[index] {
+                    guard left[index].lowercasedASCII == right[index].lowercasedASCII else { return false }
+                }
+                return true
+            }
+        }
+    }
+}
+
+extension UInt8 {
+    package var lowercasedASCII: UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) ? self | 0x20 : self
+    }
+
+    package var uppercasedASCII: UInt8 {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self) ? self & ~0x20 : self
+    }
+}
+
+extension Data {
+    /// Two digits in lower case for each byte.
+    var hexadecimal: String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+}
+
+extension Error {
+    /// The description of the error without its full stop, for use in a longer sentence.
+    var wording: String {
+        if let text = (self as? any LocalizedError)?.errorDescription { return text.withoutFullStop }
+        // The description of Foundation's own errors is a domain and a number.
+        let isFoundations = self is CocoaError || self is POSIXError || type(of: self) is NSError.Type
+        return (isFoundations ? localizedDescription : String(describing: self)).withoutFullStop
+    }
+}
+
+extension String {
+    /// The text without a full stop at its end.
+    var withoutFullStop: String {
+        hasSuffix(".") ? String(dropLast()) : self
+    }
+}
+
+extension String {
+    /// The text for a message, a log or a terminal: limited in length, without control characters other than tabs, and
+    /// without marks that change the direction of writing (Unicode Standard Annex 9).
+    ///
+    /// Text from a server could otherwise forge lines of a log, send commands to a terminal, or hide its contents.
+    ///
+    /// - Parameters:
+    ///   - limit: in Unicode scalars, since a character may have any number of them. An ellipsis replaces the rest.
+    ///   - keepsLines: whether a line break becomes `\n` instead of a space. Default false.
+    func cleaned(limit: Int = 2_000, keepsLines: Bool = false) -> String {
+        // The usual case.
+        if utf8.count <= limit, utf8.allSatisfy({ (0x20...0x7E).contains($0) }) { return self }
+        var result = String.UnicodeScalarView()
+        var count = 0
+        var previous: Unicode.Scalar?
+        for scalar in unicodeScalars {
+            defer { previous = scalar }
+            var scalar = scalar
+            switch scalar.value {
+            case 0x0A where previous == "\r": continue
+            case 0x0A...0x0D, 0x85, 0x2028, 0x2029: scalar = keepsLines ? "\n" : " "
+            case 0x09: break
+            case 0..<0x20, 0x7F...0x9F, 0x061C, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x206F: continue
+            default: break
+            }
+            guard count < limit else { return String(result) + "…" }
+            result.append(scalar)
+            count += 1
+        }
+        return String(result)
+    }
+}
