@@ -1,16 +1,16 @@
 import Foundation
 
-/// What an answer is found by: text, so that entries can be listed.
+/// The keys of entries: readable text, so that entries can be listed.
 enum CacheKey {
-    /// By method, URL, body, and what the policy adds.
+    /// The key of a message: its method, URL and body, and the additions of the policy.
     ///
-    /// - Returns: nil when the body is not at hand.
+    /// - Returns: nil for a body that is a file or a stream, and for a request with `Range` without a key of the policy.
     static func key(for message: TransportRequest, _ policy: CachePolicy, partition: String?) -> String? {
         if policy.reading == .http {
-            // A body would tell answers apart, and no method that has one is cached.
+            // HTTP caches no requests with a body.
             return message.body == .none ? http(message.url, partition: partition) : nil
         }
-        // A part is not found by what the whole is found by.
+        // The key of a part would be that of the whole.
         if policy.key == nil, policy.extraKey == nil, message.headers["Range"] != nil { return nil }
         if let key = policy.key {
             let host = message.url.hostAndPort ?? "\(message.url.host ?? ""):\(message.url.port ?? 0)"
@@ -21,7 +21,7 @@ enum CacheKey {
         switch message.body {
         case .none: return joined([message.method.rawValue, url], partition, policy.extraKey)
         case .data(let data):
-            // Two bodies of the same bytes mean different things in different types.
+            // The meaning of the bytes depends on their type.
             let type = message.headers["Content-Type"] ?? ""
             let digest = SHA256.digest(of: data).hexadecimal
             return joined([message.method.rawValue, url, type, digest], partition, policy.extraKey)
@@ -29,12 +29,12 @@ enum CacheKey {
         }
     }
 
-    /// By URL alone: what HTTP stores are answers to GET (RFC 9111, section 2).
+    /// The key by the rules of HTTP, which stores responses to GET only (RFC 9111, section 2).
     static func http(_ url: URL, partition: String?) -> String {
         joined(["HTTP", address(url, without: [])], partition, nil)
     }
 
-    /// A line each, what is in them escaped, so that no two sets of parts give the same key.
+    /// Joins the escaped parts with line feeds, so that different parts have different keys.
     private static func joined(_ parts: [String], _ partition: String?, _ extra: String?) -> String {
         let lines = parts + (partition.map { ["partition", $0] } ?? []) + (extra.map { ["extra", $0] } ?? [])
         return lines.map { line in
@@ -44,7 +44,7 @@ enum CacheKey {
         }.joined(separator: "\n")
     }
 
-    /// The URL without its fragment, which is never sent, and with a digest in the place of user and password.
+    /// The URL without its fragment, and with a digest in the place of user and password.
     private static func address(_ url: URL, without ignored: Set<String>) -> String {
         let anonymous = url.withoutUser
         if anonymous != url {

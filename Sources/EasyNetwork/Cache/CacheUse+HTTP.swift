@@ -1,6 +1,6 @@
 import Foundation
 
-// By the rules of HTTP, for a cache of one user.
+// The rules of RFC 9111, for a private cache.
 extension CacheUse {
     func judgeByHTTP(_ entry: CacheEntry, _ message: TransportRequest, _ date: Date) -> Verdict {
         let stored = StoredResponse(entry.header)
@@ -25,7 +25,7 @@ extension CacheUse {
         }
     }
 
-    /// An answer that is kept instead of an error, where the server or the request allows it (RFC 5861, section 4).
+    /// The stored response that replaces an error, if the server or the request allows it (RFC 5861, section 4).
     func standIn(_ candidate: CacheCandidate, for error: NetworkError, at date: Date) -> NetworkResponse? {
         guard let failure = HTTPReuse.Failure(error),
             HTTPReuse.standsIn(candidate.stored, for: failure, of: .get, candidate.request, at: date)
@@ -33,25 +33,15 @@ extension CacheUse {
         return NetworkResponse(candidate.entry, headers: candidate.stored.headers(at: date))
     }
 
-    /// Why an answer is not stored.
-    struct Refusal: Error {
-        /// Whether it tells of this request alone, and nothing of what is stored.
-        let isAboutRequest: Bool
-    }
-
     func storedByHTTP(
         _ response: NetworkResponse,
         _ deposit: CacheDeposit,
         at date: Date
-    ) -> Result<StoredResponse, Refusal> {
+    ) -> Result<StoredResponse, HTTPStorability.Obstacle> {
         let control = CacheControl(response: response.headers)
-        // Without a partition, answers to the host's credential are stored only if they are the same for all (RFC 9111,
-        // section 3.5).
-        guard !deposit.isCredentialAdded || partition != nil || control.isPublic else {
-            return .failure(Refusal(isAboutRequest: false))
-        }
+        guard !deposit.isCredentialAdded || partition != nil || control.isPublic else { return .failure(.credential) }
         let request = deposit.request(varyingIn: response.headers.listMembers("Vary"))
-        // Cookies count, absent ones too, unless the partition says whose they are.
+        // Without a partition the response depends on cookies, also on absent ones.
         let credentials = request.credentials.filter { !$0.isCookie }.map(\.name)
         let stored = StoredResponse(
             request: request,
@@ -64,17 +54,15 @@ extension CacheUse {
         )
         let method = deposit.message.method
         if let obstacle = HTTPStorability.obstacle(to: stored, control, method: method, request: request) {
-            let ofRequest: [HTTPStorability.Obstacle] = [.method, .partial, .condition, .requestNoStore]
-            return .failure(Refusal(isAboutRequest: ofRequest.contains(obstacle)))
+            return .failure(obstacle)
         }
         return .success(stored)
     }
 }
 
 extension CacheDeposit {
-    /// The fields of the request as the next one for the same answer has them: without the cache's conditions, and without
-    /// what the host's authentication put in, which is not known when the cache is asked. Where answers vary by that, it
-    /// stays, and none is found.
+    /// The fields of the request as in a lookup: without the conditions of the cache, and without the credentials of the
+    /// host, which are not known then. If the response varies by a credential, it stays, and no lookup matches.
     fileprivate func request(varyingIn names: [String]) -> HTTPHeaders {
         var request = candidate?.unconditioned(message.headers) ?? message.headers
         guard isCredentialAdded else { return request }
@@ -85,7 +73,7 @@ extension CacheDeposit {
         return request
     }
 
-    /// Updates the stored answer to a GET by one to a HEAD, or removes it if they do not fit (RFC 9111, section 4.3.5).
+    /// Updates the stored response to a GET after a HEAD, or removes it if they differ (RFC 9111, section 4.3.5).
     func update(by response: NetworkResponse, at date: Date) {
         guard response.statusCode == 200, let key = use.key(for: message) else { return }
         use.cache.load(key, isPromoting: false) { found in
@@ -109,14 +97,14 @@ extension CacheDeposit {
     }
 }
 
-/// An entry that the server may confirm, or that may stand in for an error.
+/// An entry that the server may validate, or that may replace an error.
 struct CacheCandidate: Sendable {
     let entry: CacheEntry
     let stored: StoredResponse
-    /// The fields that ask the server whether it is still right; none when it cannot be confirmed.
+    /// The fields of the validation request; none without a validator.
     let conditions: HTTPHeaders
     private let url: URL
-    /// The fields of the request, without these.
+    /// The fields of the request, without the conditions.
     let request: HTTPHeaders
 
     init(_ entry: CacheEntry, _ stored: StoredResponse, conditions: HTTPHeaders, _ message: TransportRequest) {
@@ -127,7 +115,7 @@ struct CacheCandidate: Sendable {
         request = message.headers
     }
 
-    /// Whether it was found for such a message, and not for another that an attempt made of it.
+    /// Whether the entry is for a message, which an interceptor may have changed.
     func isFor(_ message: TransportRequest) -> Bool {
         message.url == url && message.method == .get && stored.nominated.match(request.merging(message.headers))
     }
@@ -150,9 +138,7 @@ struct CacheCandidate: Sendable {
         return headers
     }
 
-    /// The entry, as an answer that was just confirmed.
-    ///
-    /// - Returns: nil when the answer is no 304, or speaks of something else than the entry.
+    /// The stored response after a 304; nil for other statuses, and for a 304 with another validator.
     func confirmed(by response: NetworkResponse, at date: Date) -> NetworkResponse? {
         guard response.statusCode == 304, !conditions.isEmpty,
             let fresh = stored.freshened(by: response.headers, request: request, requestDate: date, responseDate: date)

@@ -1,23 +1,23 @@
 import Foundation
 
-/// How one request uses the cache: its policy, and what that makes of an entry. Touches nothing.
+/// The use of the cache by one request, according to its policy.
 final class CacheUse: Sendable {
-    /// How the cache is asked.
+    /// How the entry is used.
     enum Order: Hashable, Sendable {
-        /// As the policy says.
+        /// According to the policy.
         case standard
-        /// Not at all: its entry was of no use.
+        /// Not at all, since it was not usable.
         case pass(CacheMiss)
-        /// Not at all, by the caller's wish: the network is asked, whatever the policy says.
+        /// Not at all: the caller requires the network.
         case ignore
-        /// An entry is not used before the server has confirmed it.
+        /// After validation only.
         case refresh
     }
 
-    /// What comes of asking.
+    /// The result of a lookup.
     enum Verdict: Sendable {
         case answer(CachedAnswer)
-        /// The answer is handed over, and the network is asked all the same.
+        /// Deliver the stored response, and send the request as well.
         case answerAndSend(CachedAnswer)
         case send(CacheMiss, CacheCandidate?)
         case refuse(CacheMiss)
@@ -28,7 +28,7 @@ final class CacheUse: Sendable {
     let order: Order
     let partition: String?
 
-    /// - Returns: nil when the cache has nothing to do with the request.
+    /// - Returns: nil when the policy does not use the cache.
     init?(_ policy: CachePolicy, _ cache: NetworkCache, partition: String?, order: Order) {
         guard policy.isActive else { return nil }
         self.policy = policy
@@ -37,9 +37,9 @@ final class CacheUse: Sendable {
         self.partition = partition
     }
 
-    /// Asks the cache for the entry.
+    /// Loads the entry.
     ///
-    /// - Parameter completion: called once: at once unless the disk has to be asked, else on ``WorkQueue``.
+    /// - Parameter completion: called before this method returns if the disk is not read; else on ``WorkQueue``.
     func find(_ key: String?, _ completion: @escaping @Sendable (Result<CacheEntry, CacheMiss>) -> Void) {
         guard let key else { return completion(.failure(.noKey)) }
         switch order {
@@ -51,15 +51,17 @@ final class CacheUse: Sendable {
         cache.load(key, isPromoting: isPromoting) { completion($0.mapError(\.miss)) }
     }
 
-    /// - Returns: nil when no key can be made.
+    /// - Returns: nil for a request without a key; see ``CachePolicy``.
     func key(for message: TransportRequest) -> String? {
         CacheKey.key(for: message, policy, partition: partition)
     }
 
-    /// Whether the cache is to be asked.
+    /// Whether the policy reads the cache.
     var isRead: Bool { policy.reading != .network }
 
-    /// - Parameter accept: makes of an answer what is handed on; nil when it is not accepted as answers are now.
+    /// Decides what to do after a lookup.
+    ///
+    /// - Parameter accept: validates and completes a stored response; nil when it is not acceptable.
     func judge(
         _ found: Result<CacheEntry, CacheMiss>,
         for message: TransportRequest,
@@ -90,38 +92,36 @@ final class CacheUse: Sendable {
         return isAskedAlone ? .refuse(miss) : .send(miss, nil)
     }
 
-    // MARK: - By the policy
+    // MARK: - Explicit policies
 
     private func judgeByPolicy(_ entry: CacheEntry, _ message: TransportRequest, _ date: Date) -> Verdict {
         if let miss = miss(entry.header, date) { return refusal(miss, message) }
         return .answer(CachedAnswer(response: NetworkResponse(entry, headers: entry.header.headers)))
     }
 
-    /// Why the entry is not valid.
+    /// The reason why the entry is not valid.
     private func miss(_ header: CacheHeader, _ date: Date) -> CacheMiss? {
         if let maximumAge = policy.maximumAge {
             let age = date.timeIntervalSince(header.receivedAt)
-            // One from the future was written before the clock was set back: nobody knows how old it is.
+            // The clock has been set back: the age is unknown.
             guard age >= 0, age <= maximumAge else { return .expired }
         }
-        if header.attributes[Attribute.version] != String(policy.version) { return .version }
-        if header.attributes[Attribute.sensitiveData] != sensitiveDigest { return .sensitiveData }
-        // One that nobody asks for does not count.
-        if policy.appVersion != nil, header.attributes[Attribute.appVersion] != policy.appVersion { return .appVersion }
+        if header.attributes[Self.version] != String(policy.version) { return .version }
+        if header.attributes[Self.sensitiveData] != sensitiveDigest { return .sensitiveData }
+        // Compared only if the policy names one.
+        if policy.appVersion != nil, header.attributes[Self.appVersion] != policy.appVersion { return .appVersion }
         return nil
     }
 
-    private enum Attribute {
-        static let version = "version"
-        static let sensitiveData = "sensitiveData"
-        static let appVersion = "appVersion"
-    }
+    private static let version = "version"
+    private static let sensitiveData = "sensitiveData"
+    private static let appVersion = "appVersion"
 
-    /// What an entry is stored with.
+    /// The attributes of a new entry.
     private var attributes: [String: String] {
-        var attributes = [Attribute.version: String(policy.version)]
-        attributes[Attribute.sensitiveData] = sensitiveDigest
-        attributes[Attribute.appVersion] = policy.appVersion ?? CachePolicy.currentAppVersion
+        var attributes = [Self.version: String(policy.version)]
+        attributes[Self.sensitiveData] = sensitiveDigest
+        attributes[Self.appVersion] = policy.appVersion ?? CachePolicy.currentAppVersion
         return attributes
     }
 
@@ -129,17 +129,17 @@ final class CacheUse: Sendable {
         policy.sensitiveData.map { SHA256.digest(of: Data($0.utf8)).hexadecimal }
     }
 
-    /// What becomes of the cache after an answer.
+    /// The change of the cache after a response.
     enum Keeping {
         case store(CacheEntry)
-        /// It may not be stored, and what is stored is out of date.
+        /// The response may not be stored, and the entry is out of date.
         case remove(key: String)
-        /// It has nothing to do with what is stored.
+        /// The response does not concern the entry.
         case leave
     }
 
     func keeping(_ response: NetworkResponse, _ deposit: CacheDeposit, at date: Date) -> Keeping {
-        // A message that a redirect led to is another one for HTTP, and the same for a policy.
+        // After a redirect HTTP uses the new URL, an explicit policy the original one.
         guard let key = policy.reading == .http ? self.key(for: deposit.message) : deposit.key else { return .leave }
         var header = CacheHeader(
             key: key,
@@ -156,47 +156,47 @@ final class CacheUse: Sendable {
             case .failure(let refusal): return refusal.isAboutRequest ? .leave : .remove(key: key)
             }
         } else {
-            // A part is not the whole.
+            // A part of a response is not stored.
             guard response.statusCode != 206 else { return .leave }
             header.attributes = attributes
         }
-        // Nobody is given it again, and it is secret.
+        // Secret, and not used again.
         header.headers.remove("Set-Cookie")
         return .store(CacheEntry(header: header, body: response.body))
     }
 }
 
-/// What the cache answers with.
+/// A usable stored response.
 struct CachedAnswer: Sendable {
     var response: NetworkResponse
-    /// Whether the entry is to be confirmed afterwards, though the answer is given: it is stale.
+    /// Whether the response is stale, and is to be validated in the background.
     var isRefreshed = false
 }
 
-/// What is to be stored once the answer to a message is there.
+/// The information for storing the response to a message.
 struct CacheDeposit: Sendable {
     let use: CacheUse
-    /// Of the attempt, before it was redirected.
+    /// The key of the request before redirects.
     let key: String?
-    /// As it was sent.
+    /// The message as it was sent.
     var message: TransportRequest
     let candidate: CacheCandidate?
-    /// The fields of the message before the host's authentication altered them.
+    /// The fields of the message without the credentials of the host.
     let asked: HTTPHeaders
-    /// Whether the host's authentication may have put credentials in.
+    /// Whether the host may have added credentials.
     let isCredentialAdded: Bool
     let requestedAt: Date
-    /// That of the cache when it was sent: what was removed since is not to come back.
+    /// The generation of the cache at the time of the request, so that removed entries do not return.
     let generation: Int
 
-    /// Stores an answer that was accepted, and whose item has been made.
+    /// Stores an accepted response, after its item has been made.
     func keep(_ response: NetworkResponse, at date: Date) {
         guard response.source != .cache else { return }
         if use.policy.reading == .http, message.method == .head { return update(by: response, at: date) }
         switch use.keeping(response, self, at: date) {
         case .store(let entry) where use.policy.isStorable?(response) ?? true:
             use.cache.store(entry, in: use.policy.storage, askedIn: generation)
-        // By HTTP's rules the stored answer is out of date, since a newer one has come.
+        // By HTTP's rules the entry is out of date after a newer response.
         case .store(let entry) where use.policy.reading == .http: use.cache.remove(entry.header.key)
         case .remove(let key): use.cache.remove(key)
         case .store, .leave: return
@@ -204,26 +204,25 @@ struct CacheDeposit: Sendable {
     }
 }
 
-/// What is left to do for the cache when a landing has ended.
+/// The work for the cache after the end of a call.
 enum CacheErrand: Sendable {
     case store(CacheDeposit)
-    /// The cache answered. An answer that is of no use is to be forgotten, and a stale one to be refreshed.
+    /// A stored response was used. Remove it if it was not usable, and refresh it if it is stale.
     case answered(CacheUse, key: String, isRefreshed: Bool)
 }
 
 extension NetworkError {
-    /// The error of a request that was to be answered by the cache alone.
+    /// Creates the error of a request that must not be sent, and is not cached.
     ///
-    /// - Parameter reading: that of ``CachePolicy/Reading/http`` says what a cache answers then (RFC 9111, section 5.2.1.7).
+    /// - Parameter reading: with ``CachePolicy/Reading/http`` the error has the status 504 (RFC 9111, section 5.2.1.7).
     init(_ miss: CacheMiss, _ reading: CachePolicy.Reading? = nil) {
-        self.init(code: .notCached, message: "why the cache did not answer: \(miss)")
+        self.init(code: .notCached, message: "the response is not cached: \(miss)")
         if reading == .http { statusCode = 504 }
         cacheMiss = miss
     }
 }
 
 extension CacheFailure {
-    /// The same for those who asked.
     fileprivate var miss: CacheMiss {
         switch self {
         case .absent: .absent
@@ -235,7 +234,7 @@ extension CacheFailure {
 }
 
 extension NetworkResponse {
-    /// An answer that is kept.
+    /// Creates a response from an entry.
     init(_ entry: CacheEntry, headers: HTTPHeaders, source: Source = .cache) {
         self.init(
             statusCode: entry.header.statusCode,

@@ -1,25 +1,23 @@
 import Foundation
 
-// What the service does with one entry.
 extension NetworkCache {
-    /// The entry in memory, which is now the last used. Takes about a microsecond.
+    /// The entry in memory, which becomes the most recently used one.
     func memoryEntry(for key: String) -> CacheEntry? {
         ledger.withLock { $0.memoryEntry(key) }
     }
 
-    /// Looks for an entry in memory, among what waits to be written, and on disk.
+    /// Loads an entry from memory, from the pending writes, or from disk.
     ///
     /// - Parameters:
-    ///   - key: any text. What Swift takes for equal is one key.
-    ///   - isPromoting: whether what is found on disk is kept in memory too. Default true.
-    ///   - completion: is called before this returns when the disk need not be asked; else on a background queue.
+    ///   - isPromoting: whether an entry from disk is also stored in memory. Default true.
+    ///   - completion: called before this method returns if the disk is not read; else on a background queue.
     func load(
         _ key: String,
         from tiers: CacheStorage = .all,
         isPromoting: Bool = true,
         completion: @escaping @Sendable (Result<CacheEntry, CacheFailure>) -> Void
     ) {
-        let waiter = CacheLedger.Waiter(isPromoting: isPromoting, completion: completion)
+        let waiter: CacheLedger.Waiter = (isPromoting, completion)
         let (step, released) = ledger.withLock { $0.load(key, from: tiers, waiter) }
         withExtendedLifetime(released) {}
         switch step {
@@ -29,13 +27,13 @@ extension NetworkCache {
         }
     }
 
-    /// Keeps an entry in the tiers, in the place of those of its key in all tiers.
+    /// Stores an entry in some tiers, and removes the old one from all others.
     ///
-    /// - Parameter completion: told when it is written, on a background queue; before this returns when there is no
-    ///   disk. A change of the same key that comes before it is written counts as its writing. After a failure no older
-    ///   entry is left on disk, unless the system refused its removal as well.
-    ///   - generation: the ``generation`` in which the entry was asked for: it is not stored if its key was invalidated
-    ///     since, or many entries were removed. Default nil: it is stored in any case.
+    /// - Parameters:
+    ///   - generation: the ``generation`` at the time of the request. The entry is not stored if its key was invalidated
+    ///     since, or many entries were removed. Default nil: it is always stored.
+    ///   - completion: called when the entry, or a later one with its key, is written, on a background queue; before this
+    ///     method returns without a disk. After a failure the old entry has been removed from disk too, if possible.
     func store(
         _ entry: CacheEntry,
         in tiers: CacheStorage = .all,
@@ -48,12 +46,12 @@ extension NetworkCache {
         }
     }
 
-    /// A number that grows with each removal of many and each invalidation, for ``store(_:in:askedIn:completion:)``.
+    /// The number of invalidations and removals of many entries, for ``store(_:in:askedIn:completion:)``.
     var generation: Int {
         ledger.withLock { $0.generation }
     }
 
-    /// Removes the entry of a key because it has become wrong; answers for this key that are on their way are not stored.
+    /// Removes an outdated entry. Pending responses for its key are not stored.
     func invalidate(_ key: String) {
         change(key, nil) { ledger in
             let (number, released) = ledger.invalidate(key)
@@ -61,9 +59,9 @@ extension NetworkCache {
         }
     }
 
-    /// Removes the entry of a key from all tiers.
+    /// Removes an entry from all tiers.
     ///
-    /// - Parameter completion: as that of ``store(_:in:askedIn:completion:)``.
+    /// - Parameter completion: as for ``store(_:in:askedIn:completion:)``.
     func remove(_ key: String, completion: (@Sendable (Result<Void, CacheFailure>) -> Void)? = nil) {
         change(key, completion) { ledger in
             let (number, released) = ledger.remove(key)
@@ -80,15 +78,15 @@ extension NetworkCache {
     ) {
         let (number, failure, released) = ledger.withLock { ledger in
             let (number, failure, released) = body(&ledger)
-            // Under the lock, so that the order on disk is that in the ledger.
+            // Under the lock, so that the order of changes is the same on disk.
             if let number { disk?.add { self.write(key, number, failure, completion) } }
             return (number, failure, released)
         }
         withExtendedLifetime(released) {}
-        if number == nil { completion?(Self.result(failure)) } else { disk?.run() }
+        if number == nil { completion?(Self.result(failure)) }
     }
 
-    /// Makes the change of that number, unless a later one of the same key will.
+    /// Writes a change, unless a later one with the same key will be written.
     private func write(
         _ key: String,
         _ number: Int,
@@ -129,12 +127,11 @@ extension NetworkCache {
         }
         let (waiters, released) = ledger.withLock { $0.land(flight, answer) }
         withExtendedLifetime(released) {}
-        // Added before anyone is told: who is told and then flushes has it behind them.
+        // Before the completions, so that a `flush()` after them waits for it.
         if case .failure(.absent) = answer {} else { disk.add { disk.withCache(afterwards) } }
         WorkQueue.shared.async { [answer] in
             for waiter in waiters { waiter.completion(answer) }
         }
-        disk.run()
     }
 
     private static func result(_ failure: CacheFailure?) -> Result<Void, CacheFailure> {

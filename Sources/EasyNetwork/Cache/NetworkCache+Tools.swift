@@ -1,19 +1,18 @@
 import Foundation
 
 extension NetworkCache {
-    /// What is said of an entry, without its body.
+    /// The properties of an entry, without its body.
     public struct Entry: Hashable, Sendable {
-        /// What it is found by.
         public let key: String
         /// The method of the request.
         public let method: String
-        /// The URL that answered; nil when nobody said.
+        /// The URL of the response.
         public let url: URL?
         public let statusCode: Int
         public let headers: HTTPHeaders
-        /// When the answer came.
+        /// The date at which the response arrived.
         public let receivedAt: Date
-        /// Bytes of the body.
+        /// The size of the body in bytes.
         public let bodyCount: Int
 
         init(_ header: CacheHeader, bodyCount: Int) {
@@ -31,19 +30,17 @@ extension NetworkCache {
         }
     }
 
-    /// How much a cache holds.
+    /// The size of a cache.
     public struct Usage: Hashable, Sendable {
-        /// Bytes of all entries in memory, their headers included.
+        /// The bytes of all entries in memory, with their headers.
         public var memoryBytes = 0
         public var memoryCount = 0
-        /// Bytes of all files of this cache.
+        /// The bytes of all files.
         public var diskBytes = 0
         public var diskCount = 0
     }
 
-    /// How much there is, once all that was stored before is written.
-    ///
-    /// What other processes wrote to the same directory in the last ten minutes may be missing.
+    /// The size of the cache after all pending writes. Changes of other processes in the last ten minutes may be missing.
     public var usage: Usage {
         get async {
             let disk = await onDisk { disk, now in
@@ -62,7 +59,7 @@ extension NetworkCache {
         }
     }
 
-    /// All entries, in memory or on disk, in no order. For tools: the beginning of every file is read.
+    /// All entries, in memory or on disk, in no order. For tools: reads the beginning of every file.
     public var entries: [Entry] {
         get async {
             let onDisk = await onDisk { disk, now in
@@ -76,51 +73,50 @@ extension NetworkCache {
         }
     }
 
-    /// Returns when all that was stored or removed before is written, or could not be.
+    /// Returns when all earlier changes are written or have failed.
     public func flush() async {
         _ = await onDisk { _, _ in }
     }
 
-    /// Removes everything. When it returns, nothing that was stored before is answered or lies on disk.
+    /// Removes all entries that were stored before, in memory and on disk.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when a file could not be removed; the others are.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` when a file cannot be removed; the others are removed.
     public func removeAll() async throws(NetworkError) {
         try await remove(matching: nil)
     }
 
-    /// Removes every entry of a URL: all methods, and all variants.
+    /// Removes the entries of a URL, with any method and in all variants.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when a file could not be removed; the others are.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` when a file cannot be removed; the others are removed.
     public func remove(_ url: URL) async throws(NetworkError) {
         try await remove { $0.url?.absoluteString == url.absoluteString }
     }
 
-    /// Removes the entries that `isRemoved` picks.
+    /// Removes some entries.
     ///
     /// ```swift
     /// try await cache.remove { $0.url?.host == "api.example.com" && $0.receivedAt < yesterday }
     /// ```
     ///
-    /// - Parameter isRemoved: is called on background queues and on the caller's thread, several times for some entries.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when a file could not be removed; the others are.
+    /// - Parameter isRemoved: called on background queues and on the caller's thread, several times for some entries.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` when a file cannot be removed; the others are removed.
     public func remove(where isRemoved: @escaping @Sendable (Entry) -> Bool) async throws(NetworkError) {
         try await remove(matching: isRemoved)
     }
 }
 
 extension NetworkCache {
-    /// Does something after all changes that were made before.
+    /// Runs a closure after all earlier changes.
     ///
-    /// - Returns: nil when there is no disk.
+    /// - Returns: nil without a disk.
     private func onDisk<Value: Sendable>(_ body: @escaping @Sendable (DiskQueue, Date) -> Value) async -> Value? {
         guard let disk else { return nil }
         return await withCheckedContinuation { continuation in
             disk.add { continuation.resume(returning: body(disk, self.clock.date)) }
-            disk.run()
         }
     }
 
-    /// - Parameter isRemoved: nil for all.
+    /// - Parameter isRemoved: nil for all entries.
     private func remove(matching isRemoved: CacheLedger.Removal?) async throws(NetworkError) {
         let failure = await withCheckedContinuation { continuation in
             let (number, candidates) = ledger.withLock { ledger in
@@ -136,14 +132,13 @@ extension NetworkCache {
             let dropped = candidates.filter { isRemoved?(Entry($0)) ?? true }
             let released = ledger.withLock { $0.drop(dropped) }
             withExtendedLifetime(released) {}
-            if let disk { return disk.run() }
+            guard disk == nil else { return }
             let removal = ledger.withLock { $0.endRemoval(number) }
             withExtendedLifetime(removal) {}
             continuation.resume(returning: nil)
         }
         guard let failure else { return }
-        let path = disk?.directory.path ?? ""
-        let message = "an entry of the cache in \(path) cannot be removed"
+        let message = "an entry of the cache in \(disk?.directory.path ?? "") cannot be removed"
         throw NetworkError(code: .invalidRequest, message: message, underlying: failure)
     }
 
@@ -168,7 +163,7 @@ extension NetworkCache {
         return failure
     }
 
-    /// Whether the file is picked, or can be of no use to anybody.
+    /// Whether the file is selected or unusable.
     private func shallRemove(
         _ name: String,
         _ disk: DiskQueue,

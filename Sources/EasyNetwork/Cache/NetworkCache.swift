@@ -1,37 +1,39 @@
 import Dispatch
 import Foundation
 
-/// Answers that are kept, in memory and on disk, within limits of bytes, number and age.
+/// Stores responses in memory and on disk, within limits of bytes, number and age.
 ///
 /// ```swift
 /// let cache = NetworkCache(memory: .init(bytes: 50_000_000), disk: nil)
-/// // … at sign-out:
+/// // At sign-out:
 /// try await cache.removeAll()
 /// ```
 ///
-/// An entry is whole or absent, whatever happens to process, disk and files: each lies in a file of its own with a
-/// checksum, which gets its name when it is complete. What is damaged, of another version or somebody else's counts as
-/// absent. Several processes may share a directory; each keeps the limits for what it knows of, and looks every ten
-/// minutes for what the others did.
+/// An entry is whole or absent after any failure of the process, the disk or the file system: each has its own file with a
+/// checksum, which is renamed when it is complete. A damaged file, or one of another version, counts as absent. Several
+/// processes may share a directory; each keeps the limits for the files that it knows, and scans the directory every ten
+/// minutes for changes by others.
 ///
-/// Nothing blocks the caller: the disk is read and written on queues of the cache, and not touched before the first
-/// use. What was stored is found at once, by this cache; by others when it is written, for which ``flush()`` waits.
-/// Writes that wait are done even when the last reference to the cache has gone.
+/// No method blocks: the disk is used on queues of the cache, and not before the first use. This cache finds an entry as
+/// soon as it is stored; others find it when it is written, for which ``flush()`` waits. Pending writes are completed even
+/// after the last reference to the cache has been released.
 public final class NetworkCache: Sendable {
-    /// In memory and in ``defaultDirectory``, with the default limits.
+    /// A cache in memory and in ``defaultDirectory``, with the default limits.
     public static let shared = NetworkCache()
 
     let clock: any NetworkClock
     let ledger: Locked<CacheLedger>
     let disk: DiskQueue?
-    /// The keys of stale entries that are being refreshed.
+    /// The keys of the stale entries that are being refreshed.
     private let refreshed = Locked<Set<String>>([])
 
+    /// Creates a cache.
+    ///
     /// - Parameters:
-    ///   - memory: what is kept in memory. Default 20 MB and 1,000 entries.
-    ///   - disk: what is kept on disk; nil for nothing. Default 200 MB, 10,000 entries and thirty days, in
-    ///     ``defaultDirectory``.
-    ///   - clock: the time. Default the machine's.
+    ///   - memory: the limits in memory. Default 20 MB and 1,000 entries.
+    ///   - disk: the directory and limits on disk; nil for a cache in memory. Default 200 MB, 10,000 entries and thirty
+    ///     days, in ``defaultDirectory``.
+    ///   - clock: the source of dates. Default the machine's.
     public convenience init(memory: Memory = Memory(), disk: Disk? = Disk(), clock: any NetworkClock = SystemClock()) {
         self.init(memory: memory, disk: disk, clock: clock, files: SystemCacheFiles())
     }
@@ -45,12 +47,101 @@ public final class NetworkCache: Sendable {
         }
     }
 
-    /// - Returns: false when somebody else is at it.
+    /// - Returns: false when the entry is being refreshed already.
     func beginRefresh(_ key: String) -> Bool {
         refreshed.withLock { $0.insert(key).inserted }
     }
 
     func endRefresh(_ key: String) {
         _ = refreshed.withLock { $0.remove(key) }
+    }
+}
+
+extension NetworkCache {
+    /// The limits in memory. The least recently used entries are removed first.
+    public struct Memory: Hashable, Sendable {
+        /// The bytes of all entries, with their headers. Default 20,000,000. A larger entry is not stored in memory.
+        public var bytes: Int
+        /// The number of entries. Default 1,000.
+        public var count: Int
+
+        /// Creates limits. With zero or less, no entry is stored in memory.
+        public init(bytes: Int = 20_000_000, count: Int = 1_000) {
+            self.bytes = bytes
+            self.count = count
+        }
+    }
+
+    /// The directory and limits on disk; nil means no limit. The least recently used entries are removed first.
+    public struct Disk: Hashable, Sendable {
+        /// The directory, which is created at the first write. Only its owner can read its files, and backups exclude it.
+        ///
+        /// Several caches, in one process or in many, may share a directory.
+        public let directory: URL
+        /// The bytes of all files. Default 200,000,000.
+        public var bytes: Int?
+        /// The number of entries. Default 10,000.
+        public var count: Int?
+        /// The seconds since the last use, to the minute. Default thirty days.
+        public var age: TimeInterval?
+
+        /// Creates limits for ``NetworkCache/defaultDirectory``.
+        public init(bytes: Int? = 200_000_000, count: Int? = 10_000, age: TimeInterval? = 2_592_000) {
+            self.init(unchecked: NetworkCache.defaultDirectory, bytes: bytes, count: count, age: age)
+        }
+
+        /// Creates limits for a directory.
+        ///
+        /// - Parameter directory: a directory without other files, which the cache would leave alone. It need not exist.
+        /// - Throws: ``NetworkError/Code/invalidRequest`` when `directory` is not a file URL.
+        public init(
+            directory: URL,
+            bytes: Int? = 200_000_000,
+            count: Int? = 10_000,
+            age: TimeInterval? = 2_592_000
+        ) throws(NetworkError) {
+            guard directory.isFileURL, !directory.path.isEmpty else {
+                let message = "the directory of a cache has to be a file URL: \(directory.absoluteString)"
+                throw NetworkError(code: .invalidRequest, message: message)
+            }
+            self.init(unchecked: directory, bytes: bytes, count: count, age: age)
+        }
+
+        init(unchecked directory: URL, bytes: Int?, count: Int?, age: TimeInterval?) {
+            self.directory = directory.absoluteURL
+            self.bytes = bytes
+            self.count = count
+            self.age = age
+        }
+
+        /// The cache writes no longer file, and does not read one into memory.
+        var longestFile: Int { bytes ?? 2_000_000_000 }
+
+        func isExpired(_ usedAt: Date, now: Date) -> Bool {
+            now.timeIntervalSince(usedAt) > age ?? .infinity
+        }
+    }
+
+    /// The folder `EasyNetwork/` with the bundle identifier or name of the program in the folder for caches: the one of the
+    /// system on Apple's platforms; elsewhere `$XDG_CACHE_HOME`, or `~/.cache` if that is not an absolute path.
+    public static var defaultDirectory: URL {
+        let program = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
+        let name = program.replacingOccurrences(of: "/", with: "_")
+        return
+            cachesDirectory
+            .appendingPathComponent("EasyNetwork", isDirectory: true)
+            .appendingPathComponent(["", ".", ".."].contains(name) ? "program" : name, isDirectory: true)
+    }
+
+    private static var cachesDirectory: URL {
+        #if canImport(Darwin)
+        let folders = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask)
+        return folders.first ?? FileManager.default.temporaryDirectory
+        #else
+        if let path = ProcessInfo.processInfo.environment["XDG_CACHE_HOME"], path.hasPrefix("/") {
+            return URL(fileURLWithPath: path, isDirectory: true)
+        }
+        return FileManager.default.homeDirectoryForCurrentUser.appendingPathComponent(".cache", isDirectory: true)
+        #endif
     }
 }

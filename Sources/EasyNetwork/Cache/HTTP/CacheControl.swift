@@ -2,13 +2,13 @@ import Foundation
 
 /// The directives of `Cache-Control` fields (RFC 9111, section 5.2).
 ///
-/// Of a directive that stands more than once the first counts (section 4.2.1). What cannot be read is taken in the sense
-/// that allows the cache less: a number that is none is 0, and a list of fields that is none means all of them.
+/// The first directive of a name counts (section 4.2.1). An invalid argument has the most restrictive meaning: 0 for a
+/// number, all fields for a list of fields.
 struct CacheControl: Hashable, Sendable {
     struct Directive: Hashable, Sendable {
         /// In lower case.
         var name: String
-        /// Without quotes; nil when there is no `=`, and empty when nobody can read what is behind it.
+        /// Without quotes; nil without an `=`, and empty if it is invalid.
         var argument: String?
     }
 
@@ -18,7 +18,7 @@ struct CacheControl: Hashable, Sendable {
         directives = Self.directives(headers.values(for: "Cache-Control"))
     }
 
-    /// `Pragma: no-cache` counts where there is no `Cache-Control` at all (section 5.4).
+    /// Without a `Cache-Control` field, `Pragma: no-cache` counts (section 5.4).
     init(request headers: HTTPHeaders) {
         let fields = headers.values(for: "Cache-Control")
         directives =
@@ -31,11 +31,20 @@ struct CacheControl: Hashable, Sendable {
         directives.contains { $0.name == name }
     }
 
-    /// - Parameter otherwise: what it is worth when it is no number.
+    /// - Parameter otherwise: the value for an invalid number.
     /// - Returns: nil when the directive is absent.
     private func seconds(_ name: String, otherwise: TimeInterval = 0) -> TimeInterval? {
         guard let directive = directives.first(where: { $0.name == name }) else { return nil }
-        return directive.argument.flatMap(DeltaSeconds.parse) ?? otherwise
+        return directive.argument.flatMap(Self.deltaSeconds) ?? otherwise
+    }
+
+    /// The largest number of seconds (section 1.2.2): sixty-eight years.
+    static let maximumSeconds: TimeInterval = 2_147_483_648
+
+    /// - Returns: nil for a text that does not consist of digits.
+    static func deltaSeconds(_ text: some StringProtocol) -> TimeInterval? {
+        guard !text.isEmpty, text.utf8.allSatisfy(\.isDigit) else { return nil }
+        return min(Double(String(text)) ?? maximumSeconds, maximumSeconds)
     }
 }
 
@@ -49,8 +58,8 @@ extension CacheControl {
     /// RFC 5861, section 4.
     var staleIfError: TimeInterval? { seconds("stale-if-error") }
 
-    /// Whether the answer may be used only after the server confirmed it. One that names fields, and such as can be left
-    /// out, does not ask for that; see ``fieldsNotToStore``.
+    /// Whether the response may be used only after validation. A directive that names fields which can be left out does
+    /// not count; see ``fieldsNotToStore``.
     var noCache: Bool {
         directives.contains { $0.name == "no-cache" && Self.omissibleFields($0) == nil }
     }
@@ -59,14 +68,14 @@ extension CacheControl {
 // MARK: - Requests
 
 extension CacheControl {
-    /// How far beyond its freshness an answer may be; infinite when the directive has no number.
+    /// The accepted staleness; infinite when the directive has no number.
     var maxStale: TimeInterval? {
         let isAny = directives.first { $0.name == "max-stale" }?.argument == nil
         return seconds("max-stale", otherwise: isAny ? .infinity : 0)
     }
 
-    /// How long an answer has to stay fresh.
-    var minFresh: TimeInterval? { seconds("min-fresh", otherwise: DeltaSeconds.maximum) }
+    /// The remaining freshness that the request requires.
+    var minFresh: TimeInterval? { seconds("min-fresh", otherwise: Self.maximumSeconds) }
 
     var onlyIfCached: Bool { contains("only-if-cached") }
 }
@@ -80,7 +89,7 @@ extension CacheControl {
 
     var isPublic: Bool { contains("public") }
 
-    /// Also with an argument, which concerns shared caches only.
+    /// True also with an argument, which is for shared caches.
     var isPrivate: Bool { contains("private") }
 
     /// RFC 8246.
@@ -89,20 +98,20 @@ extension CacheControl {
     /// RFC 5861, section 3.
     var staleWhileRevalidate: TimeInterval? { seconds("stale-while-revalidate") }
 
-    /// The fields, in lower case, that `no-cache="…"` names: without them the answer may be used (section 5.2.2.4).
+    /// The fields of `no-cache="…"`, in lower case: the response may be used without them (section 5.2.2.4).
     var fieldsNotToStore: Set<String> {
         directives.reduce(into: []) { fields, directive in
             if directive.name == "no-cache" { fields.formUnion(Self.omissibleFields(directive) ?? []) }
         }
     }
 
-    /// Without these an answer would be another one, or the cache could not tell what to do with it.
+    /// The fields that define the response or its caching.
     private static let necessaryFields: Set<String> = [
         "age", "cache-control", "content-encoding", "content-range", "content-type", "date", "etag", "expires",
         "last-modified", "vary",
     ]
 
-    /// - Returns: nil when the directive names no fields, or some that cannot be left out.
+    /// - Returns: nil when the directive names no fields, or fields that cannot be left out.
     private static func omissibleFields(_ directive: Directive) -> Set<String>? {
         let names = (directive.argument ?? "").split(separator: ",").map { $0.trimmed.lowercased() }
             .filter { !$0.isEmpty }
@@ -134,7 +143,7 @@ extension CacheControl {
         return directives
     }
 
-    /// Reads to the end of the element, whatever it is.
+    /// Reads to the end of the element, also of an invalid one.
     private static func directive(_ reader: inout HTTPFieldReader) -> Directive? {
         guard let name = reader.token() else {
             skipElement(&reader)
@@ -152,7 +161,7 @@ extension CacheControl {
     private static func argument(_ reader: inout HTTPFieldReader) -> String? {
         guard reader.next == UInt8(ascii: "\"") else { return reader.token() }
         if let text = reader.quotedString() { return text }
-        // A quote that never ends hides nothing: behind it may stand "no-store".
+        // A missing closing quote does not hide the directives that follow, such as "no-store".
         reader.position += 1
         return nil
     }

@@ -1,29 +1,28 @@
 import Foundation
 
-/// How long an answer is fresh, and how old it is (RFC 9111, section 4.2), in seconds.
+/// The lifetime and the age of a response in seconds (RFC 9111, section 4.2).
 ///
 /// ```swift
 /// let freshness = HTTPFreshness(status: 200, headers: headers, requestDate: sent, responseDate: received)
 /// freshness.isFresh(at: now)
 /// ```
 struct HTTPFreshness: Hashable, Sendable {
-    /// The part of the time since the last change for which an answer without a word of the server is fresh.
+    /// The fraction of the time since the last modification that is the heuristic lifetime.
     private static let heuristicFraction = 0.1
-    /// A guess is worth no more than a day.
     private static let maximumHeuristicLifetime: TimeInterval = 86_400
 
-    /// From the moment at which the origin made the answer; 0 when it never was fresh.
+    /// The time since the creation of the response during which it is fresh.
     let lifetime: TimeInterval
-    /// Whether the server said it, and it is no guess.
+    /// Whether the lifetime is from the server and not heuristic.
     let isExplicit: Bool
-    /// The age at the moment when the answer was received (section 4.2.3, `corrected_initial_age`).
+    /// The age at the arrival of the response (section 4.2.3, `corrected_initial_age`).
     let initialAge: TimeInterval
     private let responseDate: Date
 
     /// - Parameters:
-    ///   - control: the directives of `headers`. Default nil: they are read from there.
-    ///   - requestDate: when the request was begun, by this machine's clock.
-    ///   - responseDate: when the head of the answer was received, by the same clock.
+    ///   - control: the directives of `headers`. Default nil: they are parsed.
+    ///   - requestDate: the date of the request, by this machine's clock.
+    ///   - responseDate: the date at which the head of the response arrived, by the same clock.
     init(
         status: Int,
         headers: HTTPHeaders,
@@ -34,9 +33,9 @@ struct HTTPFreshness: Hashable, Sendable {
         let control = control ?? CacheControl(response: headers)
         self.responseDate = responseDate
         let date = headers.httpDate("Date", now: responseDate)
-        // Below zero when the server's clock is ahead, and then it does not count: the other age never is.
+        // Negative, and without effect, if the server's clock is ahead.
         let apparentAge = responseDate.timeIntervalSince(date ?? responseDate)
-        // The clock may have been set back meanwhile.
+        // The clock may have been set back.
         let delay = max(0, responseDate.timeIntervalSince(requestDate))
         initialAge = max(apparentAge, Self.ageValue(headers) + delay)
         let explicit = Self.explicitLifetime(headers, control, date: date ?? responseDate, now: responseDate)
@@ -45,13 +44,13 @@ struct HTTPFreshness: Hashable, Sendable {
             explicit ?? Self.heuristicLifetime(status, headers, control, date: date ?? responseDate, now: responseDate)
     }
 
-    /// A clock that was set back since makes the time since then negative. How long it really was nobody knows; the size
-    /// of the step is taken, so that an entry from years ahead is not fresh for years.
+    /// The age at a date. If the clock has been set back, the size of the step counts, so that an entry from the future does
+    /// not stay fresh.
     func age(at now: Date) -> TimeInterval {
         initialAge + abs(now.timeIntervalSince(responseDate))
     }
 
-    /// How far it is beyond its freshness; negative as long as it is fresh.
+    /// The time since the end of freshness; negative for a fresh response.
     func staleness(at now: Date) -> TimeInterval {
         age(at: now) - lifetime
     }
@@ -60,11 +59,11 @@ struct HTTPFreshness: Hashable, Sendable {
         lifetime > age(at: now)
     }
 
-    /// The first member of the field; 0 when it is no number (section 5.1).
+    /// The first member of the field; 0 when it is not a number (section 5.1).
     private static func ageValue(_ headers: HTTPHeaders) -> TimeInterval {
         let field = headers.values(for: "Age").first ?? ""
         let first = field.split(separator: ",", omittingEmptySubsequences: false).first ?? ""
-        return DeltaSeconds.parse(first.trimmed) ?? 0
+        return CacheControl.deltaSeconds(first.trimmed) ?? 0
     }
 
     /// Section 4.2.1; `s-maxage` is for shared caches.
@@ -76,7 +75,7 @@ struct HTTPFreshness: Hashable, Sendable {
     ) -> TimeInterval? {
         if let maxAge = control.maxAge { return maxAge }
         guard headers["Expires"] != nil else { return nil }
-        // What is no date is in the past (section 5.3), and so are two of them.
+        // An invalid or repeated date is in the past (section 5.3).
         guard let expires = headers.httpDate("Expires", now: now) else { return 0 }
         return max(0, expires.timeIntervalSince(date))
     }
@@ -89,7 +88,7 @@ struct HTTPFreshness: Hashable, Sendable {
         date: Date,
         now: Date
     ) -> TimeInterval {
-        guard CacheableStatus.heuristic.contains(status) || control.isPublic,
+        guard HTTPStorability.heuristicStatuses.contains(status) || control.isPublic,
             let lastModified = headers.httpDate("Last-Modified", now: now)
         else { return 0 }
         let sinceChange = max(0, date.timeIntervalSince(lastModified))

@@ -1,39 +1,34 @@
 import Foundation
 
-/// What an answer that is kept is worth to a new request for the same URL (RFC 9111, section 4).
+/// How a stored response can be used for a request with the same URL (RFC 9111, section 4).
 enum HTTPReuse: Hashable, Sendable {
-    /// It is the answer.
+    /// Without validation.
     case fresh
-    /// It is the answer if the server confirms it: the request is sent with these fields added, and a 304 means yes.
+    /// After validation: send the request with these fields.
     case revalidate(HTTPHeaders)
-    /// It is the answer though it is stale.
-    ///
-    /// With fields the same request is to be sent with these added, for the sake of the cache and not of the caller (RFC
-    /// 5861, section 3); there may be none among them. Nil when the request said that it takes a stale answer.
+    /// Without validation, although it is stale. With fields, which may be empty, a validation request follows in the
+    /// background (RFC 5861, section 3). Nil when the request accepts a stale response.
     case stale(whileRevalidating: HTTPHeaders?)
-    /// It is not the answer.
+    /// Not at all.
     case unusable(Obstacle)
 
-    /// Why it is not the answer.
+    /// The reason why a response cannot be used.
     enum Obstacle: String, Hashable, Sendable {
-        /// Only GET is answered, from answers to GET.
+        /// The request or the stored response is not one of GET.
         case method
-        /// The request asks for a part, or has conditions of its own.
+        /// The request is for a part, or conditional.
         case condition
-        /// `no-store` in the request, or meanwhile in the answer.
+        /// `no-store` in the request, or in the response after a 304.
         case noStore
         /// The request differs in a field that `Vary` names.
         case vary
-        /// It would have to be confirmed, and has no validator.
+        /// It requires validation, and has no validator.
         case noValidator
-        /// The request is not to be sent, and no answer may be used without: the caller gets
-        /// ``NetworkError/Code/notCached``.
+        /// The request must not be sent, and is necessary: it fails with ``NetworkError/Code/notCached``.
         case onlyIfCached
     }
 
-    /// - Parameters:
-    ///   - method: the new request's.
-    ///   - request: its fields as they are to be sent, credentials and cookies included.
+    /// - Parameter request: the fields of the new request, with credentials and cookies.
     init(of stored: StoredResponse, for method: NetworkService.Method, _ request: HTTPHeaders, at now: Date) {
         let asked = CacheControl(request: request)
         self = Self.decision(stored, method, request, asked, now)
@@ -54,7 +49,7 @@ enum HTTPReuse: Hashable, Sendable {
         let control = stored.cacheControl
         guard method == .get, stored.method == .get else { return .unusable(.method) }
         guard !request.hasConditions else { return .unusable(.condition) }
-        // A 304 may have brought it.
+        // A 304 may have added it.
         guard !asked.noStore, !control.noStore || control.mustUnderstand else { return .unusable(.noStore) }
         guard stored.nominated.match(request) else { return .unusable(.vary) }
         let conditions = stored.conditionalHeaders
@@ -75,16 +70,60 @@ enum HTTPReuse: Hashable, Sendable {
         return validation
     }
 
-    /// Whether a fresh answer is young enough for the request (section 5.2.1).
+    /// Whether a fresh response is young enough for the request (section 5.2.1).
     private static func suits(
         _ freshness: HTTPFreshness,
         _ control: CacheControl,
         _ asked: CacheControl,
         _ now: Date
     ) -> Bool {
-        // What never changes needs no reload; "no-cache" would be one by force (RFC 8246, section 2).
+        // An immutable response needs no reload, except with "no-cache" (RFC 8246, section 2).
         let isImmutable = control.immutable && freshness.isExplicit
         let isYoung = isImmutable || freshness.age(at: now) <= asked.maxAge ?? .infinity
         return isYoung && -freshness.staleness(at: now) >= asked.minFresh ?? 0
+    }
+}
+
+extension HTTPReuse {
+    /// The failure of a request.
+    enum Failure: Hashable, Sendable {
+        /// There was no response: the server was not reached, or not in time, or did not send HTTP.
+        case transport
+        case status(Int)
+
+        /// - Returns: nil for an error that is not one of the server, such as an invalid or cancelled request, and for an
+        ///   insecure connection, which must not be hidden.
+        init?(_ error: NetworkError) {
+            switch error.code {
+            case .cannotConnect, .notConnected, .timedOut, .connectionLost, .badServerResponse:
+                self = .transport
+            case .unacceptableStatus:
+                guard let status = error.statusCode else { return nil }
+                self = .status(status)
+            default:
+                return nil
+            }
+        }
+    }
+
+    /// Whether a stored response may replace a failure (RFC 5861, section 4).
+    ///
+    /// `stale-if-error` of the request has precedence over that of the response.
+    static func standsIn(
+        _ stored: StoredResponse,
+        for failure: Failure,
+        of method: NetworkService.Method,
+        _ request: HTTPHeaders,
+        at now: Date
+    ) -> Bool {
+        if case .status(let status) = failure, ![500, 502, 503, 504].contains(status) { return false }
+        let asked = CacheControl(request: request)
+        let control = stored.cacheControl
+        guard method == .get, stored.method == .get, !request.hasConditions, stored.nominated.match(request),
+            !asked.noStore, !asked.noCache, !control.noCache, !control.mustRevalidate,
+            !control.noStore || control.mustUnderstand,
+            let window = asked.staleIfError ?? control.staleIfError
+        else { return false }
+        return stored.freshness.staleness(at: now) <= window
     }
 }

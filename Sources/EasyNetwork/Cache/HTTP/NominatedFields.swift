@@ -1,18 +1,17 @@
 import Foundation
 
-/// What a request said in the fields that `Vary` names: for another request to get the same answer it has to say the same
-/// (RFC 9111, section 4.1).
+/// The request fields that `Vary` names. A stored response is for requests with the same values (RFC 9111, section 4.1).
 ///
-/// Of each value only the SHA-256 is kept, since a `Cookie` or an `Authorization` may be among them.
+/// Has only the SHA-256 of each value, since a `Cookie` or an `Authorization` may be among them.
 struct NominatedFields: Hashable, Sendable {
-    /// By name in lower case; nil for a field that the request did not have.
+    /// By name in lower case; nil for a field that is not in the request.
     var digests: [String: Data?] = [:]
-    /// Whether `Vary` has a `*`, or something that is no name: then no request is like this one.
+    /// Whether `Vary` has a `*` or an invalid name, so that no request matches.
     var matchesNone = false
 
     /// - Parameters:
-    ///   - names: more fields that tell answers apart, whatever `Vary` says.
-    ///   - request: the fields as they were sent, credentials and cookies included.
+    ///   - names: further fields that responses depend on.
+    ///   - request: the fields as they were sent, with credentials and cookies.
     init(vary response: HTTPHeaders, and names: [String] = [], of request: HTTPHeaders) {
         for name in response.listMembers("Vary") + names {
             guard name != "*", HTTPSyntax.isToken(name.utf8) else {
@@ -20,13 +19,13 @@ struct NominatedFields: Hashable, Sendable {
                 continue
             }
             let key = name.lowercased()
-            // Absent ones too, as nil. A name that is repeated costs no second digest.
+            // `updateValue` also stores nil, for an absent field.
             if !digests.keys.contains(key) { digests.updateValue(Self.digest(key, of: request), forKey: key) }
         }
     }
 
-    /// Whether a request says the same. One with a credential that the first request did not have does not; its cookies
-    /// count only if they were named, see ``CacheUse``.
+    /// Whether a request has the same values. A request with a further credential does not match; cookies count only if
+    /// they are nominated.
     func match(_ request: HTTPHeaders) -> Bool {
         !matchesNone && digests.allSatisfy { $0.value == Self.digest($0.key, of: request) }
             && request.allSatisfy { field in
@@ -39,11 +38,11 @@ struct NominatedFields: Hashable, Sendable {
         return SHA256.digest(of: Data(normalized(value, name.lowercased())))
     }
 
-    /// Fields in which case does not count, nor blanks between any two words.
+    /// The fields in which case and spaces have no meaning.
     private static let caselessFields: Set<String> = ["accept-charset", "accept-encoding", "accept-language"]
 
-    /// The value without what may differ though nothing else is meant: blanks at its ends and around the commas of a list,
-    /// and in some fields case. Not between quotes.
+    /// The value without differences that have no meaning: spaces at its ends and around commas, and in some fields case,
+    /// except between quotes.
     private static func normalized(_ value: String, _ name: String) -> [UInt8] {
         let isCaseless = caselessFields.contains(name)
         var reader = HTTPFieldReader(value.trimmed)
@@ -65,5 +64,39 @@ struct NominatedFields: Hashable, Sendable {
             }
         }
         return bytes
+    }
+}
+
+extension NominatedFields {
+    private static let prefix = "vary:"
+    /// Not a digest in Base64.
+    private static let absent = "-"
+
+    static func isAttribute(_ name: String) -> Bool { name.hasPrefix(prefix) }
+
+    /// The fields as attributes of an entry.
+    var attributes: [String: String] {
+        var attributes: [String: String] = matchesNone ? [Self.prefix + "*": ""] : [:]
+        for (name, digest) in digests { attributes[Self.prefix + name] = digest?.base64EncodedString() ?? Self.absent }
+        return attributes
+    }
+
+    /// Reads the attributes of an entry.
+    ///
+    /// - Parameter response: the fields of the entry. If the attributes lack a field of `Vary`, no request matches.
+    init(attributes: [String: String], vary response: HTTPHeaders) {
+        self.init(vary: response, of: HTTPHeaders())
+        let expected = Set(digests.keys)
+        digests = [:]
+        for (attribute, text) in attributes where Self.isAttribute(attribute) {
+            let name = String(attribute.dropFirst(Self.prefix.count))
+            let digest = Data(base64Encoded: text)
+            if HTTPSyntax.isToken(name.utf8), name != "*", text == Self.absent || digest?.count == 32 {
+                digests.updateValue(text == Self.absent ? nil : digest, forKey: name)
+            } else {
+                matchesNone = true
+            }
+        }
+        if !expected.isSubset(of: digests.keys) { matchesNone = true }
     }
 }

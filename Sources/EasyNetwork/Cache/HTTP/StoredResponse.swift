@@ -1,22 +1,21 @@
 import Foundation
 
-/// What the rules of caching need to know of an answer that is kept: all but its URL and its body.
+/// The properties of a stored response for the rules of RFC 9111: all but its URL and body.
 struct StoredResponse: Hashable, Sendable {
     let method: NetworkService.Method
     let status: Int
-    /// The fields of the answer that are kept, always with a `Date`.
+    /// The stored fields, always with a `Date`.
     let headers: HTTPHeaders
-    /// What the request said where `Vary` asks for it.
+    /// The request fields that `Vary` names.
     let nominated: NominatedFields
-    /// When the request was begun, or the last one that confirmed the answer.
+    /// The date of the request, or of the last validation.
     let requestDate: Date
-    /// When the head of the answer was received, or of the last 304 that confirmed it.
+    /// The date at which the head of the response, or of the last 304, arrived.
     let responseDate: Date
-    /// The directives of `headers`, which are read once.
     let cacheControl: CacheControl
     let freshness: HTTPFreshness
 
-    /// One that was kept already, as it was written.
+    /// Creates a response that has been stored.
     init(
         method: NetworkService.Method,
         status: Int,
@@ -41,12 +40,12 @@ struct StoredResponse: Hashable, Sendable {
         )
     }
 
-    /// One that has just been received, and may be stored; see ``HTTPStorability``.
+    /// Creates a response that has just arrived, and may be storable; see ``HTTPStorability``.
     ///
     /// - Parameters:
-    ///   - request: the fields as they were sent, credentials and cookies included.
-    ///   - names: fields that tell answers apart besides those that `Vary` names, `Authorization` for one.
-    ///   - control: the directives of `response`. Default nil: they are read from there.
+    ///   - request: the fields as they were sent, with credentials and cookies.
+    ///   - names: further fields, besides those of `Vary`, that the response depends on, such as `Authorization`.
+    ///   - control: the directives of `response`. Default nil: they are parsed.
     init(
         method: NetworkService.Method = .get,
         request: HTTPHeaders,
@@ -67,7 +66,7 @@ struct StoredResponse: Hashable, Sendable {
         )
     }
 
-    /// An answer without a date is given the one at which it was received (RFC 9110, section 6.6.1).
+    /// Adds the date of arrival to a response without a date (RFC 9110, section 6.6.1).
     static func dated(_ headers: HTTPHeaders, _ date: Date) -> HTTPHeaders {
         guard headers.httpDate("Date", now: date) == nil else { return headers }
         var headers = headers
@@ -77,10 +76,134 @@ struct StoredResponse: Hashable, Sendable {
 }
 
 extension StoredResponse {
-    /// The fields of the answer to a request that gets this one, with its `Age` (RFC 9111, sections 4 and 5.1).
+    /// The fields when the response is used, with its `Age` (RFC 9111, sections 4 and 5.1).
     func headers(at now: Date) -> HTTPHeaders {
         var headers = headers
-        headers["Age"] = DeltaSeconds.text(freshness.age(at: now))
+        let age = freshness.age(at: now)
+        let maximum = CacheControl.maximumSeconds
+        headers["Age"] = String(Int64(age.isFinite ? min(max(age, 0), maximum) : maximum))
         return headers
+    }
+}
+
+extension StoredResponse {
+    /// Reads a stored entry.
+    init(_ entry: CacheHeader) {
+        self.init(
+            method: NetworkService.Method(rawValue: entry.method),
+            status: entry.statusCode,
+            headers: entry.headers,
+            nominated: NominatedFields(attributes: entry.attributes, vary: entry.headers),
+            requestDate: entry.requestedAt,
+            responseDate: entry.receivedAt
+        )
+    }
+
+    /// Writes the response to an entry, except for the key, the URL and other attributes.
+    func write(to entry: inout CacheHeader) {
+        entry.method = method.rawValue
+        entry.statusCode = status
+        entry.headers = headers
+        entry.requestedAt = requestDate
+        entry.receivedAt = responseDate
+        let others = entry.attributes.filter { !NominatedFields.isAttribute($0.key) }
+        entry.attributes = nominated.attributes.merging(others) { nominated, _ in nominated }
+    }
+}
+
+extension StoredResponse {
+    /// The fields of a validation request; none without a validator (RFC 9111, section 4.3.1).
+    ///
+    /// Has both validators, for servers that do not support entity tags, and the date as it was received, for servers that
+    /// compare texts.
+    var conditionalHeaders: HTTPHeaders {
+        var conditions = HTTPHeaders()
+        if let tag = EntityTag(headers) { conditions["If-None-Match"] = tag.text }
+        if headers.httpDate("Last-Modified", now: responseDate) != nil {
+            conditions["If-Modified-Since"] = headers["Last-Modified"]
+        }
+        return conditions
+    }
+
+    /// The response after a 304 (Not Modified) (RFC 9111, section 4.3.4). It may no longer be storable; see
+    /// ``HTTPStorability``.
+    ///
+    /// - Parameters:
+    ///   - response: the fields of the 304.
+    ///   - request: the fields of the request, without the conditions of the cache.
+    /// - Returns: nil when the 304 has another validator. Then remove the entry, and repeat the request without conditions.
+    func freshened(
+        by response: HTTPHeaders,
+        request: HTTPHeaders,
+        requestDate: Date,
+        responseDate: Date
+    ) -> StoredResponse? {
+        guard isConfirmed(by: response) else { return nil }
+        var kept = headers
+        // The age starts with the 304.
+        kept.remove("Age")
+        var fresh = response.freshFields
+        // The weakness is that of the stored body.
+        if let tag = EntityTag(headers), tag.isWeak { fresh["ETag"] = tag.text }
+        let merged = kept.merging(Self.dated(fresh, responseDate)).storedFields()
+        return StoredResponse(
+            method: method,
+            status: status,
+            headers: merged,
+            nominated: NominatedFields(vary: merged, and: Array(nominated.digests.keys), of: request),
+            requestDate: requestDate,
+            responseDate: responseDate
+        )
+    }
+
+    /// Whether the validators of a 304 are those of this response.
+    ///
+    /// More lenient than section 4.3.4, since the request was for one stored response: accepts a 304 without a validator,
+    /// and a tag that differs in weakness only. nginx makes the tag of a compressed response weak, but not that of a 304.
+    private func isConfirmed(by response: HTTPHeaders) -> Bool {
+        switch (EntityTag(headers), EntityTag(response)) {
+        case (let stored?, let confirmed?):
+            return stored.isWeaklyEqual(to: confirmed)
+        case (nil, _?) where headers["Last-Modified"] == nil:
+            return false
+        default:
+            guard let stored = headers.httpDate("Last-Modified", now: responseDate),
+                let confirmed = response.httpDate("Last-Modified", now: responseDate)
+            else { return true }
+            return stored == confirmed
+        }
+    }
+}
+
+extension HTTPHeaders {
+    /// The fields of a connection or a proxy (RFC 9111, section 3.1; RFC 9110, section 7.6.1).
+    private static let connectionFields: Set<String> = [
+        "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
+        "proxy-connection", "te", "transfer-encoding", "upgrade",
+    ]
+
+    /// The fields that describe the stored body, which a 304 cannot change (RFC 9111, section 3.2). The body has been
+    /// decoded; its type can change.
+    private static let bodyFields: Set<String> = ["content-encoding", "content-length", "content-range"]
+
+    /// The fields to store: without those of the connection, of `Connection`, and of `no-cache="…"` (RFC 9111, section
+    /// 3.1).
+    ///
+    /// - Parameter control: the directives of these fields. Default nil: they are parsed.
+    func storedFields(_ control: CacheControl? = nil) -> HTTPHeaders {
+        let listed = listMembers("Connection").map { $0.lowercased() }
+        let control = control ?? CacheControl(response: self)
+        let dropped = Self.connectionFields.union(listed).union(control.fieldsNotToStore)
+        return HTTPHeaders(filter { !dropped.contains($0.name.lowercased()) })
+    }
+
+    /// The fields of a 304 that replace stored ones.
+    var freshFields: HTTPHeaders {
+        HTTPHeaders(storedFields().filter { !Self.bodyFields.contains($0.name.lowercased()) })
+    }
+
+    /// The members of a field that is a list of tokens.
+    func listMembers(_ name: String) -> [String] {
+        values(for: name).flatMap { $0.split(separator: ",") }.map(\.trimmed).filter { !$0.isEmpty }
     }
 }

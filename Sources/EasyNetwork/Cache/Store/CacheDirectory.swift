@@ -1,31 +1,25 @@
 import Foundation
 
-/// Where the files of entries lie, and what is done to one of them.
+/// The files of entries in a directory.
 ///
-/// An entry lies at `ab/abcd…`: its name is the SHA-256 of its key in 64 hexadecimal digits, its directory the first two
-/// of them. It is written to `ab/abcd….<UUID>.tmp` and gets its name when it is whole, so that whoever reads, in this
-/// process or another, finds all of an entry or none. Whatever has other names is somebody else's, and stays.
+/// The path of an entry is `ab/abcd…`: its name is the SHA-256 of its key in 64 hexadecimal digits, its folder the first
+/// two of them. The file is written as `ab/abcd….<UUID>.tmp` and renamed when it is whole, so that a reader in this process
+/// or another finds the whole entry or none. Files with other names are ignored.
 ///
-/// It keeps no state: any number may work on one directory.
+/// Has no state: several values and processes may use one directory.
 struct CacheDirectory: Sendable {
-    /// A file of an entry.
-    struct Found: Sendable {
-        var name: String
-        var status: CacheFileStatus
-    }
-
-    /// Seconds since its last change after which nobody writes to a temporary file any more.
+    /// The age, in seconds, after which a temporary file is no longer written.
     static let temporaryAge: TimeInterval = 3_600
     private static let nameLength = 64
-    /// No header of ours is that long.
+    /// The cache writes no longer header.
     private static let longestHeader = 16_000_000
-    /// As much as is read at first, so that most entries need one read only.
+    /// The size of the first read, which suffices for most entries.
     private static let beginningLength = 4_096
 
     let path: String
     let files: any CacheFiles
 
-    /// Keys that Swift takes for equal have one name, however their accents are written.
+    /// The name of the file. Keys that are equal in Swift have one name, whatever their normalization.
     static func name(of key: String) -> String {
         let isASCII = key.utf8.allSatisfy { $0 < 0x80 }
         let text = isASCII ? key : key.precomposedStringWithCanonicalMapping
@@ -47,7 +41,7 @@ struct CacheDirectory: Sendable {
         return (entry, status)
     }
 
-    /// What a file says of its entry, unchecked.
+    /// Reads the header of a file without a check of the checksum.
     func readHeader(named name: String) throws(CacheFailure) -> (header: CacheHeader, bodyCount: Int) {
         let (file, _) = try Self.system { () throws(CacheFileError) in
             try files.read(filePath(name), Self.beginningLength) { beginning, size in
@@ -60,29 +54,27 @@ struct CacheDirectory: Sendable {
         return found
     }
 
-    /// Puts a file in the place of another of that name.
-    ///
-    /// - Throws: when it could not; then the old file is there as it was.
+    /// Writes or replaces a file. After an error the old file is unchanged.
     func write(_ pieces: [Data], named name: String, usedAt date: Date) throws(CacheFileError) {
         let temporary = "\(filePath(name)).\(UUID().uuidString).tmp"
         do throws(CacheFileError) {
             do throws(CacheFileError) {
                 try files.create(temporary, pieces, usedAt: date)
             } catch let error where error.code == ENOENT {
-                // There is no directory yet, or somebody took it away.
+                // The directory does not exist, or no longer.
                 try files.makeDirectory(shardPath(name.prefix(2)))
                 files.excludeFromBackup(path)
                 try files.create(temporary, pieces, usedAt: date)
             }
             try files.rename(temporary, to: filePath(name))
         } catch {
-            // What stays nonetheless is swept one day.
+            // If this fails, `scan` removes the file later.
             try? files.remove(temporary)
             throw error
         }
     }
 
-    /// Removes a file. One that is not there has been removed.
+    /// Removes a file, which need not exist.
     func remove(named name: String) throws(CacheFileError) {
         do {
             try files.remove(filePath(name))
@@ -90,19 +82,17 @@ struct CacheDirectory: Sendable {
     }
 
     func touch(named name: String, usedAt date: Date) {
-        // When it fails the entry goes a little earlier than it would.
+        // A failure only makes the entry look older.
         try? files.touch(filePath(name), usedAt: date)
     }
 
-    /// The files of entries.
-    ///
-    /// Also removes the temporary files of writers that are no more.
-    func scan(now: Date) throws(CacheFileError) -> [Found] {
-        var found: [Found] = []
+    /// Lists the files of entries, and removes old temporary files.
+    func scan(now: Date) throws(CacheFileError) -> [(name: String, status: CacheFileStatus)] {
+        var found: [(name: String, status: CacheFileStatus)] = []
         for shard in try list(path) where shard.utf8.count == 2 && Self.isHexadecimal(shard) {
             for name in try list(shardPath(shard[...])) {
                 if name.hasPrefix(shard), name.utf8.count == Self.nameLength, Self.isHexadecimal(name) {
-                    if let status = try look(filePath(name)) { found.append(Found(name: name, status: status)) }
+                    if let status = try look(filePath(name)) { found.append((name, status)) }
                 } else if Self.isTemporary(name, in: shard) {
                     let path = "\(shardPath(shard[...]))/\(name)"
                     guard let status = try look(path) else { continue }
@@ -117,7 +107,7 @@ struct CacheDirectory: Sendable {
 
     private func shardPath(_ shard: Substring) -> String { "\(path)/\(shard)" }
 
-    /// Nothing where there is no directory, or one that is not ours to look into.
+    /// Empty for a directory that does not exist or cannot be read.
     private func list(_ directory: String) throws(CacheFileError) -> [String] {
         do {
             return try files.list(directory)
@@ -126,7 +116,7 @@ struct CacheDirectory: Sendable {
         }
     }
 
-    /// Nil when it is gone, or no file.
+    /// Nil for a file that does not exist or is not a regular one.
     private func look(_ path: String) throws(CacheFileError) -> CacheFileStatus? {
         do {
             let status = try files.look(path)

@@ -1,11 +1,11 @@
 import Foundation
 
-/// An answer as it is kept: what is said of it, and its body.
+/// A stored response.
 struct CacheEntry: Hashable, Sendable {
     var header: CacheHeader
     var body: Data
 
-    /// About what it takes of memory, in bytes.
+    /// The approximate size in memory, in bytes.
     var cost: Int {
         let texts = header.key.utf8.count + (header.url?.absoluteString.utf8.count ?? 0)
         let fields = header.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 32 }
@@ -14,19 +14,53 @@ struct CacheEntry: Hashable, Sendable {
     }
 }
 
-/// All of a kept answer but its body.
+/// The properties of a stored response, without its body.
 struct CacheHeader: Hashable, Sendable {
-    /// What it is found by, whole. Any text.
+    /// Any text.
     var key: String
     /// The method of the request.
     var method = NetworkService.Method.get.rawValue
-    /// The URL that answered; nil when nobody said.
+    /// The URL of the response.
     var url: URL?
     var statusCode = 200
     var headers = HTTPHeaders()
-    /// When the request was sent and its answer came; RFC 9111, section 4.2.3, computes the age from both.
+    /// When the request was sent and when its response arrived, for the age by RFC 9111, section 4.2.3.
     var requestedAt: Date
     var receivedAt: Date
-    /// What the policies compare: a version, the digest of sensitive data, the fields that Vary names.
+    /// The values that policies compare: the version, the digest of sensitive data, the fields that `Vary` names.
     var attributes: [String: String] = [:]
+}
+
+/// The reason why the cache has no entry, or did not store one.
+enum CacheFailure: Error, Hashable, Sendable {
+    /// There is no entry with the key.
+    case absent
+    /// The entry was not used for longer than the limit. It has been removed.
+    case expired
+    /// The file was truncated or changed. It has been removed.
+    case damaged
+    /// The file was not written by the cache, or for another key. It has been removed.
+    case foreign
+    /// The file has the format of another version. It has been removed.
+    case otherVersion
+    /// The entry is larger than the limit of the cache.
+    case tooLarge
+    /// The entry was for the disk only, and the cache has none.
+    case noDisk
+    /// Too many bytes wait to be written.
+    case busy
+    /// A date of the header cannot be written as JSON.
+    case unencodable
+    case system(CacheFileError)
+}
+
+/// An error of the system.
+struct CacheFileError: Error, Hashable, Sendable {
+    enum Operation: Hashable, Sendable {
+        case list, look, read, create, write, rename, remove, touch, makeDirectory
+    }
+
+    var operation: Operation
+    /// The value of `errno`.
+    var code: Int32
 }

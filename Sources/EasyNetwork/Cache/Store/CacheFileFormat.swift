@@ -1,23 +1,25 @@
 import Foundation
 
-/// The form of an entry in a file, numbers with the lowest byte first:
+/// The file format of an entry, with little-endian numbers:
 ///
-/// | bytes | what |
+/// | bytes | contents |
 /// |-|-|
 /// | 4 | `ENCF` |
-/// | 4 | version of the form: 1 |
+/// | 4 | version of the format: 2 |
 /// | 8 | length of the header |
 /// | 8 | length of the body |
 /// | | header: JSON |
 /// | | body |
-/// | 8 | CRC-64 of all before it |
+/// | 32 | SHA-256 of all before it |
+///
+/// Version 1 had another checksum; its files count as damaged.
 enum CacheFileFormat {
     static let prefixLength = 24
     private static let magic = Data("ENCF".utf8)
-    private static let version: UInt32 = 1
-    private static let checksumLength = 8
+    private static let version: UInt32 = 2
+    private static let checksumLength = 32
 
-    /// The file in pieces, so that the body is not copied.
+    /// The pieces of the file. The body is not copied.
     static func encode(_ entry: CacheEntry) throws(CacheFailure) -> [Data] {
         let header: Data
         do {
@@ -30,12 +32,10 @@ enum CacheFileFormat {
         start.append(UInt64(header.count))
         start.append(UInt64(entry.body.count))
         start.append(header)
-        var checksum = CRC64()
+        var checksum = SHA256()
         checksum.update(start)
         checksum.update(entry.body)
-        var end = Data()
-        end.append(checksum.value)
-        return [start, entry.body, end]
+        return [start, entry.body, checksum.finalize()]
     }
 
     static func decode(_ file: Data, key: String) throws(CacheFailure) -> CacheEntry {
@@ -47,18 +47,14 @@ enum CacheFileFormat {
             bodyLength == UInt64(file.count - headerEnd - checksumLength)
         else { throw .damaged }
         let bodyEnd = file.count - checksumLength
-        var checksum = CRC64()
-        checksum.update(file.prefix(bodyEnd))
-        guard
-            checksum.value == file.number(at: bodyEnd, as: UInt64.self),
+        guard SHA256.digest(of: file.prefix(bodyEnd)) == file.suffix(checksumLength),
             let header = self.header(file, end: headerEnd)
         else { throw .damaged }
         guard header.key == key else { throw .foreign }
         return CacheEntry(header: header, body: file.subdata(in: headerEnd..<bodyEnd))
     }
 
-    /// The header out of the beginning of a file, and the length of the body, unchecked: good enough to choose by, not
-    /// to answer with.
+    /// The header and the length of the body, from the beginning of a file, without a check of the checksum.
     static func decodeHeader(_ beginning: Data) throws(CacheFailure) -> (header: CacheHeader, bodyCount: Int) {
         guard
             let end = try headerEnd(beginning),
@@ -68,17 +64,17 @@ enum CacheFileFormat {
         return (header, bodyCount)
     }
 
-    /// Where the header of the file ends; nil when that cannot be.
+    /// The end of the header; nil when it is impossible.
     static func headerEnd(_ file: Data) throws(CacheFailure) -> Int? {
         guard file.prefix(magic.count) == magic else { throw magic.starts(with: file) ? .damaged : .foreign }
         guard file.count >= prefixLength else { throw .damaged }
         guard file.number(at: 4, as: UInt32.self) == version else { throw .otherVersion }
-        // What is longer than half of all numbers is as wrong as what is longer than the file.
+        // Avoids an overflow.
         guard let length = Int(exactly: file.number(at: 8, as: UInt64.self)) else { return nil }
         return length < Int.max / 2 ? prefixLength + length : nil
     }
 
-    /// Whether a file of that size can be whole, judged by its beginning.
+    /// Whether a file of a size can be whole, by its beginning.
     static func isPlausible(_ beginning: Data, size: Int) -> Bool {
         guard let end = try? headerEnd(beginning), end <= size - checksumLength else { return false }
         return beginning.number(at: 16, as: UInt64.self) == UInt64(size - checksumLength - end)
@@ -94,9 +90,9 @@ enum CacheFileFormat {
         var method: String
         var url: String?
         var statusCode: Int
-        /// Names and values by turns.
+        /// Pairs of name and value.
         var fields: [[String]]
-        /// Seconds since the beginning of 2001 (UTC), as a date has them, so that it comes back to the bit.
+        /// Seconds since the reference date of `Date`, so that the value is exact.
         var requestedAt: TimeInterval
         var receivedAt: TimeInterval
         var attributes: [String: String]
@@ -133,7 +129,7 @@ extension Data {
         Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
     }
 
-    /// Of data that begins at 0 and is long enough.
+    /// The number at an offset of data that begins at 0 and is long enough.
     fileprivate func number<Number: FixedWidthInteger>(at offset: Int, as type: Number.Type) -> Number {
         withUnsafeBytes { Number(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: type)) }
     }

@@ -1,60 +1,44 @@
-/// What the cache knows without looking at the disk: the entries in memory, what is still to be written, and who waits
-/// for what is being read.
+/// The state of the cache apart from the disk: the entries in memory, the pending writes, and the pending reads.
 ///
-/// Its rule is that who asks after a change sees that change, though the disk does not know of it yet. What goes out is
-/// handed out, so that it is released outside the lock.
+/// A load after a change sees the change, before it is written. Methods return the entries that they remove, so that these
+/// are released outside of the lock.
 struct CacheLedger: Sendable {
     typealias Answer = Result<CacheEntry, CacheFailure>
     typealias Removal = @Sendable (NetworkCache.Entry) -> Bool
 
-    /// Who waits for an entry.
-    struct Waiter: Sendable {
-        /// Whether the entry shall be in memory afterwards.
-        var isPromoting: Bool
-        var completion: @Sendable (Answer) -> Void
-    }
+    /// A load that waits for the disk, and whether the entry is stored in memory too.
+    typealias Waiter = (isPromoting: Bool, completion: @Sendable (Answer) -> Void)
 
-    /// What an asker is to do.
+    /// The next step of a load.
     enum Step {
         case answer(Answer)
-        /// Somebody else's reading will answer.
+        /// A pending read answers.
         case wait
-        /// To read, to take away what meets one of the removals, and to land.
+        /// Read, apply the removals, and call ``land(_:_:)``.
         case read(flight: Int, removals: [Removal])
     }
 
-    /// What is to be done to the file of a key.
-    private struct Change: Sendable {
-        var number: Int
-        /// Nil when it shall be removed.
-        var entry: CacheEntry?
-    }
-
-    private struct Flight: Sendable {
-        var key: String
-        var waiters: [Waiter]
-    }
-
-    /// More bytes than this do not wait to be written.
+    /// The limit of bytes that wait to be written.
     static let waitingLimit = 64_000_000
-    /// The number of invalidations that are told apart; the next one counts for all keys.
+    /// The limit of invalidations for single keys; the next one counts for all keys.
     static let invalidationLimit = 1_000
 
     private(set) var memory: MemoryCache
     private let hasDisk: Bool
-    private var changes: [String: Change] = [:]
+    /// The pending changes of files. An entry of nil means removal.
+    private var changes: [String: (number: Int, entry: CacheEntry?)] = [:]
     private var waitingCost = 0
     private var removals: [Int: Removal] = [:]
-    private var flights: [Int: Flight] = [:]
-    /// The flights whose answer is not older than the last change.
+    private var flights: [Int: (key: String, waiters: [Waiter])] = [:]
+    /// The reads that are not older than the last change of their key.
     private var currentFlights: [String: Int] = [:]
     private var lastNumber = 0
-    /// Counts invalidations and removals: an answer is as old as the count at the time when it was asked for.
+    /// The number of invalidations and removals. The age of a response is the generation of its request.
     private(set) var generation = 0
-    /// The generation of the last removal of many. Older answers are not stored, whatever their key.
+    /// The generation of the last removal of many entries. Older responses are not stored.
     private var oldestGeneration = 0
-    /// The generation of the last invalidation of a key, by the hash of the key, since keys may be long. Two keys with one
-    /// hash cost an answer that is not stored.
+    /// The generation of the last invalidation by the hash of the key, since keys may be long. After a collision a response
+    /// is not stored.
     private var invalidations: [Int: Int] = [:]
 
     init(memory: MemoryCache, hasDisk: Bool) {
@@ -62,10 +46,10 @@ struct CacheLedger: Sendable {
         self.hasDisk = hasDisk
     }
 
-    /// Whether something waits to be removed from the disk.
+    /// Whether entries wait to be removed from disk.
     var isRemoving: Bool { !removals.isEmpty }
 
-    /// Whether nothing is under way.
+    /// Whether no read or change is pending.
     var isIdle: Bool {
         changes.isEmpty && removals.isEmpty && flights.isEmpty && currentFlights.isEmpty && waitingCost == 0
     }
@@ -82,7 +66,7 @@ struct CacheLedger: Sendable {
     }
 }
 
-// MARK: - Asking
+// MARK: - Loading
 
 extension CacheLedger {
     mutating func load(_ key: String, from tiers: CacheStorage, _ waiter: Waiter) -> (Step, released: [CacheEntry]) {
@@ -97,7 +81,7 @@ extension CacheLedger {
             return (.wait, [])
         }
         let number = nextNumber()
-        flights[number] = Flight(key: key, waiters: [waiter])
+        flights[number] = (key, [waiter])
         currentFlights[key] = number
         return (.read(flight: number, removals: Array(removals.values)), [])
     }
@@ -106,14 +90,12 @@ extension CacheLedger {
         memory.load(key)
     }
 
-    /// What a reading found.
-    ///
-    /// - Returns: who waited for it. They may have asked before a change that is known by now; then it is not kept.
+    /// Ends a read. The entry is not stored in memory if its key has been changed since.
     mutating func land(_ number: Int, _ answer: Answer) -> (waiters: [Waiter], released: [CacheEntry]) {
         guard let flight = flights.removeValue(forKey: number) else { return ([], []) }
         guard currentFlights[flight.key] == number else { return (flight.waiters, []) }
         currentFlights[flight.key] = nil
-        guard case .success(let entry) = answer, flight.waiters.contains(where: \.isPromoting) else {
+        guard case .success(let entry) = answer, flight.waiters.contains(where: { $0.isPromoting }) else {
             return (flight.waiters, [])
         }
         return (flight.waiters, memory.store(entry))
@@ -123,10 +105,10 @@ extension CacheLedger {
 // MARK: - Changing
 
 extension CacheLedger {
-    /// Keeps an entry where it shall be, and forgets those of its key elsewhere.
+    /// Stores an entry in some tiers, and removes the old one from all others.
     ///
-    /// - Returns: the number of the change to be made on disk, nil when there is no disk; and why the entry is not kept,
-    ///   if that is known by now.
+    /// - Returns: the number of the change on disk, if there is a disk; and the reason why the entry is not stored, if it is
+    ///   known.
     mutating func store(
         _ entry: CacheEntry,
         in tiers: CacheStorage
@@ -141,11 +123,11 @@ extension CacheLedger {
         guard hasDisk else { return (nil, failure, released) }
         let number = nextNumber()
         let isWritten = tiers.contains(.disk) && !isBusy
-        if let old = change(key, Change(number: number, entry: isWritten ? entry : nil)) { released.append(old) }
+        if let old = change(key, (number, isWritten ? entry : nil)) { released.append(old) }
         return (number, failure, released)
     }
 
-    /// Keeps an entry that was asked for in that generation, unless it is out of date by now.
+    /// Stores the response to a request of a generation, unless it is out of date.
     mutating func store(
         _ entry: CacheEntry,
         in tiers: CacheStorage,
@@ -153,16 +135,16 @@ extension CacheLedger {
     ) -> (number: Int?, failure: CacheFailure?, released: [CacheEntry]) {
         let key = entry.header.key
         guard generation >= oldestGeneration else {
-            // The stored entry may be older than this answer, and then it is out of date as well.
+            // The stored entry may be even older.
             let (number, released) = remove(key)
             return (number, nil, released)
         }
-        // The invalidation has removed the entry; one that is there was asked for later than this one.
+        // The invalidation has removed the old entry; a present one is newer than this response.
         guard generation >= invalidations[key.hashValue] ?? 0 else { return (nil, nil, []) }
         return store(entry, in: tiers)
     }
 
-    /// Removes an entry that has become wrong; an answer for this key that was asked for before is not stored.
+    /// Removes an outdated entry. Responses to earlier requests for its key are not stored.
     mutating func invalidate(_ key: String) -> (number: Int?, released: [CacheEntry]) {
         if invalidations.count >= Self.invalidationLimit {
             endGeneration()
@@ -175,22 +157,22 @@ extension CacheLedger {
 
     mutating func remove(_ key: String) -> (number: Int?, released: [CacheEntry]) {
         let number = hasDisk ? nextNumber() : nil
-        let old = number.flatMap { change(key, Change(number: $0)) }
+        let old = number.flatMap { change(key, ($0, nil)) }
         return (number, [memory.remove(key), old].compactMap { $0 })
     }
 
-    /// What is to be done to the file of the key now: the change of that number, unless a later one will do it.
+    /// The change to write; nil when a later one replaces it.
     func pending(_ key: String, _ number: Int) -> CacheEntry?? {
         guard let change = changes[key], change.number == number else { return nil }
         return .some(change.entry)
     }
 
-    /// The change was made, or could not be.
+    /// Ends a change, after success or failure.
     mutating func settle(_ key: String, _ number: Int) -> CacheEntry? {
         changes[key]?.number == number ? change(key, nil) : nil
     }
 
-    private mutating func change(_ key: String, _ change: Change?) -> CacheEntry? {
+    private mutating func change(_ key: String, _ change: (number: Int, entry: CacheEntry?)?) -> CacheEntry? {
         currentFlights[key] = nil
         let old = changes[key]?.entry
         waitingCost += (change?.entry?.cost ?? 0) - (old?.cost ?? 0)
@@ -199,12 +181,13 @@ extension CacheLedger {
     }
 }
 
-// MARK: - Removing many
+// MARK: - Removing many entries
 
 extension CacheLedger {
-    /// Notes that what the predicate picks is to be removed from the disk: until it is, nothing of it is answered.
+    /// Begins a removal. Until it ends, no entry is read from disk that the predicate selects.
     ///
-    /// - Returns: its number, and the entries among which the predicate is to pick, outside the lock, for ``drop(_:)``.
+    /// - Returns: the number of the removal, and the entries among which the predicate selects, outside of the lock, the
+    ///   ones for ``drop(_:)``.
     mutating func beginRemoval(_ removal: @escaping Removal) -> (number: Int, candidates: [CacheEntry]) {
         endGeneration()
         let number = nextNumber()
@@ -213,15 +196,15 @@ extension CacheLedger {
         return (number, memory.all + changes.values.compactMap(\.entry))
     }
 
-    /// Forgets entries, unless others have come in their place.
+    /// Removes entries that have not been replaced.
     mutating func drop(_ entries: [CacheEntry]) -> [CacheEntry] {
         var released: [CacheEntry] = []
         for entry in entries {
             let key = entry.header.key
             if memory[key]?.header == entry.header, let old = memory.remove(key) { released.append(old) }
             if let waiting = changes[key], waiting.entry?.header == entry.header {
-                // Under its number: where it is written this very moment, the removal comes after it.
-                if let old = change(key, Change(number: waiting.number)) { released.append(old) }
+                // With the same number: if the entry is being written, the removal follows.
+                if let old = change(key, (waiting.number, nil)) { released.append(old) }
             }
         }
         return released

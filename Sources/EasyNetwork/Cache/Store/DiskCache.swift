@@ -1,19 +1,19 @@
+import Dispatch
 import Foundation
 
-/// The entries on disk: the directory, and the index by which it is kept within its limits.
+/// The entries on disk: a directory, and an index that keeps it within limits.
 ///
-/// A value that works on files; the one queue on which changes are made owns it. Reading needs ``directory`` only, and
-/// may go on meanwhile.
+/// Used by one queue. Reading needs ``directory`` only, and may happen at the same time.
 struct DiskCache: Sendable {
-    /// Seconds between two uses of an entry of which its file need not know both.
+    /// The precision of the last use of a file, in seconds.
     static let touchInterval: TimeInterval = 60
-    /// Seconds after which the directory is looked through again for what other processes did to it.
+    /// The age of the index, in seconds, after which the directory is scanned for changes by other processes.
     static let indexLifetime: TimeInterval = 600
 
     let directory: CacheDirectory
     let limits: NetworkCache.Disk
-    /// Nil before the directory was looked through.
-    private var index: DiskIndex?
+    /// The files by their last use. Nil before the first scan.
+    private var index: RecencyList<Date>?
     private var indexedAt = Date.distantPast
 
     init(directory: CacheDirectory, limits: NetworkCache.Disk) {
@@ -21,10 +21,9 @@ struct DiskCache: Sendable {
         self.limits = limits
     }
 
-    /// Puts an entry in the place of the one of its key, and makes room for it.
+    /// Writes or replaces an entry, and makes room for it.
     ///
-    /// - Throws: when it could not. Then there is none of its key, as the old one holds no longer; if even that could
-    ///   not be removed, it is whole.
+    /// After an error the old entry, which is out of date, has been removed too; if that failed, it is whole.
     mutating func store(_ entry: CacheEntry, now: Date) throws(CacheFailure) {
         do throws(CacheFailure) {
             try refreshIndex(now: now)
@@ -37,7 +36,7 @@ struct DiskCache: Sendable {
             } catch {
                 throw .system(error)
             }
-            index?.note(name, bytes: size, usedAt: now)
+            _ = index?.insert(now, cost: size, for: name)
             trim(now: now)
         } catch {
             try? remove(entry.header.key)
@@ -55,10 +54,10 @@ struct DiskCache: Sendable {
         } catch {
             throw .system(error)
         }
-        index?.remove(name)
+        _ = index?.remove(name)
     }
 
-    /// Removes what nobody can use, unless something better came in its place meanwhile.
+    /// Removes an unusable file, unless it has been replaced.
     mutating func discard(_ key: String, now: Date) {
         do {
             _ = try directory.read(key, limits, now: now)
@@ -67,46 +66,93 @@ struct DiskCache: Sendable {
         } catch {}
     }
 
-    /// Notes that an entry was read.
+    /// Notes the use of an entry.
     mutating func use(_ key: String, _ status: CacheFileStatus, now: Date) {
         let name = CacheDirectory.name(of: key)
-        // When it fails, the next change tries again.
+        // After a failure the next change tries again.
         try? refresh(now: now)
-        index?.use(name, bytes: status.size, at: now)
-        // A date to come is mended too.
+        if index?[name] != nil { _ = index?.insert(now, cost: status.size, for: name) }
+        // Also replaces a date in the future.
         if abs(now.timeIntervalSince(status.usedAt)) >= Self.touchInterval { directory.touch(named: name, usedAt: now) }
     }
 
-    /// Looks through the directory, unless that was done not long ago, and removes what exceeds the limits.
+    /// Scans the directory, unless the index is recent, and removes the files that exceed the limits.
     mutating func refresh(now: Date) throws(CacheFailure) {
         try refreshIndex(now: now)
         trim(now: now)
     }
 
-    var usage: (bytes: Int, count: Int) { index?.usage ?? (0, 0) }
+    var usage: (bytes: Int, count: Int) { (Int(clamping: index?.cost ?? 0), index?.count ?? 0) }
 
-    /// The names of all entries, in no order; those of other processes too.
+    /// The names of all files, also those of other processes, in no order.
     mutating func names(now: Date) throws(CacheFailure) -> [String] {
         index = nil
         try refreshIndex(now: now)
-        return index?.names ?? []
+        return index.map { Array($0.keys) } ?? []
     }
 
     private mutating func refreshIndex(now: Date) throws(CacheFailure) {
         guard index == nil || abs(now.timeIntervalSince(indexedAt)) > Self.indexLifetime else { return }
+        var found: [(name: String, status: CacheFileStatus)]
         do throws(CacheFileError) {
-            index = DiskIndex(try directory.scan(now: now), now: now)
+            found = try directory.scan(now: now)
         } catch {
             throw .system(error)
         }
+        found.sort { ($0.status.usedAt, $0.name) < ($1.status.usedAt, $1.name) }
+        var index = RecencyList<Date>()
+        for (name, status) in found {
+            // A date in the future would never become old.
+            _ = index.insert(min(status.usedAt, now), cost: status.size, for: name)
+        }
+        self.index = index
         indexedAt = now
     }
 
     private mutating func trim(now: Date) {
-        let limits = limits
-        while let name = index?.takeExcess(limits, now: now) {
-            // What cannot be removed is found again when the directory is next looked through.
-            try? directory.remove(named: name)
+        while let oldest = index?.oldest,
+            index?.cost ?? 0 > limits.bytes ?? .max || index?.count ?? 0 > limits.count ?? .max
+                || limits.isExpired(oldest.value, now: now)
+        {
+            _ = index?.remove(oldest.key)
+            // The next scan finds a file that could not be removed.
+            try? directory.remove(named: oldest.key)
         }
+    }
+}
+
+/// The queues for work on disk: one for changes, and others for reading, which does not wait for changes.
+final class DiskQueue: Sendable {
+    let directory: CacheDirectory
+    let limits: NetworkCache.Disk
+    private let cache: Locked<DiskCache>
+    private let changes = DispatchQueue(label: "EasyNetwork.cache.changes", autoreleaseFrequency: .workItem)
+    /// Several, to limit the number of threads.
+    private let readings = (0..<4).map {
+        DispatchQueue(label: "EasyNetwork.cache.readings.\($0)", autoreleaseFrequency: .workItem)
+    }
+
+    init(_ directory: CacheDirectory, _ limits: NetworkCache.Disk) {
+        self.directory = directory
+        self.limits = limits
+        cache = Locked(DiskCache(directory: directory, limits: limits))
+    }
+
+    /// Adds a change. Called under the lock that decides the order of changes.
+    func add(_ change: @escaping @Sendable () -> Void) {
+        changes.async(execute: change)
+    }
+
+    func read(_ key: String, _ reading: @escaping @Sendable () -> Void) {
+        readings[Int(UInt(bitPattern: key.hashValue) % UInt(readings.count))].async(execute: reading)
+    }
+
+    /// Changes files. Called within a change only, so that the lock is always free.
+    func withCache<Value, Failure>(
+        _ body: (inout DiskCache) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        try cache.withLock { cache in
+            Result { () throws(Failure) in try body(&cache) }
+        }.get()
     }
 }
