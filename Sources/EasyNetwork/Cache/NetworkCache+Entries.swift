@@ -1,11 +1,6 @@
 import Foundation
 
 extension NetworkCache {
-    /// The entry in memory, which becomes the most recently used one.
-    func memoryEntry(for key: String) -> CacheEntry? {
-        ledger.withLock { $0.memoryEntry(key) }
-    }
-
     /// Loads an entry from memory, from the pending writes, or from disk.
     ///
     /// - Parameters:
@@ -17,10 +12,7 @@ extension NetworkCache {
         isPromoting: Bool = true,
         completion: @escaping @Sendable (Result<CacheEntry, CacheFailure>) -> Void
     ) {
-        let waiter: CacheLedger.Waiter = (isPromoting, completion)
-        let (step, released) = ledger.withLock { $0.load(key, from: tiers, waiter) }
-        withExtendedLifetime(released) {}
-        switch step {
+        switch withLedger({ $0.load(key, from: tiers, (isPromoting, completion)) }) {
         case .answer(let answer): completion(answer)
         case .wait: break
         case .read(let flight, let removals): disk?.read(key) { self.read(key, flight, removals) }
@@ -40,10 +32,7 @@ extension NetworkCache {
         askedIn generation: Int? = nil,
         completion: (@Sendable (Result<Void, CacheFailure>) -> Void)? = nil
     ) {
-        change(entry.header.key, completion) { ledger in
-            guard let generation else { return ledger.store(entry, in: tiers) }
-            return ledger.store(entry, in: tiers, askedIn: generation)
-        }
+        change(entry.header.key, completion) { $0.store(entry, in: tiers, askedIn: generation) }
     }
 
     /// The number of invalidations and removals of many entries, for ``store(_:in:askedIn:completion:)``.
@@ -53,20 +42,21 @@ extension NetworkCache {
 
     /// Removes an outdated entry. Pending responses for its key are not stored.
     func invalidate(_ key: String) {
-        change(key, nil) { ledger in
-            let (number, released) = ledger.invalidate(key)
-            return (number, nil, released)
-        }
+        change(key, nil) { $0.invalidate(key) }
     }
 
     /// Removes an entry from all tiers.
     ///
     /// - Parameter completion: as for ``store(_:in:askedIn:completion:)``.
     func remove(_ key: String, completion: (@Sendable (Result<Void, CacheFailure>) -> Void)? = nil) {
-        change(key, completion) { ledger in
-            let (number, released) = ledger.remove(key)
-            return (number, nil, released)
-        }
+        change(key, completion) { $0.remove(key) }
+    }
+
+    /// Releases removed entries outside of the lock.
+    func withLedger<Result>(_ body: (inout CacheLedger) -> Result) -> Result {
+        let (result, released) = ledger.withLock { ledger in (body(&ledger), ledger.released.take()) }
+        withExtendedLifetime(released) {}
+        return result
     }
 }
 
@@ -74,15 +64,14 @@ extension NetworkCache {
     private func change(
         _ key: String,
         _ completion: (@Sendable (Result<Void, CacheFailure>) -> Void)?,
-        _ body: (inout CacheLedger) -> (number: Int?, failure: CacheFailure?, released: [CacheEntry])
+        _ body: (inout CacheLedger) -> CacheLedger.ChangeResult
     ) {
-        let (number, failure, released) = ledger.withLock { ledger in
-            let (number, failure, released) = body(&ledger)
+        let (number, failure) = withLedger { ledger in
+            let (number, failure) = body(&ledger)
             // Under the lock, so that the order of changes is the same on disk.
             if let number { disk?.add { self.write(key, number, failure, completion) } }
-            return (number, failure, released)
+            return (number, failure)
         }
-        withExtendedLifetime(released) {}
         if number == nil { completion?(Self.result(failure)) }
     }
 
@@ -103,8 +92,7 @@ extension NetworkCache {
             } catch {
                 failure = error
             }
-            let released = ledger.withLock { $0.settle(key, number) }
-            withExtendedLifetime(released) {}
+            withLedger { $0.settle(key, number) }
         }
         guard let completion else { return }
         let result = Self.result(failure)
@@ -125,8 +113,7 @@ extension NetworkCache {
             answer = .failure(error)
             afterwards = { $0.discard(key, now: now) }
         }
-        let (waiters, released) = ledger.withLock { $0.land(flight, answer) }
-        withExtendedLifetime(released) {}
+        let waiters = withLedger { $0.land(flight, answer) }
         // Before the completions, so that a `flush()` after them waits for it.
         if case .failure(.absent) = answer {} else { disk.add { disk.withCache(afterwards) } }
         WorkQueue.shared.async { [answer] in

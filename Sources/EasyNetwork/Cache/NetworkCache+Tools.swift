@@ -130,8 +130,7 @@ extension NetworkCache {
                 return (number, candidates)
             }
             let dropped = candidates.filter { isRemoved?(Entry($0)) ?? true }
-            let released = ledger.withLock { $0.drop(dropped) }
-            withExtendedLifetime(released) {}
+            withLedger { $0.drop(dropped) }
             guard disk == nil else { return }
             let removal = ledger.withLock { $0.endRemoval(number) }
             withExtendedLifetime(removal) {}

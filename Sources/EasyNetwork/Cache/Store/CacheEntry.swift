@@ -15,7 +15,7 @@ struct CacheEntry: Hashable, Sendable {
 }
 
 /// The properties of a stored response, without its body.
-struct CacheHeader: Hashable, Sendable {
+struct CacheHeader: Hashable, Codable, Sendable {
     /// Any text.
     var key: String
     /// The method of the request.
@@ -23,12 +23,33 @@ struct CacheHeader: Hashable, Sendable {
     /// The URL of the response.
     var url: URL?
     var statusCode = 200
-    var headers = HTTPHeaders()
+    @PairsOfFields var headers = HTTPHeaders()
     /// When the request was sent and when its response arrived, for the age by RFC 9111, section 4.2.3.
     var requestedAt: Date
     var receivedAt: Date
     /// The values that policies compare: the version, the digest of sensitive data, the fields that `Vary` names.
     var attributes: [String: String] = [:]
+}
+
+/// Codes header fields as pairs of name and value.
+@propertyWrapper
+struct PairsOfFields: Hashable, Codable, Sendable {
+    var wrappedValue: HTTPHeaders
+
+    init(wrappedValue: HTTPHeaders) {
+        self.wrappedValue = wrappedValue
+    }
+
+    init(from decoder: any Decoder) throws {
+        let pairs = try decoder.singleValueContainer().decode([[String]].self)
+        guard pairs.allSatisfy({ $0.count == 2 }) else { throw CacheFailure.damaged }
+        wrappedValue = HTTPHeaders(pairs.map { HTTPHeaders.Field(name: $0[0], value: $0[1]) })
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(wrappedValue.map { [$0.name, $0.value] })
+    }
 }
 
 /// The reason why the cache has no entry, or did not store one.

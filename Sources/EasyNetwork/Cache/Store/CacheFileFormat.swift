@@ -23,7 +23,7 @@ enum CacheFileFormat {
     static func encode(_ entry: CacheEntry) throws(CacheFailure) -> [Data] {
         let header: Data
         do {
-            header = try JSONEncoder().encode(Record(entry.header))
+            header = try JSONEncoder().encode(entry.header)
         } catch {
             throw .unencodable
         }
@@ -82,45 +82,7 @@ enum CacheFileFormat {
 
     private static func header(_ file: Data, end: Int) -> CacheHeader? {
         guard end <= file.count else { return nil }
-        return try? JSONDecoder().decode(Record.self, from: file.subdata(in: prefixLength..<end)).header
-    }
-
-    private struct Record: Codable {
-        var key: String
-        var method: String
-        var url: String?
-        var statusCode: Int
-        /// Pairs of name and value.
-        var fields: [[String]]
-        /// Seconds since the reference date of `Date`, so that the value is exact.
-        var requestedAt: TimeInterval
-        var receivedAt: TimeInterval
-        var attributes: [String: String]
-
-        init(_ header: CacheHeader) {
-            key = header.key
-            method = header.method
-            url = header.url?.absoluteString
-            statusCode = header.statusCode
-            fields = header.headers.map { [$0.name, $0.value] }
-            requestedAt = header.requestedAt.timeIntervalSinceReferenceDate
-            receivedAt = header.receivedAt.timeIntervalSinceReferenceDate
-            attributes = header.attributes
-        }
-
-        var header: CacheHeader? {
-            guard fields.allSatisfy({ $0.count == 2 }) else { return nil }
-            return CacheHeader(
-                key: key,
-                method: method,
-                url: url.flatMap { URL(string: $0) },
-                statusCode: statusCode,
-                headers: HTTPHeaders(fields.map { HTTPHeaders.Field(name: $0[0], value: $0[1]) }),
-                requestedAt: Date(timeIntervalSinceReferenceDate: requestedAt),
-                receivedAt: Date(timeIntervalSinceReferenceDate: receivedAt),
-                attributes: attributes
-            )
-        }
+        return try? JSONDecoder().decode(CacheHeader.self, from: file.subdata(in: prefixLength..<end))
     }
 }
 

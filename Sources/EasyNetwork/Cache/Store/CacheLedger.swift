@@ -1,7 +1,6 @@
 /// The state of the cache apart from the disk: the entries in memory, the pending writes, and the pending reads.
 ///
-/// A load after a change sees the change, before it is written. Methods return the entries that they remove, so that these
-/// are released outside of the lock.
+/// A load after a change sees the change, before it is written.
 struct CacheLedger: Sendable {
     typealias Answer = Result<CacheEntry, CacheFailure>
     typealias Removal = @Sendable (NetworkCache.Entry) -> Bool
@@ -24,6 +23,8 @@ struct CacheLedger: Sendable {
     static let invalidationLimit = 1_000
 
     private(set) var memory: MemoryCache
+    /// The entries that were removed, for release outside of the lock.
+    var released: [CacheEntry] = []
     private let hasDisk: Bool
     /// The pending changes of files. An entry of nil means removal.
     private var changes: [String: (number: Int, entry: CacheEntry?)] = [:]
@@ -69,83 +70,66 @@ struct CacheLedger: Sendable {
 // MARK: - Loading
 
 extension CacheLedger {
-    mutating func load(_ key: String, from tiers: CacheStorage, _ waiter: Waiter) -> (Step, released: [CacheEntry]) {
-        if tiers.contains(.memory), let entry = memory.load(key) { return (.answer(.success(entry)), []) }
-        guard hasDisk, tiers.contains(.disk) else { return (.answer(.failure(.absent)), []) }
+    mutating func load(_ key: String, from tiers: CacheStorage, _ waiter: Waiter) -> Step {
+        if tiers.contains(.memory), let entry = memory.load(key) { return .answer(.success(entry)) }
+        guard hasDisk, tiers.contains(.disk) else { return .answer(.failure(.absent)) }
         if let change = changes[key] {
-            guard let entry = change.entry else { return (.answer(.failure(.absent)), []) }
-            return (.answer(.success(entry)), waiter.isPromoting ? memory.store(entry) : [])
+            guard let entry = change.entry else { return .answer(.failure(.absent)) }
+            if waiter.isPromoting { released += memory.store(entry) }
+            return .answer(.success(entry))
         }
         if let number = currentFlights[key] {
             flights[number]?.waiters.append(waiter)
-            return (.wait, [])
+            return .wait
         }
         let number = nextNumber()
         flights[number] = (key, [waiter])
         currentFlights[key] = number
-        return (.read(flight: number, removals: Array(removals.values)), [])
-    }
-
-    mutating func memoryEntry(_ key: String) -> CacheEntry? {
-        memory.load(key)
+        return .read(flight: number, removals: Array(removals.values))
     }
 
     /// Ends a read. The entry is not stored in memory if its key has been changed since.
-    mutating func land(_ number: Int, _ answer: Answer) -> (waiters: [Waiter], released: [CacheEntry]) {
-        guard let flight = flights.removeValue(forKey: number) else { return ([], []) }
-        guard currentFlights[flight.key] == number else { return (flight.waiters, []) }
-        currentFlights[flight.key] = nil
-        guard case .success(let entry) = answer, flight.waiters.contains(where: { $0.isPromoting }) else {
-            return (flight.waiters, [])
+    mutating func land(_ number: Int, _ answer: Answer) -> [Waiter] {
+        guard let flight = flights.removeValue(forKey: number) else { return [] }
+        if currentFlights[flight.key] == number {
+            currentFlights[flight.key] = nil
+            if case .success(let entry) = answer, flight.waiters.contains(where: { $0.isPromoting }) {
+                released += memory.store(entry)
+            }
         }
-        return (flight.waiters, memory.store(entry))
+        return flight.waiters
     }
 }
 
 // MARK: - Changing
 
 extension CacheLedger {
+    /// The number of a change on disk, if there is a disk, and the reason why an entry is not stored, if it is known.
+    typealias ChangeResult = (number: Int?, failure: CacheFailure?)
+
     /// Stores an entry in some tiers, and removes the old one from all others.
     ///
-    /// - Returns: the number of the change on disk, if there is a disk; and the reason why the entry is not stored, if it is
-    ///   known.
-    mutating func store(
-        _ entry: CacheEntry,
-        in tiers: CacheStorage
-    ) -> (number: Int?, failure: CacheFailure?, released: [CacheEntry]) {
+    /// - Parameter generation: the generation of the request, after which the entry may have become out of date. Nil means
+    ///   that it is stored in any case.
+    mutating func store(_ entry: CacheEntry, in tiers: CacheStorage, askedIn generation: Int?) -> ChangeResult {
         let key = entry.header.key
-        var released = tiers.contains(.memory) ? memory.store(entry) : memory.remove(key).map { [$0] } ?? []
+        if let generation {
+            // The stored entry may be even older.
+            guard generation >= oldestGeneration else { return remove(key) }
+            // The invalidation has removed the old entry; a present one is newer than this response.
+            guard generation >= invalidations[key.hashValue] ?? 0 else { return (nil, nil) }
+        }
+        if tiers.contains(.memory) { released += memory.store(entry) } else { release(memory.remove(key)) }
         var failure: CacheFailure?
         if tiers == .memory, memory[key] == nil { failure = .tooLarge }
         if tiers == .disk, !hasDisk { failure = .noDisk }
         let isBusy = hasDisk && tiers.contains(.disk) && waitingCost + entry.cost > Self.waitingLimit
         if isBusy { failure = .busy }
-        guard hasDisk else { return (nil, failure, released) }
-        let number = nextNumber()
-        let isWritten = tiers.contains(.disk) && !isBusy
-        if let old = change(key, (number, isWritten ? entry : nil)) { released.append(old) }
-        return (number, failure, released)
-    }
-
-    /// Stores the response to a request of a generation, unless it is out of date.
-    mutating func store(
-        _ entry: CacheEntry,
-        in tiers: CacheStorage,
-        askedIn generation: Int
-    ) -> (number: Int?, failure: CacheFailure?, released: [CacheEntry]) {
-        let key = entry.header.key
-        guard generation >= oldestGeneration else {
-            // The stored entry may be even older.
-            let (number, released) = remove(key)
-            return (number, nil, released)
-        }
-        // The invalidation has removed the old entry; a present one is newer than this response.
-        guard generation >= invalidations[key.hashValue] ?? 0 else { return (nil, nil, []) }
-        return store(entry, in: tiers)
+        return (change(key, tiers.contains(.disk) && !isBusy ? entry : nil), failure)
     }
 
     /// Removes an outdated entry. Responses to earlier requests for its key are not stored.
-    mutating func invalidate(_ key: String) -> (number: Int?, released: [CacheEntry]) {
+    mutating func invalidate(_ key: String) -> ChangeResult {
         if invalidations.count >= Self.invalidationLimit {
             endGeneration()
         } else {
@@ -155,10 +139,9 @@ extension CacheLedger {
         return remove(key)
     }
 
-    mutating func remove(_ key: String) -> (number: Int?, released: [CacheEntry]) {
-        let number = hasDisk ? nextNumber() : nil
-        let old = number.flatMap { change(key, ($0, nil)) }
-        return (number, [memory.remove(key), old].compactMap { $0 })
+    mutating func remove(_ key: String) -> ChangeResult {
+        release(memory.remove(key))
+        return (change(key, nil), nil)
     }
 
     /// The change to write; nil when a later one replaces it.
@@ -168,16 +151,28 @@ extension CacheLedger {
     }
 
     /// Ends a change, after success or failure.
-    mutating func settle(_ key: String, _ number: Int) -> CacheEntry? {
-        changes[key]?.number == number ? change(key, nil) : nil
+    mutating func settle(_ key: String, _ number: Int) {
+        if changes[key]?.number == number { setChange(key, nil) }
     }
 
-    private mutating func change(_ key: String, _ change: (number: Int, entry: CacheEntry?)?) -> CacheEntry? {
+    /// - Returns: the number of the change; nil without a disk.
+    private mutating func change(_ key: String, _ entry: CacheEntry?) -> Int? {
+        guard hasDisk else { return nil }
+        let number = nextNumber()
+        setChange(key, (number, entry))
+        return number
+    }
+
+    private mutating func setChange(_ key: String, _ change: (number: Int, entry: CacheEntry?)?) {
         currentFlights[key] = nil
         let old = changes[key]?.entry
         waitingCost += (change?.entry?.cost ?? 0) - (old?.cost ?? 0)
         changes[key] = change
-        return old
+        release(old)
+    }
+
+    private mutating func release(_ entry: CacheEntry?) {
+        if let entry { released.append(entry) }
     }
 }
 
@@ -197,17 +192,15 @@ extension CacheLedger {
     }
 
     /// Removes entries that have not been replaced.
-    mutating func drop(_ entries: [CacheEntry]) -> [CacheEntry] {
-        var released: [CacheEntry] = []
+    mutating func drop(_ entries: [CacheEntry]) {
         for entry in entries {
             let key = entry.header.key
-            if memory[key]?.header == entry.header, let old = memory.remove(key) { released.append(old) }
+            if memory[key]?.header == entry.header { release(memory.remove(key)) }
             if let waiting = changes[key], waiting.entry?.header == entry.header {
                 // With the same number: if the entry is being written, the removal follows.
-                if let old = change(key, (waiting.number, nil)) { released.append(old) }
+                setChange(key, (waiting.number, nil))
             }
         }
-        return released
     }
 
     mutating func endRemoval(_ number: Int) -> Removal? {

@@ -110,7 +110,7 @@ struct DiskCache: Sendable {
     }
 
     private mutating func trim(now: Date) {
-        while let oldest = index?.oldest,
+        while let oldest = index?.oldest(),
             index?.cost ?? 0 > limits.bytes ?? .max || index?.count ?? 0 > limits.count ?? .max
                 || limits.isExpired(oldest.value, now: now)
         {

@@ -43,54 +43,36 @@ struct MemoryCache: Sendable {
     private mutating func trim() -> [CacheEntry] {
         var removed: [CacheEntry] = []
         while entries.cost > costLimit || entries.count > countLimit {
-            guard let oldest = entries.oldest, let entry = entries.remove(oldest.key) else { break }
+            guard let oldest = entries.oldest(), let entry = entries.remove(oldest.key) else { break }
             removed.append(entry)
         }
         return removed
     }
 }
 
-/// Values by key in the order of their last use, with the sum of their costs. All operations take constant time.
+/// Values by key in the order of their last use, with the sum of their costs. All operations take constant time on average.
 ///
-/// `NSCache` is not usable: on Linux it keeps the oldest values. This is a doubly linked list in an array, whose free places
-/// are linked too.
+/// `NSCache` is not usable: on Linux it keeps the oldest values.
 struct RecencyList<Value: Sendable>: Sendable {
-    private struct Place: Sendable {
-        var key: String
-        /// Nil in a free place.
-        var value: Value?
-        var cost: Int
-        var older: Int?
-        var newer: Int?
-    }
-
-    private var places: [Place] = []
-    private var indices: [String: Int] = [:]
-    private var oldestIndex: Int?
-    private var newestIndex: Int?
-    private var freeIndex: Int?
+    private var entries: [String: (value: Value, cost: Int, lastUse: Int)] = [:]
+    /// All uses in their order. The ones that are not the last use of their key are skipped.
+    private var uses: [(key: String, number: Int)] = []
+    private var firstUse = 0
+    private var lastNumber = 0
     private(set) var cost: Int64 = 0
 
-    var count: Int { indices.count }
-    var keys: some Collection<String> { indices.keys }
-
-    /// The least recently used value.
-    var oldest: (key: String, value: Value)? {
-        guard let oldestIndex, let value = places[oldestIndex].value else { return nil }
-        return (places[oldestIndex].key, value)
-    }
+    var count: Int { entries.count }
+    var keys: some Collection<String> { entries.keys }
 
     /// The value, which does not count as used.
-    subscript(key: String) -> Value? {
-        indices[key].flatMap { places[$0].value }
-    }
+    subscript(key: String) -> Value? { entries[key]?.value }
 
     /// The value, which becomes the most recently used one.
     mutating func use(_ key: String) -> Value? {
-        guard let index = indices[key] else { return nil }
-        unlink(index)
-        linkAsNewest(index)
-        return places[index].value
+        guard let value = entries[key]?.value else { return nil }
+        let number = nextUse(of: key)
+        entries[key]?.lastUse = number
+        return value
     }
 
     /// Stores a value as the most recently used one.
@@ -98,43 +80,34 @@ struct RecencyList<Value: Sendable>: Sendable {
     /// - Returns: the replaced value.
     mutating func insert(_ value: Value, cost: Int, for key: String) -> Value? {
         let old = remove(key)
-        let place = Place(key: key, value: value, cost: cost)
-        let index: Int
-        if let free = freeIndex {
-            index = free
-            freeIndex = places[free].newer
-            places[free] = place
-        } else {
-            index = places.count
-            places.append(place)
-        }
-        indices[key] = index
-        linkAsNewest(index)
+        entries[key] = (value, cost, nextUse(of: key))
         self.cost += Int64(cost)
         return old
     }
 
     mutating func remove(_ key: String) -> Value? {
-        guard let index = indices.removeValue(forKey: key) else { return nil }
-        unlink(index)
-        let old = places[index]
+        guard let old = entries.removeValue(forKey: key) else { return nil }
         cost -= Int64(old.cost)
-        places[index] = Place(key: "", value: nil, cost: 0, newer: freeIndex)
-        freeIndex = index
         return old.value
     }
 
-    private mutating func unlink(_ index: Int) {
-        let (older, newer) = (places[index].older, places[index].newer)
-        if let older { places[older].newer = newer } else { oldestIndex = newer }
-        if let newer { places[newer].older = older } else { newestIndex = older }
-        places[index].older = nil
-        places[index].newer = nil
+    /// The least recently used value.
+    mutating func oldest() -> (key: String, value: Value)? {
+        while firstUse < uses.count {
+            let use = uses[firstUse]
+            if let entry = entries[use.key], entry.lastUse == use.number { return (use.key, entry.value) }
+            firstUse += 1
+        }
+        return nil
     }
 
-    private mutating func linkAsNewest(_ index: Int) {
-        places[index].older = newestIndex
-        if let newestIndex { places[newestIndex].newer = index } else { oldestIndex = index }
-        newestIndex = index
+    private mutating func nextUse(of key: String) -> Int {
+        if uses.count > 2 * entries.count + 32 {
+            uses = uses[firstUse...].filter { entries[$0.key]?.lastUse == $0.number }
+            firstUse = 0
+        }
+        lastNumber += 1
+        uses.append((key, lastNumber))
+        return lastNumber
     }
 }

@@ -81,6 +81,10 @@ extension CacheEntry {
 }
 
 extension NetworkCache {
+    func memoryEntry(for key: String) -> CacheEntry? {
+        ledger.withLock { $0.memory[key] }
+    }
+
     func loaded(
         _ key: String,
         from tiers: CacheStorage = .all,
