@@ -52,13 +52,13 @@ struct CacheEdgeTests {
         return EasyNetworkService(host)
     }
 
-    @Test("CCH-4: removals of a cache without a disk are over")
+    @Test("CCH-4: removals of a cache without a disk end")
     func removals() async throws {
         for _ in 0..<3 { try await cache.removeAll() }
         #expect(cache.ledger.withLock { $0.isIdle })
     }
 
-    @Test("CCH-4: the predicate of a removal is let go of")
+    @Test("CCH-4: the predicate of a removal is released")
     func predicate() async throws {
         final class Object: Sendable {}
         weak var weakly: Object?
@@ -73,7 +73,7 @@ struct CacheEdgeTests {
         #expect(await eventually { weakly == nil } == true)
     }
 
-    @Test("CCH-3: the early answer goes through interceptors")
+    @Test("CCH-3: the cached response passes through interceptors")
     func earlyIntercepted() async throws {
         transport.route("GET", "/a") { _ in .text("new") }
         let watcher = Watcher()
@@ -85,7 +85,7 @@ struct CacheEdgeTests {
         #expect(watcher.sources.withLock { $0 } == ["cache", "network"])
     }
 
-    @Test("CCH-3: sequences that were given up leave nothing")
+    @Test("CCH-3: released sequences leave no state")
     func sequences() async throws {
         transport.route("GET", "/a") { _ in .fault(.stall) }
         let operation = RequestOperation(Text(), service: try service())
@@ -100,7 +100,7 @@ struct CacheEdgeTests {
         _ = try? await other.value
     }
 
-    @Test("BEY-10: an answer from before a change is not kept after it")
+    @Test("BEY-10: a response from before a change is not stored after it")
     func readYourWrites() async throws {
         transport.route("GET", "/a") { _ in
             MockResponse(headers: ["Cache-Control": "max-age=60"], body: .data(Data("old".utf8)), delay: 5)
@@ -117,7 +117,7 @@ struct CacheEdgeTests {
         #expect(try await service.send(Call()).text() == "new")
     }
 
-    @Test("BEY-10: an answer that is under way is kept though another URL is changed meanwhile (RFC 9111, section 4.4)")
+    @Test("BEY-10: a pending response is stored after an invalidation of another URL (RFC 9111, section 4.4)")
     func changeElsewhere() async throws {
         let fields: HTTPHeaders = ["Cache-Control": "max-age=60", "ETag": "\"x\""]
         let isNew = Locked(false)
@@ -153,7 +153,7 @@ struct CacheEdgeTests {
         #expect(await kept() == "new", "the reload was kept")
     }
 
-    @Test("CCH-4: an answer that is under way when all is removed is not kept, and leaves nothing older")
+    @Test("CCH-4: a pending response is not stored after a removal of all entries, and leaves no older entry")
     func removedMeanwhile() async throws {
         transport.route("GET", "/a") { _ in
             MockResponse(headers: ["Cache-Control": "max-age=60"], body: .data(Data("old".utf8)), delay: 5)
@@ -174,7 +174,7 @@ struct CacheEdgeTests {
         #expect(await cache.usage.memoryCount == 0)
     }
 
-    @Test("CCH-4: an answer that is under way when its entry is removed by hand is not kept", arguments: [true, false])
+    @Test("CCH-4: a pending response is not stored after a removal of its entry", arguments: [true, false])
     func removedByHand(byHTTP: Bool) async throws {
         transport.route("GET", "/a") { _ in
             MockResponse(headers: ["Cache-Control": "max-age=60"], body: .data(Data("old".utf8)), delay: 5)
@@ -190,7 +190,7 @@ struct CacheEdgeTests {
         #expect(await cache.usage.memoryCount == 0)
     }
 
-    @Test("BEY-10: of any number of invalidations none is forgotten, and no more than a thousand are remembered")
+    @Test("BEY-10: any number of invalidations has effect with at most a thousand records")
     func manyInvalidations() {
         let (first, other) = (
             CacheEntry.made("k", version: 1, count: 10, at: clock.date),
@@ -215,7 +215,7 @@ struct CacheEdgeTests {
         #expect(cache.memoryEntry(for: "k") != nil)
     }
 
-    @Test("BEY-10, CCH-4: a newer answer that the predicate refuses takes the stored one away")
+    @Test("BEY-10, CCH-4: a newer response that the predicate rejects removes the entry")
     func refusedByPredicate() async throws {
         transport.route("GET", "/a") { _ in .text("x", headers: ["Cache-Control": "max-age=60"]) }
         let service = try service()
@@ -226,7 +226,7 @@ struct CacheEdgeTests {
         #expect(await cache.usage.memoryCount == 0)
     }
 
-    @Test("SEC-1: a password in a URL does not lie on disk")
+    @Test("SEC-1: a password in a URL is not stored")
     func userInformation() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString, isDirectory: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -246,7 +246,7 @@ struct CacheEdgeTests {
         #expect(!found)
     }
 
-    @Test("BEY-10: wild dates and fields trap nowhere")
+    @Test("BEY-10: odd dates and fields do not trap")
     func wild() async throws {
         let dates: [TimeInterval] = [0, 1e308, -1e308, .nan, .infinity, -.infinity, 1e17, -1e17]
         let fields = [
@@ -281,7 +281,10 @@ struct CacheEdgeTests {
         }
     }
 
-    @Test("CCH-3: cancelled while an unreadable entry is mapped: one end, nothing sent", arguments: [false, true])
+    @Test(
+        "CCH-3: after a cancel during the mapping of an unreadable entry nothing is sent, and there is one end",
+        arguments: [false, true]
+    )
     func cancelledInMapping(joins: Bool) async throws {
         struct Bad: APIRequest {
             var api = "a"
@@ -314,7 +317,7 @@ struct CacheEdgeTests {
         current.withLock { $0 = nil }
     }
 
-    @Test("BEY-10: unwrapping interceptor, confirmed again and again")
+    @Test("BEY-10: a response stays intact after many validations with an interceptor that unwraps")
     func unwrappedAgain() async throws {
         struct Unwrap: RequestInterceptor {
             func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
@@ -345,7 +348,7 @@ struct CacheEdgeTests {
         #expect(texts == Array(repeating: "(((x)))", count: 4))
     }
 
-    @Test("BEY-10: a landing that was cancelled while its entry is refreshed: refresh set is emptied after a failure")
+    @Test("BEY-10: the set of refreshes is empty after a failed refresh")
     func refreshSet() async throws {
         transport.route("GET", "/a") { _ in
             .text("x", headers: ["Cache-Control": "max-age=1, stale-while-revalidate=1000"])
@@ -371,7 +374,7 @@ struct CacheEdgeTests {
 
 @Suite("Files of others in the cache")
 struct HostileFileTests {
-    @Test("CCH-4: a sparse file of terabytes is no reason to trap")
+    @Test("CCH-4: a sparse file of terabytes does not trap")
     func sparse() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString, isDirectory: true)
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -39,7 +39,7 @@ struct CacheInterceptorTests {
         return EasyNetworkService(host)
     }
 
-    @Test("CCH-3: an entry that an interceptor does not take does not count, and the network is asked")
+    @Test("CCH-3: an entry that an interceptor rejects is not used, and the request is sent")
     func refusedByInterceptor() async throws {
         struct Envelope: RequestInterceptor {
             func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
@@ -66,7 +66,7 @@ struct CacheInterceptorTests {
         }
     }
 
-    @Test("CCH-3: finished by hand while an interceptor has the cache's answer, a job sends nothing and keeps that")
+    @Test("CCH-3: a job that is finished while an interceptor has the stored response sends nothing")
     func finishedByHand() async throws {
         let interceptor = Waiting()
         let service = try service { $0.interceptors = [interceptor] }
@@ -88,7 +88,7 @@ struct CacheInterceptorTests {
         #expect(try await service.cachedResponse(for: Call()).text() == "old")
     }
 
-    @Test("CCH-3: cached is let go of at the end, also when the cache had nothing")
+    @Test("CCH-3: the closure cached is released at the end, also without an entry")
     func released() async throws {
         final class Object: Sendable {}
         transport.route("GET", "/a") { _ in .text("new") }
@@ -107,7 +107,7 @@ struct CacheInterceptorTests {
         #expect(operation.cached == nil)
     }
 
-    @Test("CCH-3: the item follows cached when only a sequence listens; cached first for dependents")
+    @Test("CCH-3: a sequence has the cached item first, and dependents start after cached")
     func dependents() async throws {
         transport.route("GET", "/a") { _ in .text("new") }
         let service = try service()
@@ -135,7 +135,7 @@ struct CacheInterceptorTests {
 @Suite("Keys of odd requests")
 struct OddKeyTests {
     @Test(
-        "CCH-5: ignored parameters of odd URLs trap nowhere",
+        "CCH-5: ignored parameters of odd URLs do not trap",
         arguments: [
             "http://h/?x=[1]&t=1", "http://h/?x=a|b&t=1", "http://h/?x=%zz&t=1", "http://h/?x=%&t=1",
             "http://h/?x=é&t=1",

@@ -55,7 +55,7 @@ struct CacheThenNetworkTests {
     }
 
     @Test(
-        "CCH-3: the cached answer has its own closure and delegate method, before the network's, also on a concurrent queue"
+        "CCH-3: the cached response has its own closure and delegate method, before the network's, also on a concurrent queue"
     )
     func callbacks() async throws {
         for _ in 0..<20 {
@@ -77,7 +77,7 @@ struct CacheThenNetworkTests {
         }
     }
 
-    @Test("CCH-3: while the cached item is being told, nothing is told of the network's, though that is there")
+    @Test("CCH-3: the network's item is delivered after the cached item, even if it arrives earlier")
     func cachedFirst() async throws {
         try keepOld()
         let story = Story()
@@ -97,7 +97,7 @@ struct CacheThenNetworkTests {
         #expect(story.lines.withLock { $0 } == ["cached", "preprocess", "success"])
     }
 
-    @Test("CCH-3: without a valid entry only the network answers")
+    @Test("CCH-3: without a valid entry only the network's item is delivered")
     func absent() async throws {
         let story = Story()
         let operation = RequestOperation(News(), service: service)
@@ -108,7 +108,7 @@ struct CacheThenNetworkTests {
         #expect(story.lines.withLock { $0 } == ["success new"] && operation.cachedItem == nil)
     }
 
-    @Test("CCH-3: for try await: cached, then fresh; of the operation and of the service")
+    @Test("CCH-3: a sequence has the cached and then the fresh item, for the operation and the service")
     func values() async throws {
         try keepOld()
         let operation = RequestOperation(News(), service: service)
@@ -127,7 +127,7 @@ struct CacheThenNetworkTests {
         #expect(responses == ["old cache", "new network"])
     }
 
-    @Test("CCH-3, BEY-3: an error of the network comes after the cached item")
+    @Test("CCH-3, BEY-3: an error of the network follows the cached item")
     func failure() async throws {
         try keepOld()
         transport.route("GET", "/news") { _ in .status(500) }
@@ -140,7 +140,7 @@ struct CacheThenNetworkTests {
         #expect(items == ["old"] && error?.statusCode == 500)
     }
 
-    @Test("OPQ-2, CCH-3: cancelled after the cached item, it ends, and its closure is not called again")
+    @Test("OPQ-2, CCH-3: after a cancel following the cached item no closure is called")
     func cancel() async throws {
         try keepOld()
         transport.route("GET", "/news") { _ in .fault(.stall) }
@@ -159,7 +159,7 @@ struct CacheThenNetworkTests {
         #expect(story.lines.withLock { $0 } == ["cached old", "failure cancelled"])
     }
 
-    @Test("OPQ-2: cancelled before its cached item is told, the closure is not called")
+    @Test("OPQ-2: after a cancel before the cached item its closure is not called")
     func cancelBefore() async throws {
         try keepOld()
         transport.route("GET", "/news") { _ in .fault(.stall) }
@@ -178,7 +178,9 @@ struct CacheThenNetworkTests {
         #expect(story.lines.withLock { $0 } == ["failure cancelled"])
     }
 
-    @Test("BEY-3: a sequence that is given up cancels the operation if nobody else waits, and ends when nobody runs it")
+    @Test(
+        "BEY-3: a released sequence cancels the operation if it was the only consumer, and ends if the operation never runs"
+    )
     func givenUp() async throws {
         try keepOld()
         transport.route("GET", "/news") { _ in .fault(.stall) }
@@ -193,7 +195,7 @@ struct CacheThenNetworkTests {
         for try await _ in try #require(values) { Issue.record("there is nothing to come") }
     }
 
-    @Test("QUE-9, CCH-3: such requests do not join another's message: each has its own cached item")
+    @Test("QUE-9, CCH-3: such requests do not join: each has its own cached item")
     func join() async throws {
         struct Joined: APIRequest {
             var api = "news"

@@ -74,7 +74,7 @@ struct CachedLandingTests {
         }
     }
 
-    @Test("CCH-5: policy: URL made by adapt counts")
+    @Test("CCH-5: by a policy the key has the URL after adapt")
     func adaptedPolicy() async throws {
         echo()
         let now = Locked("de")
@@ -85,7 +85,7 @@ struct CachedLandingTests {
         #expect(try await service.send(call).text() == "lang=fr")
     }
 
-    @Test("BEY-10: http: what is adapted is found again")
+    @Test("BEY-10: by HTTP an adapted request finds its entry")
     func adaptedHTTP() async throws {
         echo()
         let service = try service { $0.interceptors = [language(Locked("de"))] }
@@ -93,7 +93,7 @@ struct CachedLandingTests {
         #expect(try await service.send(Call()).source == .cache)
     }
 
-    @Test("BEY-10: http: an adapted request is not answered with another URL's entry")
+    @Test("BEY-10: by HTTP an adapted request does not use the entry of another URL")
     func adaptedHTTPOther() async throws {
         echo()
         #expect(try await service().send(Call()).text() == "none")
@@ -101,7 +101,7 @@ struct CachedLandingTests {
         #expect(try adapted.text() == "lang=de")
     }
 
-    @Test("BEY-10: http: validator of another URL")
+    @Test("BEY-10: by HTTP the validator of another URL is not sent")
     func adaptedValidator() async throws {
         transport.route("GET", "/a") { request in
             if request.headers["If-None-Match"] != nil { return .status(304) }
@@ -113,7 +113,7 @@ struct CachedLandingTests {
         #expect(transport.requests.last?.headers["If-None-Match"] == nil)
     }
 
-    @Test("BEY-10: an adapter that takes another address for the second attempt sends it no validator of the first")
+    @Test("BEY-10: an adapted URL of the second attempt receives no validator of the first")
     func failover() async throws {
         let isDown = Locked(false)
         for name in ["a", "b"] {
@@ -146,7 +146,7 @@ struct CachedLandingTests {
         #expect(try plain.text() == "b")
     }
 
-    @Test("BEY-10: a stand-in is read with the decoder of the host")
+    @Test("BEY-10: a stale response instead of an error is decoded by the host's decoder")
     func standInDecoder() async throws {
         transport.route("GET", "/a") { _ in
             .text("{\"user_name\":\"ada\"}", headers: ["Cache-Control": "max-age=60, stale-if-error=100"])
@@ -165,7 +165,7 @@ struct CachedLandingTests {
         #expect(try await service.perform(JSONCall()).userName == "ada")
     }
 
-    @Test("BEY-10: HEAD leaves the body of GET")
+    @Test("BEY-10: a response to HEAD keeps the stored body")
     func head() async throws {
         transport.route("GET", "/a") { _ in .text("x", headers: ["Cache-Control": "max-age=60"]) }
         transport.route("HEAD", "/a") { _ in .text("x", headers: ["Cache-Control": "max-age=60"]) }
@@ -176,7 +176,7 @@ struct CachedLandingTests {
         #expect(try response.source == .cache && response.text() == "x")
     }
 
-    @Test("BEY-10: a 206 leaves the entry")
+    @Test("BEY-10: a 206 does not change the entry")
     func range() async throws {
         transport.route("GET", "/a") { request in
             request.headers["Range"] != nil
@@ -188,7 +188,7 @@ struct CachedLandingTests {
         #expect(try await service().send(Call()).source == .cache)
     }
 
-    @Test("BEY-10: a request with no-store leaves the entry")
+    @Test("BEY-10: a request with no-store does not change the entry")
     func noStoreRequest() async throws {
         transport.route("GET", "/a") { _ in .text("x", headers: ["Cache-Control": "max-age=60"]) }
         _ = try await service().send(Call())
@@ -196,7 +196,7 @@ struct CachedLandingTests {
         #expect(try await service().send(Call()).source == .cache)
     }
 
-    @Test("CCH-4: by a policy a part is not kept as the whole")
+    @Test("CCH-4: by a policy a 206 is not stored")
     func partByPolicy() async throws {
         transport.route("GET", "/a") { request in
             request.headers["Range"] != nil
@@ -208,7 +208,7 @@ struct CachedLandingTests {
         #expect(try await service().send(Call(cache: policy)).text() == "abc")
     }
 
-    @Test("CCH-4: what an interceptor makes up instead of an error is not kept as the server's")
+    @Test("CCH-4: a response that an interceptor made of an error is not stored")
     func madeUp() async throws {
         transport.route("GET", "/a") { _ in .status(503) }
         let offline = Adapter(landing: { result in
@@ -222,7 +222,7 @@ struct CachedLandingTests {
         #expect(try await service.send(call).text() == "real")
     }
 
-    @Test("CCH-4: an answer unwrapped by an interceptor is unwrapped once")
+    @Test("CCH-4: a stored response passes through interceptors once")
     func unwrapped() async throws {
         transport.route("GET", "/a") { _ in .text("((x))") }
         let unwrap = Adapter(landing: { result in
@@ -236,7 +236,7 @@ struct CachedLandingTests {
         #expect(try await service.send(call).text() == "(x)")
     }
 
-    @Test("BEY-10: an interceptor's answer to an error by http rules does not take the entry away")
+    @Test("BEY-10: by HTTP an interceptor's response to an error does not remove the entry")
     func madeUpHTTP() async throws {
         transport.route("GET", "/a") { _ in .text("x", headers: ["Cache-Control": "no-cache", "ETag": "\"1\""]) }
         let offline = Adapter(landing: { result in
@@ -256,7 +256,7 @@ struct CachedLandingTests {
         func item(from response: NetworkResponse) throws -> String { try response.text() }
     }
 
-    @Test("CCH-3: cached has been called when the operation has finished, whatever other closures there are")
+    @Test("CCH-3: cached has been called when the operation has finished, with any other closures")
     func cachedAlone() async throws {
         transport.route("GET", "/a") { _ in .text("new") }
         let service = try service()
@@ -280,7 +280,7 @@ struct CachedLandingTests {
         callbacks.sync {}
     }
 
-    @Test("CCH-4: after sign-out as documented nothing comes back")
+    @Test("CCH-4: after the documented sign-out no entry returns")
     func signOut() async throws {
         let answers = Locked(0)
         transport.route("GET", "/a") { _ in
@@ -321,7 +321,7 @@ struct CachedLandingTests {
         #expect(count == 0, "the refresh was not cancelled, and stored after removeAll")
     }
 
-    @Test("CCH-4: storage none, an interceptor asks anew, the network's answer cannot be mapped: it is sent once")
+    @Test("CCH-4: without storage, after an interceptor's repeat and a mapping failure, the request is sent once")
     func sentOnce() async throws {
         struct Strict: APIRequest {
             var api = "a"
@@ -348,7 +348,7 @@ struct CachedLandingTests {
     }
 
     @Test(
-        "BEY-10: invalidation of odd URLs",
+        "BEY-10: odd URLs are invalidated",
         arguments: [
             "a?x=[1]", "a?x=%5B1%5D", "a?x=a|b", "a?q='s", "a?x=é", "a?", "a?x=%c3%a9", "a;v=1?y=a:b@c", "a//b/../c",
         ]
@@ -363,7 +363,7 @@ struct CachedLandingTests {
     }
 
     @Test(
-        "BEY-10: invalidation of the root",
+        "BEY-10: the root is invalidated",
         arguments: ["http://one.example", "http://ONE.example", "http://one.example:80"]
     )
     func rootInvalidation(base: String) async throws {
@@ -377,7 +377,7 @@ struct CachedLandingTests {
         }
     }
 
-    @Test("BEY-10: a confirmed entry that cannot be mapped is forgotten, and asked for anew")
+    @Test("BEY-10: a validated entry that cannot be mapped is removed, and requested again")
     func confirmedUnreadable() async throws {
         transport.route("GET", "/a") { request in
             if request.headers["If-None-Match"] != nil { return .status(304) }
@@ -393,7 +393,7 @@ struct CachedLandingTests {
         #expect(names == ["ada", "ada"])
     }
 
-    @Test("SEC-1: cookies that a server sets do not lie on disk")
+    @Test("SEC-1: Set-Cookie is not stored")
     func cookiesOnDisk() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString, isDirectory: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -415,7 +415,7 @@ struct CachedLandingTests {
         #expect(!found)
     }
 
-    @Test("CCH-5: parts of the key with line ends of Windows")
+    @Test("CCH-5: parts of the key may have CRLF")
     func lineEnds() throws {
         func message(_ headers: HTTPHeaders) throws -> TransportRequest {
             try RequestBuilder.build(Call(), for: service().configuration)

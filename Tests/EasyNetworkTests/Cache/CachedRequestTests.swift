@@ -70,7 +70,7 @@ struct CachedRequestTests {
         return try await operation.value
     }
 
-    @Test("CCH-3: instead of the network: the second request is answered by the cache and sends nothing")
+    @Test("CCH-3: with cacheElseNetwork the second request is not sent")
     func elseNetwork() async throws {
         let policy = CachePolicy(.cacheElseNetwork)
         #expect(try await ask(policy) == "1 network")
@@ -78,7 +78,7 @@ struct CachedRequestTests {
         #expect(transport.requests.count == 1)
     }
 
-    @Test("CCH-2, CCH-3: a second perform of a cached request makes no connection, also after a relaunch")
+    @Test("CCH-2, CCH-3: a second perform of a cached request opens no connection, also after a relaunch")
     func noConnection() async throws {
         let server = try MockServer()
         server.route("GET", "/news") { _ in .text("1", headers: ["Connection": "close"]) }
@@ -100,7 +100,7 @@ struct CachedRequestTests {
         #expect(try await queue.perform(request, service: service) == "1 cache")
     }
 
-    @Test("CCH-3: without a policy nothing is read nor stored; one that only stores does not read")
+    @Test("CCH-3: without a policy the cache is not used; a policy that only stores does not read")
     func none() async throws {
         #expect(try await ask(nil) == "1 network")
         #expect(try await ask(CachePolicy(.cacheElseNetwork, storage: [])) == "2 network")
@@ -119,7 +119,7 @@ struct CachedRequestTests {
     }
 
     @Test(
-        "CCH-3: one operation, or one call, goes past the cache, and its answer is stored",
+        "CCH-3: an operation or a call that ignores the cache stores its response",
         arguments: [.cacheElseNetwork, .cacheThenNetwork, .cacheOnly, .http] as [CachePolicy.Reading]
     )
     func ignored(reading: CachePolicy.Reading) async throws {
@@ -143,7 +143,7 @@ struct CachedRequestTests {
         #expect(try await service.cachedResponse(for: request).text() == "4")
     }
 
-    @Test("CCH-3: an operation that ignores the cache shows no early item")
+    @Test("CCH-3: an operation that ignores the cache has no cached item")
     func ignoredEarly() async throws {
         let policy = CachePolicy(.cacheThenNetwork)
         _ = try await ask(policy)
@@ -155,7 +155,7 @@ struct CachedRequestTests {
         #expect(operation.cachedItem == nil)
     }
 
-    @Test("CCH-3, BEY-9: operations that ignore the cache join each other, and none that asks it")
+    @Test("CCH-3, BEY-9: operations that ignore the cache join each other only")
     func ignoredJoin() throws {
         let url = try #require(URL(string: "http://one.example/news"))
         let host = try service().configuration
@@ -188,7 +188,7 @@ struct CachedRequestTests {
         }
     }
 
-    @Test("CCH-1, CCH-3: only from the cache: what is missing is notCached, and says why")
+    @Test("CCH-1, CCH-3: with cacheOnly a missing entry is notCached, with the reason")
     func only() async throws {
         let error = await #expect(throws: NetworkError.self) { try await ask(CachePolicy(.cacheOnly)) }
         #expect(error?.code == .notCached && error?.cacheMiss == .absent && error?.attempts == 0)
@@ -196,7 +196,7 @@ struct CachedRequestTests {
         #expect(transport.requests.isEmpty)
     }
 
-    @Test("CCH-1: each way to be invalid has its reason: age, version, sensitive data, app version")
+    @Test("CCH-1: each invalidity has its reason: age, version, sensitive data, app version")
     func refusals() async throws {
         let stored = CachePolicy(.network, maximumAge: 10, version: 3, sensitiveData: "ada", appVersion: "1.0")
         _ = try await ask(stored)
@@ -221,7 +221,7 @@ struct CachedRequestTests {
         #expect(try await ask(valid) == "1 cache")
     }
 
-    @Test("CCH-1: an answer from the future is too old for any age")
+    @Test("CCH-1: a response from the future has expired")
     func future() async throws {
         clock.advance(by: 100)
         _ = try await ask(CachePolicy(.network))
@@ -233,7 +233,7 @@ struct CachedRequestTests {
         #expect(try await ask(CachePolicy(.cacheOnly), over: service) == "1 cache")
     }
 
-    @Test("CCH-1: sensitive data is not kept, only its digest")
+    @Test("CCH-1: of sensitive data only a digest is stored")
     func digest() async throws {
         _ = try await ask(CachePolicy(.network, sensitiveData: "a secret"))
         let entry = try #require(await cache.entries.first)
@@ -243,7 +243,7 @@ struct CachedRequestTests {
     }
 
     @Test(
-        "CCH-5: the key covers method, URL and parameters in any order, body and type; users add to it and take from it"
+        "CCH-5: the key has method, URL, parameters in any order, body and type; users can add to it and take from it"
     )
     func keys() async throws {
         let policy = CachePolicy(.cacheElseNetwork)
@@ -266,7 +266,7 @@ struct CachedRequestTests {
         #expect(try await ask(own, ["q": 1, "time": 2]) == "7 cache")
     }
 
-    @Test("CCH-5: users of one host never see each other's answers when the host names them")
+    @Test("CCH-5: with partitions, users of one host never see each other's responses")
     func partition() async throws {
         let (ada, eve) = (try service { $0.cachePartition = "ada" }, try service { $0.cachePartition = "eve" })
         for reading in [CachePolicy.Reading.cacheElseNetwork, .http] {
@@ -278,7 +278,7 @@ struct CachedRequestTests {
         #expect(try await ask(CachePolicy(.cacheElseNetwork), over: eve) == "2 cache")
     }
 
-    @Test("CCH-5: a body that is not at hand has no key, unless the policy has one")
+    @Test("CCH-5: a file or stream as body has no key, unless the policy has one")
     func noKey() async throws {
         struct Upload: BaseAPIRequest {
             var api = "news"
@@ -295,7 +295,7 @@ struct CachedRequestTests {
         #expect(cached.source == .cache && cached.history.isEmpty)
     }
 
-    @Test("CCH-2, CCH-4: the predicate is asked once the answer is mapped; what fails to map is not stored")
+    @Test("CCH-2, CCH-4: the predicate is called after mapping; a response that cannot be mapped is not stored")
     func predicate() async throws {
         struct Picky: APIRequest {
             var api = "news"
@@ -323,7 +323,7 @@ struct CachedRequestTests {
         #expect(try await ask(CachePolicy(.cacheOnly)) == "2 cache")
     }
 
-    @Test("CCH-3: an entry that cannot be mapped any more is removed, and the network asked; alone, it is notCached")
+    @Test("CCH-3: an entry that can no longer be mapped is removed, and the request sent, or with cacheOnly notCached")
     func unreadable() async throws {
         struct Number: APIRequest {
             var api = "news"
@@ -358,7 +358,7 @@ struct CachedRequestTests {
         }
     }
 
-    @Test("QUE-9, CCH-2: of requests that join an answer that no item can be made of is neither stored nor kept")
+    @Test("QUE-9, CCH-2: a response of joined requests that cannot be mapped is not stored")
     func joined() async throws {
         let fails = Locked(true)
         let service = try service()
@@ -378,7 +378,7 @@ struct CachedRequestTests {
         #expect(await cache.usage.memoryCount == 0)
     }
 
-    @Test("CCH-3: the policy of a host is for GET and HEAD, one of a request for any method")
+    @Test("CCH-3: the policy of a host is for GET and HEAD, that of a request for any method")
     func hostPolicy() async throws {
         let service = try service { $0.cachePolicy = CachePolicy(.cacheElseNetwork) }
         #expect(try await ask(nil, over: service) == "1 network")
@@ -389,7 +389,7 @@ struct CachedRequestTests {
         #expect(try await ask(CachePolicy(.cacheElseNetwork), method: .post, over: service) == "4 cache")
     }
 
-    @Test("CCH-3, BEY-3: a cancelled task also cancels what is sent because the entry cannot be read")
+    @Test("CCH-3, BEY-3: a cancelled task also cancels the request that follows an unreadable entry")
     func unreadableCancelled() async throws {
         _ = try await ask(CachePolicy(.network))
         transport.route("GET", "/news") { _ in .fault(.stall) }
@@ -401,7 +401,7 @@ struct CachedRequestTests {
         #expect(error?.code == .cancelled)
     }
 
-    @Test("CCH-3: an entry that is not accepted any more does not answer")
+    @Test("CCH-3: an entry that is no longer accepted is not used")
     func notAccepted() async throws {
         _ = try await ask(CachePolicy(.network))
         let strict = try service { $0.validation.maximumBodyCount = 0 }
@@ -409,7 +409,7 @@ struct CachedRequestTests {
         #expect(error?.cacheMiss == .unreadable)
     }
 
-    @Test("CCH-4: entries are loaded, stored and removed by hand")
+    @Test("CCH-4: entries can be loaded, stored and removed by hand")
     func byHand() async throws {
         let service = try service()
         let request = News(cache: CachePolicy(.cacheElseNetwork, maximumAge: 5, version: 2))
@@ -427,7 +427,7 @@ struct CachedRequestTests {
         #expect(transport.requests.isEmpty)
     }
 
-    @Test("CCH-1: why the cache did not answer is in the history and among the queue's events")
+    @Test("CCH-1: the reason of a cache miss is in the history and the queue's events")
     func event() async throws {
         let events = queue.events
         let operation = RequestOperation(News(cache: CachePolicy(.cacheElseNetwork)), service: try service())
@@ -450,7 +450,7 @@ struct CachedRequestTests {
         #expect(response.history.map(\.cacheMiss) == [.version])
     }
 
-    @Test("CCH-3: interceptors see what the cache answers, and may have it sent after all")
+    @Test("CCH-3: interceptors see a stored response, and may have the request sent instead")
     func interceptors() async throws {
         struct Doubter: RequestInterceptor {
             func land(
@@ -465,7 +465,7 @@ struct CachedRequestTests {
         #expect(try await ask(policy, over: service { $0.interceptors = [Doubter()] }) == "2 network")
     }
 
-    @Test("CCH-3, QUE-7: accessories hear of an operation that the cache answers")
+    @Test("CCH-3, QUE-7: accessories are called for a stored response")
     func accessories() async throws {
         final class Ear: OperationAccessory {
             let heard = Locked<[String]>([])

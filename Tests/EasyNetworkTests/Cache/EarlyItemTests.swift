@@ -32,7 +32,7 @@ struct EarlyItemTests {
     }
 
     @Test(
-        "CBK-2, CCH-3: what has been let go of is not called, and the delegate not kept alive, while the queue waits"
+        "CBK-2, CCH-3: released closures are not called, and the delegate is not retained, while the queue waits"
     )
     func detached() async throws {
         transport.route("GET", "/a") { _ in .text("new") }
@@ -62,7 +62,7 @@ struct EarlyItemTests {
     }
 
     @Test(
-        "BEY-3, CCH-3: whoever cancels, cached never comes after the end, and there is one end",
+        "BEY-3, CCH-3: after any cancel there is one end, and cached is not called after it",
         arguments: [true, false]
     )
     func stress(cancelsService: Bool) async throws {
@@ -100,7 +100,7 @@ struct EarlyItemTests {
     }
 
     @Test(
-        "OPQ-2, CCH-3: an operation that the service ended while its cached item was mapped calls cached no more"
+        "OPQ-2, CCH-3: an operation that ended while its cached item was mapped does not call cached"
     )
     func endedInMapping() async throws {
         struct Slow: APIRequest {

@@ -58,7 +58,7 @@ struct HTTPCachedRequestTests {
         return "\(try response.text()) \(response.source)"
     }
 
-    @Test("BEY-10: fresh by max-age it is reused with its Age, then asked for again (RFC 9111, sections 4.2 and 5.1)")
+    @Test("BEY-10: a response is reused with its Age while it is fresh (RFC 9111, sections 4.2 and 5.1)")
     func freshness() async throws {
         answers(["Cache-Control": "max-age=60"])
         #expect(try await ask() == "1 network")
@@ -84,7 +84,7 @@ struct HTTPCachedRequestTests {
         #expect(transport.requests.count == 2)
     }
 
-    @Test("BEY-10: a 304 that confirms something else is no answer: the request is sent again without conditions")
+    @Test("BEY-10: after a 304 with another validator the request is sent again without conditions")
     func strange304() async throws {
         let sent = Locked(0)
         transport.route("GET", "/a") { request in
@@ -101,7 +101,7 @@ struct HTTPCachedRequestTests {
         #expect(response.history.map(\.statusCode) == [304, 200])
     }
 
-    @Test("BEY-10: a changed answer takes the place of the entry")
+    @Test("BEY-10: a changed response replaces the entry")
     func changed() async throws {
         answers(["Cache-Control": "max-age=60", "ETag": "\"x\""])
         _ = try await ask()
@@ -119,14 +119,14 @@ struct HTTPCachedRequestTests {
         (["Cache-Control": "max-age=0"], nil),
     ]
 
-    @Test("BEY-10: what may not be stored, or never used, is not stored (section 3)", arguments: unstorable)
+    @Test("BEY-10: a response that is not storable or usable is not stored (section 3)", arguments: unstorable)
     func unstored(headers: HTTPHeaders, request: [String: String]?) async throws {
         answers(headers)
         #expect(try await ask(Call(headers: request)) == "1 network")
         #expect(await cache.usage.memoryCount == 0)
     }
 
-    @Test("BEY-10: an answer that may not be stored takes the stored one away")
+    @Test("BEY-10: a response that is not storable removes the entry")
     func noStoreLater() async throws {
         answers(["Cache-Control": "max-age=60"])
         _ = try await ask()
@@ -135,7 +135,7 @@ struct HTTPCachedRequestTests {
         #expect(await cache.usage.memoryCount == 0)
     }
 
-    @Test("BEY-10: request directives: no-cache asks the server, only-if-cached asks nobody (section 5.2.1)")
+    @Test("BEY-10: request directives: no-cache requires validation, only-if-cached forbids a request (section 5.2.1)")
     func directives() async throws {
         answers(["Cache-Control": "max-age=60"])
         let only = Call(headers: ["Cache-Control": "only-if-cached"])
@@ -147,7 +147,7 @@ struct HTTPCachedRequestTests {
         #expect(try await ask(Call(headers: ["Cache-Control": "no-cache"])) == "2 network")
     }
 
-    @Test("BEY-10: Vary: the entry answers requests with the same fields only (section 4.1)")
+    @Test("BEY-10: Vary: the entry is for requests with the same fields only (section 4.1)")
     func vary() async throws {
         answers(["Cache-Control": "max-age=60", "Vary": "Accept-Language"])
         let (english, german) = (Call(headers: ["Accept-Language": "en"]), Call(headers: ["Accept-Language": "de"]))
@@ -157,7 +157,7 @@ struct HTTPCachedRequestTests {
         #expect(try response.text() == "2" && response.history.first?.cacheMiss == .varies)
     }
 
-    @Test("BEY-10, SEC-1: answers to requests with other credentials are never given")
+    @Test("BEY-10, SEC-1: responses to requests with other credentials are never used")
     func credentials() async throws {
         answers(["Cache-Control": "max-age=60"])
         let (ada, eve) = (Call(headers: ["Authorization": "ada"]), Call(headers: ["Authorization": "eve"]))
@@ -169,7 +169,7 @@ struct HTTPCachedRequestTests {
     }
 
     @Test(
-        "BEY-10, SEC-1: so it is with each field that a redirect to another origin would not get",
+        "BEY-10, SEC-1: the same holds for each field that a redirect to another origin drops",
         arguments: [
             "X-Api-Key", "x-auth-token", "Proxy-Authorization", "X-Amz-Security-Token", "Ocp-Apim-Subscription-Key",
         ],
@@ -188,7 +188,7 @@ struct HTTPCachedRequestTests {
         #expect(try await ask(bob, over: service) == "4 cache")
     }
 
-    @Test("BEY-10, SEC-1: a key of the request's own counts beside the host's authentication, which does not")
+    @Test("BEY-10, SEC-1: a credential of the request counts, the host's authentication does not")
     func keyBesideSession() async throws {
         answers(["Cache-Control": "max-age=60"])
         let session = AuthenticationSession(TestTokens { _ in "new" }, credential: "old")
@@ -204,7 +204,7 @@ struct HTTPCachedRequestTests {
     }
 
     @Test(
-        "BEY-10: an answer to HEAD updates the stored one to GET if it fits, else removes it (RFC 9111, section 4.3.5)"
+        "BEY-10: a response to HEAD updates the stored one to GET, or removes it if they differ (RFC 9111, section 4.3.5)"
     )
     func head() async throws {
         let cases: [(fields: HTTPHeaders, body: String, isKept: Bool)] = [
@@ -233,7 +233,7 @@ struct HTTPCachedRequestTests {
     }
 
     @Test(
-        "BEY-10: an answer to HEAD with other fields where Vary counts, or with an error, leaves the stored one alone"
+        "BEY-10: a response to HEAD that does not match Vary, or is an error, does not change the entry"
     )
     func headOfOthers() async throws {
         answers(["Cache-Control": "max-age=60", "Vary": "Accept-Language"])
@@ -254,7 +254,7 @@ struct HTTPCachedRequestTests {
     }
 
     @Test(
-        "BEY-10, SEC-1: what a session's user was answered is stored if it is public, or a partition says whose it is"
+        "BEY-10, SEC-1: a response to a session is stored if it is public or in a partition"
     )
     func session() async throws {
         for (control, partition, source) in [
@@ -274,7 +274,7 @@ struct HTTPCachedRequestTests {
         }
     }
 
-    @Test("BEY-10, SEC-1: without a partition an entry answers the same cookies only")
+    @Test("BEY-10, SEC-1: without a partition an entry is for the same cookies only")
     func otherCookies() async throws {
         answers(["Cache-Control": "max-age=60"])
         let (ada, eve) = (Call(headers: ["Cookie": "user=ada"]), Call(headers: ["Cookie": "user=eve"]))
@@ -286,7 +286,7 @@ struct HTTPCachedRequestTests {
         #expect(try await ask(eve, over: owned) == "3 cache")
     }
 
-    @Test("BEY-10, CFG-3: cookies of the jar count where Vary names them")
+    @Test("BEY-10, CFG-3: cookies of the jar count if Vary names them")
     func cookies() async throws {
         answers(["Cache-Control": "max-age=60", "Vary": "Cookie"])
         let jar = CookieJar()
@@ -299,7 +299,7 @@ struct HTTPCachedRequestTests {
         #expect(try await ask(over: service) == "2 cache")
     }
 
-    @Test("BEY-10: stale-while-revalidate answers at once, and one request refreshes the entry (RFC 5861, section 3)")
+    @Test("BEY-10: with stale-while-revalidate one request refreshes the entry in the background (RFC 5861, section 3)")
     func staleWhileRevalidate() async throws {
         answers(["Cache-Control": "max-age=60, stale-while-revalidate=30"])
         let service = try service()
@@ -322,7 +322,7 @@ struct HTTPCachedRequestTests {
         #expect(sent.withLock { $0 } == 1 && transport.requests.count == 2)
     }
 
-    @Test("BEY-10: stale-if-error: a stale answer stands in for an error of the server (RFC 5861, section 4)")
+    @Test("BEY-10: with stale-if-error a stale response replaces an error of the server (RFC 5861, section 4)")
     func staleIfError() async throws {
         answers(["Cache-Control": "max-age=60, stale-if-error=100"])
         _ = try await ask()
@@ -340,7 +340,7 @@ struct HTTPCachedRequestTests {
         #expect((await #expect(throws: NetworkError.self) { try await ask() })?.statusCode == 503)
     }
 
-    @Test("BEY-10: after an unsafe method the entries of its URL, and those it names, are gone (section 4.4)")
+    @Test("BEY-10: an unsafe method invalidates its URL and those that the response names (section 4.4)")
     func invalidation() async throws {
         for path in ["/a", "/b"] { answers(["Cache-Control": "max-age=60"], path: path) }
         for api in ["a", "b"] { _ = try await ask(Call(api: api)) }
@@ -353,7 +353,7 @@ struct HTTPCachedRequestTests {
         #expect(try await ask(Call(api: "b")) == "2 cache")
     }
 
-    @Test("BEY-10, SEC-2: what a redirect led to is the answer of its own address")
+    @Test("BEY-10, SEC-2: the response after a redirect is stored under its own URL")
     func redirect() async throws {
         transport.route("GET", "/old") { _ in .status(302, headers: ["Location": "/a"]) }
         answers(["Cache-Control": "max-age=60"])
@@ -373,7 +373,7 @@ struct HTTPCachedRequestTests {
         #expect(response.source == .network && response.history.map(\.statusCode) == [302, 200])
     }
 
-    @Test("BEY-10, BEY-8: a retry asks with the same conditions")
+    @Test("BEY-10, BEY-8: a retry has the same conditions")
     func retry() async throws {
         answers(["Cache-Control": "no-cache", "ETag": "\"x\""])
         _ = try await ask()
@@ -392,7 +392,7 @@ struct HTTPCachedRequestTests {
         #expect(try await response.value.source == .revalidated)
     }
 
-    @Test("BEY-10: a request with a range or a condition of its own is neither answered nor stored (sections 3 and 4)")
+    @Test("BEY-10: a request with a range or a condition does not use the cache (sections 3 and 4)")
     func ownCondition() async throws {
         answers(["Cache-Control": "max-age=60", "ETag": "\"x\""])
         _ = try await ask()

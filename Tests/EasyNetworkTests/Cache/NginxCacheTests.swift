@@ -21,7 +21,7 @@ struct NginxCacheTests {
             ]
         }
 
-    @Test("BEY-10: a stored answer is revalidated by ETag and Last-Modified, its body used again", arguments: cases)
+    @Test("BEY-10: a stored response is revalidated by ETag and Last-Modified, and its body reused", arguments: cases)
     func revalidation(listener: NginxServer.Listener, path: String, validator: String) async throws {
         let client = try await NginxClient()
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("TimerHeap")
 struct TimerHeapTests {
-    @Test("REQ-5: of one time, the first that was added comes first")
+    @Test("REQ-5: elements of the same time have the order of their insertion")
     func order() {
         var heap = TimerHeap<Int>()
         for element in 0..<50 { heap.add(element, at: TimeInterval(element % 2)) }
@@ -14,7 +14,7 @@ struct TimerHeapTests {
         #expect(taken == (0..<50).filter { $0 % 2 == 0 } + (0..<50).filter { $0 % 2 == 1 })
     }
 
-    @Test("REQ-5: what is timed comes in order, and what is swept not at all", arguments: 0..<20)
+    @Test("REQ-5: elements have the order of their times, and removed ones are absent", arguments: 0..<20)
     func random(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var heap = TimerHeap<Int>()

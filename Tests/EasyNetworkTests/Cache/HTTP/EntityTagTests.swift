@@ -6,7 +6,7 @@ import Testing
 @Suite("EntityTag")
 struct EntityTagTests {
     @Test(
-        "BEY-10: RFC 9110, section 8.8.3: a tag is sent as it came",
+        "BEY-10: RFC 9110, section 8.8.3: a tag is sent as it was received",
         arguments: ["\"a\"", "W/\"a\"", "\"\"", "\"é,!\""]
     )
     func sound(field: String) throws {
@@ -17,7 +17,7 @@ struct EntityTagTests {
     }
 
     @Test(
-        "BEY-10: RFC 9110, section 8.8.3: what is no tag is none, above all the star that every state matches",
+        "BEY-10: RFC 9110, section 8.8.3: invalid tags are rejected, also the star, which matches any state",
         arguments: [
             "", "*", "a", "\"", "\"a", "w/\"a\"", "W/ \"a\"", "\"a\", \"b\"", "\"a\",\"b\"", "\"a b\"", "W/",
             "\"a\u{7F}\"",
@@ -27,7 +27,7 @@ struct EntityTagTests {
         #expect(EntityTag(field) == nil)
     }
 
-    @Test("BEY-10: RFC 9110, section 8.8.3: two tags are no tag")
+    @Test("BEY-10: RFC 9110, section 8.8.3: two tags are invalid")
     func repeated() {
         #expect(EntityTag(HTTPHeaders.lines("ETag: \"a\" | ETag: \"b\"")) == nil)
         #expect(EntityTag(HTTPHeaders.lines("etag: \"a\"")) != nil)

@@ -21,7 +21,7 @@ struct HTTPInvalidationTests {
     }
 
     @Test(
-        "BEY-10: RFC 9111, section 4.4: methods that are not safe, unknown ones too",
+        "BEY-10: RFC 9111, section 4.4: unsafe and unknown methods invalidate",
         arguments: [
             ("POST", true), ("PUT", true), ("DELETE", true), ("PATCH", true), ("LOCK", true), ("FOO", true),
             ("GET", false), ("HEAD", false), ("OPTIONS", false), ("TRACE", false),
@@ -32,7 +32,7 @@ struct HTTPInvalidationTests {
     }
 
     @Test(
-        "BEY-10: RFC 9111, section 4.4: answers that are no errors",
+        "BEY-10: RFC 9111, section 4.4: responses without an error invalidate",
         arguments: [100, 200, 204, 299, 301, 399, 400, 503]
     )
     func statuses(status: Int) throws {
@@ -53,14 +53,14 @@ struct HTTPInvalidationTests {
     ]
 
     @Test(
-        "BEY-10: RFC 9111, section 4.4: Location and Content-Location of the same origin, and of no other",
+        "BEY-10: RFC 9111, section 4.4: Location and Content-Location of the same origin are invalidated",
         arguments: namedURLs
     )
     func named(fields: String, expected: [String]) throws {
         #expect(try urls("POST", 201, fields) == ["https://a.example/items/1?x=1"] + expected)
     }
 
-    @Test("BEY-10: RFC 9111, section 4.4: a URL that is named again counts once")
+    @Test("BEY-10: RFC 9111, section 4.4: a repeated URL counts once")
     func repeated() throws {
         let fields = Array(repeating: "Location: /new | Content-Location: /other", count: 1_000).joined(
             separator: " | "
@@ -68,7 +68,7 @@ struct HTTPInvalidationTests {
         #expect(try urls("POST", 201, fields).dropFirst() == ["https://a.example/new", "https://a.example/other"])
     }
 
-    @Test("BEY-10: RFC 9111, section 4.4: the fragment of the target is no part of it")
+    @Test("BEY-10: RFC 9111, section 4.4: the fragment of the target is removed")
     func fragment() throws {
         #expect(try urls(target: "https://a.example/a#b") == ["https://a.example/a"])
     }

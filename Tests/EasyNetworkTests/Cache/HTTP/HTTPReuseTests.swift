@@ -32,7 +32,7 @@ struct HTTPReuseTests {
     ]
 
     @Test(
-        "BEY-10: RFC 9111, sections 4 and 5.2.2: what an answer allows, 50 and 70 seconds after",
+        "BEY-10: RFC 9111, sections 4 and 5.2.2: the directives of a response after 50 and 70 seconds",
         arguments: ofAnswers
     )
     func answers(fields: String, at50: HTTPReuse, at70: HTTPReuse) {
@@ -69,7 +69,7 @@ struct HTTPReuseTests {
     ]
 
     @Test(
-        "BEY-10: RFC 9111, section 5.2.1: what a request asks of an answer that is fresh for 60 seconds, after 50 and 70",
+        "BEY-10: RFC 9111, section 5.2.1: the directives of a request for a response with a lifetime of 60 seconds, after 50 and 70",
         arguments: ofRequests
     )
     func requests(fields: String, at50: HTTPReuse, at70: HTTPReuse) {
@@ -79,7 +79,7 @@ struct HTTPReuseTests {
     }
 
     @Test(
-        "BEY-10: RFC 9111, section 4.2.4: must-revalidate and no-cache win over max-stale",
+        "BEY-10: RFC 9111, section 4.2.4: must-revalidate and no-cache have precedence over max-stale",
         arguments: ["must-revalidate", "no-cache"]
     )
     func strict(directive: String) {
@@ -105,7 +105,7 @@ struct HTTPReuseTests {
     ]
 
     @Test(
-        "BEY-10: RFC 5861, section 3: stale while it is revalidated, as long as the answer says and the request lets it",
+        "BEY-10: RFC 5861, section 3: a stale response is used during revalidation, within the limits of response and request",
         arguments: staleAnswers
     )
     func staleWhileRevalidate(request: String, seconds: TimeInterval, expected: HTTPReuse) {
@@ -113,7 +113,7 @@ struct HTTPReuseTests {
         #expect(reuse(stored, request, after: seconds) == expected)
     }
 
-    @Test("BEY-10: RFC 5861, section 3: an answer without validator is asked for anew, and given meanwhile")
+    @Test("BEY-10: RFC 5861, section 3: a response without validator is used while it is requested again")
     func staleWithoutValidator() {
         let stored = "Cache-Control: max-age=60, stale-while-revalidate=30"
         #expect(reuse(stored, after: 70) == .stale(whileRevalidating: HTTPHeaders()))
@@ -121,7 +121,7 @@ struct HTTPReuseTests {
         #expect(reuse(stored, "Cache-Control: no-cache", after: 10) == .unusable(.noValidator))
     }
 
-    @Test("BEY-10: RFC 8246, section 2: what is immutable is not reloaded while it is fresh, but by force")
+    @Test("BEY-10: RFC 8246, section 2: a fresh immutable response is not reloaded, except with no-cache")
     func immutable() {
         let stored = "ETag: \"a\" | Cache-Control: max-age=60, immutable"
         #expect(reuse(stored, "Cache-Control: max-age=0", after: 50) == .fresh)
@@ -134,7 +134,7 @@ struct HTTPReuseTests {
     }
 
     @Test(
-        "BEY-10: RFC 9111, section 4.3.2: a request with a range or conditions of its own is not answered",
+        "BEY-10: RFC 9111, section 4.3.2: the cache is not used for a request with a range or conditions",
         arguments: [
             "Range: bytes=0-1", "If-Match: \"a\"", "If-None-Match: \"a\"", "If-Modified-Since: \(Arrival.text())",
             "If-Unmodified-Since: \(Arrival.text())", "If-Range: \"a\"",
@@ -144,7 +144,10 @@ struct HTTPReuseTests {
         #expect(reuse("ETag: \"a\" | Cache-Control: max-age=60", field, after: 1) == .unusable(.condition))
     }
 
-    @Test("BEY-10: RFC 9111, section 4: only GET is answered", arguments: ["HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
+    @Test(
+        "BEY-10: RFC 9111, section 4: the cache is used for GET only",
+        arguments: ["HEAD", "POST", "PUT", "DELETE", "OPTIONS"]
+    )
     func methods(name: String) {
         let method = NetworkService.Method(rawValue: name)
         #expect(reuse("Cache-Control: max-age=60", after: 1, method: method) == .unusable(.method))
@@ -164,14 +167,14 @@ struct HTTPReuseTests {
     ]
 
     @Test(
-        "BEY-10: RFC 9111, section 4.3.1: a validation sends the validators as they came",
+        "BEY-10: RFC 9111, section 4.3.1: a validation request has the validators as they were received",
         arguments: sentValidators
     )
     func validators(fields: String, expected: HTTPHeaders) {
         #expect(reuse("Cache-Control: no-cache | \(fields)", after: 1) == .revalidate(expected))
     }
 
-    @Test("BEY-10: RFC 9111, section 4.3.1: the date of the answer is no validator, nor is what is no date")
+    @Test("BEY-10: RFC 9111, section 4.3.1: the date of the response and an invalid date are not validators")
     func noValidator() {
         for fields in ["Date: \(Arrival.text())", "Last-Modified: once", "ETag: a"] {
             #expect(reuse("Cache-Control: no-cache | \(fields)", after: 1) == .unusable(.noValidator))

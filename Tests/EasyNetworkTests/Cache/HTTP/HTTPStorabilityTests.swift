@@ -35,7 +35,7 @@ struct HTTPStorabilityTests {
     ]
 
     @Test(
-        "BEY-10: RFC 9111, section 3: answers that may be kept",
+        "BEY-10: RFC 9111, section 3: storable responses",
         arguments: kept
     )
     func storable(fields: String, status: Int) {
@@ -62,7 +62,7 @@ struct HTTPStorabilityTests {
     ]
 
     @Test(
-        "BEY-10: RFC 9111, section 3: answers that may not, each with its reason",
+        "BEY-10: RFC 9111, section 3: responses that are not storable, with their reasons",
         arguments: refused
     )
     func notStorable(fields: String, status: Int, reason: HTTPStorability.Obstacle) {
@@ -70,7 +70,7 @@ struct HTTPStorabilityTests {
     }
 
     @Test(
-        "BEY-10: RFC 9111, section 3: only answers to GET are kept",
+        "BEY-10: RFC 9111, section 3: only responses to GET are stored",
         arguments: ["HEAD", "POST", "PUT", "OPTIONS", "X"]
     )
     func methods(name: String) {
@@ -82,7 +82,7 @@ struct HTTPStorabilityTests {
         #expect(obstacle("Cache-Control: max-age=60", request: "Cache-Control: no-store") == .requestNoStore)
     }
 
-    @Test("BEY-10: RFC 9111, section 5.2.2.3: must-understand lifts no-store for a status that is known, and no other")
+    @Test("BEY-10: RFC 9111, section 5.2.2.3: must-understand overrides no-store for known statuses only")
     func mustUnderstand() {
         let fields = "Cache-Control: max-age=60, no-store, must-understand"
         #expect(obstacle(fields) == nil)
@@ -91,7 +91,7 @@ struct HTTPStorabilityTests {
     }
 
     @Test(
-        "BEY-10: RFC 9111, section 3.3: what answers a condition or a range is kept only when it is whole",
+        "BEY-10: RFC 9111, section 3.3: a response to a condition or a range is stored only if it is complete",
         arguments: ["Range: bytes=0-1", "If-Match: \"a\"", "If-None-Match: *", "If-Unmodified-Since: x", "If-Range: x"]
     )
     func conditions(field: String) {
@@ -103,7 +103,7 @@ struct HTTPStorabilityTests {
     }
 
     @Test(
-        "BEY-10: RFC 5861, section 4: what is never fresh is kept for requests that take stale answers",
+        "BEY-10: RFC 5861, section 4: a response that is never fresh is stored for requests that accept stale ones",
         arguments: ["max-stale", "max-stale=60", "stale-if-error=60"]
     )
     func tolerantRequests(directive: String) {

@@ -10,7 +10,7 @@ struct NominatedFieldsTests {
     }
 
     @Test(
-        "BEY-10: RFC 9111, section 4.1: requests that say the same in the fields of Vary",
+        "BEY-10: RFC 9111, section 4.1: requests with the same values of the fields of Vary match",
         arguments: [
             ("", "Foo: 1", "Foo: 2"), ("Vary: Foo", "Foo: 1", "foo: 1 | Bar: 2"), ("Vary: Foo", "Bar: 1", ""),
             ("Vary: FOO", "foo: 1", "Foo: 1"), ("Vary: Foo", "Foo: 1, 2", "Foo: 1 | Foo: 2"),
@@ -26,7 +26,7 @@ struct NominatedFieldsTests {
     }
 
     @Test(
-        "BEY-10: RFC 9111, section 4.1: requests that do not",
+        "BEY-10: RFC 9111, section 4.1: requests with other values do not match",
         arguments: [
             ("Vary: Foo", "Foo: 1", "Foo: 2"), ("Vary: Foo", "Foo: 1", ""), ("Vary: Foo", "Foo:", ""),
             ("Vary: Foo", "Foo: a", "Foo: A"), ("Vary: Foo", "Foo: a b", "Foo: a  b"),
@@ -45,7 +45,7 @@ struct NominatedFieldsTests {
         #expect(!match(vary: vary, second, first))
     }
 
-    @Test("BEY-10: RFC 9111, section 4.1: more fields may be named than Vary has")
+    @Test("BEY-10: RFC 9111, section 4.1: further fields can be nominated")
     func more() {
         let request = HTTPHeaders.lines("Authorization: Bearer a | Foo: 1")
         let fields = NominatedFields(vary: ["Vary": "Foo"], and: ["Authorization"], of: request)
@@ -55,7 +55,7 @@ struct NominatedFieldsTests {
     }
 
     @Test(
-        "BEY-10, SEC-1: a credential that the first request did not have makes another one; an unnamed cookie does not"
+        "BEY-10, SEC-1: a further credential does not match; a cookie that is not nominated does"
     )
     func additionalCredential() {
         let fields = NominatedFields(vary: HTTPHeaders(), and: ["X-Api-Key"], of: ["X-Api-Key": "ada", "X-Page": "1"])
@@ -64,7 +64,7 @@ struct NominatedFieldsTests {
         #expect(!fields.match(["X-Api-Key": "ada", "X-Auth-Token": "bob"]))
     }
 
-    @Test("BEY-10: a name that Vary repeats counts once")
+    @Test("BEY-10: a repeated name of Vary counts once")
     func repeatedName() {
         let vary: HTTPHeaders = ["Vary": Array(repeating: "Foo, foo", count: 5_000).joined(separator: ",")]
         #expect(
@@ -72,7 +72,9 @@ struct NominatedFieldsTests {
         )
     }
 
-    @Test("BEY-10: RFC 9111, section 7.1: credentials are kept as a digest, absence as absence, also in an entry")
+    @Test(
+        "BEY-10: RFC 9111, section 7.1: credentials are stored as a digest, also in an entry, and absent fields as absent"
+    )
     func digests() {
         let vary: HTTPHeaders = ["Vary": "Authorization, Cookie, Accept"]
         let request = HTTPHeaders.lines("Authorization: Bearer secret | Cookie: sid=secret")
@@ -85,7 +87,7 @@ struct NominatedFieldsTests {
         #expect(read == fields && read.match(request) && !read.match(request.merging(["Accept": "*/*"])))
     }
 
-    @Test("BEY-10: RFC 9111, section 4.1: an entry of which nobody knows whom it is for is for nobody")
+    @Test("BEY-10: RFC 9111, section 4.1: an entry without the fields of its Vary matches no request")
     func unknown() {
         let vary: HTTPHeaders = ["Vary": "Foo"]
         let sound = NominatedFields(vary: vary, of: ["Foo": "1"]).attributes
@@ -98,7 +100,7 @@ struct NominatedFieldsTests {
         #expect(NominatedFields(attributes: star.attributes, vary: ["Vary": "*"]) == star)
     }
 
-    @Test("BEY-10: an answer comes back from an entry of the store as it was written, beside what else the entry says")
+    @Test("BEY-10: a response can be read from an entry, which keeps its other attributes")
     func entry() {
         let stored = StoredResponse.stub("Vary: Foo, Bar | ETag: \"a\"", request: "Foo: 1", status: 404)
         var entry = CacheHeader(key: "k", requestedAt: .distantPast, receivedAt: .distantPast)

@@ -16,7 +16,7 @@ struct StaleIfErrorTests {
     }
 
     @Test(
-        "BEY-10: RFC 5861, section 4: a stale answer stands in as long as the answer or the request says",
+        "BEY-10: RFC 5861, section 4: a stale response replaces an error within the limit of response or request",
         arguments: [
             ("max-age=60, stale-if-error=10", "", true), ("max-age=60, stale-if-error=9", "", false),
             ("max-age=60", "", false), ("max-age=60", "stale-if-error=10", true),
@@ -40,13 +40,13 @@ struct StaleIfErrorTests {
         #expect(standsIn("Cache-Control: \(response)", request) == expected)
     }
 
-    @Test("BEY-10: RFC 5861, section 4: the errors are a missing answer, 500, 502, 503 and 504", arguments: 100...599)
+    @Test("BEY-10: RFC 5861, section 4: the errors are a missing response, 500, 502, 503 and 504", arguments: 100...599)
     func statuses(status: Int) {
         let isError = [500, 502, 503, 504].contains(status)
         #expect(standsIn("Cache-Control: stale-if-error=99", for: .status(status)) == isError)
     }
 
-    @Test("BEY-10: RFC 5861, section 4: no stand-in for another request")
+    @Test("BEY-10: RFC 5861, section 4: a response for another request does not replace an error")
     func others() {
         let stored = "Cache-Control: stale-if-error=99 | Vary: Foo"
         #expect(standsIn(stored))
@@ -54,7 +54,7 @@ struct StaleIfErrorTests {
         #expect(!standsIn(stored, method: .post) && !standsIn(stored, method: .head))
     }
 
-    @Test("BEY-10: RFC 5861, section 4: which errors of the package are failures of the server")
+    @Test("BEY-10: RFC 5861, section 4: the errors of the package that are failures of the server")
     func errors() {
         for code in [NetworkError.Code.cannotConnect, .notConnected, .timedOut, .connectionLost, .badServerResponse] {
             #expect(HTTPReuse.Failure(NetworkError(code: code)) == .transport)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("StoredResponse")
 struct StoredResponseTests {
-    @Test("BEY-10: RFC 9111, section 3.1: fields of the connection and of proxies are not kept, all others are")
+    @Test("BEY-10: RFC 9111, section 3.1: fields of the connection and of proxies are not stored, all others are")
     func storedFields() {
         let stored = StoredResponse.stub(
             """
@@ -19,14 +19,14 @@ struct StoredResponseTests {
         #expect(stored.headers == .lines(kept))
     }
 
-    @Test("BEY-10: RFC 9111, section 5.2.2.4: fields that no-cache names are not kept")
+    @Test("BEY-10: RFC 9111, section 5.2.2.4: fields of no-cache are not stored")
     func noCacheFields() {
         let stored = StoredResponse.stub("Cache-Control: no-cache=\"Set-Cookie\" | Set-Cookie: a | X: 1")
         #expect(stored.headers["Set-Cookie"] == nil && stored.headers["X"] == "1")
     }
 
     @Test(
-        "BEY-10: RFC 9110, section 6.6.1: an answer without a date has that of its receipt",
+        "BEY-10: RFC 9110, section 6.6.1: a response without a date has that of its arrival",
         arguments: ["", "Date: x"]
     )
     func date(field: String) {
@@ -34,7 +34,7 @@ struct StoredResponseTests {
     }
 
     @Test(
-        "BEY-10: RFC 9111, sections 4 and 5.1: an answer from the store has its age in whole seconds, and its own date"
+        "BEY-10: RFC 9111, sections 4 and 5.1: a stored response has its age in whole seconds, and its own date"
     )
     func age() {
         let stored = StoredResponse.stub("Age: 10 | Age: 3 | Date: \(Arrival.text(-2))")
@@ -45,7 +45,7 @@ struct StoredResponseTests {
         #expect(StoredResponse.stub("").headers(at: Arrival.date)["Age"] == "0")
     }
 
-    @Test("BEY-10: RFC 9111, section 4.2.3: the time that the answer took counts as its age")
+    @Test("BEY-10: RFC 9111, section 4.2.3: the response delay counts as age")
     func delay() {
         let stored = StoredResponse(
             request: [:],
@@ -70,7 +70,7 @@ struct StoredResponseValidationTests {
             )
     }
 
-    @Test("BEY-10: RFC 9111, section 3.2: a 304 replaces the fields that it has and leaves the others")
+    @Test("BEY-10: RFC 9111, section 3.2: a 304 replaces its fields and keeps the others")
     func update() throws {
         let old = "ETag: \"a\" | Cache-Control: max-age=60 | X: 1 | X: 2 | Y: 1 | Content-Type: text/plain"
         let new = "ETag: \"a\" | cache-control: max-age=90 | x: 3 | Z: 4 | Z: 5 | Content-Type: text/html"
@@ -82,7 +82,7 @@ struct StoredResponseValidationTests {
     }
 
     @Test(
-        "BEY-10: RFC 9111, section 3.2: fields of the stored body and of the connection are left as they are",
+        "BEY-10: RFC 9111, section 3.2: a 304 does not change fields of the stored body and of the connection",
         arguments: [
             "Content-Length", "Content-Encoding", "Content-Range", "Transfer-Encoding", "Connection", "Keep-Alive",
             "Upgrade", "TE", "Proxy-Authenticate", "Proxy-Connection", "X-Hop",
@@ -97,7 +97,7 @@ struct StoredResponseValidationTests {
         #expect(stored.headers[name] == old.headers[name])
     }
 
-    @Test("BEY-10: RFC 9111, section 4.2.3: the age counts from the 304 on")
+    @Test("BEY-10: RFC 9111, section 4.2.3: the age starts with the 304")
     func age() throws {
         let old = "ETag: \"a\" | Cache-Control: max-age=60 | Age: 50 | Date: \(Arrival.text(-50))"
         let plain = try #require(freshened(old, by: "ETag: \"a\""))
@@ -109,7 +109,7 @@ struct StoredResponseValidationTests {
         #expect(aged.freshness.initialAge == 21)
     }
 
-    @Test("BEY-10: RFC 9111, section 5.2.2: what the 304 says of keeping counts at once")
+    @Test("BEY-10: RFC 9111, section 5.2.2: the directives of the 304 count at once")
     func directives() throws {
         let old = "ETag: \"a\" | Cache-Control: max-age=600 | X: 1"
         let forbidden = try #require(freshened(old, by: "Cache-Control: no-store"))
@@ -118,7 +118,7 @@ struct StoredResponseValidationTests {
         #expect(partial.headers["X"] == nil)
     }
 
-    @Test("BEY-10: RFC 9111, section 4.1: a Vary that the 304 brings counts from then on, with what was asked before")
+    @Test("BEY-10: RFC 9111, section 4.1: a Vary of the 304 counts from then on, with the fields of the request")
     func vary() throws {
         let old = "ETag: \"a\" | Vary: Foo"
         let stored = try #require(freshened(old, by: "Vary: Bar", request: "Foo: 1 | Bar: 2"))
@@ -143,14 +143,14 @@ struct StoredResponseValidationTests {
     ]
 
     @Test(
-        "BEY-10: RFC 9111, section 4.3.4: a 304 confirms the answer that has its validator",
+        "BEY-10: RFC 9111, section 4.3.4: a 304 validates the response with its validator",
         arguments: confirmations
     )
     func confirmation(stored: String, response: String, expected: Bool) {
         #expect((freshened(stored, by: response) != nil) == expected)
     }
 
-    @Test("BEY-10: RFC 9111, section 4.3.4: a tag that was weak stays weak")
+    @Test("BEY-10: RFC 9111, section 4.3.4: a weak tag stays weak")
     func weakness() throws {
         let stored = try #require(freshened("ETag: W/\"a\"", by: "ETag: \"a\""))
         #expect(stored.headers.values(for: "ETag") == ["W/\"a\""])

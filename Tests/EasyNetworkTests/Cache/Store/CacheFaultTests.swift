@@ -8,7 +8,7 @@ struct CacheFaultTests {
     private let fixture = CacheFixture()
 
     @Test(
-        "CCH-2: whichever step fails, entries are whole or absent, and afterwards all works again",
+        "CCH-2: after a failure of any step entries are whole or absent, and the cache works again",
         arguments: [.list, .look, .read, .create, .write, .rename, .remove, .touch, .makeDirectory]
             as [CacheFileError.Operation],
         [ENOSPC, EIO, EACCES, ENOENT]
@@ -49,7 +49,7 @@ struct CacheFaultTests {
         #expect(temporaries.isEmpty || operation == .remove)
     }
 
-    @Test("CCH-2: when the disk is full nothing is kept of the new entry, nor of the old one, which holds no longer")
+    @Test("CCH-2: on a full disk neither the new entry nor the outdated old one is kept")
     func full() async {
         for operation in [CacheFileError.Operation.create, .write, .rename] {
             let cache = fixture.cache()
@@ -67,7 +67,7 @@ struct CacheFaultTests {
     }
 
     @Test(
-        "CCH-4: after random failures the cache is within its limits, and nothing stays behind",
+        "CCH-4: after random failures the cache is within its limits, without leftover files",
         arguments: UInt64(1)...12
     )
     func random(seed: UInt64) async {

@@ -16,7 +16,7 @@ struct CacheKillTests {
     private static let lives = ProcessInfo.processInfo.environment["CACHE_KILLS"].flatMap(Int.init) ?? 75
 
     @Test(
-        "CCH-2: whenever the process is killed, each entry is whole or absent, and what was written is there",
+        "CCH-2: after a kill at any time each entry is whole or absent, and the written ones are present",
         arguments: UInt64(1)...4
     )
     func kills(seed: UInt64) async throws {

@@ -58,7 +58,7 @@ struct DiskCacheTests {
         #expect(try mode(fixture.directory.path) == 0o700)
     }
 
-    @Test("CCH-4: after a relaunch everything is there, with its size and the order of its use")
+    @Test("CCH-4: after a relaunch all entries are present, with their sizes and the order of their use")
     func relaunch() throws {
         var disk = disk()
         for key in ["a", "b", "c"] {
@@ -77,7 +77,7 @@ struct DiskCacheTests {
         #expect(later.usage.bytes == sizes.compactMap { $0 }.reduce(0, +))
     }
 
-    @Test("CCH-4: a use is noted in the file at most once a minute")
+    @Test("CCH-4: a use updates the file at most once a minute")
     func touches() throws {
         var disk = disk()
         try disk.store(fixture.entry("a"), now: now)
@@ -89,7 +89,7 @@ struct DiskCacheTests {
         #expect(try disk.directory.read("a", disk.limits, now: now).status.usedAt == now.addingTimeInterval(-20))
     }
 
-    @Test("CCH-4: what was not used for too long is a miss, and goes")
+    @Test("CCH-4: an entry that was not used for too long is a miss, and is removed")
     func age() throws {
         var disk = disk(fixture.disk(age: 1_000))
         try disk.store(fixture.entry("a"), now: now)
@@ -104,7 +104,7 @@ struct DiskCacheTests {
         #expect(fixture.paths().count == 1)
     }
 
-    @Test("CCH-4: a file of a day to come is as old as now")
+    @Test("CCH-4: a file with a date in the future counts as new")
     func future() throws {
         var disk = disk(fixture.disk(age: 1_000))
         try disk.store(fixture.entry("a"), now: now.addingTimeInterval(1_000_000))
@@ -114,7 +114,7 @@ struct DiskCacheTests {
         #expect(failure("a", later) == .expired)
     }
 
-    @Test("CCH-4: bytes, count and age are kept after any steps, and over relaunches", arguments: UInt64(1)...6)
+    @Test("CCH-4: the limits of bytes, count and age hold after random steps and relaunches", arguments: UInt64(1)...6)
     func bounds(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let limits = fixture.disk(
@@ -159,7 +159,7 @@ struct DiskCacheTests {
         #expect(!fixture.hasTemporaries)
     }
 
-    @Test("CCH-2: every beginning of an entry's file, and every changed byte, is a miss that is removed")
+    @Test("CCH-2: a truncated file and one with a changed byte are misses, and are removed")
     func damage() throws {
         var disk = disk()
         try disk.store(fixture.entry("a", count: 20), now: now)
@@ -183,7 +183,7 @@ struct DiskCacheTests {
         #expect(version("a", disk) == 1)
     }
 
-    @Test("CCH-2: an entry under another's name is never answered")
+    @Test("CCH-2: an entry under the name of another key is never used")
     func otherKey() throws {
         var disk = disk()
         try disk.store(fixture.entry("a"), now: now)
@@ -196,14 +196,14 @@ struct DiskCacheTests {
         #expect(version("b", disk) == 1)
     }
 
-    @Test("CCH-5: keys that are the same text to Swift are one key")
+    @Test("CCH-5: keys that are equal in Swift are one key")
     func equivalent() throws {
         var disk = disk()
         try disk.store(fixture.entry("caf\u{E9}"), now: now)
         #expect(try disk.directory.read("cafe\u{301}", disk.limits, now: now).entry.header.key == "caf\u{E9}")
     }
 
-    @Test("CCH-4: files of others stay, wherever they lie")
+    @Test("CCH-4: files of other programs stay")
     func foreign() throws {
         var disk = disk(fixture.disk(bytes: 10_000, count: 0))
         let name = CacheDirectory.name(of: "a")
@@ -247,7 +247,7 @@ struct DiskCacheTests {
         #expect(FileManager.default.fileExists(atPath: target))
     }
 
-    @Test("CCH-4: temporary files are swept when nobody can be writing them any more")
+    @Test("CCH-4: old temporary files are removed")
     func sweep() throws {
         var disk = disk()
         try disk.store(fixture.entry("a"), now: now)
@@ -264,7 +264,7 @@ struct DiskCacheTests {
         #expect(later.usage.count == 1)
     }
 
-    @Test("CCH-2: a directory that was taken away is made again")
+    @Test("CCH-2: a directory that was removed is created again")
     func remade() throws {
         var disk = disk()
         try disk.store(fixture.entry("a"), now: now)
@@ -275,7 +275,7 @@ struct DiskCacheTests {
         #expect(try mode(fixture.directory.path) == 0o700)
     }
 
-    @Test("CCH-4: what another process wrote is counted when the directory is next looked through")
+    @Test("CCH-4: files of another process are counted at the next scan")
     func others() throws {
         var (first, second) = (disk(fixture.disk(count: 3)), disk(fixture.disk(count: 3)))
         try first.refresh(now: now)

@@ -42,7 +42,10 @@ struct MemoryCacheTests {
         #expect(cache.all.map(\.header.key) == ["b"])
     }
 
-    @Test("CCH-4: with limits of zero or less no entry is stored", arguments: [(0, 10), (-5, 10), (10_000, 0), (10_000, -1)])
+    @Test(
+        "CCH-4: with limits of zero or less no entry is stored",
+        arguments: [(0, 10), (-5, 10), (10_000, 0), (10_000, -1)]
+    )
     func noRoom(cost: Int, count: Int) {
         var cache = MemoryCache(costLimit: cost, countLimit: count)
         _ = cache.store(Self.entry("a"))

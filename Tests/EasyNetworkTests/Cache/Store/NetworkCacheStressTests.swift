@@ -9,7 +9,7 @@ struct NetworkCacheStressTests {
     private static let keys = (0..<12).map { "key \($0)" }
 
     @Test(
-        "CCH-2, CCH-4: no two entries are mixed, none older than the last store is answered, and the limits are kept",
+        "CCH-2, CCH-4: entries are never mixed or older than the last store, and limits hold",
         arguments: UInt64(1)...10
     )
     func everything(seed: UInt64) async throws {

@@ -17,7 +17,7 @@ struct NetworkCacheTests {
         await cache.loaded(key, from: tiers, isPromoting: isPromoting).value?.version(of: key)
     }
 
-    @Test("CCH-2: an entry is in memory, on disk or both, as it was asked for")
+    @Test("CCH-2: an entry is in memory, on disk or both, as requested")
     func tiers() async {
         let cache = fixture.cache()
         for (key, tiers) in [("m", CacheStorage.memory), ("d", .disk), ("b", .all), ("n", [])] {
@@ -33,7 +33,7 @@ struct NetworkCacheTests {
         #expect(await version("d", cache, from: .memory) == nil)
     }
 
-    @Test("CCH-2: a hit on disk is promoted, unless that is not wanted")
+    @Test("CCH-2: a hit on disk is promoted, unless the caller disables it")
     func promotion() async {
         await fixture.cache().stored(fixture.entry("a"))
         let cache = fixture.cache()
@@ -46,7 +46,7 @@ struct NetworkCacheTests {
         #expect(fixture.files.count(.read) == reads)
     }
 
-    @Test("CCH-2: storing in one tier takes the older entry out of the other")
+    @Test("CCH-2: storing in one tier removes the old entry from the other")
     func onlyOne() async {
         let cache = fixture.cache()
         await cache.stored(fixture.entry("a"))
@@ -57,7 +57,7 @@ struct NetworkCacheTests {
         #expect(await version("a", cache) == 3)
     }
 
-    @Test("CCH-2: what waits to be written or removed is answered by what will be")
+    @Test("CCH-2: a pending write or removal is visible at once")
     func waiting() async {
         let cache = fixture.cache()
         for key in ["a", "b", "c"] { await cache.stored(fixture.entry(key), in: .disk) }
@@ -83,7 +83,7 @@ struct NetworkCacheTests {
         #expect(await version("c", later) == nil)
     }
 
-    @Test("CCH-2: reading does not wait for writes of other keys")
+    @Test("CCH-2: a read does not wait for writes of other keys")
     func readingBesideWrites() async {
         let cache = fixture.cache()
         await cache.stored(fixture.entry("a"), in: .disk)
@@ -98,7 +98,7 @@ struct NetworkCacheTests {
         #expect(fixture.paths().count == 21)
     }
 
-    @Test("CCH-2: what was read before a store or removal is not promoted over it")
+    @Test("CCH-2: an entry that was read before a change is not promoted after it")
     func overtaken() async throws {
         let cache = fixture.cache()
         for change in 0..<4 {
@@ -124,7 +124,7 @@ struct NetworkCacheTests {
         }
     }
 
-    @Test("CCH-2: who asks while a key is being read waits for that reading")
+    @Test("CCH-2: loads of a key share one read")
     func joined() async {
         await fixture.cache().stored(fixture.entry("a"))
         let cache = fixture.cache()
@@ -139,7 +139,7 @@ struct NetworkCacheTests {
         #expect(fixture.files.count(.read) == 1)
     }
 
-    @Test("CCH-4: what was removed is not answered, though its files are still there")
+    @Test("CCH-4: a removed entry is not used, although its file still exists")
     func removal() async throws {
         let cache = fixture.cache()
         for key in ["a", "b", "c"] { await cache.stored(fixture.entry(key), in: key == "c" ? .all : .disk) }
@@ -164,7 +164,7 @@ struct NetworkCacheTests {
         #expect(await version("d", later) == nil)
     }
 
-    @Test("CCH-4: by URL, by age, and everything")
+    @Test("CCH-4: entries can be removed by URL, by a predicate, and in all")
     func removals() async throws {
         let cache = fixture.cache()
         for version in 1...6 {
@@ -184,7 +184,7 @@ struct NetworkCacheTests {
         #expect(await version("key 6", cache) == nil)
     }
 
-    @Test("CCH-4: files that are of no use to anybody go with any removal")
+    @Test("CCH-4: any removal also removes unusable files")
     func useless() async throws {
         let cache = fixture.cache()
         await cache.stored(fixture.entry("a"), in: .disk)
@@ -208,7 +208,7 @@ struct NetworkCacheTests {
         #expect(fixture.paths() == [])
     }
 
-    @Test("CCH-4: what it holds can be listed and weighed")
+    @Test("CCH-4: entries and the size of the cache can be listed")
     func tools() async {
         let cache = fixture.cache()
         await cache.stored(fixture.entry("m"), in: .memory)
@@ -239,7 +239,7 @@ struct NetworkCacheTests {
         #expect(await cache.usage.diskCount == 0)
     }
 
-    @Test("CCH-4: nothing touches the disk before the first use, and memory alone never")
+    @Test("CCH-4: the disk is not used before the first use, nor by a cache in memory")
     func untouched() async throws {
         _ = fixture.cache().memoryEntry(for: "a")
         #expect(fixture.files.isUntouched)
@@ -257,7 +257,7 @@ struct NetworkCacheTests {
         #expect(fixture.paths() == [])
     }
 
-    @Test("CCH-4: an entry that no tier takes is refused")
+    @Test("CCH-4: an entry that fits no tier is refused")
     func tooLarge() async {
         let cache = fixture.cache(fixture.disk(bytes: 1_000), memory: .init(bytes: 1_000))
         await cache.stored(fixture.entry("a", count: 10))
@@ -268,7 +268,7 @@ struct NetworkCacheTests {
         #expect(await version("a", cache) == nil)
     }
 
-    @Test("CCH-4: when more waits to be written than memory should hold, entries are refused")
+    @Test("CCH-4: entries are refused while too many bytes wait to be written")
     func busy() async {
         let cache = fixture.cache(memory: .init(count: 0))
         await cache.stored(fixture.entry("late"), in: .disk)
@@ -297,7 +297,7 @@ struct NetworkCacheTests {
     }
 
     @Test(
-        "CCH-2: two caches over one directory find each other's entries, and never a wrong one",
+        "CCH-2: two caches with one directory find each other's entries, and never a wrong one",
         arguments: UInt64(1)...4
     )
     func together(seed: UInt64) async {
@@ -327,7 +327,7 @@ struct NetworkCacheTests {
         #expect(!fixture.hasTemporaries)
     }
 
-    @Test("CCH-4: a cache that was let go of writes what waits")
+    @Test("CCH-4: a released cache completes its pending writes")
     func letGo() async {
         let hold = Hold(fixture.files, [.create])
         let isWritten = Gate()
@@ -339,7 +339,7 @@ struct NetworkCacheTests {
         #expect(await eventually { fixture.paths().filter { !$0.hasSuffix(".tmp") }.count == 5 })
     }
 
-    @Test("CCH-4: only a directory of the machine can hold files")
+    @Test("CCH-4: the directory has to be a file URL")
     func noFile() throws {
         let url = try #require(URL(string: "https://example.com/cache"))
         let error = #expect(throws: NetworkError.self) { try NetworkCache.Disk(directory: url) }
