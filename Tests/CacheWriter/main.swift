@@ -1,6 +1,6 @@
-// Writes entries into a cache until it is killed: `CacheWriter <directory> <seed> <first version>`.
+// Writes entries to a cache until it is killed: `CacheWriter <directory> <seed> <first version>`.
 //
-// A line tells each step: `begin <key> <version>`, and when it is done `done <key> <version>`; version 0 is a removal.
+// Prints `begin <key> <version>` before and `done <key> <version>` after each step; version 0 is a removal.
 
 #if DEBUG
 import Foundation
@@ -17,9 +17,9 @@ final class Writer: Sendable {
         state = Locked((seed, version))
     }
 
-    func step() {
+    func step() async {
         let (random, next) = state.withLock { state in
-            // Knuth's linear congruential generator, of which the upper bits are good.
+            // Knuth's linear congruential generator, whose upper bits are good.
             state.random = state.random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
             state.version += 1
             return (Int(state.random >> 33), state.version)
@@ -27,16 +27,16 @@ final class Writer: Sendable {
         let key = "key \(random % 8)"
         let version = random / 8 % 8 == 0 ? 0 : next
         Self.tell("begin \(key) \(version)")
-        let done: @Sendable (Result<Void, CacheFailure>) -> Void = { result in
-            guard case .success = result else { return Self.tell("failed \(result)") }
-            Self.tell("done \(key) \(version)")
-            self.step()
+        if version > 0 {
+            let body = Data(repeating: UInt8(version % 251), count: random / 64 % 10_000)
+            let attributes = ["version": "\(version)", "count": "\(body.count)"]
+            let header = CacheHeader(key: key, requestedAt: Date(), receivedAt: Date(), attributes: attributes)
+            cache.store(CacheEntry(header: header, body: body), in: .disk)
+        } else {
+            cache.remove(key)
         }
-        guard version > 0 else { return cache.remove(key, completion: done) }
-        let body = Data(repeating: UInt8(version % 251), count: random / 64 % 10_000)
-        let attributes = ["version": "\(version)", "count": "\(body.count)"]
-        let header = CacheHeader(key: key, requestedAt: Date(), receivedAt: Date(), attributes: attributes)
-        cache.store(CacheEntry(header: header, body: body), in: .disk, completion: done)
+        await cache.flush()
+        Self.tell("done \(key) \(version)")
     }
 
     private static func tell(_ line: String) {
@@ -46,8 +46,8 @@ final class Writer: Sendable {
 
 let arguments = CommandLine.arguments
 if arguments.count == 4, let seed = UInt64(arguments[2]), let version = Int(arguments[3]) {
-    try Writer(URL(fileURLWithPath: arguments[1], isDirectory: true), seed: seed, version: version).step()
-    dispatchMain()
+    let writer = try Writer(URL(fileURLWithPath: arguments[1], isDirectory: true), seed: seed, version: version)
+    while true { await writer.step() }
 }
 #endif
 

@@ -228,7 +228,7 @@ extension CacheFailure {
         case .absent: .absent
         case .expired: .expired
         case .damaged, .foreign, .otherVersion: .damaged
-        case .tooLarge, .unencodable, .system, .busy, .noDisk: .unreadable
+        case .tooLarge, .unencodable, .system: .unreadable
         }
     }
 }

@@ -21,35 +21,27 @@ extension NetworkCache {
 
     /// Stores an entry in some tiers, and removes the old one from all others.
     ///
-    /// - Parameters:
-    ///   - generation: the ``generation`` at the time of the request. The entry is not stored if its key was invalidated
-    ///     since, or many entries were removed. Default nil: it is always stored.
-    ///   - completion: called when the entry, or a later one with its key, is written, on a background queue; before this
-    ///     method returns without a disk. After a failure the old entry has been removed from disk too, if possible.
-    func store(
-        _ entry: CacheEntry,
-        in tiers: CacheStorage = .all,
-        askedIn generation: Int? = nil,
-        completion: (@Sendable (Result<Void, CacheFailure>) -> Void)? = nil
-    ) {
-        change(entry.header.key, completion) { $0.store(entry, in: tiers, askedIn: generation) }
+    /// If the entry cannot be stored, the old one is still removed.
+    ///
+    /// - Parameter generation: the ``generation`` at the time of the request. The entry is not stored if its key was
+    ///   invalidated since, or many entries were removed. Default nil: it is always stored.
+    func store(_ entry: CacheEntry, in tiers: CacheStorage = .all, askedIn generation: Int? = nil) {
+        change(entry.header.key) { $0.store(entry, in: tiers, askedIn: generation) }
     }
 
-    /// The number of invalidations and removals of many entries, for ``store(_:in:askedIn:completion:)``.
+    /// The number of invalidations and removals of many entries, for ``store(_:in:askedIn:)``.
     var generation: Int {
         ledger.withLock { $0.generation }
     }
 
     /// Removes an outdated entry. Pending responses for its key are not stored.
     func invalidate(_ key: String) {
-        change(key, nil) { $0.invalidate(key) }
+        change(key) { $0.invalidate(key) }
     }
 
     /// Removes an entry from all tiers.
-    ///
-    /// - Parameter completion: as for ``store(_:in:askedIn:completion:)``.
-    func remove(_ key: String, completion: (@Sendable (Result<Void, CacheFailure>) -> Void)? = nil) {
-        change(key, completion) { $0.remove(key) }
+    func remove(_ key: String) {
+        change(key) { $0.remove(key) }
     }
 
     /// Releases removed entries outside of the lock.
@@ -61,67 +53,40 @@ extension NetworkCache {
 }
 
 extension NetworkCache {
-    private func change(
-        _ key: String,
-        _ completion: (@Sendable (Result<Void, CacheFailure>) -> Void)?,
-        _ body: (inout CacheLedger) -> CacheLedger.ChangeResult
-    ) {
-        let (number, failure) = withLedger { ledger in
-            let (number, failure) = body(&ledger)
+    private func change(_ key: String, _ body: (inout CacheLedger) -> Int?) {
+        withLedger { ledger in
             // Under the lock, so that the order of changes is the same on disk.
-            if let number { disk?.add { self.write(key, number, failure, completion) } }
-            return (number, failure)
+            if let number = body(&ledger) { disk?.add { self.write(key, number) } }
         }
-        if number == nil { completion?(Self.result(failure)) }
     }
 
     /// Writes a change, unless a later one with the same key will be written.
-    private func write(
-        _ key: String,
-        _ number: Int,
-        _ failure: CacheFailure?,
-        _ completion: (@Sendable (Result<Void, CacheFailure>) -> Void)?
-    ) {
-        var failure = failure
-        if let entry = ledger.withLock({ $0.pending(key, number) }) {
-            do throws(CacheFailure) {
-                let now = clock.date
-                try disk?.withCache { cache throws(CacheFailure) in
-                    if let entry { try cache.store(entry, now: now) } else { try cache.remove(key) }
-                }
-            } catch {
-                failure = error
-            }
-            withLedger { $0.settle(key, number) }
-        }
-        guard let completion else { return }
-        let result = Self.result(failure)
-        WorkQueue.shared.async { completion(result) }
+    private func write(_ key: String, _ number: Int) {
+        guard let entry = ledger.withLock({ $0.pending(key, number) }) else { return }
+        // After a failure there is no entry with the key.
+        if let entry { try? disk?.store(entry, now: clock.date) } else { try? disk?.remove(key) }
+        withLedger { $0.settle(key, number) }
     }
 
     private func read(_ key: String, _ flight: Int, _ removals: [CacheLedger.Removal]) {
         guard let disk else { return }
         let now = clock.date
         var answer: CacheLedger.Answer
-        let afterwards: @Sendable (inout DiskCache) -> Void
+        let afterwards: @Sendable () -> Void
         do throws(CacheFailure) {
             let (entry, status) = try disk.directory.read(key, disk.limits, now: now)
             let isRemoved = removals.contains { $0(Entry(entry)) }
             answer = isRemoved ? .failure(.absent) : .success(entry)
-            afterwards = { $0.use(key, status, now: now) }
+            afterwards = { disk.use(key, status, now: now) }
         } catch {
             answer = .failure(error)
-            afterwards = { $0.discard(key, now: now) }
+            afterwards = { disk.discard(key, now: now) }
         }
         let waiters = withLedger { $0.land(flight, answer) }
         // Before the completions, so that a `flush()` after them waits for it.
-        if case .failure(.absent) = answer {} else { disk.add { disk.withCache(afterwards) } }
+        if case .failure(.absent) = answer {} else { disk.add(afterwards) }
         WorkQueue.shared.async { [answer] in
             for waiter in waiters { waiter.completion(answer) }
         }
-    }
-
-    private static func result(_ failure: CacheFailure?) -> Result<Void, CacheFailure> {
-        failure.map { .failure($0) } ?? .success(())
     }
 }

@@ -44,10 +44,8 @@ extension NetworkCache {
     public var usage: Usage {
         get async {
             let disk = await onDisk { disk, now in
-                (try? disk.withCache { cache throws(CacheFailure) in
-                    try cache.refresh(now: now)
-                    return cache.usage
-                }) ?? (bytes: 0, count: 0)
+                try? disk.refresh(now: now)
+                return disk.usage
             }
             let memory = ledger.withLock { ($0.memory.cost, $0.memory.count) }
             return Usage(
@@ -63,7 +61,7 @@ extension NetworkCache {
     public var entries: [Entry] {
         get async {
             let onDisk = await onDisk { disk, now in
-                let names = (try? disk.withCache { cache throws(CacheFailure) in try cache.names(now: now) }) ?? []
+                let names = (try? disk.names(now: now)) ?? []
                 return names.compactMap { try? disk.directory.readHeader(named: $0) }
             }
             var entries: [String: Entry] = [:]
@@ -109,7 +107,7 @@ extension NetworkCache {
     /// Runs a closure after all earlier changes.
     ///
     /// - Returns: nil without a disk.
-    private func onDisk<Value: Sendable>(_ body: @escaping @Sendable (DiskQueue, Date) -> Value) async -> Value? {
+    private func onDisk<Value: Sendable>(_ body: @escaping @Sendable (DiskCache, Date) -> Value) async -> Value? {
         guard let disk else { return nil }
         return await withCheckedContinuation { continuation in
             disk.add { continuation.resume(returning: body(disk, self.clock.date)) }
@@ -147,11 +145,9 @@ extension NetworkCache {
         let now = clock.date
         var failure: CacheFailure?
         do throws(CacheFailure) {
-            let names = try disk.withCache { cache throws(CacheFailure) in try cache.names(now: now) }
-            for name in names {
+            for name in try disk.names(now: now) {
                 do throws(CacheFailure) {
-                    guard try shallRemove(name, disk, isRemoved) else { continue }
-                    try disk.withCache { cache throws(CacheFailure) in try cache.remove(named: name) }
+                    if try shallRemove(name, disk, isRemoved) { try disk.remove(named: name) }
                 } catch {
                     failure = failure ?? error
                 }
@@ -165,7 +161,7 @@ extension NetworkCache {
     /// Whether the file is selected or unusable.
     private func shallRemove(
         _ name: String,
-        _ disk: DiskQueue,
+        _ disk: DiskCache,
         _ isRemoved: CacheLedger.Removal?
     ) throws(CacheFailure) -> Bool {
         guard let isRemoved else { return true }

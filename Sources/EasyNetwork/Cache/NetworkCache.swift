@@ -23,7 +23,7 @@ public final class NetworkCache: Sendable {
 
     let clock: any NetworkClock
     let ledger: Locked<CacheLedger>
-    let disk: DiskQueue?
+    let disk: DiskCache?
     /// The keys of the stale entries that are being refreshed.
     private let refreshed = Locked<Set<String>>([])
 
@@ -43,7 +43,7 @@ public final class NetworkCache: Sendable {
         let memory = MemoryCache(costLimit: memory.bytes, countLimit: memory.count)
         ledger = Locked(CacheLedger(memory: memory, hasDisk: disk != nil))
         self.disk = disk.map { limits in
-            DiskQueue(CacheDirectory(path: limits.directory.path, files: files), limits)
+            DiskCache(directory: CacheDirectory(path: limits.directory.path, files: files), limits: limits)
         }
     }
 

@@ -385,9 +385,9 @@ struct HostileFileTests {
         let path = shard.appendingPathComponent(name).path
         let size: off_t = 1 << 42
         var start = Data("ENCF".utf8)
-        withUnsafeBytes(of: UInt32(1).littleEndian) { start.append(contentsOf: $0) }
+        withUnsafeBytes(of: UInt32(2).littleEndian) { start.append(contentsOf: $0) }
         withUnsafeBytes(of: UInt64(2).littleEndian) { start.append(contentsOf: $0) }
-        withUnsafeBytes(of: UInt64(size - 24 - 2 - 8).littleEndian) { start.append(contentsOf: $0) }
+        withUnsafeBytes(of: UInt64(size - 24 - 2 - 32).littleEndian) { start.append(contentsOf: $0) }
         start.append(Data("{}".utf8))
         try start.write(to: URL(fileURLWithPath: path))
         #expect(truncate(path, size) == 0)

@@ -66,10 +66,6 @@ enum CacheFailure: Error, Hashable, Sendable {
     case otherVersion
     /// The entry is larger than the limit of the cache.
     case tooLarge
-    /// The entry was for the disk only, and the cache has none.
-    case noDisk
-    /// Too many bytes wait to be written.
-    case busy
     /// A date of the header cannot be written as JSON.
     case unencodable
     case system(CacheFileError)

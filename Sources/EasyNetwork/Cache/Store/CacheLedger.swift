@@ -104,32 +104,26 @@ extension CacheLedger {
 // MARK: - Changing
 
 extension CacheLedger {
-    /// The number of a change on disk, if there is a disk, and the reason why an entry is not stored, if it is known.
-    typealias ChangeResult = (number: Int?, failure: CacheFailure?)
-
     /// Stores an entry in some tiers, and removes the old one from all others.
     ///
     /// - Parameter generation: the generation of the request, after which the entry may have become out of date. Nil means
     ///   that it is stored in any case.
-    mutating func store(_ entry: CacheEntry, in tiers: CacheStorage, askedIn generation: Int?) -> ChangeResult {
+    /// - Returns: the number of the change to write; nil when there is none.
+    mutating func store(_ entry: CacheEntry, in tiers: CacheStorage, askedIn generation: Int?) -> Int? {
         let key = entry.header.key
         if let generation {
             // The stored entry may be even older.
             guard generation >= oldestGeneration else { return remove(key) }
             // The invalidation has removed the old entry; a present one is newer than this response.
-            guard generation >= invalidations[key.hashValue] ?? 0 else { return (nil, nil) }
+            guard generation >= invalidations[key.hashValue] ?? 0 else { return nil }
         }
         if tiers.contains(.memory) { released += memory.store(entry) } else { release(memory.remove(key)) }
-        var failure: CacheFailure?
-        if tiers == .memory, memory[key] == nil { failure = .tooLarge }
-        if tiers == .disk, !hasDisk { failure = .noDisk }
-        let isBusy = hasDisk && tiers.contains(.disk) && waitingCost + entry.cost > Self.waitingLimit
-        if isBusy { failure = .busy }
-        return (change(key, tiers.contains(.disk) && !isBusy ? entry : nil), failure)
+        let isWritten = tiers.contains(.disk) && waitingCost + entry.cost <= Self.waitingLimit
+        return change(key, isWritten ? entry : nil)
     }
 
     /// Removes an outdated entry. Responses to earlier requests for its key are not stored.
-    mutating func invalidate(_ key: String) -> ChangeResult {
+    mutating func invalidate(_ key: String) -> Int? {
         if invalidations.count >= Self.invalidationLimit {
             endGeneration()
         } else {
@@ -139,9 +133,9 @@ extension CacheLedger {
         return remove(key)
     }
 
-    mutating func remove(_ key: String) -> ChangeResult {
+    mutating func remove(_ key: String) -> Int? {
         release(memory.remove(key))
-        return (change(key, nil), nil)
+        return change(key, nil)
     }
 
     /// The change to write; nil when a later one replaces it.

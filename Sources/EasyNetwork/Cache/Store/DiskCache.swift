@@ -1,10 +1,12 @@
 import Dispatch
 import Foundation
 
-/// The entries on disk: a directory, and an index that keeps it within limits.
+/// The entries on disk: a directory, an index that keeps it within limits, and the queues on which it is used.
 ///
-/// Used by one queue. Reading needs ``directory`` only, and may happen at the same time.
-struct DiskCache: Sendable {
+/// Changes run one after the other, in the order in which they were added. Reading does not wait for them.
+final class DiskCache: @unchecked Sendable {
+    // Sendable because the index is used by changes only, one at a time.
+
     /// The precision of the last use of a file, in seconds.
     static let touchInterval: TimeInterval = 60
     /// The age of the index, in seconds, after which the directory is scanned for changes by other processes.
@@ -15,16 +17,33 @@ struct DiskCache: Sendable {
     /// The files by their last use. Nil before the first scan.
     private var index: RecencyList<Date>?
     private var indexedAt = Date.distantPast
+    private let changes = DispatchQueue(label: "EasyNetwork.cache.changes", autoreleaseFrequency: .workItem)
+    /// Several, to limit the number of threads.
+    private let readings = (0..<4).map {
+        DispatchQueue(label: "EasyNetwork.cache.readings.\($0)", autoreleaseFrequency: .workItem)
+    }
 
     init(directory: CacheDirectory, limits: NetworkCache.Disk) {
         self.directory = directory
         self.limits = limits
     }
 
+    /// Adds a change. Called under the lock that decides the order of changes.
+    func add(_ change: @escaping @Sendable () -> Void) {
+        changes.async(execute: change)
+    }
+
+    func read(_ key: String, _ reading: @escaping @Sendable () -> Void) {
+        readings[Int(UInt(bitPattern: key.hashValue) % UInt(readings.count))].async(execute: reading)
+    }
+}
+
+// Changes.
+extension DiskCache {
     /// Writes or replaces an entry, and makes room for it.
     ///
     /// After an error the old entry, which is out of date, has been removed too; if that failed, it is whole.
-    mutating func store(_ entry: CacheEntry, now: Date) throws(CacheFailure) {
+    func store(_ entry: CacheEntry, now: Date) throws(CacheFailure) {
         do throws(CacheFailure) {
             try refreshIndex(now: now)
             let pieces = try CacheFileFormat.encode(entry)
@@ -44,11 +63,11 @@ struct DiskCache: Sendable {
         }
     }
 
-    mutating func remove(_ key: String) throws(CacheFailure) {
+    func remove(_ key: String) throws(CacheFailure) {
         try remove(named: CacheDirectory.name(of: key))
     }
 
-    mutating func remove(named name: String) throws(CacheFailure) {
+    func remove(named name: String) throws(CacheFailure) {
         do throws(CacheFileError) {
             try directory.remove(named: name)
         } catch {
@@ -58,7 +77,7 @@ struct DiskCache: Sendable {
     }
 
     /// Removes an unusable file, unless it has been replaced.
-    mutating func discard(_ key: String, now: Date) {
+    func discard(_ key: String, now: Date) {
         do {
             _ = try directory.read(key, limits, now: now)
         } catch .damaged, .foreign, .otherVersion, .expired {
@@ -67,7 +86,7 @@ struct DiskCache: Sendable {
     }
 
     /// Notes the use of an entry.
-    mutating func use(_ key: String, _ status: CacheFileStatus, now: Date) {
+    func use(_ key: String, _ status: CacheFileStatus, now: Date) {
         let name = CacheDirectory.name(of: key)
         // After a failure the next change tries again.
         try? refresh(now: now)
@@ -77,7 +96,7 @@ struct DiskCache: Sendable {
     }
 
     /// Scans the directory, unless the index is recent, and removes the files that exceed the limits.
-    mutating func refresh(now: Date) throws(CacheFailure) {
+    func refresh(now: Date) throws(CacheFailure) {
         try refreshIndex(now: now)
         trim(now: now)
     }
@@ -85,13 +104,13 @@ struct DiskCache: Sendable {
     var usage: (bytes: Int, count: Int) { (Int(clamping: index?.cost ?? 0), index?.count ?? 0) }
 
     /// The names of all files, also those of other processes, in no order.
-    mutating func names(now: Date) throws(CacheFailure) -> [String] {
+    func names(now: Date) throws(CacheFailure) -> [String] {
         index = nil
         try refreshIndex(now: now)
         return index.map { Array($0.keys) } ?? []
     }
 
-    private mutating func refreshIndex(now: Date) throws(CacheFailure) {
+    private func refreshIndex(now: Date) throws(CacheFailure) {
         guard index == nil || abs(now.timeIntervalSince(indexedAt)) > Self.indexLifetime else { return }
         var found: [(name: String, status: CacheFileStatus)]
         do throws(CacheFileError) {
@@ -109,7 +128,7 @@ struct DiskCache: Sendable {
         indexedAt = now
     }
 
-    private mutating func trim(now: Date) {
+    private func trim(now: Date) {
         while let oldest = index?.oldest(),
             index?.cost ?? 0 > limits.bytes ?? .max || index?.count ?? 0 > limits.count ?? .max
                 || limits.isExpired(oldest.value, now: now)
@@ -118,41 +137,5 @@ struct DiskCache: Sendable {
             // The next scan finds a file that could not be removed.
             try? directory.remove(named: oldest.key)
         }
-    }
-}
-
-/// The queues for work on disk: one for changes, and others for reading, which does not wait for changes.
-final class DiskQueue: Sendable {
-    let directory: CacheDirectory
-    let limits: NetworkCache.Disk
-    private let cache: Locked<DiskCache>
-    private let changes = DispatchQueue(label: "EasyNetwork.cache.changes", autoreleaseFrequency: .workItem)
-    /// Several, to limit the number of threads.
-    private let readings = (0..<4).map {
-        DispatchQueue(label: "EasyNetwork.cache.readings.\($0)", autoreleaseFrequency: .workItem)
-    }
-
-    init(_ directory: CacheDirectory, _ limits: NetworkCache.Disk) {
-        self.directory = directory
-        self.limits = limits
-        cache = Locked(DiskCache(directory: directory, limits: limits))
-    }
-
-    /// Adds a change. Called under the lock that decides the order of changes.
-    func add(_ change: @escaping @Sendable () -> Void) {
-        changes.async(execute: change)
-    }
-
-    func read(_ key: String, _ reading: @escaping @Sendable () -> Void) {
-        readings[Int(UInt(bitPattern: key.hashValue) % UInt(readings.count))].async(execute: reading)
-    }
-
-    /// Changes files. Called within a change only, so that the lock is always free.
-    func withCache<Value, Failure>(
-        _ body: (inout DiskCache) throws(Failure) -> Value
-    ) throws(Failure) -> Value {
-        try cache.withLock { cache in
-            Result { () throws(Failure) in try body(&cache) }
-        }.get()
     }
 }

@@ -31,8 +31,7 @@ struct CacheFaultTests {
         fixture.files.fail(nil)
         for key in keys { await answersOneOf([1, 2], key, cache) }
         for key in keys {
-            let result = await cache.stored(fixture.entry(key, version: 3), in: .disk)
-            #expect(result.failure == nil)
+            await cache.stored(fixture.entry(key, version: 3), in: .disk)
             await answersOneOf([3], key, cache)
         }
         fixture.clock.advance(by: CacheDirectory.temporaryAge + DiskCache.indexLifetime)
@@ -55,9 +54,7 @@ struct CacheFaultTests {
             let cache = fixture.cache()
             await cache.stored(fixture.entry("a"), in: .disk)
             fixture.files.fail([operation], ENOSPC)
-            let result = await cache.stored(fixture.entry("a", version: 2))
-            let error = CacheFileError(operation: operation, code: ENOSPC)
-            #expect(result.failure == .system(error))
+            await cache.stored(fixture.entry("a", version: 2))
             #expect(fixture.paths() == [])
             #expect(await cache.loaded("a", from: .disk).failure == .absent)
             // In memory there was room.

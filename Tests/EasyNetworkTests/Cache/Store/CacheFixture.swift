@@ -95,16 +95,14 @@ extension NetworkCache {
         }
     }
 
-    @discardableResult
-    func stored(_ entry: CacheEntry, in tiers: CacheStorage = .all) async -> Result<Void, CacheFailure> {
-        await withCheckedContinuation { continuation in
-            store(entry, in: tiers) { continuation.resume(returning: $0) }
-        }
+    func stored(_ entry: CacheEntry, in tiers: CacheStorage = .all) async {
+        store(entry, in: tiers)
+        await flush()
     }
 
-    @discardableResult
-    func removed(_ key: String) async -> Result<Void, CacheFailure> {
-        await withCheckedContinuation { continuation in remove(key) { continuation.resume(returning: $0) } }
+    func removed(_ key: String) async {
+        remove(key)
+        await flush()
     }
 }
 

@@ -33,7 +33,7 @@ struct DiskCacheTests {
 
     @Test("CCH-2: an entry is one file, named by the digest of its key")
     func place() throws {
-        var disk = disk()
+        let disk = disk()
         try disk.store(fixture.entry("abc"), now: now)
         // SHA-256 of "abc", FIPS 180-4.
         let name = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -50,7 +50,7 @@ struct DiskCacheTests {
 
     @Test("CCH-4: files and directories can be read by their owner only")
     func permissions() throws {
-        var disk = disk()
+        let disk = disk()
         try disk.store(fixture.entry("a"), now: now)
         let file = fixture.path(of: "a")
         #expect(try mode(file) == 0o600)
@@ -60,14 +60,14 @@ struct DiskCacheTests {
 
     @Test("CCH-4: after a relaunch all entries are present, with their sizes and the order of their use")
     func relaunch() throws {
-        var disk = disk()
+        let disk = disk()
         for key in ["a", "b", "c"] {
             try disk.store(fixture.entry(key), now: now)
             fixture.clock.advance(by: 100)
         }
         let found = try disk.directory.read("a", disk.limits, now: now)
         disk.use("a", found.status, now: now)
-        var later = self.disk(fixture.disk(count: 2))
+        let later = self.disk(fixture.disk(count: 2))
         try later.refresh(now: now)
         #expect(later.usage.count == 2)
         #expect(["a", "b", "c"].map { version($0, later) } == [1, nil, 1])
@@ -79,7 +79,7 @@ struct DiskCacheTests {
 
     @Test("CCH-4: a use updates the file at most once a minute")
     func touches() throws {
-        var disk = disk()
+        let disk = disk()
         try disk.store(fixture.entry("a"), now: now)
         for _ in 0..<10 {
             fixture.clock.advance(by: 20)
@@ -91,7 +91,7 @@ struct DiskCacheTests {
 
     @Test("CCH-4: an entry that was not used for too long is a miss, and is removed")
     func age() throws {
-        var disk = disk(fixture.disk(age: 1_000))
+        let disk = disk(fixture.disk(age: 1_000))
         try disk.store(fixture.entry("a"), now: now)
         try disk.store(fixture.entry("b"), now: now)
         fixture.clock.advance(by: 600)
@@ -106,9 +106,9 @@ struct DiskCacheTests {
 
     @Test("CCH-4: a file with a date in the future counts as new")
     func future() throws {
-        var disk = disk(fixture.disk(age: 1_000))
+        let disk = disk(fixture.disk(age: 1_000))
         try disk.store(fixture.entry("a"), now: now.addingTimeInterval(1_000_000))
-        var later = self.disk(disk.limits)
+        let later = self.disk(disk.limits)
         later.use("a", try disk.directory.read("a", disk.limits, now: now).status, now: now)
         fixture.clock.advance(by: 1_001)
         #expect(failure("a", later) == .expired)
@@ -161,7 +161,7 @@ struct DiskCacheTests {
 
     @Test("CCH-2: a truncated file and one with a changed byte are misses, and are removed")
     func damage() throws {
-        var disk = disk()
+        let disk = disk()
         try disk.store(fixture.entry("a", count: 20), now: now)
         let url = URL(fileURLWithPath: fixture.path(of: "a"))
         let file = try Data(contentsOf: url)
@@ -185,7 +185,7 @@ struct DiskCacheTests {
 
     @Test("CCH-2: an entry under the name of another key is never used")
     func otherKey() throws {
-        var disk = disk()
+        let disk = disk()
         try disk.store(fixture.entry("a"), now: now)
         try disk.store(fixture.entry("b"), now: now)
         try FileManager.default.removeItem(atPath: fixture.path(of: "a"))
@@ -198,14 +198,14 @@ struct DiskCacheTests {
 
     @Test("CCH-5: keys that are equal in Swift are one key")
     func equivalent() throws {
-        var disk = disk()
+        let disk = disk()
         try disk.store(fixture.entry("caf\u{E9}"), now: now)
         #expect(try disk.directory.read("cafe\u{301}", disk.limits, now: now).entry.header.key == "caf\u{E9}")
     }
 
     @Test("CCH-4: files of other programs stay")
     func foreign() throws {
-        var disk = disk(fixture.disk(bytes: 10_000, count: 0))
+        let disk = disk(fixture.disk(bytes: 10_000, count: 0))
         let name = CacheDirectory.name(of: "a")
         let shard = String(name.prefix(2))
         let other = shard == "00" ? "01" : "00"
@@ -236,7 +236,7 @@ struct DiskCacheTests {
 
     @Test("CCH-2: a link in the place of an entry is not followed")
     func link() throws {
-        var disk = disk()
+        let disk = disk()
         try disk.store(fixture.entry("a"), now: now)
         let target = fixture.directory.appendingPathComponent("target").path
         try FileManager.default.moveItem(atPath: fixture.path(of: "a"), toPath: target)
@@ -249,7 +249,7 @@ struct DiskCacheTests {
 
     @Test("CCH-4: old temporary files are removed")
     func sweep() throws {
-        var disk = disk()
+        let disk = disk()
         try disk.store(fixture.entry("a"), now: now)
         let (old, young) = (fixture.path(of: "a") + ".\(UUID()).tmp", fixture.path(of: "a") + ".\(UUID()).tmp")
         for (path, age) in [(old, CacheDirectory.temporaryAge + 1), (young, CacheDirectory.temporaryAge - 1)] {
@@ -257,7 +257,7 @@ struct DiskCacheTests {
             let date = now.addingTimeInterval(-age)
             try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)
         }
-        var later = self.disk()
+        let later = self.disk()
         try later.refresh(now: now)
         #expect(!FileManager.default.fileExists(atPath: old))
         #expect(FileManager.default.fileExists(atPath: young))
@@ -266,7 +266,7 @@ struct DiskCacheTests {
 
     @Test("CCH-2: a directory that was removed is created again")
     func remade() throws {
-        var disk = disk()
+        let disk = disk()
         try disk.store(fixture.entry("a"), now: now)
         try FileManager.default.removeItem(at: fixture.directory)
         #expect(failure("a", disk) == .absent)
