@@ -90,7 +90,7 @@ struct CacheThenNetworkTests {
         operation.success = { _ in story.add("success") }
         queue.addOperation(operation)
         #expect(await eventually { operation.result != nil })
-        // Time for what must not happen.
+        // Time for an event that must not happen.
         for _ in 0..<2_000 where story.lines.withLock({ $0.isEmpty }) { await Task.yield() }
         callbacks.resume()
         await operation.finished()
@@ -199,7 +199,7 @@ struct CacheThenNetworkTests {
     func join() async throws {
         struct Joined: APIRequest {
             var api = "news"
-            // What one of them stored, the next would find.
+            // The next request would find the entry of the one before.
             var cache: CachePolicy? = CachePolicy(.cacheThenNetwork, storage: [])
             var repeatPolicy: RepeatPolicy { .join }
 

@@ -141,7 +141,7 @@ struct CachedLandingTests {
         #expect(try response.text() == "b")
         #expect(response.source == .network)
         #expect(transport.requests.last?.headers["If-None-Match"] == nil)
-        // And what is stored for b now?
+        // The entry of b.
         let plain = try await self.service().send(Call(api: "b"))
         #expect(try plain.text() == "b")
     }
@@ -272,7 +272,7 @@ struct CachedLandingTests {
         #expect(await transport.waitForRequests(1))
         let finishedEarly = Locked(false)
         FinishWatcher.watch(operation) { finishedEarly.withLock { $0 = true } }
-        // Time for what must not happen.
+        // Time for an event that must not happen.
         for _ in 0..<2_000 where !finishedEarly.withLock({ $0 }) { await Task.yield() }
         #expect(!finishedEarly.withLock { $0 }, "finished though cached has not been called")
         callbacks.resume()
@@ -316,7 +316,7 @@ struct CachedLandingTests {
         #expect(await cache.usage.memoryCount == 0)
         clock.advance(by: 5)
         var count = 0
-        // Time for what must not happen.
+        // Time for an event that must not happen.
         for _ in 0..<2_000 where count == 0 { count = await cache.usage.memoryCount }
         #expect(count == 0, "the refresh was not cancelled, and stored after removeAll")
     }

@@ -10,7 +10,7 @@ struct CachedRequestTests {
     private let transport: InMemoryTransport
     private let cache: NetworkCache
     private let queue = NetworkQueue(maxConcurrentOperationCount: 2)
-    /// The number of the answer.
+    /// The number of the response.
     private let count = Locked(0)
 
     init() {
@@ -57,7 +57,7 @@ struct CachedRequestTests {
         return EasyNetworkService(host)
     }
 
-    /// What a request with this policy gets.
+    /// The result of a request with a policy.
     private func ask(
         _ policy: CachePolicy?,
         _ values: [String: Int]? = nil,
@@ -372,7 +372,7 @@ struct CachedRequestTests {
         fails.withLock { $0 = false }
         #expect(try await join() == "2 network")
         #expect(try await join() == "2 cache")
-        // As after an update that reads answers in another way.
+        // As after an update that maps responses differently.
         fails.withLock { $0 = true }
         await #expect(throws: NetworkError.self) { try await join() }
         #expect(await cache.usage.memoryCount == 0)

@@ -34,7 +34,7 @@ struct HTTPCachedRequestTests {
         return EasyNetworkService(host)
     }
 
-    /// Answers with these fields, and a body that counts; with 304 to a validator that is still right.
+    /// Responds with these fields and a body with a count, or with 304 to a current validator.
     private func answers(_ headers: HTTPHeaders, path: String = "/a") {
         let count = Locked(0)
         transport.route("GET", path) { request in
@@ -215,7 +215,7 @@ struct HTTPCachedRequestTests {
             try await cache.removeAll()
             let old: HTTPHeaders = ["Cache-Control": "max-age=60", "ETag": "\"x\"", "X": "1", "Y": "1"]
             transport.route("GET", "/a") { _ in .text("x", headers: old) }
-            // The body is not sent, its length is.
+            // The length is sent without a body.
             let base: HTTPHeaders = ["Cache-Control": "max-age=90", "X": "2"]
             let new = base.merging(fields)
             transport.route("HEAD", "/a") { _ in .text(body, headers: new) }

@@ -16,7 +16,7 @@ struct NginxCacheTests {
         [NginxServer.Listener.http, .https1, .https2].flatMap { listener in
             [
                 (listener, "/ranges", "ETag"), (listener, "/modified", "Last-Modified"),
-                // Weak, since nginx compresses it.
+                // The tag is weak, since nginx compresses the response.
                 (listener, "/text", "ETag"),
             ]
         }
@@ -42,7 +42,7 @@ struct NginxCacheTests {
         #expect(first.source == .network && first.headers[validator] != nil)
         #expect(validator == "ETag" || first.headers["ETag"] == nil)
         await cacheBefore.flush()
-        // Another cache over the same files, as after a relaunch.
+        // Another cache with the same files, as after a relaunch.
         let call = Call(api: url.absoluteString, headers: ["Cache-Control": "no-cache"])
         let second = try await service(cache()).send(call)
         #expect(second.source == .revalidated && second.body == first.body && second.statusCode == 200)

@@ -17,7 +17,7 @@ struct SHA256Tests {
     }
 
     @Test(
-        "SEC-1: the digests are those of the standard's examples",
+        "TRF-6: the digests are those of the standard's examples",
         arguments: [
             ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
             ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
@@ -35,7 +35,7 @@ struct SHA256Tests {
         #expect(Self.hex(SHA256.digest(of: Data(message.utf8))) == digest)
     }
 
-    @Test("SEC-1: the digest of a million letters in pieces is that of the standard's example")
+    @Test("TRF-6: the digest of a million letters in pieces is that of the standard's example")
     func millionLetters() {
         let piece = Data(repeating: UInt8(ascii: "a"), count: 1_000)
         var hash = SHA256()
@@ -43,9 +43,9 @@ struct SHA256Tests {
         #expect(Self.hex(hash.finalize()) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0")
     }
 
-    @Test("SEC-1: messages of 0 to 200 bytes have the digests openssl gives")
+    @Test("TRF-6: the digests of 0 to 200 bytes are those of openssl")
     func everyLength() {
-        // The digest of all digests, as `openssl dgst -sha256` gives them for the bytes of this seed.
+        // The digest of all digests by `openssl dgst -sha256` for the bytes of this seed.
         let expected = "5c7c7fbd1e0f5550f94012c51d4d23d8544b8291b3194b725274332f489a2537"
         var generator = SeededGenerator(seed: 1)
         var digests = SHA256()
@@ -53,7 +53,7 @@ struct SHA256Tests {
         #expect(Self.hex(digests.finalize()) == expected)
     }
 
-    @Test("SEC-1: a message has one digest, wherever it is split")
+    @Test("TRF-6: the digest does not depend on a split")
     func everySplit() {
         var generator = SeededGenerator(seed: 2)
         let message = Self.bytes(200, &generator)
@@ -66,7 +66,7 @@ struct SHA256Tests {
         }
     }
 
-    @Test("SEC-1: a message has one digest in many pieces of any length", arguments: UInt64(1)...20)
+    @Test("TRF-6: the digest does not depend on the lengths of pieces", arguments: UInt64(1)...20)
     func manyPieces(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let message = Self.bytes(1_000, &generator)
@@ -80,7 +80,7 @@ struct SHA256Tests {
         #expect(hash.finalize() == SHA256.digest(of: message), "seed \(seed)")
     }
 
-    @Test("SEC-1: bytes that lie in several places are hashed in their order")
+    @Test("TRF-6: the regions of data are hashed in order")
     func severalRegions() {
         var generator = SeededGenerator(seed: 3)
         let message = Self.bytes(300, &generator)
@@ -94,7 +94,7 @@ struct SHA256Tests {
         #expect(hash.finalize() == SHA256.digest(of: message))
     }
 
-    @Test("SEC-1: a digest can be asked for while more is to come")
+    @Test("TRF-6: the digest is available before the last bytes")
     func digestsOnTheWay() {
         var hash = SHA256()
         hash.update(Data("ab".utf8))

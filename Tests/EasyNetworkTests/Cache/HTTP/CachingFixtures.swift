@@ -2,18 +2,18 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// The moment at which the answers of these tests are received: Thu, 01 Jan 2026 12:00:00 GMT.
+/// The date at which the responses of these tests arrive: Thu, 01 Jan 2026 12:00:00 GMT.
 enum Arrival {
     static let date = Date(timeIntervalSince1970: 1_767_268_800)
 
-    /// That moment or one so many seconds after it, as a field has it.
+    /// The date after some seconds, as in a field.
     static func text(_ seconds: TimeInterval = 0) -> String {
         (date + seconds).httpText
     }
 }
 
 extension HTTPHeaders {
-    /// Fields as they are on the wire, with bars between them: `ETag: "a" | Vary: Accept`.
+    /// Fields separated by bars: `ETag: "a" | Vary: Accept`.
     static func lines(_ text: String) -> HTTPHeaders {
         var headers = HTTPHeaders()
         for line in text.components(separatedBy: " | ") where !line.isEmpty {
@@ -25,7 +25,7 @@ extension HTTPHeaders {
 }
 
 extension StoredResponse {
-    /// Asked for at the moment and received at once, with a date of then unless another one is given.
+    /// A response that was requested and arrived at the date.
     static func stub(_ response: String, request: String = "", status: Int = 200) -> StoredResponse {
         StoredResponse(
             request: .lines(request),

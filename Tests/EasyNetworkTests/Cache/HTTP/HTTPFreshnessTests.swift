@@ -49,7 +49,7 @@ struct HTTPFreshnessTests {
         ]
     )
     func invalidExpires(value: String) {
-        // With a date of change that would otherwise make it fresh by a guess.
+        // With a date of modification, which has no effect here.
         let freshness = freshness("Expires: \(value) | Last-Modified: \(Arrival.text(-9_000))")
         #expect(freshness.lifetime == 0 && freshness.isExplicit)
         #expect(!freshness.isFresh(at: Arrival.date))
@@ -98,7 +98,7 @@ struct HTTPFreshnessTests {
         ("Date: \(Arrival.text(3_600))", 0, 0),
         ("Date: \(Arrival.text(3_600)) | Age: 5", 0, 5),
         ("Date: today | Age: 5", 0, 5),
-        // Ours was set back while we waited.
+        // The own clock was set back during the request.
         ("Age: 5", -100, 5),
     ]
 

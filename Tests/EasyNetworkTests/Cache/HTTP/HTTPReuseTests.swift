@@ -99,7 +99,7 @@ struct HTTPReuseTests {
         ("Cache-Control: no-cache", 70, .revalidate(conditions)),
         ("Cache-Control: max-stale", 70, .stale(whileRevalidating: conditions)),
         ("Cache-Control: max-stale=40", 95, .stale(whileRevalidating: nil)),
-        // The request that would revalidate it is not to be sent.
+        // The validation request must not be sent.
         ("Cache-Control: only-if-cached", 70, .unusable(.onlyIfCached)),
         ("Cache-Control: only-if-cached, max-stale", 70, .stale(whileRevalidating: nil)),
     ]

@@ -129,7 +129,7 @@ struct StoredResponseValidationTests {
     private static let confirmations: [(String, String, Bool)] = [
         ("ETag: \"a\"", "ETag: \"a\"", true), ("ETag: \"a\"", "ETag: \"b\"", false),
         ("ETag: W/\"a\"", "ETag: W/\"a\"", true), ("ETag: W/\"a\"", "ETag: W/\"b\"", false),
-        // What nginx makes of an answer that it compresses, and of the 304.
+        // The tags of nginx for a compressed response and for the 304.
         ("ETag: W/\"a\"", "ETag: \"a\"", true), ("ETag: \"a\"", "ETag: W/\"a\"", true),
         ("Last-Modified: \(Arrival.text(-9))", "Last-Modified: \(Arrival.text(-9))", true),
         ("Last-Modified: \(Arrival.text(-9))", "Last-Modified: \(Arrival.text(-8))", false),

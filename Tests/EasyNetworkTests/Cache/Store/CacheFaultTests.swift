@@ -19,11 +19,11 @@ struct CacheFaultTests {
         let cache = fixture.cache(limits)
         for key in keys.dropLast() { await cache.stored(fixture.entry(key), in: .disk) }
         fixture.files.fail([operation], code)
-        // Needs the list, and to touch.
+        // Requires a list and a touch.
         fixture.clock.advance(by: DiskCache.indexLifetime + 1)
         for key in keys { await answersOneOf([1], key, cache) }
         for key in keys { await cache.stored(fixture.entry(key, version: 2, count: 500), in: .disk) }
-        // What could not be replaced or removed may be the old one, whole.
+        // An entry that could not be replaced or removed may be the old one.
         for key in keys { await answersOneOf([1, 2], key, cache) }
         await cache.removed("a")
         try? await cache.removeAll()
@@ -37,14 +37,14 @@ struct CacheFaultTests {
         fixture.clock.advance(by: CacheDirectory.temporaryAge + DiskCache.indexLifetime)
         let temporaries = fixture.paths().filter { $0.hasSuffix(".tmp") }
         for path in temporaries {
-            // They have the time of the machine, not of the test.
+            // Temporary files have the machine's time.
             let date = [FileAttributeKey.modificationDate: Date(timeIntervalSince1970: 0)]
             try? FileManager.default.setAttributes(date, ofItemAtPath: "\(fixture.directory.path)/\(path)")
         }
         let usage = await cache.usage
         #expect(usage.diskCount == 3)
         #expect(fixture.paths().count == 3, "\(fixture.paths())")
-        // Only what cannot be removed stays till then.
+        // Only a file that cannot be removed stays.
         #expect(temporaries.isEmpty || operation == .remove)
     }
 
@@ -57,7 +57,7 @@ struct CacheFaultTests {
             await cache.stored(fixture.entry("a", version: 2))
             #expect(fixture.paths() == [])
             #expect(await cache.loaded("a", from: .disk).failure == .absent)
-            // In memory there was room.
+            // The entry is in memory.
             #expect(cache.memoryEntry(for: "a")?.version(of: "a") == 2)
             fixture.files.fail(nil)
         }
@@ -102,7 +102,7 @@ struct CacheFaultTests {
         for index in 0..<10 { await answersOneOf(1...200, "key \(index)", cache) }
     }
 
-    /// A miss is an answer too.
+    /// Accepts a miss as well.
     private func answersOneOf(_ versions: some Collection<Int> & Sendable, _ key: String, _ cache: NetworkCache) async {
         guard let entry = await cache.loaded(key, from: .disk).value else { return }
         let version = entry.version(of: key)

@@ -3,7 +3,7 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// A directory of its own for a test, a clock, and files that fail when the test says so.
+/// A directory for one test, a clock, and files with failures.
 final class CacheFixture: Sendable {
     let directory: URL
     let clock = ManualClock()
@@ -22,7 +22,7 @@ final class CacheFixture: Sendable {
         NetworkCache.Disk(unchecked: directory, bytes: bytes, count: count, age: age)
     }
 
-    /// A new one over the directory, as after a relaunch.
+    /// A new cache with the directory, as after a relaunch.
     func cache(_ disk: NetworkCache.Disk? = nil, memory: NetworkCache.Memory = .init()) -> NetworkCache {
         NetworkCache(memory: memory, disk: disk ?? self.disk(), clock: clock, files: files)
     }
@@ -36,7 +36,7 @@ final class CacheFixture: Sendable {
         return "\(directory.path)/\(name.prefix(2))/\(name)"
     }
 
-    /// The paths of all files below the directory, relative to it.
+    /// The relative paths of all files in the directory.
     func paths() -> [String] {
         let all = FileManager.default.enumerator(atPath: directory.path)?.compactMap { $0 as? String } ?? []
         return all.filter { path in
@@ -50,7 +50,7 @@ final class CacheFixture: Sendable {
 }
 
 extension CacheEntry {
-    /// An entry that shows whether it is whole, and whose it is.
+    /// An entry whose contents depend on its key and version.
     static func made(_ key: String, version: Int, count: Int, at date: Date) -> CacheEntry {
         var generator = SeededGenerator(seed: UInt64(version))
         var body = Data("\(key) \(version) ".utf8)
@@ -68,7 +68,7 @@ extension CacheEntry {
         return CacheEntry(header: header, body: body)
     }
 
-    /// The number it was made with, if it is whole and of that key.
+    /// The version, if the entry is whole and has the key.
     func version(of key: String) -> Int? {
         guard
             header.key == key,

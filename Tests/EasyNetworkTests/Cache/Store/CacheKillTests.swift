@@ -6,11 +6,11 @@ import Testing
 
 @testable import EasyNetwork
 
-/// A program that writes to a cache is killed again and again. `CACHE_KILLS` in the environment says how often for
-/// each seed; without it this is not run.
+/// Kills a program that writes to a cache, `CACHE_KILLS` times for each seed; without this environment variable the test
+/// does not run.
 ///
-/// Not beside all others: Foundation's `Process.run()` on Linux was seen to read what is not its own when hundreds of them
-/// meet those of other tests.
+/// Serialized: on Linux, Foundation's `Process.run()` was seen to read foreign data when hundreds of processes start at
+/// the same time.
 @Suite("A cache whose process is killed", .enabled(if: ProcessInfo.processInfo.environment["CACHE_KILLS"] != nil))
 struct CacheKillTests {
     private static let lives = ProcessInfo.processInfo.environment["CACHE_KILLS"].flatMap(Int.init) ?? 75
@@ -22,7 +22,7 @@ struct CacheKillTests {
     func kills(seed: UInt64) async throws {
         let fixture = CacheFixture()
         var generator = SeededGenerator(seed: seed)
-        // By key; 0 for none.
+        // By key; 0 for an absent entry.
         var versions: [String: Int] = [:]
         var leftovers = 0
         for life in 1...Self.lives {
@@ -39,7 +39,7 @@ struct CacheKillTests {
                 default: Issue.record("\(line), seed \(seed), life \(life)")
                 }
             }
-            // Of the system's clock, as the writer's.
+            // With the system's clock, like the writer.
             let cache = NetworkCache(memory: .init(), disk: fixture.disk())
             for index in 0..<8 {
                 let key = "key \(index)"
@@ -60,7 +60,7 @@ struct CacheKillTests {
         #expect(fixture.paths().count == usage.diskCount, "seed \(seed)")
     }
 
-    /// Nil when it is not whole.
+    /// Nil for an entry that is not whole.
     private static func version(of key: String, _ answer: Result<CacheEntry, CacheFailure>) -> Int? {
         guard let entry = answer.value else { return answer.failure == .absent ? 0 : nil }
         guard
@@ -88,11 +88,11 @@ struct CacheKillTests {
         }
     }
 
-    /// Lets the writer live until it has said so many bytes.
+    /// Kills the writer after some bytes of output.
     ///
-    /// - Returns: the whole lines that it said.
+    /// - Returns: the complete lines of the output.
     private static func live(_ directory: URL, seed: UInt64, life: Int, bytes: Int) async throws -> [Line] {
-        // Elsewhere than on the threads of tasks, which must not be blocked.
+        // Not on the threads of tasks, which must not block.
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
                 continuation.resume(
@@ -110,13 +110,13 @@ struct CacheKillTests {
                             if data.isEmpty { break }
                             said.append(data)
                         }
-                        // Not right after a line, where it never writes: anywhere within the next few steps.
+                        // Not right after a line, where the program never writes, but within the next steps.
                         var generator = SeededGenerator(seed: seed)
                         for _ in 0..<Int.random(in: 0..<400_000, using: &generator) { _ = generator.next() }
                         process.kill()
                         said.append(try output.fileHandleForReading.readToEnd() ?? Data())
                         _ = process.wait()
-                        // The last line may be cut.
+                        // The last line may be incomplete.
                         let lines = String(decoding: said, as: UTF8.self).split(
                             separator: "\n",
                             omittingEmptySubsequences: false

@@ -177,7 +177,7 @@ struct DiskCacheTests {
             disk.discard("a", now: now)
             #expect(failure("a", disk) == .absent)
         }
-        // What came in its place meanwhile stays.
+        // A file that has been replaced stays.
         try file.write(to: url)
         disk.discard("a", now: now)
         #expect(version("a", disk) == 1)
@@ -226,7 +226,7 @@ struct DiskCacheTests {
         try disk.refresh(now: now)
         #expect(disk.usage.count == 0)
         #expect(fixture.paths() == paths.sorted())
-        // A folder lies where the entry would be.
+        // There is a folder in the place of the entry.
         var unlimited = self.disk()
         #expect(throws: CacheFailure.self) { try unlimited.store(fixture.entry("a"), now: now) }
         #expect(version("a", disk) == nil)

@@ -2,27 +2,27 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// The files of the system, in front of which a test may fail or hold up each step.
+/// The files of the system, with steps that a test can block or make fail.
 final class FaultyCacheFiles: CacheFiles {
     typealias Operation = CacheFileError.Operation
-    /// Told the step and the path; the number of an error to fail with, nil to go on.
+    /// Returns the number of an error, or nil to continue.
     typealias Hook = @Sendable (Operation, String) -> Int32?
 
     private let system = SystemCacheFiles()
     private let hook = Locked<Hook?>(nil)
     private let counts = Locked<[Operation: Int]>([:])
 
-    /// Takes effect with the next step.
+    /// Sets the hook for the following steps.
     func fail(_ hook: Hook?) {
         self.hook.exchange(hook)
     }
 
-    /// Lets every step fail that is one of these.
+    /// Makes all steps with some operations fail.
     func fail(_ operations: Set<Operation>, _ code: Int32 = EIO) {
         fail { operation, _ in operations.contains(operation) ? code : nil }
     }
 
-    /// How often a step was taken, or tried.
+    /// The number of attempts of a step.
     func count(_ operation: Operation) -> Int { counts.withLock { $0[operation] ?? 0 } }
 
     var isUntouched: Bool { counts.withLock { $0.isEmpty } }
@@ -53,7 +53,7 @@ final class FaultyCacheFiles: CacheFiles {
         return try system.read(path, count, extended: extended)
     }
 
-    /// One that fails to write has written half.
+    /// A failed write leaves half of the file.
     func create(_ path: String, _ pieces: [Data], usedAt date: Date) throws(CacheFileError) {
         try step(.create, path)
         do {

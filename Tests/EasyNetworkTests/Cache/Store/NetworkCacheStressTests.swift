@@ -3,7 +3,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Everything that is done to a cache, from four threads at once.
+/// All operations of a cache, from four threads at once.
 @Suite("NetworkCache under stress")
 struct NetworkCacheStressTests {
     private static let keys = (0..<12).map { "key \($0)" }
@@ -20,7 +20,7 @@ struct NetworkCacheStressTests {
         await withTaskGroup(of: Void.self) { group in
             for worker in 0..<4 {
                 group.addTask {
-                    // Each has keys of its own, so that it knows which version was its last.
+                    // Each thread has its own keys, so that it knows their last versions.
                     var worker = Worker(
                         cache: cache,
                         fixture: fixture,
@@ -49,7 +49,7 @@ private struct Worker {
     let memory: NetworkCache.Memory
     var generator: SeededGenerator
     let seed: UInt64
-    /// The version that a key must have, if there is an entry at all; 0 for none.
+    /// The version that an entry must have; 0 for an absent entry.
     var versions: [String: Int] = [:]
     var lastVersion = 0
 

@@ -66,7 +66,7 @@ struct NetworkCacheTests {
         cache.store(fixture.entry("b", version: 2), in: .disk)
         cache.store(fixture.entry("b", version: 3), in: .disk)
         cache.remove("c")
-        // Without waiting for anything.
+        // Without a wait.
         let answers = Locked<[String: Result<CacheEntry, CacheFailure>]>([:])
         for key in ["a", "b", "c"] {
             cache.load(key, from: .disk, isPromoting: false) { answer in answers.withLock { $0[key] = answer } }
@@ -91,7 +91,7 @@ struct NetworkCacheTests {
         for index in 0..<20 { cache.store(fixture.entry("key \(index)"), in: .disk) }
         let version = Locked<Int?>(nil)
         cache.load("a") { answer in version.exchange(answer.value?.version(of: "a")) }
-        // Would never come if it waited for them.
+        // Would never return if it waited for the writes.
         #expect(await eventually { version.withLock { $0 } == 1 })
         hold.end()
         await cache.flush()
@@ -106,7 +106,7 @@ struct NetworkCacheTests {
             let hold = Hold(fixture.files, [.read])
             let isLoaded = Gate()
             cache.load("a") { answer in
-                // It was asked for before the change, and answered after it: either will do.
+                // The load is before the change and its answer after it: both versions are right.
                 #expect(answer.value.map { [1, 2].contains($0.version(of: "a")) } ?? true)
                 isLoaded.open()
             }
@@ -151,7 +151,7 @@ struct NetworkCacheTests {
         #expect(await version("a", cache) == nil)
         #expect(await version("b", cache) == 1)
         #expect(await version("c", cache) == nil)
-        // Not answered by the file that lies there, nor removed with it.
+        // Neither read from the old file nor removed with it.
         cache.store(fixture.entry("a", version: 2), in: .disk)
         #expect(await version("a", cache, isPromoting: false) == 2)
         hold.end()
@@ -346,7 +346,7 @@ struct NetworkCacheTests {
     }
 }
 
-/// Holds up steps on files until it ends.
+/// Blocks steps on files until ``end()``.
 final class Hold: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
     private let state = Locked((isOver: false, held: 0))
@@ -359,7 +359,7 @@ final class Hold: Sendable {
         }
     }
 
-    /// Returns when a step is held up.
+    /// Returns when a step is blocked.
     func begun() async {
         await hasBegun.opened()
     }
