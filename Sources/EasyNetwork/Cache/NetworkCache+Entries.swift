@@ -82,7 +82,7 @@ extension NetworkCache {
             answer = .failure(error)
             afterwards = { disk.discard(key, now: now) }
         }
-        let waiters = withLedger { $0.land(flight, answer) }
+        let waiters = withLedger { $0.finishRead(flight, answer) }
         // Before the completions, so that a `flush()` after them waits for it.
         if case .failure(.absent) = answer {} else { disk.add(afterwards) }
         WorkQueue.shared.async { [answer] in

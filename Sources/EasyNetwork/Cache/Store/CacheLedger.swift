@@ -13,7 +13,7 @@ struct CacheLedger: Sendable {
         case answer(Answer)
         /// A pending read answers.
         case wait
-        /// Read, apply the removals, and call ``land(_:_:)``.
+        /// Read, apply the removals, and call ``finishRead(_:_:)``.
         case read(flight: Int, removals: [Removal])
     }
 
@@ -89,7 +89,7 @@ extension CacheLedger {
     }
 
     /// Ends a read. The entry is not stored in memory if its key has been changed since.
-    mutating func land(_ number: Int, _ answer: Answer) -> [Waiter] {
+    mutating func finishRead(_ number: Int, _ answer: Answer) -> [Waiter] {
         guard let flight = flights.removeValue(forKey: number) else { return [] }
         if currentFlights[flight.key] == number {
             currentFlights[flight.key] = nil
