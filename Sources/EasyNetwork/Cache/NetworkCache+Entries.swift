@@ -12,7 +12,7 @@ extension NetworkCache {
         isPromoting: Bool = true,
         completion: @escaping @Sendable (Result<CacheEntry, CacheFailure>) -> Void
     ) {
-        switch withLedger({ $0.load(key, from: tiers, (isPromoting, completion)) }) {
+        switch withCoordinator({ $0.load(key, from: tiers, (isPromoting, completion)) }) {
         case .answer(let answer): completion(answer)
         case .wait: break
         case .read(let flight, let removals): disk?.read(key) { self.read(key, flight, removals) }
@@ -31,7 +31,7 @@ extension NetworkCache {
 
     /// The number of invalidations and removals of many entries, for ``store(_:in:askedIn:)``.
     var generation: Int {
-        ledger.withLock { $0.generation }
+        coordinator.withLock { $0.generation }
     }
 
     /// Removes an outdated entry. Pending responses for its key are not stored.
@@ -45,33 +45,34 @@ extension NetworkCache {
     }
 
     /// Releases removed entries outside of the lock.
-    func withLedger<Result>(_ body: (inout CacheLedger) -> Result) -> Result {
-        let (result, released) = ledger.withLock { ledger in (body(&ledger), ledger.released.take()) }
+    func withCoordinator<Result>(_ body: (inout CacheCoordinator) -> Result) -> Result {
+        let (result, released) = coordinator.withLock { coordinator in (body(&coordinator), coordinator.released.take())
+        }
         withExtendedLifetime(released) {}
         return result
     }
 }
 
 extension NetworkCache {
-    private func change(_ key: String, _ body: (inout CacheLedger) -> Int?) {
-        withLedger { ledger in
+    private func change(_ key: String, _ body: (inout CacheCoordinator) -> Int?) {
+        withCoordinator { coordinator in
             // Under the lock, so that the order of changes is the same on disk.
-            if let number = body(&ledger) { disk?.add { self.write(key, number) } }
+            if let number = body(&coordinator) { disk?.add { self.write(key, number) } }
         }
     }
 
     /// Writes a change, unless a later one with the same key will be written.
     private func write(_ key: String, _ number: Int) {
-        guard let entry = ledger.withLock({ $0.pending(key, number) }) else { return }
+        guard let entry = coordinator.withLock({ $0.pending(key, number) }) else { return }
         // After a failure there is no entry with the key.
         if let entry { try? disk?.store(entry, now: clock.date) } else { try? disk?.remove(key) }
-        withLedger { $0.settle(key, number) }
+        withCoordinator { $0.settle(key, number) }
     }
 
-    private func read(_ key: String, _ flight: Int, _ removals: [CacheLedger.Removal]) {
+    private func read(_ key: String, _ flight: Int, _ removals: [CacheCoordinator.Removal]) {
         guard let disk else { return }
         let now = clock.date
-        var answer: CacheLedger.Answer
+        var answer: CacheCoordinator.Answer
         let afterwards: @Sendable () -> Void
         do throws(CacheFailure) {
             let (entry, status) = try disk.directory.read(key, disk.limits, now: now)
@@ -82,7 +83,7 @@ extension NetworkCache {
             answer = .failure(error)
             afterwards = { disk.discard(key, now: now) }
         }
-        let waiters = withLedger { $0.finishRead(flight, answer) }
+        let waiters = withCoordinator { $0.finishRead(flight, answer) }
         // Before the completions, so that a `flush()` after them waits for it.
         if case .failure(.absent) = answer {} else { disk.add(afterwards) }
         WorkQueue.shared.async { [answer] in

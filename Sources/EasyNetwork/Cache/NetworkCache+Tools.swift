@@ -47,7 +47,7 @@ extension NetworkCache {
                 try? disk.refresh(now: now)
                 return disk.usage
             }
-            let memory = ledger.withLock { ($0.memory.cost, $0.memory.count) }
+            let memory = coordinator.withLock { ($0.memory.cost, $0.memory.count) }
             return Usage(
                 memoryBytes: memory.0,
                 memoryCount: memory.1,
@@ -66,7 +66,7 @@ extension NetworkCache {
             }
             var entries: [String: Entry] = [:]
             for found in onDisk ?? [] { entries[found.header.key] = Entry(found.header, bodyCount: found.bodyCount) }
-            for entry in ledger.withLock({ $0.memory.all }) { entries[entry.header.key] = Entry(entry) }
+            for entry in coordinator.withLock({ $0.memory.all }) { entries[entry.header.key] = Entry(entry) }
             return Array(entries.values)
         }
     }
@@ -115,22 +115,22 @@ extension NetworkCache {
     }
 
     /// - Parameter isRemoved: nil for all entries.
-    private func remove(matching isRemoved: CacheLedger.Removal?) async throws(NetworkError) {
+    private func remove(matching isRemoved: CacheCoordinator.Removal?) async throws(NetworkError) {
         let failure = await withCheckedContinuation { continuation in
-            let (number, candidates) = ledger.withLock { ledger in
-                let (number, candidates) = ledger.beginRemoval(isRemoved ?? { _ in true })
+            let (number, candidates) = coordinator.withLock { coordinator in
+                let (number, candidates) = coordinator.beginRemoval(isRemoved ?? { _ in true })
                 disk?.add {
                     let failure = self.removeFiles(matching: isRemoved)
-                    let removal = self.ledger.withLock { $0.endRemoval(number) }
+                    let removal = self.coordinator.withLock { $0.endRemoval(number) }
                     withExtendedLifetime(removal) {}
                     continuation.resume(returning: failure)
                 }
                 return (number, candidates)
             }
             let dropped = candidates.filter { isRemoved?(Entry($0)) ?? true }
-            withLedger { $0.drop(dropped) }
+            withCoordinator { $0.drop(dropped) }
             guard disk == nil else { return }
-            let removal = ledger.withLock { $0.endRemoval(number) }
+            let removal = coordinator.withLock { $0.endRemoval(number) }
             withExtendedLifetime(removal) {}
             continuation.resume(returning: nil)
         }
@@ -140,7 +140,7 @@ extension NetworkCache {
     }
 
     /// - Returns: the first failure.
-    private func removeFiles(matching isRemoved: CacheLedger.Removal?) -> CacheFailure? {
+    private func removeFiles(matching isRemoved: CacheCoordinator.Removal?) -> CacheFailure? {
         guard let disk else { return nil }
         let now = clock.date
         var failure: CacheFailure?
@@ -162,7 +162,7 @@ extension NetworkCache {
     private func shallRemove(
         _ name: String,
         _ disk: DiskCache,
-        _ isRemoved: CacheLedger.Removal?
+        _ isRemoved: CacheCoordinator.Removal?
     ) throws(CacheFailure) -> Bool {
         guard let isRemoved else { return true }
         do {

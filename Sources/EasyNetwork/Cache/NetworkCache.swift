@@ -22,7 +22,7 @@ public final class NetworkCache: Sendable {
     public static let shared = NetworkCache()
 
     let clock: any NetworkClock
-    let ledger: Locked<CacheLedger>
+    let coordinator: Locked<CacheCoordinator>
     let disk: DiskCache?
     /// The keys of the stale entries that are being refreshed.
     private let refreshed = Locked<Set<String>>([])
@@ -41,7 +41,7 @@ public final class NetworkCache: Sendable {
     init(memory: Memory, disk: Disk?, clock: any NetworkClock, files: any CacheFiles) {
         self.clock = clock
         let memory = MemoryCache(costLimit: memory.bytes, countLimit: memory.count)
-        ledger = Locked(CacheLedger(memory: memory, hasDisk: disk != nil))
+        coordinator = Locked(CacheCoordinator(memory: memory, hasDisk: disk != nil))
         self.disk = disk.map { limits in
             DiskCache(directory: CacheDirectory(path: limits.directory.path, files: files), limits: limits)
         }

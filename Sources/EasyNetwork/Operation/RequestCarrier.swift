@@ -39,7 +39,7 @@ final class RequestCarrier: ServiceOperation, @unchecked Sendable {
             return response
         }
         let isMapped = { @Sendable (response: NetworkResponse) in (try? request.check(response)) != nil }
-        let order: CacheUse.Order = message.ignoresCache ? .ignore : .standard
+        let order: CacheLookup.Order = message.ignoresCache ? .ignore : .standard
         _ = service.start(request, order: order, map: map, isMapped: isMapped) { result in
             switch result {
             case .success(let response):

@@ -5,7 +5,7 @@ import Foundation
 ///     adapt → cache → credential → send, with redirects → validation → interceptors → credential → retry
 ///
 /// It runs in the call's task, from top to bottom. What it decides by are values: ``RetryPolicy``, ``RedirectRules``,
-/// ``CacheUse``, ``ResponseValidation``.
+/// ``CacheLookup``, ``ResponseValidation``.
 struct CallAttempts {
     typealias Stamp = RequestAuthentication.Stamp
     typealias Outcome = Result<NetworkResponse, NetworkError>
@@ -35,7 +35,7 @@ struct CallAttempts {
     private var cacheKey: String?
     private var cacheMiss: CacheMiss?
     /// The stored answer that the server may confirm, or that may stand in for an error.
-    private var candidate: CacheCandidate?
+    private var candidate: StoredCandidate?
     /// The answer of this attempt as it came from the network.
     private var answer: NetworkResponse?
     /// Whether a server may have done what must not be done twice.
@@ -45,14 +45,14 @@ struct CallAttempts {
     /// What came of the message that was sent last.
     private var arrival = CallContext.Arrival(outcome: .failure(NetworkError(code: .cancelled)))
 
-    private var errand: CacheErrand?
+    private var errand: PendingStore?
     private var acceptedAnswer: NetworkResponse?
 
     /// How the attempts ended.
     struct Answer: Sendable {
         let result: Outcome
         /// What is left to do for the cache when the item has been made.
-        var errand: CacheErrand?
+        var errand: PendingStore?
         /// The last answer of the network, if it was accepted: what the cache may keep, whatever interceptors make of it.
         var acceptedAnswer: NetworkResponse?
     }
@@ -157,7 +157,7 @@ struct CallAttempts {
     }
 
     /// - Returns: nil when the message is to be sent.
-    private mutating func look(_ message: TransportRequest, _ cache: CacheUse) async -> Outcome? {
+    private mutating func look(_ message: TransportRequest, _ cache: CacheLookup) async -> Outcome? {
         switch await context.look(message, key: cacheKey) {
         case .answer(let found):
             if let cacheKey { errand = .answered(cache, key: cacheKey, isRefreshed: found.isRefreshed) }

@@ -11,7 +11,7 @@ final class CallContext: Sendable {
     /// Those of the host, then those of the request.
     let interceptors: [any RequestInterceptor]
     /// Nil when the cache has nothing to do with the request.
-    let cache: CacheUse?
+    let cache: CacheLookup?
     /// Nil when there is nothing to authenticate with.
     let stamp: RequestAuthentication.Stamp?
     /// For all attempts together, in seconds.
@@ -30,7 +30,7 @@ final class CallContext: Sendable {
         _ request: some BaseAPIRequest,
         _ message: TransportRequest,
         caller: Caller?,
-        order: CacheUse.Order = .standard,
+        order: CacheLookup.Order = .standard,
         use: BodyUse? = nil,
         sink: (any BodySink)? = nil,
         cached: (@Sendable (NetworkResponse) -> Void)? = nil
@@ -52,7 +52,7 @@ final class CallContext: Sendable {
         // The cache holds bodies, and there will be none.
         cache =
             use == nil && sink == nil
-            ? CacheUse(
+            ? CacheLookup(
                 policy,
                 configuration.settings.cache,
                 partition: configuration.settings.cachePartition,
@@ -145,7 +145,7 @@ final class CallContext: Sendable {
     // MARK: - The cache
 
     /// Asks the cache. It suspends only when the disk has to be asked.
-    func look(_ message: TransportRequest, key: String?) async -> CacheUse.Verdict {
+    func look(_ message: TransportRequest, key: String?) async -> CacheLookup.Verdict {
         guard let cache else { return .send(.absent, nil) }
         let found = await withUnsafeContinuation { continuation in
             cache.find(key) { continuation.resume(returning: $0) }
@@ -183,7 +183,7 @@ final class CallContext: Sendable {
         _ message: TransportRequest,
         asked: HTTPHeaders? = nil,
         key: String?,
-        _ candidate: CacheCandidate?
+        _ candidate: StoredCandidate?
     ) -> CacheDeposit? {
         guard let cache, !cache.policy.storage.isEmpty else { return nil }
         return CacheDeposit(

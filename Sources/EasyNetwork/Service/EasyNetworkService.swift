@@ -157,7 +157,7 @@ public final class EasyNetworkService: Sendable {
         let caller = caller
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let order: CacheUse.Order = ignoringCache ? .ignore : .standard
+                let order: CacheLookup.Order = ignoringCache ? .ignore : .standard
                 service.start(request, order: order, map: map, completion: { continuation.resume(returning: $0) })
             }
         } onCancel: {
@@ -186,7 +186,7 @@ public final class EasyNetworkService: Sendable {
     /// Sends a request.
     ///
     /// - Parameters:
-    ///   - order: how the cache is asked. Default ``CacheUse/Order/standard``.
+    ///   - order: how the cache is asked. Default ``CacheLookup/Order/standard``.
     ///   - use: how an accepted body is used; the answer is without it then, and the cache is not asked. Default nil.
     ///   - cached: called at most once before the completion, on ``WorkQueue``, with the item from the cache that the
     ///     network's will follow.
@@ -196,7 +196,7 @@ public final class EasyNetworkService: Sendable {
     @discardableResult
     func start<Item: Sendable>(
         _ request: some BaseAPIRequest,
-        order: CacheUse.Order = .standard,
+        order: CacheLookup.Order = .standard,
         use: BodyUse? = nil,
         sink: (any BodySink)? = nil,
         cached: (@Sendable (Item) -> Void)? = nil,
@@ -228,7 +228,7 @@ public final class EasyNetworkService: Sendable {
     func begin(
         _ request: any BaseAPIRequest,
         isAnnounced: Bool = true,
-        order: CacheUse.Order,
+        order: CacheLookup.Order,
         use: BodyUse? = nil,
         sink: (any BodySink)? = nil,
         cached: (@Sendable (any Sendable) -> Void)? = nil,
@@ -285,7 +285,7 @@ public final class EasyNetworkService: Sendable {
         to request: some BaseAPIRequest,
         _ call: Call,
         _ caller: Caller?,
-        _ order: CacheUse.Order,
+        _ order: CacheLookup.Order,
         _ use: BodyUse?,
         _ sink: (any BodySink)?,
         _ cached: (@Sendable (NetworkResponse) -> Void)?

@@ -55,7 +55,7 @@ struct CacheEdgeTests {
     @Test("CCH-4: removals of a cache without a disk end")
     func removals() async throws {
         for _ in 0..<3 { try await cache.removeAll() }
-        #expect(cache.ledger.withLock { $0.isIdle })
+        #expect(cache.coordinator.withLock { $0.isIdle })
     }
 
     @Test("CCH-4: the predicate of a removal is released")
@@ -202,15 +202,15 @@ struct CacheEdgeTests {
         #expect(cache.memoryEntry(for: "k") == nil, "it was asked for before")
         cache.store(other, askedIn: generation)
         #expect(cache.memoryEntry(for: "o") != nil, "it is another one")
-        for number in 0..<(3 * CacheLedger.invalidationLimit) {
+        for number in 0..<(3 * CacheCoordinator.invalidationLimit) {
             cache.invalidate("\(number)")
             cache.store(first, askedIn: generation)
         }
         #expect(cache.memoryEntry(for: "k") == nil)
-        let count = cache.ledger.withLock { ledger in
-            Mirror(reflecting: ledger).descendant("invalidations").map { Mirror(reflecting: $0).children.count }
+        let count = cache.coordinator.withLock { coordinator in
+            Mirror(reflecting: coordinator).descendant("invalidations").map { Mirror(reflecting: $0).children.count }
         }
-        #expect(count ?? .max <= CacheLedger.invalidationLimit)
+        #expect(count ?? .max <= CacheCoordinator.invalidationLimit)
         cache.store(first, askedIn: cache.generation)
         #expect(cache.memoryEntry(for: "k") != nil)
     }

@@ -82,7 +82,7 @@ extension CacheEntry {
 
 extension NetworkCache {
     func memoryEntry(for key: String) -> CacheEntry? {
-        ledger.withLock { $0.memory[key] }
+        coordinator.withLock { $0.memory[key] }
     }
 
     func loaded(

@@ -36,7 +36,7 @@ struct NetworkCacheStressTests {
         let usage = await cache.usage
         #expect(usage.diskBytes <= 12_000 && usage.diskCount <= 8, "seed \(seed)")
         #expect(fixture.paths().count == usage.diskCount, "seed \(seed)")
-        #expect(cache.ledger.withLock { $0.isIdle }, "seed \(seed)")
+        #expect(cache.coordinator.withLock { $0.isIdle }, "seed \(seed)")
         try await cache.removeAll()
         #expect(fixture.paths() == [], "seed \(seed)")
     }

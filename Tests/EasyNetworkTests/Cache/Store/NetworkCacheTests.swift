@@ -146,7 +146,7 @@ struct NetworkCacheTests {
         let hold = Hold(fixture.files, [.create, .remove])
         cache.store(fixture.entry("d"), in: .disk)
         let removal = Task { try await cache.remove { $0.key != "b" } }
-        #expect(await eventually { cache.ledger.withLock { $0.isRemoving } })
+        #expect(await eventually { cache.coordinator.withLock { $0.isRemoving } })
         #expect(await eventually { cache.memoryEntry(for: "c") == nil })
         #expect(await version("a", cache) == nil)
         #expect(await version("b", cache) == 1)
@@ -274,7 +274,7 @@ struct NetworkCacheTests {
         let cache = fixture.cache(memory: .init(count: 0))
         await cache.stored(fixture.entry("late"), in: .disk)
         let hold = Hold(fixture.files, [.create])
-        let large = Data(count: CacheLedger.waitingLimit / 2)
+        let large = Data(count: CacheCoordinator.waitingLimit / 2)
         for index in 0..<2 {
             var entry = fixture.entry("key \(index)")
             entry.body = index == 0 ? large : large.dropLast(10_000)

@@ -1,11 +1,11 @@
 import Foundation
 
 // The rules of RFC 9111, for a private cache.
-extension CacheUse {
+extension CacheLookup {
     func judgeByHTTP(_ entry: CacheEntry, _ message: TransportRequest, _ date: Date) -> Verdict {
         let stored = StoredResponse(entry.header)
         func send(_ miss: CacheMiss, _ conditions: HTTPHeaders) -> Verdict {
-            .send(miss, CacheCandidate(entry, stored, conditions: conditions, message))
+            .send(miss, StoredCandidate(entry, stored, conditions: conditions, message))
         }
         func answer(isRefreshed: Bool) -> Verdict {
             let response = NetworkResponse(entry, headers: stored.headers(at: date))
@@ -26,7 +26,7 @@ extension CacheUse {
     }
 
     /// The stored response that replaces an error, if the server or the request allows it (RFC 5861, section 4).
-    func standIn(_ candidate: CacheCandidate, for error: NetworkError, at date: Date) -> NetworkResponse? {
+    func standIn(_ candidate: StoredCandidate, for error: NetworkError, at date: Date) -> NetworkResponse? {
         guard let failure = HTTPReuse.Failure(error),
             HTTPReuse.standsIn(candidate.stored, for: failure, of: .get, candidate.request, at: date)
         else { return nil }
@@ -98,7 +98,7 @@ extension CacheDeposit {
 }
 
 /// An entry that the server may validate, or that may replace an error.
-struct CacheCandidate: Sendable {
+struct StoredCandidate: Sendable {
     let entry: CacheEntry
     let stored: StoredResponse
     /// The fields of the validation request; none without a validator.

@@ -1,7 +1,7 @@
 /// The state of the cache apart from the disk: the entries in memory, the pending writes, and the pending reads.
 ///
 /// A load after a change sees the change, before it is written.
-struct CacheLedger: Sendable {
+struct CacheCoordinator: Sendable {
     typealias Answer = Result<CacheEntry, CacheFailure>
     typealias Removal = @Sendable (NetworkCache.Entry) -> Bool
 
@@ -69,7 +69,7 @@ struct CacheLedger: Sendable {
 
 // MARK: - Loading
 
-extension CacheLedger {
+extension CacheCoordinator {
     mutating func load(_ key: String, from tiers: CacheStorage, _ waiter: Waiter) -> Step {
         if tiers.contains(.memory), let entry = memory.load(key) { return .answer(.success(entry)) }
         guard hasDisk, tiers.contains(.disk) else { return .answer(.failure(.absent)) }
@@ -103,7 +103,7 @@ extension CacheLedger {
 
 // MARK: - Changing
 
-extension CacheLedger {
+extension CacheCoordinator {
     /// Stores an entry in some tiers, and removes the old one from all others.
     ///
     /// - Parameter generation: the generation of the request, after which the entry may have become out of date. Nil means
@@ -172,7 +172,7 @@ extension CacheLedger {
 
 // MARK: - Removing many entries
 
-extension CacheLedger {
+extension CacheCoordinator {
     /// Begins a removal. Until it ends, no entry is read from disk that the predicate selects.
     ///
     /// - Returns: the number of the removal, and the entries among which the predicate selects, outside of the lock, the

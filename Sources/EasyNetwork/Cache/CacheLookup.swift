@@ -1,7 +1,7 @@
 import Foundation
 
 /// The use of the cache by one request, according to its policy.
-final class CacheUse: Sendable {
+final class CacheLookup: Sendable {
     /// How the entry is used.
     enum Order: Hashable, Sendable {
         /// According to the policy.
@@ -19,7 +19,7 @@ final class CacheUse: Sendable {
         case answer(CachedAnswer)
         /// Deliver the stored response, and send the request as well.
         case answerAndSend(CachedAnswer)
-        case send(CacheMiss, CacheCandidate?)
+        case send(CacheMiss, StoredCandidate?)
         case refuse(CacheMiss)
     }
 
@@ -175,12 +175,12 @@ struct CachedAnswer: Sendable {
 
 /// The information for storing the response to a message.
 struct CacheDeposit: Sendable {
-    let use: CacheUse
+    let use: CacheLookup
     /// The key of the request before redirects.
     let key: String?
     /// The message as it was sent.
     var message: TransportRequest
-    let candidate: CacheCandidate?
+    let candidate: StoredCandidate?
     /// The fields of the message without the credentials of the host.
     let asked: HTTPHeaders
     /// Whether the host may have added credentials.
@@ -205,10 +205,10 @@ struct CacheDeposit: Sendable {
 }
 
 /// The work for the cache after the end of a call.
-enum CacheErrand: Sendable {
+enum PendingStore: Sendable {
     case store(CacheDeposit)
     /// A stored response was used. Remove it if it was not usable, and refresh it if it is stale.
-    case answered(CacheUse, key: String, isRefreshed: Bool)
+    case answered(CacheLookup, key: String, isRefreshed: Bool)
 }
 
 extension NetworkError {
