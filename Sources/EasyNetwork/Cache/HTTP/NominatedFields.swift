@@ -3,7 +3,7 @@ import Foundation
 /// The request fields that `Vary` names. A stored response is for requests with the same values (RFC 9111, section 4.1).
 ///
 /// Has only the SHA-256 of each value, since a `Cookie` or an `Authorization` may be among them.
-struct NominatedFields: Hashable, Sendable {
+struct NominatedFields: Hashable, Codable, Sendable {
     /// By name in lower case; nil for a field that is not in the request.
     var digests: [String: Data?] = [:]
     /// Whether `Vary` has a `*` or an invalid name, so that no request matches.
@@ -64,39 +64,5 @@ struct NominatedFields: Hashable, Sendable {
             }
         }
         return bytes
-    }
-}
-
-extension NominatedFields {
-    private static let prefix = "vary:"
-    /// Not a digest in Base64.
-    private static let absent = "-"
-
-    static func isAttribute(_ name: String) -> Bool { name.hasPrefix(prefix) }
-
-    /// The fields as attributes of an entry.
-    var attributes: [String: String] {
-        var attributes: [String: String] = matchesNone ? [Self.prefix + "*": ""] : [:]
-        for (name, digest) in digests { attributes[Self.prefix + name] = digest?.base64EncodedString() ?? Self.absent }
-        return attributes
-    }
-
-    /// Reads the attributes of an entry.
-    ///
-    /// - Parameter response: the fields of the entry. If the attributes lack a field of `Vary`, no request matches.
-    init(attributes: [String: String], vary response: HTTPHeaders) {
-        self.init(vary: response, of: HTTPHeaders())
-        let expected = Set(digests.keys)
-        digests = [:]
-        for (attribute, text) in attributes where Self.isAttribute(attribute) {
-            let name = String(attribute.dropFirst(Self.prefix.count))
-            let digest = Data(base64Encoded: text)
-            if HTTPSyntax.isToken(name.utf8), name != "*", text == Self.absent || digest?.count == 32 {
-                digests.updateValue(text == Self.absent ? nil : digest, forKey: name)
-            } else {
-                matchesNone = true
-            }
-        }
-        if !expected.isSubset(of: digests.keys) { matchesNone = true }
     }
 }

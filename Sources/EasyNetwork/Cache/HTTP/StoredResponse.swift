@@ -87,27 +87,26 @@ extension StoredResponse {
 }
 
 extension StoredResponse {
-    /// Reads a stored entry.
+    /// Reads a stored entry. Without nominated fields it matches no request.
     init(_ entry: CacheHeader) {
         self.init(
             method: NetworkService.Method(rawValue: entry.method),
             status: entry.statusCode,
             headers: entry.headers,
-            nominated: NominatedFields(attributes: entry.attributes, vary: entry.headers),
+            nominated: entry.nominated ?? NominatedFields(vary: ["Vary": "*"], of: HTTPHeaders()),
             requestDate: entry.requestedAt,
             responseDate: entry.receivedAt
         )
     }
 
-    /// Writes the response to an entry, except for the key, the URL and other attributes.
+    /// Writes the response to an entry, except for the key, the URL and the attributes.
     func write(to entry: inout CacheHeader) {
         entry.method = method.rawValue
         entry.statusCode = status
         entry.headers = headers
         entry.requestedAt = requestDate
         entry.receivedAt = responseDate
-        let others = entry.attributes.filter { !NominatedFields.isAttribute($0.key) }
-        entry.attributes = nominated.attributes.merging(others) { nominated, _ in nominated }
+        entry.nominated = nominated
     }
 }
 

@@ -27,8 +27,10 @@ struct CacheHeader: Hashable, Codable, Sendable {
     /// When the request was sent and when its response arrived, for the age by RFC 9111, section 4.2.3.
     var requestedAt: Date
     var receivedAt: Date
-    /// The values that policies compare: the version, the digest of sensitive data, the fields that `Vary` names.
+    /// The values that explicit policies compare: the version, the digest of sensitive data, the version of the app.
     var attributes: [String: String] = [:]
+    /// The request fields that the response depends on, by the rules of HTTP.
+    var nominated: NominatedFields?
 }
 
 /// Codes header fields as pairs of name and value.
