@@ -227,7 +227,7 @@ struct DiskCacheTests {
         #expect(disk.usage.count == 0)
         #expect(fixture.paths() == paths.sorted())
         // There is a folder in the place of the entry.
-        var unlimited = self.disk()
+        let unlimited = self.disk()
         #expect(throws: CacheFailure.self) { try unlimited.store(fixture.entry("a"), now: now) }
         #expect(version("a", disk) == nil)
         disk.discard("a", now: now)
@@ -277,7 +277,7 @@ struct DiskCacheTests {
 
     @Test("CCH-4: files of another process are counted at the next scan")
     func others() throws {
-        var (first, second) = (disk(fixture.disk(count: 3)), disk(fixture.disk(count: 3)))
+        let (first, second) = (disk(fixture.disk(count: 3)), disk(fixture.disk(count: 3)))
         try first.refresh(now: now)
         try second.refresh(now: now)
         for index in 0..<3 {
