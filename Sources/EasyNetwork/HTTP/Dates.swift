@@ -65,8 +65,9 @@ extension CivilDate {
 }
 
 extension Date {
-    private static let weekdays = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
-    private static let longWeekdays = [
+    /// In the order from 1970-01-01 on, then the long names.
+    private static let weekdays = [
+        "Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed",
         "Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday",
     ]
 
@@ -78,8 +79,7 @@ extension Date {
     init?(httpText text: some StringProtocol, now: Date) {
         var reader = DateReader(text)
         let weekday = reader.letters()
-        guard (Self.weekdays + Self.longWeekdays).contains(where: { $0.isEqualIgnoringASCIICase(to: weekday) })
-        else { return nil }
+        guard Self.weekdays.contains(where: { $0.isEqualIgnoringASCIICase(to: weekday) }) else { return nil }
         var moment: CivilDate?
         if reader.skip(", ") {
             moment = reader.dayFirst(now: now)
