@@ -102,7 +102,8 @@ extension Date {
             return String(repeating: "0", count: max(0, width - digits.count)) + digits
         }
         let moment = CivilDate(self)
-        let midnight = CivilDate(year: moment.year, month: moment.month, day: moment.day).date ?? self
+        let midnight =
+            CivilDate(year: moment.year, month: moment.month, day: moment.day).date ?? Date(timeIntervalSince1970: 0)
         // Ten thousand years, in whole weeks, keep the remainder above zero.
         let weekday = Self.weekdays[Int(midnight.timeIntervalSince1970 / 86_400 + 3_650_003) % 7]
         return "\(weekday), \(padded(moment.day)) \(CivilDate.months[moment.month - 1]) \(padded(moment.year, 4)) "
