@@ -5,7 +5,7 @@ import Testing
 @Suite("Amounts")
 struct AmountsTests {
     @Test(
-        "TRF-1: a limit has powers of 1,024, and fractions",
+        "TRF-1: a limit has powers of 1,024 and fractions",
         arguments: [
             ("1", 1), ("1000", 1_000), ("500K", 512_000), ("1.5m", 1_572_864), ("2G", 2_147_483_648), (".5k", 512),
         ]
@@ -15,7 +15,7 @@ struct AmountsTests {
     }
 
     @Test(
-        "TRF-1: what is no number of bytes above zero is none",
+        "TRF-1: an invalid number of bytes is nil",
         arguments: [
             "", "K", "0", "0.1", "-1", "+1", "1T", "1KK", "1 K", "1e3", "0x10", "nan", "inf", "1.2.3", "9999999999G",
             "٣",
@@ -26,7 +26,7 @@ struct AmountsTests {
     }
 
     @Test(
-        "TRF-1: bytes are shown with three digits or four, in the unit in which they are at least one",
+        "TRF-1: bytes are shown with three or four digits, in the largest unit with at least one",
         arguments: [
             (0, "0 B"), (1_023, "1023 B"), (1_024, "1.0 KiB"), (1_536, "1.5 KiB"), (102_348, "99.9 KiB"),
             (102_400, "100 KiB"),
@@ -37,7 +37,7 @@ struct AmountsTests {
         #expect(Amounts.bytes(count) == text)
     }
 
-    @Test("TRF-1: rates and times are shown whatever they are")
+    @Test("TRF-1: every rate and time can be shown")
     func others() {
         #expect(Amounts.rate(1_536) == "1.5 KiB/s" && Amounts.rate(.nan) == "?/s" && Amounts.rate(.infinity) == "?/s")
         #expect(Amounts.clock(0) == "0:00" && Amounts.clock(6.1) == "0:07" && Amounts.clock(3_723) == "1:02:03")

@@ -6,7 +6,7 @@ import Foundation
 /// ```swift
 /// let clock = ManualClock()
 /// let host = HostConfiguration(baseURL: url, transport: InMemoryTransport()) { host in host.clock = clock }
-/// // … start a request that is answered 503, so that it waits to be sent again …
+/// // … start a request whose answer is 503, so that it waits for its retry …
 /// await clock.waitForTimers(1)
 /// clock.advance(by: 10)
 /// ```
@@ -14,12 +14,12 @@ import Foundation
 /// A transport with the same clock, `InMemoryTransport(clock: clock)`, sets a timer for the deadlines of each exchange, by
 /// default 60 seconds of silence: ``waitForTimers(_:timeout:)`` counts those too.
 ///
-/// A timer of no delay waits too: for the next ``advance(by:)``, of which `advance(by: 0)` is the least.
+/// A timer without delay waits for the next ``advance(by:)`` too; `advance(by: 0)` is enough.
 public final class ManualClock: NetworkClock, Sendable {
     private struct State: Sendable {
         var now: TimeInterval
         var lastTimer = 0
-        /// May still hold timers that were cancelled; those have no action any more.
+        /// It may hold cancelled timers, which have no action any more.
         var queue = TimerHeap<Int>()
         var actions: [Int: @Sendable () -> Void] = [:]
 
@@ -33,7 +33,7 @@ public final class ManualClock: NetworkClock, Sendable {
             return nil
         }
 
-        /// Keeps the heap from growing with what was cancelled, at a cost spread over the cancellations.
+        /// Removes cancelled timers from the heap, at a constant average cost for each cancellation.
         mutating func sweep() {
             guard queue.count > 64, queue.count > 2 * actions.count else { return }
             queue.sweep { actions[$0] != nil }
@@ -42,24 +42,27 @@ public final class ManualClock: NetworkClock, Sendable {
 
     private let state: Watched<State>
 
-    /// - Parameter now: where the clock starts, in seconds; default 0.
+    /// A clock that stands still.
+    ///
+    /// - Parameter now: the first time in seconds; default 0.
     public init(now: TimeInterval = 0) {
         state = Watched(State(now: now))
     }
 
+    /// The time in seconds.
     public var now: TimeInterval { state.value.now }
 
-    /// As many seconds after the beginning of 2026 (UTC) as the clock shows.
+    /// The beginning of 2026 (UTC) plus ``now``.
     public var date: Date { Date(timeIntervalSince1970: 1_767_225_600 + now) }
 
-    /// How many timers are set: neither run nor cancelled.
+    /// The number of timers that have neither run nor been cancelled.
     public var pendingCount: Int { state.value.actions.count }
 
     /// Sets a timer; its action is called by an ``advance(by:)``, on the thread that advances, with no lock held.
     public func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer {
         let order = state.update { state in
             state.lastTimer += 1
-            // The comparison also turns what is no number into no delay.
+            // The comparison also turns NaN into no delay.
             state.queue.add(state.lastTimer, at: state.now + (delay > 0 ? delay : 0))
             state.actions[state.lastTimer] = action
             return state.lastTimer
@@ -67,12 +70,12 @@ public final class ManualClock: NetworkClock, Sendable {
         return Timer { [weak self] in self?.cancel(order) }
     }
 
-    /// Moves time forward and runs the timers that come due, in order of their time, then of their setting.
+    /// Moves time forward and runs the due timers, in the order of their times, and of their creation for equal times.
     ///
-    /// While an action runs, ``now`` is its time; timers that it sets and that are due by the end run as well. Returns
-    /// when all have run. May be called from any thread, also from inside an action.
+    /// While an action runs, ``now`` is its time; timers that it sets run as well if they are due by the end. The method
+    /// returns when all have run. It may be called on any thread, also by an action.
     ///
-    /// - Parameter seconds: time never goes back, so less than zero is zero.
+    /// - Parameter seconds: a value below 0 counts as 0.
     public func advance(by seconds: TimeInterval) {
         let end = now + (seconds > 0 ? seconds : 0)
         while let action = state.update({ $0.takeNext(until: end) }) { action() }
@@ -81,7 +84,7 @@ public final class ManualClock: NetworkClock, Sendable {
     /// Waits until at least `count` timers are set at once.
     ///
     /// - Parameters:
-    ///   - timeout: real seconds after which it returns regardless, so that a broken test ends. Default 60.
+    ///   - timeout: the longest wait in real seconds, so that a broken test ends. Default 60.
     /// - Returns: false when the time ran out or the task was cancelled.
     @discardableResult
     public func waitForTimers(_ count: Int, timeout: TimeInterval = 60) async -> Bool {
@@ -89,7 +92,7 @@ public final class ManualClock: NetworkClock, Sendable {
     }
 
     private func cancel(_ order: Int) {
-        // Handed out of the lock, as letting go of a closure may run whatever it held last.
+        // The closure is released outside of the lock, because its release may run user code.
         _ = state.update { state in
             defer { state.sweep() }
             return state.actions.removeValue(forKey: order)
@@ -97,7 +100,7 @@ public final class ManualClock: NetworkClock, Sendable {
     }
 
     private struct Timer: ClockTimer {
-        /// Holds the clock weakly: its actions may hold this timer.
+        /// Holds the clock weakly, because an action of the clock may hold this timer.
         let action: @Sendable () -> Void
 
         func cancel() {

@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// A value behind a lock that one can wait on: how the tests of others wait without sleeping.
+/// A value behind a lock, with a way to wait for a change of it without sleeping.
 final class Watched<State: Sendable>: Sendable {
     private struct Waiter {
         var condition: @Sendable (State) -> Bool
@@ -23,7 +23,7 @@ final class Watched<State: Sendable>: Sendable {
 
     var value: State { storage.withLock { $0.state } }
 
-    /// Changes the value, and wakes those whose condition then holds.
+    /// Changes the value and resumes the waits whose conditions hold.
     func update<Result>(_ body: (inout State) -> Result) -> Result {
         let (result, woken) = storage.withLock { storage in
             let result = body(&storage.state)
@@ -43,7 +43,7 @@ final class Watched<State: Sendable>: Sendable {
 
     /// Returns true as soon as the condition holds, false after `timeout` seconds or when the task is cancelled.
     ///
-    /// - Parameter condition: runs under the lock, so it only looks at the value.
+    /// - Parameter condition: runs under the lock and must only read the value.
     func wait(timeout: TimeInterval, until condition: @escaping @Sendable (State) -> Bool) async -> Bool {
         let id = storage.withLock { storage in
             storage.lastWaiter += 1
@@ -57,7 +57,7 @@ final class Watched<State: Sendable>: Sendable {
                     return false
                 }
                 if holds { return continuation.resume(returning: true) }
-                // A task cancelled before the waiter was there has nobody else to give it up.
+                // If the task was cancelled before the waiter existed, the handler found nothing to end.
                 if Task.isCancelled { return giveUp(id) }
                 let timer = SystemClock().schedule(after: timeout) { [weak self] in self?.giveUp(id) }
                 let isWaiting = storage.withLock { storage in

@@ -2,17 +2,17 @@ import Dispatch
 import EasyNetwork
 import Foundation
 
-/// One exchange of an ``InMemoryTransport``.
+/// An exchange of an ``InMemoryTransport``.
 final class InMemoryExchange: TransportExchange, Sendable {
     private struct State: Sendable {
         /// Nil after the end.
         var events: (@Sendable (TransportEvent) -> Void)?
-        /// What ends the exchange in place of the answer: it was cancelled, a deadline passed. The first stays.
+        /// The first error that ends the exchange in place of the answer: a cancellation or a passed deadline.
         var interruption: NetworkError?
         var timers: [any ClockTimer] = []
         var hasHead = false
         var trailers = HTTPHeaders()
-        /// What is to be done when something ends the exchange before its answer.
+        /// Called when the exchange ends before its answer.
         var interrupted: (@Sendable () -> Void)?
     }
 
@@ -20,7 +20,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
     private let clock: any NetworkClock
     private let begun: TimeInterval
     private let state: Locked<State>
-    /// Where all events come from, one by one.
+    /// Delivers the events in order.
     private let queue = DispatchQueue(label: "EasyNetworkTesting.InMemoryExchange")
 
     init(
@@ -40,7 +40,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
         fail(.cancelled, nil)
     }
 
-    /// - Parameter action: called once when the exchange is interrupted, at once if it has been.
+    /// - Parameter action: called once when the exchange is interrupted, at once if that has happened.
     func whenInterrupted(_ action: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             let isOver = state.events == nil || state.interruption != nil
@@ -50,8 +50,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
         if isOver { action() }
     }
 
-    /// Sets the timer of the sooner deadline. One is enough: the bytes of an answer come all at once, so the silence
-    /// before them is the only one.
+    /// Sets the timer of the earliest deadline. One timer is enough, because the bytes of an answer come all at once.
     func watchDeadlines() {
         let times = request.deadlines.withoutNaN
         let idle = times.idle.map { ($0, "no byte came in for \($0) seconds") }
@@ -62,13 +61,13 @@ final class InMemoryExchange: TransportExchange, Sendable {
         setTimer(after: time) { $0.fail(.timedOut, message) }
     }
 
-    /// All of the body is there.
+    /// Reports that the whole body has been received.
     func sent(_ count: Int) {
         guard count > 0 else { return }
         queue.async { self.emit(.sent(count)) }
     }
 
-    /// Plays the answer, after its delay.
+    /// Delivers the answer after its delay.
     func answer(_ response: MockResponse) {
         if response.delay > 0 {
             setTimer(after: response.delay) { exchange in exchange.queue.async { exchange.play(response) } }
@@ -77,7 +76,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
         }
     }
 
-    /// Ends the exchange with an error, unless it has ended. From now on no other event but the end comes.
+    /// Ends the exchange with an error, unless it has ended. Afterwards no event but the end is delivered.
     func fail(_ code: NetworkError.Code, _ message: String?, underlying: (any Error)? = nil) {
         let error = failure(code, message, underlying: underlying)
         let taken: (timers: [any ClockTimer], interrupted: (@Sendable () -> Void)?)? = state.withLock { state in
@@ -93,7 +92,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
     }
 
     private func setTimer(after delay: TimeInterval, _ action: @escaping @Sendable (InMemoryExchange) -> Void) {
-        // The timer holds the exchange: it goes on though nobody else does. The end cancels it.
+        // The timer keeps the exchange alive until the end cancels it.
         let timer = clock.schedule(after: delay) { action(self) }
         let isOver = state.withLock { state in
             if state.events == nil || state.interruption != nil { return true }
@@ -122,7 +121,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
     }
 
     private func deliver(_ plan: ResponsePlan) {
-        // RFC 9110, section 15.2: an interim answer, after which the final one fails to come.
+        // RFC 9110, section 15.2: a final answer would have to follow an interim one.
         guard plan.statusCode >= 200 else { return }
         emit(.head(TransportHead(statusCode: plan.statusCode, headers: plan.headers)))
         var left = Int.max
@@ -158,7 +157,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
         }
     }
 
-    /// Delivers an event, unless the exchange was interrupted, perhaps by who heard the last one.
+    /// Delivers an event, unless the exchange was interrupted, possibly by the receiver of the last one.
     private func emit(_ event: TransportEvent) {
         let events = state.withLock { state in
             guard state.interruption == nil else { return nil as (@Sendable (TransportEvent) -> Void)? }
@@ -168,9 +167,9 @@ final class InMemoryExchange: TransportExchange, Sendable {
         events?(event)
     }
 
-    /// Delivers the end, the first time it is asked to.
+    /// Delivers the end, once.
     ///
-    /// - Parameter phase: how far the exchange had come, if its head had not.
+    /// - Parameter phase: the phase of an exchange without a head.
     private func end(_ error: NetworkError?, in phase: TransportPhase = .firstByte) {
         let now = clock.now
         let (before, events) = state.withLock { state in

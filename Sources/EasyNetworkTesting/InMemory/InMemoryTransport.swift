@@ -2,21 +2,21 @@ import Dispatch
 import EasyNetwork
 import Foundation
 
-/// A transport without sockets, that answers as scripted: for tests that need no wire.
+/// A transport without sockets that gives scripted answers, for tests that need no real connection.
 ///
 /// ```swift
 /// let transport = InMemoryTransport()
 /// transport.route("GET", "/users/1") { _ in .json(["name": "Ada"]) }
 /// ```
 ///
-/// Routes see the path only, so that any http or https host will do. Bodies are passed on as they are scripted: nothing
-/// is compressed and no content coding is taken off. Faults end an exchange as the server's would:
+/// Routes match the path only, so that every http or https host works. Bodies are delivered as they are scripted, without
+/// compression and decompression. Faults end an exchange as those of the server do:
 ///
-/// | fault or answer | what is heard |
+/// | fault or answer | events |
 /// |-|-|
-/// | `.stall`, `.halfOpen`, or a status of 1xx | nothing, until cancelled or a deadline passes |
+/// | `.stall`, `.halfOpen`, or a status of 1xx | none until a cancellation or a deadline |
 /// | `.close`, `.reset` | the end, with `NetworkError.Code.connectionLost` |
-/// | one of these in the body | head, the bytes, then the same; the end alone when nothing is missing |
+/// | one of these in the body | head, the bytes, then the same; only the end when nothing is missing |
 /// | `.truncate(after:)`, a length too long | head, the bytes, the end with `.connectionLost` |
 /// | a length too short | head, that many bytes, the end |
 /// | `.badChunk` | head, the bytes, the end with `.badServerResponse` |
@@ -24,20 +24,22 @@ import Foundation
 /// | `.raw`, `.statusLine` | the end, with `.badServerResponse` |
 /// | any other malformation | the answer |
 ///
-/// Time is that of the clock given. An exchange sets one timer for the sooner of its deadlines before
-/// ``start(_:events:)`` returns, and one for the answer's delay, should it have one, once its closure has answered.
+/// An exchange sets one timer of the clock for its earliest deadline before ``start(_:events:)`` returns, and one for the
+/// delay of an answer, if there is one, after the closure of the route has returned.
 public final class InMemoryTransport: NetworkTransport, Sendable {
     let clock: any NetworkClock
     private let routes = Locked(MockRoutes())
     private let received = Watched([MockRequest]())
     private let workers = DispatchQueue(label: "EasyNetworkTesting.InMemoryTransport", attributes: .concurrent)
 
-    /// - Parameter clock: for delays and deadlines; default the machine's.
+    /// A transport without routes.
+    ///
+    /// - Parameter clock: for delays and deadlines; default ``SystemClock``.
     public init(clock: any NetworkClock = SystemClock()) {
         self.clock = clock
     }
 
-    /// Sets what is answered to a request; matches as ``MockServer/route(_:_:_:)`` does.
+    /// Sets the answer to a request, with the rules of ``MockServer/route(_:_:_:)``.
     ///
     /// - Parameter answer: called on a concurrent queue.
     public func route(
@@ -45,14 +47,14 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
         _ path: String,
         _ answer: @escaping @Sendable (MockRequest) -> MockResponse
     ) {
-        // What the route replaces is handed out of the lock, as letting go of a closure may run anything.
+        // The replaced closure is released outside of the lock, because its release may run user code.
         _ = routes.withLock { $0.add(method, path, answer) }
     }
 
-    /// Everything received, in order. A request that cannot be sent is never received.
+    /// All received requests in order. A request that cannot be sent is never received.
     public var requests: [MockRequest] { received.value }
 
-    /// What was received for one raw path, query not counted, in order.
+    /// The received requests to a raw path, in order; the query does not count.
     public func requests(to path: String) -> [MockRequest] {
         requests.filter { $0.path == path }
     }
@@ -60,27 +62,27 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
     /// Waits until at least `count` requests have been received, answered or not.
     ///
     /// - Parameters:
-    ///   - timeout: real seconds after which it returns regardless, so that a broken test ends. Default 60.
+    ///   - timeout: the longest wait in real seconds, so that a broken test ends. Default 60.
     /// - Returns: false when the time ran out or the task was cancelled.
     @discardableResult
     public func waitForRequests(_ count: Int, timeout: TimeInterval = 60) async -> Bool {
         await received.wait(timeout: timeout) { $0.count >= count }
     }
 
-    /// Starts an exchange. Its events come on a serial queue of its own.
+    /// Starts an exchange. Each exchange delivers its events on its own serial queue.
     public func start(
         _ request: TransportRequest,
         events: @escaping @Sendable (TransportEvent) -> Void
     ) -> any TransportExchange {
         let exchange = InMemoryExchange(request, clock: clock, events: events)
         exchange.watchDeadlines()
-        // The file of a body is read there too, so that it holds up nobody else.
+        // The file of a body is read there too, so that it does not block other exchanges.
         workers.async { self.send(request, on: exchange) }
         return exchange
     }
 
     private func send(_ request: TransportRequest, on exchange: InMemoryExchange) {
-        // Cancelled before it began: nothing was sent.
+        // A request that was cancelled by now is not sent.
         guard !exchange.isInterrupted else { return }
         if case .stream(let stream) = request.body {
             let spool = BodySpool(stream)
@@ -107,6 +109,47 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
             BodySpool.remove(file)
         case .failure(let error):
             exchange.fail(error.code, error.message, underlying: error.underlying)
+        }
+    }
+}
+
+extension TransportRequest {
+    /// The request as a server receives it, with the fields that a transport adds.
+    ///
+    /// - Throws: `NetworkError.Code.invalidRequest` for a request that cannot be sent.
+    func mockRequest() throws(NetworkError) -> MockRequest {
+        try check()
+        guard let components = URLComponents(url: url, resolvingAgainstBaseURL: true),
+            let host = components.percentEncodedHost
+        else { throw NetworkError(code: .invalidRequest, message: "\(url.withoutSecrets) is no address") }
+        let bytes = try bodyBytes()
+        // The transport frames the body.
+        var headers = HTTPHeaders(headers.filter { !$0.isFraming })
+        if headers["Host"] == nil { headers["Host"] = components.port.map { "\(host):\($0)" } ?? host }
+        // RFC 9110, section 8.6: a method that usually has a body also has the length of an empty one.
+        let usuallyHasBody = method == .post || method == .put || method == .patch
+        if headers["Content-Length"] == nil, bytes != nil || usuallyHasBody {
+            headers["Content-Length"] = String(bytes?.count ?? 0)
+        }
+        let path = components.percentEncodedPath.isEmpty ? "/" : components.percentEncodedPath
+        let query = components.percentEncodedQuery.map { "?" + $0 } ?? ""
+        return MockRequest(method: method.rawValue, target: path + query, headers: headers, body: bytes ?? Data())
+    }
+
+    private func bodyBytes() throws(NetworkError) -> Data? {
+        switch body {
+        case .none: return nil
+        case .data(let data): return data
+        case .stream(let stream):
+            // InMemoryTransport writes a stream to a file first.
+            throw NetworkError(code: .invalidRequest, message: "\(stream) is not read at once")
+        case .file(let file):
+            do {
+                return try Data(contentsOf: file)
+            } catch {
+                let message = "the file \(file.path) of the body cannot be read"
+                throw NetworkError(code: .invalidRequest, message: message, underlying: error)
+            }
         }
     }
 }

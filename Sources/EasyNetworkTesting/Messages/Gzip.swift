@@ -1,8 +1,8 @@
 import Foundation
 
-/// Writes gzip (RFC 1952) by hand, as Foundation has no writer of it on Linux.
+/// Writes gzip (RFC 1952), which Foundation cannot write on Linux.
 enum Gzip {
-    /// No name, no time, no operating system.
+    /// The header without name, time and operating system.
     private static let header = Data([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF])
 
     /// The bytes in blocks that are not compressed (RFC 1951, section 3.2.4).
@@ -22,15 +22,15 @@ enum Gzip {
         return finished(result, checksum, count: data.count)
     }
 
-    /// So many bytes of zero in about a 1,032th of the room, the most that DEFLATE can do.
+    /// `count` zeros in about a 1,032th of their size, the best ratio of DEFLATE.
     static func zeros(_ count: Int) -> Data {
         var writer = BitWriter()
-        // The last block, with codes of its own (RFC 1951, section 3.2.7): 286 for literals and lengths, 1 for distances.
+        // The last block, with dynamic codes (RFC 1951, section 3.2.7): 286 for literals and lengths, 1 for distances.
         writer.write(0b101, bits: 3)
         writer.write(286 - 257, bits: 5)
         writer.write(1 - 1, bits: 5)
-        // The lengths of the codes in which the lengths are told, in their odd order: 1 bit for "many zeros" (18), 2 for
-        // a length of 2 and of 1.
+        // The lengths of the code length codes, in their fixed order: 1 bit for "many zeros" (18), 2 bits for the lengths
+        // 2 and 1.
         let lengths: [UInt64] = [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2]
         writer.write(UInt64(lengths.count - 4), bits: 4)
         for length in lengths { writer.write(length, bits: 3) }
@@ -47,7 +47,7 @@ enum Gzip {
         writer.write(28 - 11, bits: 7)
         writer.write(code: one)
         writer.write(code: one)
-        // From these lengths follow: 10 for a literal 0, 11 for the end, and 0 0 for 258 bytes from 1 back.
+        // The resulting codes: 10 for a literal 0, 11 for the end, and 0 0 for 258 bytes at distance 1.
         let left = max(count - 1, 0)
         for _ in 0..<min(count, left % 258 + 1) { writer.write(code: "10") }
         writer.writeZeros(bits: left / 258 * 2)
@@ -68,5 +68,87 @@ enum Gzip {
 extension Data {
     fileprivate mutating func append(littleEndian value: some FixedWidthInteger) {
         Swift.withUnsafeBytes(of: value.littleEndian) { append(contentsOf: $0) }
+    }
+}
+
+/// Writes bits into bytes from the lowest bit on, as DEFLATE does (RFC 1951, section 3.1.1).
+struct BitWriter {
+    private(set) var bytes = Data()
+    private var pending: UInt64 = 0
+    private var pendingCount = 0
+
+    /// Writes a number from its lowest bit on.
+    mutating func write(_ value: UInt64, bits: Int) {
+        pending |= value << UInt64(pendingCount)
+        pendingCount += bits
+        while pendingCount >= 8 {
+            bytes.append(UInt8(truncatingIfNeeded: pending))
+            pending >>= 8
+            pendingCount -= 8
+        }
+    }
+
+    /// Writes a Huffman code from its highest bit on.
+    mutating func write(code: String) {
+        for bit in code.utf8 { write(bit == UInt8(ascii: "1") ? 1 : 0, bits: 1) }
+    }
+
+    mutating func writeZeros(bits count: Int) {
+        let whole = count / 8
+        write(0, bits: count % 8)
+        guard whole > 0 else { return }
+        // The pending bits begin the first byte, and the same number of bits is pending after the last.
+        bytes.append(UInt8(truncatingIfNeeded: pending))
+        pending = 0
+        bytes.append(Data(count: whole - 1))
+    }
+
+    /// The bytes, with zeros at the end of the last one.
+    consuming func finished() -> Data {
+        if pendingCount > 0 { bytes.append(UInt8(truncatingIfNeeded: pending)) }
+        return bytes
+    }
+}
+
+/// The checksum of gzip (RFC 1952, section 8).
+struct CRC32 {
+    private var state: UInt32 = 0xFFFF_FFFF
+
+    var value: UInt32 { ~state }
+
+    private static let table: [UInt32] = (0..<256).map { index in
+        (0..<8).reduce(UInt32(index)) { value, _ in value & 1 == 1 ? 0xEDB8_8320 ^ value >> 1 : value >> 1 }
+    }
+
+    mutating func append(_ bytes: some Sequence<UInt8>) {
+        let table = Self.table
+        for byte in bytes { state = table[Int(UInt8(truncatingIfNeeded: state) ^ byte)] ^ state >> 8 }
+    }
+
+    /// Appends zeros in a time logarithmic in their number: a zero changes the state by a linear map of its bits, which is
+    /// squared repeatedly.
+    mutating func appendZeros(_ count: Int) {
+        // The images of the 32 bits.
+        var map = (0..<32).map { bit -> UInt32 in
+            let value = UInt32(1) << UInt32(bit)
+            return Self.table[Int(UInt8(truncatingIfNeeded: value))] ^ value >> 8
+        }
+        var left = count
+        while left > 0 {
+            if left & 1 == 1 { state = Self.image(of: state, map) }
+            let square = map.map { Self.image(of: $0, map) }
+            map = square
+            left >>= 1
+        }
+    }
+
+    private static func image(of value: UInt32, _ map: [UInt32]) -> UInt32 {
+        var left = value
+        var result: UInt32 = 0
+        while left != 0 {
+            result ^= map[left.trailingZeroBitCount]
+            left &= left - 1
+        }
+        return result
     }
 }

@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// A request as ``MockServer`` or ``InMemoryTransport`` received it, with nothing decoded, merged or put in order.
+/// A request as ``MockServer`` or ``InMemoryTransport`` received it: not decoded, merged or sorted.
 ///
 /// ```swift
 /// server.route("POST", "/users") { request in
@@ -10,26 +10,26 @@ import Foundation
 /// }
 /// ```
 public struct MockRequest: Sendable {
-    /// The method as it was sent, in the case in which it was sent.
+    /// The method in its original case.
     public let method: String
     /// The request-target as it was sent, percent-escapes included (RFC 9112, section 3.2).
     public let target: String
     /// The path of the target, before `?`, with its percent-escapes. It is `/` for a target that names a host only.
     public let path: String
-    /// What follows the first `?` of the target, with its percent-escapes; nil without a `?`.
+    /// The text after the first `?` of the target, with its percent-escapes; nil without a `?`.
     public let query: String?
-    /// The header fields in the order in which they came, repeats included.
+    /// The header fields in their original order, repeats included.
     public let headers: HTTPHeaders
-    /// The body with the chunked coding taken off; empty when there is none.
+    /// The body without the chunked coding; empty without a body.
     public let body: Data
-    /// On which connection of the server it came, counted from 1; two requests with the same number shared a
-    /// connection. It is 0 for a request of ``InMemoryTransport``, which has no connections.
+    /// The number of the server's connection, from 1. Requests with one number came on one connection. It is 0 for
+    /// ``InMemoryTransport``, which has no connections.
     public let connection: Int
 
-    /// For trying an answer closure on its own.
+    /// A request for a direct call of an answer closure.
     ///
     /// - Parameters:
-    ///   - target: path and query as they go over the wire, or an absolute URL.
+    ///   - target: the raw path and query, or an absolute URL.
     ///   - headers: default none.
     ///   - body: default empty.
     ///   - connection: default 0.
@@ -50,8 +50,8 @@ public struct MockRequest: Sendable {
 
     /// The names and values of the query, percent-decoded, in order.
     ///
-    /// A name without `=` has no value; a `+` is a plus, as it means a space in forms only. What is not a valid escape
-    /// stays as it was sent.
+    /// A name without `=` has no value; a `+` is a plus, because it means a space only in forms. An item with an invalid
+    /// escape is not decoded.
     public var queryItems: [(name: String, value: String?)] {
         (query ?? "").split(separator: "&").map { item in
             let parts = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -59,7 +59,7 @@ public struct MockRequest: Sendable {
         }
     }
 
-    /// The body read as JSON, a lone string or number included; nil when it is none.
+    /// The body as JSON, which may be a single string or number; nil when it is no JSON.
     public func json() -> Any? {
         try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)
     }
@@ -68,8 +68,8 @@ public struct MockRequest: Sendable {
         text.removingPercentEncoding ?? String(text)
     }
 
-    /// Takes the target apart by RFC 9112, section 3.2: `/path?query`, `http://host/path?query`, or anything else,
-    /// which is then all path.
+    /// Splits the target (RFC 9112, section 3.2): `/path?query`, `http://host/path?query`, or any other text, which is a
+    /// path.
     private static func split(_ target: String) -> (path: String, query: String?) {
         let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         var path = parts.first.map(String.init) ?? ""

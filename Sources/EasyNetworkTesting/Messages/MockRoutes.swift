@@ -1,7 +1,7 @@
-/// Which closure answers which request: the table behind ``MockServer`` and ``InMemoryTransport``.
+/// The table of answers behind ``MockServer`` and ``InMemoryTransport``.
 ///
-/// A path matches the raw path of the request byte for byte; one that ends in `*` matches every path that begins with
-/// what stands before it. The method `*` matches every method. Of several that match, the latest registered answers.
+/// A path matches the raw path of the request byte for byte; a path that ends in `*` matches every path with the text
+/// before it at its beginning. The method `*` matches every method. Of several matching routes the latest answers.
 struct MockRoutes: Sendable {
     typealias Answer = @Sendable (MockRequest) -> MockResponse
 
@@ -11,20 +11,20 @@ struct MockRoutes: Sendable {
     }
 
     private struct Route {
-        /// Counts registrations: the higher wins.
+        /// The number of the registration; the highest wins.
         var order: Int
-        /// What a request meets, perhaps before there is an answer to give.
+        /// The fault of each request, which may come before the answer.
         var fault: MockResponse.Fault?
         var answer: Answer
     }
 
-    /// Routes for one path and routes for a beginning of paths apart, so that a thousand of the former cost no more
-    /// than one. Registering the same again replaces, so a test may do it as often as it likes.
+    /// Routes for one path are apart from routes for a beginning of paths, so that a thousand of them cost no more than
+    /// one.
     private var exact: [Key: Route] = [:]
     private var prefixes: [Key: Route] = [:]
     private var count = 0
 
-    /// - Returns: the closure that was there before for the same.
+    /// - Returns: the closure that the route replaces.
     @discardableResult
     mutating func add(
         _ method: String,
@@ -40,7 +40,7 @@ struct MockRoutes: Sendable {
             : exact.updateValue(route, forKey: Key(method: method, path: path))?.answer
     }
 
-    /// The closure for a request; one that answers 404 when there is no route.
+    /// The closure for a request; without a route it answers 404.
     func answer(for request: MockRequest) -> Answer {
         if let best = route(for: request) { return best.answer }
         return { request in MockResponse.error("no route for \(request.method) \(request.path)", status: 404) }
@@ -59,9 +59,33 @@ struct MockRoutes: Sendable {
             consider(exact[Key(method: method, path: request.path)])
         }
         for (key, route) in prefixes where key.method == request.method || key.method == "*" {
-            // Bytes, as `hasPrefix` of strings would see equal what differs only in its Unicode form.
+            // By bytes, because `hasPrefix` ignores differences in the Unicode form.
             if request.path.utf8.starts(with: key.path.utf8) { consider(route) }
         }
         return best
+    }
+}
+
+/// A queue of faults for the next requests.
+struct RequestFaults: Sendable {
+    private struct Entry: Sendable {
+        var fault: MockResponse.Fault
+        var left: Int
+    }
+
+    private var entries: [Entry] = []
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    mutating func add(_ fault: MockResponse.Fault, count: Int) {
+        if count > 0 { entries.append(Entry(fault: fault, left: count)) }
+    }
+
+    /// Removes the fault for the request that begins now.
+    mutating func next() -> MockResponse.Fault? {
+        guard let fault = entries.first?.fault else { return nil }
+        entries[0].left -= 1
+        if entries[0].left == 0 { entries.removeFirst() }
+        return fault
     }
 }

@@ -1,9 +1,9 @@
 import EasyNetwork
 import Foundation
 
-/// A scripted response worked out for one request: the header fields that frame it, and the bytes that go out.
+/// A scripted response to one request: the header fields with the framing, and the bytes to send.
 struct ResponsePlan {
-    /// A run of the body, which goes out though a chunk's head may promise more.
+    /// A part of the body. The size in a chunk's head may be larger than the part.
     struct Piece: Equatable {
         var promisedCount: Int
         var content: WireSegment
@@ -13,19 +13,19 @@ struct ResponsePlan {
     let headers: HTTPHeaders
     private(set) var pieces: [Piece]
     let isChunked: Bool
-    /// Sent when the body is chunked and whole.
+    /// The fields after a complete chunked body.
     let trailers: HTTPHeaders
     let interim: [MockResponse.Interim]
     let malformation: MockResponse.Fault.Malformation?
-    /// False when a client must notice that something is missing.
+    /// False when a client must notice missing bytes.
     private(set) var isComplete = true
-    /// False when the body breaks off in its framing.
+    /// False when the framing of the body breaks off.
     private(set) var isFramedToEnd = true
-    /// After how many bytes the head breaks off; nil when all of it is sent.
+    /// The number of sent bytes of a head that breaks off; nil for a whole head.
     private(set) var headCount: Int?
-    /// Whether the header fields say that the connection closes after the answer.
+    /// Whether the header fields announce the end of the connection.
     let asksToClose: Bool
-    /// What happens after the bytes, unsaid; nil when the connection goes on as the header fields say.
+    /// The unannounced action after the bytes; nil when the header fields apply.
     private(set) var ending: MockResponse.Fault.Action?
     let bytesPerSecond: Int?
 
@@ -59,7 +59,7 @@ struct ResponsePlan {
         headers.remove("Content-Length")
         headers.remove("Transfer-Encoding")
         if let scriptedLength, statusCode == 304 || (statusHasBody && method == "HEAD") {
-            // RFC 9110, section 8.6: here it tells of the body that another request would have got.
+            // RFC 9110, section 8.6: the length of the body that another request would get.
             headers["Content-Length"] = scriptedLength
         } else if statusHasBody {
             if framesChunks {
@@ -139,16 +139,16 @@ struct ResponsePlan {
         }
     }
 
-    /// Why a response would corrupt the stream; nil when it would not.
+    /// The reason why a response would corrupt the stream; nil for a valid response.
     private static func problem(of response: MockResponse) -> String? {
-        guard (100...999).contains(response.statusCode) else { return "\(response.statusCode) is no status code" }
+        guard (100...999).contains(response.statusCode) else { return "\(response.statusCode) is not a status code" }
         for interim in response.interim where !(100...199).contains(interim.statusCode) {
-            return "\(interim.statusCode) is no status code of an interim answer"
+            return "\(interim.statusCode) is not the status code of an interim answer"
         }
         for fields in [response.headers, response.trailers] + response.interim.map(\.headers) {
             for field in fields {
                 guard HTTPSyntax.isToken(field.name.utf8) else {
-                    return "\(field.name.debugDescription) is no field name"
+                    return "\(field.name.debugDescription) is not a field name"
                 }
                 guard HTTPSyntax.isFieldValue(field.value.utf8) else {
                     return "the value of \(field.name) has a control character in it"
@@ -157,4 +157,122 @@ struct ResponsePlan {
         }
         return nil
     }
+}
+
+/// Bytes to send: data, or one byte many times, which takes no memory.
+enum WireSegment: Hashable, Sendable {
+    case bytes(Data)
+    case repeating(UInt8, count: Int)
+
+    var count: Int {
+        switch self {
+        case .bytes(let data): data.count
+        case .repeating(_, let count): count
+        }
+    }
+
+    func prefix(_ length: Int) -> WireSegment {
+        switch self {
+        case .bytes(let data): .bytes(data.prefix(length))
+        case .repeating(let byte, let count): .repeating(byte, count: min(count, length))
+        }
+    }
+
+    /// The bytes from an offset on: all bytes of data, or at most `runLength` bytes of a repeated byte.
+    func data(from offset: Int, runLength: Int = 65_536) -> Data {
+        switch self {
+        case .bytes(let data): data.dropFirst(offset)
+        case .repeating(let byte, let count): Data(repeating: byte, count: max(0, min(count - offset, runLength)))
+        }
+    }
+}
+
+extension ResponsePlan {
+    /// The largest number of bytes that are copied into one system call; larger data is sent separately.
+    private static let copyLimit = 65_536
+
+    /// The bytes of the answer.
+    ///
+    /// - Parameters:
+    ///   - closing: whether the connection is closed afterwards, which a header field announces.
+    ///   - minorVersion: the version of the request. A client of HTTP/1.0 gets the bytes without chunks, up to the end of
+    ///     the connection.
+    func wire(closing: Bool, minorVersion: Int) -> [WireSegment] {
+        let framesChunks = isChunked && minorVersion > 0
+        var segments: [WireSegment] = []
+        var current = minorVersion > 0 ? Data(interimHeads().utf8) : Data()
+        let head = head(closing: closing, keepsTransferEncoding: minorVersion > 0)
+        current.append(head.prefix(headCount ?? head.count))
+        for piece in pieces {
+            if framesChunks { current.append(contentsOf: "\(String(piece.promisedCount, radix: 16))\r\n".utf8) }
+            if case .bytes(let data) = piece.content, current.count + data.count <= Self.copyLimit {
+                current.append(data)
+            } else {
+                if !current.isEmpty { segments.append(.bytes(current)) }
+                segments.append(piece.content)
+                current = Data()
+            }
+            if framesChunks && piece.content.count == piece.promisedCount { current.append(contentsOf: "\r\n".utf8) }
+        }
+        if framesChunks { current.append(contentsOf: lastChunk().utf8) }
+        if !current.isEmpty { segments.append(.bytes(current)) }
+        return segments
+    }
+
+    private func lastChunk() -> String {
+        if case .badChunk = malformation { return "zz\r\n" }
+        return isFramedToEnd ? "0\r\n" + Self.lines(trailers) + "\r\n" : ""
+    }
+
+    private func interimHeads() -> String {
+        interim.map { answer in
+            Self.statusLine(answer.statusCode) + "\r\n" + Self.lines(answer.headers) + "\r\n"
+        }.joined()
+    }
+
+    private func head(closing: Bool, keepsTransferEncoding: Bool) -> Data {
+        var sent = headers
+        if !keepsTransferEncoding { sent.remove("Transfer-Encoding") }
+        var text = statusLine + "\r\n" + Self.lines(sent)
+        if closing && !asksToClose { text += "Connection: close\r\n" }
+        text += "\r\n"
+        switch malformation {
+        case .lineFeedsOnly: return Data(text.utf8.filter { $0 != 0x0D })
+        case .latin1Headers: return Data(text.unicodeScalars.map { UInt8(exactly: $0.value) ?? UInt8(ascii: "?") })
+        default: return Data(text.utf8)
+        }
+    }
+
+    private var statusLine: String {
+        switch malformation {
+        case .statusLine(let line): line
+        case .noReasonPhrase: "HTTP/1.1 \(statusCode)"
+        default: Self.statusLine(statusCode)
+        }
+    }
+
+    private static func statusLine(_ statusCode: Int) -> String {
+        "HTTP/1.1 \(statusCode) \(reasons[statusCode] ?? "")"
+    }
+
+    private static func lines(_ fields: HTTPHeaders) -> String {
+        fields.map { "\($0.name): \($0.value)\r\n" }.joined()
+    }
+
+    /// The reason phrases of RFC 9110, section 15, for readers of a trace.
+    private static let reasons: [Int: String] = [
+        100: "Continue", 101: "Switching Protocols", 102: "Processing", 103: "Early Hints",
+        200: "OK", 201: "Created", 202: "Accepted", 203: "Non-Authoritative Information", 204: "No Content",
+        205: "Reset Content", 206: "Partial Content",
+        300: "Multiple Choices", 301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified",
+        307: "Temporary Redirect", 308: "Permanent Redirect",
+        400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
+        406: "Not Acceptable", 408: "Request Timeout", 409: "Conflict", 410: "Gone", 411: "Length Required",
+        412: "Precondition Failed", 413: "Content Too Large", 415: "Unsupported Media Type",
+        416: "Range Not Satisfiable", 417: "Expectation Failed", 422: "Unprocessable Content",
+        425: "Too Early", 428: "Precondition Required", 429: "Too Many Requests",
+        431: "Request Header Fields Too Large",
+        500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable",
+        504: "Gateway Timeout", 505: "HTTP Version Not Supported",
+    ]
 }

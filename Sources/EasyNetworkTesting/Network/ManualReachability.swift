@@ -1,6 +1,6 @@
 import EasyNetwork
 
-/// A network that comes and goes when a test says so.
+/// A network whose reachability a test sets.
 ///
 /// ```swift
 /// let network = ManualReachability(.unreachable)
@@ -11,10 +11,12 @@ import EasyNetwork
 public final class ManualReachability: NetworkReachability {
     private let broadcast: ReachabilityBroadcast
 
+    /// A network with this status; default reachable.
     public init(_ status: ReachabilityStatus = .reachable) {
         broadcast = ReachabilityBroadcast(status)
     }
 
+    /// The status; setting it informs the observers.
     public var status: ReachabilityStatus {
         get { broadcast.status }
         set { broadcast.send(newValue) }

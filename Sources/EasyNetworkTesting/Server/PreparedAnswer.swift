@@ -1,16 +1,16 @@
 import Foundation
 
-/// An answer worked out for its request, so that the loop has only to send it: 10,000 header fields take a while.
+/// The bytes of an answer to a request, made outside of the loop, because 10,000 header fields take a while.
 struct PreparedAnswer: Sendable {
-    /// Seconds before anything of it is sent.
+    /// The seconds before the first byte.
     let delay: TimeInterval
     let hasFault: Bool
     let segments: [WireSegment]
     let pace: Pace?
-    /// What comes after the bytes; nil when it is the next request.
+    /// The action after the bytes; nil when the next request may follow.
     let ending: MockResponse.Fault.Action?
 
-    /// - Parameter fault: takes the place of the response's own; nil leaves that.
+    /// - Parameter fault: replaces that of the response; nil keeps it.
     init(_ scripted: MockResponse, to request: RequestParser.Message, fault: MockResponse.Fault? = nil) {
         var response = scripted
         response.fault = fault ?? scripted.fault
@@ -28,5 +28,33 @@ struct PreparedAnswer: Sendable {
             pace = plan.bytesPerSecond.map(Pace.init)
             ending = plan.ending ?? (closing || plan.asksToClose ? .close : nil)
         }
+    }
+}
+
+/// The speed of a slow answer: each tick of a timer allows a share of bytes.
+///
+/// A tick comes before the first byte, and a late tick allows no extra bytes, so that the rate is never exceeded.
+struct Pace: Equatable, Sendable {
+    /// The number of bytes for each tick.
+    let share: Int
+    /// The seconds between two ticks.
+    let interval: TimeInterval
+    /// The number of bytes that may be sent now.
+    private(set) var allowance = 0
+
+    /// - Parameter bytesPerSecond: a value below 1 counts as 1.
+    init(bytesPerSecond: Int) {
+        let rate = max(bytesPerSecond, 1)
+        // 50 ticks a second are smooth and cheap.
+        share = max(rate / 50, 1)
+        interval = TimeInterval(share) / TimeInterval(rate)
+    }
+
+    mutating func tick() {
+        allowance = share
+    }
+
+    mutating func spend(_ count: Int) {
+        allowance = max(allowance - count, 0)
     }
 }

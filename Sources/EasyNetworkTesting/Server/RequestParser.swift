@@ -1,18 +1,18 @@
 import EasyNetwork
 import Foundation
 
-/// Reads requests out of a stream of bytes, however it is cut up (RFC 9112).
+/// Parses requests from a stream of bytes in pieces of any size (RFC 9112).
 ///
-/// Bytes go in by ``append(_:)``; ``next()`` is then asked until it has nothing more. It is strict, since a test wants
-/// to hear of a client's mistakes: line ends are CRLF, field names are tokens, a length is told once. Each byte is looked
-/// at a fixed number of times, even when they come one by one.
+/// After each ``append(_:)`` call ``next()`` until it returns nil. The parser is strict, so that a test shows the mistakes
+/// of a client: line ends are CRLF, field names are tokens, there is one length. It reads each byte a constant number of
+/// times, even if they come one by one.
 struct RequestParser {
-    /// The longest head, and the longest row of trailers, in bytes.
+    /// The longest head, and the longest trailers, in bytes.
     static let headLimit = 1_048_576
-    /// The longest line that tells a chunk's size, extensions included, in bytes.
+    /// The longest line with a chunk's size, extensions included, in bytes.
     static let chunkLineLimit = 16_384
 
-    /// A request, complete.
+    /// A complete request.
     struct Message: Equatable {
         var method: String
         var target: String
@@ -21,17 +21,17 @@ struct RequestParser {
         var headers = HTTPHeaders()
         var body = Data()
 
-        /// Whether the client lets the connection stay open. One of HTTP/1.0 never does here.
+        /// Whether the connection stays open for the client; never for HTTP/1.0.
         var keepsAlive: Bool { minorVersion > 0 && !headers.hasToken("close", in: "Connection") }
     }
 
     enum Event: Equatable {
-        /// The client waits for a word before it sends the body (RFC 9110, section 10.1.1).
+        /// The client waits for `100 Continue` before it sends the body (RFC 9110, section 10.1.1).
         case continueExpected
         case request(Message)
     }
 
-    /// Why the bytes are no request, and the status that says so. The stream cannot be read any further.
+    /// The error in an invalid request, and the status of its answer. The rest of the stream is unreadable.
     struct Failure: Error, Equatable {
         var statusCode = 400
         var reason: String
@@ -54,9 +54,9 @@ struct RequestParser {
     private var headCount = 0
 
     private var input: [UInt8] = []
-    /// Where the bytes begin that were not used yet.
+    /// The offset of the first unused byte.
     private var start = 0
-    /// Up to where no line end was found.
+    /// The offset up to which there is no line end.
     private var scanned = 0
 
     /// Whether the head has been read and the body has not.
@@ -67,14 +67,14 @@ struct RequestParser {
         }
     }
 
-    /// How many bytes wait to be read.
+    /// The number of unused bytes.
     var bufferedCount: Int { input.count - start }
 
     mutating func append(_ bytes: some Sequence<UInt8>) {
         input.append(contentsOf: bytes)
     }
 
-    /// The next event in the bytes so far; nil when more are needed. After an error the same error again.
+    /// The next event in the bytes so far; nil when more bytes are needed. An error is thrown again by each later call.
     mutating func next() throws(Failure) -> Event? {
         if case .failed(let failure) = phase { throw failure }
         do {
@@ -93,12 +93,12 @@ struct RequestParser {
         while true {
             switch phase {
             case .requestLine:
-                // Something else than HTTP may never send a line end, so the first byte is looked at by itself.
+                // Another protocol may never send a line end, so that the first byte is checked alone.
                 if bufferedCount > 0, input[start] != 0x0D, !HTTPSyntax.isTokenByte(input[start]) {
                     throw Failure(reason: "the request line is not HTTP")
                 }
                 guard let line = try takeHeadLine() else { return nil }
-                // RFC 9112, section 2.2: empty lines before a request are passed over.
+                // RFC 9112, section 2.2: empty lines before a request are ignored.
                 if line.isEmpty {
                     headCount = 0
                 } else {
@@ -141,7 +141,7 @@ struct RequestParser {
         }
     }
 
-    /// Whether to send 100: the client asks for it and has sent nothing of the body on its own.
+    /// Whether to send 100: the client expects it and has sent no byte of the body.
     private var isContinueExpected: Bool {
         if case .fixedBody(left: 0) = phase { return false }
         return message.minorVersion > 0 && bufferedCount == 0 && message.headers.hasToken("100-continue", in: "Expect")
@@ -165,14 +165,14 @@ struct RequestParser {
         return line
     }
 
-    /// The next line without its CRLF; nil when its end is not there yet.
+    /// The next line without its CRLF; nil without its end.
     ///
-    /// - Parameter limit: the longest line allowed, the CRLF not counted.
+    /// - Parameter limit: the longest line, without the CRLF.
     private mutating func takeLine(limit: Int, status: Int) throws(Failure) -> ArraySlice<UInt8>? {
         let tooLong = Failure(statusCode: status, reason: "a line of the message is too long")
         guard let end = indexOfLineFeed() else {
             scanned = input.count
-            // One more than the limit, as the carriage return may be the last byte here.
+            // One more than the limit, because the last byte may be the carriage return.
             if bufferedCount > limit + 1 { throw tooLong }
             return nil
         }
@@ -186,7 +186,7 @@ struct RequestParser {
 
     private func indexOfLineFeed() -> Int? {
         let from = max(scanned, start)
-        // memchr and not `firstIndex(of:)`, which is slow without optimization.
+        // `firstIndex(of:)` is slow without optimization.
         return input.withUnsafeBytes { bytes in
             guard let base = bytes.baseAddress, from < bytes.count,
                 let found = memchr(base + from, 0x0A, bytes.count - from)
@@ -195,7 +195,7 @@ struct RequestParser {
         }
     }
 
-    /// Moves what is there into the body, and returns how much is still missing.
+    /// Moves bytes into the body, and returns the number of missing bytes.
     private mutating func takeBody(atMost left: Int) -> Int {
         let count = min(left, bufferedCount)
         input.withUnsafeBytes { message.body.append(contentsOf: $0[start..<start + count]) }
@@ -203,8 +203,8 @@ struct RequestParser {
         return left - count
     }
 
-    /// Frees the used bytes: at once when all are used, else when they outnumber the rest, which keeps the moving of
-    /// bytes in proportion to their number.
+    /// Frees the used bytes when all are used, or when they outnumber the rest, so that the cost of moving bytes stays
+    /// linear.
     private mutating func discardUsed() {
         if start == input.count {
             input.removeAll(keepingCapacity: input.capacity <= 262_144)
@@ -215,5 +215,95 @@ struct RequestParser {
         }
         scanned = max(scanned - start, 0)
         start = 0
+    }
+}
+
+extension RequestParser {
+    /// Reads method, target and version with one space between them (RFC 9112, section 3).
+    mutating func readRequestLine(_ line: ArraySlice<UInt8>) throws(Failure) {
+        let parts = line.split(separator: 0x20, omittingEmptySubsequences: false)
+        guard parts.count == 3 else { throw Failure(reason: "the request line does not have three parts") }
+        guard HTTPSyntax.isToken(parts[0]) else { throw Failure(reason: "the method is not a token") }
+        guard !parts[1].isEmpty, parts[1].allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            throw Failure(reason: "the target is empty or has bytes that must be escaped")
+        }
+        let version = parts[2]
+        guard version.count == 8, version.starts(with: "HTTP/".utf8),
+            let major = Self.digit(version[version.startIndex + 5]), version[version.startIndex + 6] == 0x2E,
+            let minor = Self.digit(version[version.startIndex + 7])
+        else { throw Failure(reason: "the version is not an HTTP version") }
+        guard major == 1 else { throw Failure(statusCode: 505, reason: "only HTTP/1 is supported") }
+        message = Message(method: Self.text(parts[0]), target: Self.text(parts[1]), minorVersion: min(minor, 1))
+        fields = []
+    }
+
+    /// A name, a colon and a value (RFC 9112, section 5). Folded lines are refused.
+    static func field(_ line: ArraySlice<UInt8>) throws(Failure) -> HTTPHeaders.Field {
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")), HTTPSyntax.isToken(line[..<colon]) else {
+            throw Failure(reason: "a header line has no valid name")
+        }
+        let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
+        var value = line[(colon + 1)...].drop(while: isBlank)
+        while let last = value.last, isBlank(last) { value.removeLast() }
+        guard HTTPSyntax.isFieldValue(value) else { throw Failure(reason: "a header has a control character in it") }
+        return HTTPHeaders.Field(name: text(line[..<colon]), value: text(value))
+    }
+
+    /// Finds the framing of the body (RFC 9112, section 6).
+    mutating func finishHead() throws(Failure) {
+        message.headers = HTTPHeaders(fields)
+        fields = []
+        let hosts = message.headers.values(for: "Host").count
+        guard hosts == 1 || hosts == 0 && message.minorVersion == 0 else {
+            throw Failure(reason: "there is not exactly one Host")
+        }
+        let lengths = message.headers.values(for: "Content-Length")
+        let codings = message.headers.values(for: "Transfer-Encoding")
+        if !codings.isEmpty {
+            guard lengths.isEmpty, message.minorVersion > 0 else {
+                throw Failure(reason: "Transfer-Encoding comes with Content-Length or in HTTP/1.0")
+            }
+            guard codings.count == 1, codings[0].isEqualIgnoringASCIICase(to: "chunked") else {
+                throw Failure(statusCode: 501, reason: "the only supported transfer coding is chunked")
+            }
+            phase = .chunkSize
+        } else if let length = lengths.first {
+            guard lengths.count == 1, !length.isEmpty, length.utf8.allSatisfy({ Self.digit($0) != nil }),
+                let count = Int(length)
+            else { throw Failure(reason: "the Content-Length is not one number") }
+            phase = .fixedBody(left: count)
+        } else {
+            phase = .fixedBody(left: 0)
+        }
+    }
+
+    /// Hexadecimal digits, then optional extensions, which are ignored (RFC 9112, section 7.1).
+    static func chunkSize(_ line: ArraySlice<UInt8>) throws(Failure) -> Int {
+        let digits = line.prefix { ($0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x66) || digit($0) != nil }
+        let rest = line.dropFirst(digits.count).drop { $0 == 0x20 || $0 == 0x09 }
+        guard let size = Int(text(digits), radix: 16), rest.isEmpty || rest.first == UInt8(ascii: ";"),
+            HTTPSyntax.isFieldValue(rest)
+        else { throw Failure(reason: "a chunk has no valid size") }
+        return size
+    }
+
+    private static func digit(_ byte: UInt8) -> Int? {
+        byte >= 0x30 && byte <= 0x39 ? Int(byte) - 0x30 : nil
+    }
+
+    /// The text in UTF-8, otherwise in Latin-1, in which every byte is valid.
+    private static func text(_ bytes: ArraySlice<UInt8>) -> String {
+        String(bytes: bytes, encoding: .utf8) ?? String(bytes.map { Character(Unicode.Scalar($0)) })
+    }
+}
+
+extension HTTPHeaders {
+    /// Whether one of the comma-separated values of the field is this token, in any case.
+    func hasToken(_ token: String, in name: String) -> Bool {
+        values(for: name).contains { value in
+            value.split(separator: ",").contains { item in
+                item.trimmingCharacters(in: .whitespaces).isEqualIgnoringASCIICase(to: token)
+            }
+        }
     }
 }

@@ -1,50 +1,50 @@
 import EasyNetwork
 import Foundation
 
-/// One connection of a ``ServerLoop``; used on the loop's thread only.
+/// A connection of a ``ServerLoop``; used on the loop's thread only.
 final class ServerConnection {
     enum Phase {
         /// Between requests or inside one.
         case reading
-        /// A closure works on the answer.
+        /// A closure makes the answer.
         case answering
-        /// The answer waits for its delay to pass.
+        /// The answer waits for its delay.
         case delayed(PreparedAnswer, timer: any ClockTimer)
-        /// Never to be answered.
+        /// There is no answer.
         case stalled
-        /// An answer is on its way, and then the connection ends, or the next request may come.
+        /// An answer is being sent. Afterwards the connection ends, or the next request may come.
         case writing(then: MockResponse.Fault.Action?)
-        /// Neither read nor written to any more.
+        /// The connection is neither read nor written.
         case halfOpen
-        /// All is written and the client knows it; what it still sends is thrown away until it closes as well. Closing
-        /// at once would make a reset of bytes not yet read, and that may take away the answer from the client.
+        /// All bytes are sent. Further bytes of the client are discarded until it closes the connection. With unread bytes an
+        /// immediate close would be a reset, and the client might lose the answer.
         case draining(timer: any ClockTimer)
     }
 
-    /// Counted from 1.
+    /// The number of the connection, from 1.
     let id: Int
     let descriptor: Int32
     var phase = Phase.reading
     var parser = RequestParser()
-    /// Whether the first byte of the next request has come.
+    /// Whether the first byte of the next request has arrived.
     var hasBegunRequest = false
     /// Whether the fault of the request's route is known.
     var hasLookedUpFault = false
-    /// What the request that is being read or answered is to meet.
+    /// The fault of the current request.
     var fault: MockResponse.Fault?
-    /// How fast the answer may go out; nil when it may as fast as it can.
+    /// The speed of the answer; nil for no limit.
     var pace: Pace?
-    /// Set while the answer waits for its pace.
+    /// The timer of the next tick of the pace.
     var paceTimer: (any ClockTimer)?
-    /// The client sends nothing more.
+    /// Whether the client sends nothing more.
     var isInputEnded = false
     var isOpen = true
 
     private var output: [WireSegment] = []
     private var sentCount = 0
-    /// Bytes of a segment that has none of its own.
+    /// Bytes of a segment with a repeated byte.
     private var run = Data()
-    /// How many bytes of such a segment are made at a time.
+    /// The number of bytes in ``run``.
     private static let runLength = 262_144
 
     init(id: Int, descriptor: Int32) {
@@ -53,13 +53,13 @@ final class ServerConnection {
     }
 
     var hasOutput: Bool { !output.isEmpty }
-    /// Whether there is output that has to wait for its pace.
+    /// Whether output waits for its pace.
     var isPaused: Bool { hasOutput && pace?.allowance == 0 }
-    /// Whether to wait until the system takes bytes.
+    /// Whether to wait until the system accepts bytes.
     var wantsOutput: Bool { hasOutput && !isPaused }
 
-    /// Whether to read on. While a request is answered, reading goes on, to notice a client that closes, but not for
-    /// ever: a client that does not wait for its answers fills the memory otherwise.
+    /// Whether to read. During an answer the loop reads too, to notice a client that closes, but only up to a limit, so that
+    /// a client with many requests does not fill the memory.
     var wantsInput: Bool {
         if isInputEnded { return false }
         switch phase {
@@ -73,7 +73,7 @@ final class ServerConnection {
         output.append(contentsOf: segments.filter { $0.count > 0 })
     }
 
-    /// Sends what the system takes, but no more than a share of it, so that a large answer does not hold up others.
+    /// Sends bytes up to a limit, so that a large answer does not delay other connections.
     ///
     /// - Returns: false when the connection is broken.
     func flush() -> Bool {

@@ -1,12 +1,12 @@
 import EasyNetwork
 import Foundation
 
-/// What happens on a connection, from the bytes of a request to those of the answer. All on the loop's thread.
+/// The handling of requests and answers, on the loop's thread.
 extension ServerLoop {
-    /// How long a client may take to close its side after the server's, in seconds.
+    /// The longest time in seconds until a client closes its side after the server's.
     private static let drainTime: TimeInterval = 20
 
-    /// Takes the next request, if the last one is done with.
+    /// Reads the next request, if the last one has ended.
     func readOn(_ connection: ServerConnection) {
         guard case .reading = connection.phase else { return }
         if connection.parser.bufferedCount > 0 && !begin(connection) { return }
@@ -92,12 +92,12 @@ extension ServerLoop {
         connection.phase = .writing(then: answer.ending)
         connection.pace = answer.pace
         connection.enqueue(answer.segments)
-        // First, so that a client that has seen the fault finds it counted.
+        // Counted first, so that a client that has seen the fault finds the new count.
         if answer.hasFault { countFault() }
         flush(connection)
     }
 
-    /// Sends what can be sent, and goes on when all is out.
+    /// Sends bytes, and continues with the next request after the last one.
     func flush(_ connection: ServerConnection) {
         guard connection.flush() else { return close(connection) }
         setPace(connection)
@@ -108,7 +108,7 @@ extension ServerLoop {
         readOn(connection)
     }
 
-    /// Tells the client that nothing more comes, and waits for it to close as well.
+    /// Ends the sending side, and waits until the client closes its side.
     func finish(_ connection: ServerConnection) {
         if connection.isInputEnded { return close(connection) }
         Socket.finishWriting(connection.descriptor)
@@ -119,15 +119,84 @@ extension ServerLoop {
         connection.phase = .draining(timer: timer)
     }
 
-    /// The client has closed its side. It still gets an answer that is on its way; one who waits for a delayed answer
-    /// or for none has given up.
+    /// Handles the end of the client's side. The client still gets an answer that is being made or sent; in all other states
+    /// the connection closes.
     func inputEnded(_ connection: ServerConnection) {
         switch connection.phase {
         case .reading:
-            // An answer to 100-continue may not be out yet, but without a body there is nothing to go on with.
+            // Without a body a pending `100 Continue` has no use.
             readOn(connection)
         case .answering, .writing, .halfOpen: break
         case .delayed, .stalled, .draining: close(connection)
+        }
+    }
+}
+
+/// The handling of faults, on the loop's thread.
+extension ServerLoop {
+    /// Begins a request whose first bytes have arrived.
+    ///
+    /// - Returns: false when it must not be read.
+    func begin(_ connection: ServerConnection) -> Bool {
+        guard !connection.hasBegunRequest else { return true }
+        connection.hasBegunRequest = true
+        connection.fault = script.next()
+        guard let action = connection.fault?.actionAtRequestStart else { return true }
+        meet(action, on: connection)
+        return false
+    }
+
+    /// Breaks off the current request, if its fault applies now.
+    ///
+    /// - Parameter isComplete: whether the request has been read to its end.
+    /// - Returns: false when it must not be read any further.
+    func readsOn(_ message: RequestParser.Message, isComplete: Bool, on connection: ServerConnection) -> Bool {
+        if connection.fault == nil && !connection.hasLookedUpFault {
+            connection.hasLookedUpFault = true
+            connection.fault = script.route(MockRequest(method: message.method, target: message.target))
+        }
+        let fault = connection.fault
+        guard let action = fault?.actionInRequest(bodyCount: message.body.count, isComplete: isComplete) else {
+            return true
+        }
+        meet(action, on: connection)
+        return false
+    }
+
+    func countFault() {
+        state.update { $0.faultCount += 1 }
+    }
+
+    /// Breaks off an exchange whose request may be incomplete.
+    private func meet(_ action: MockResponse.Fault.Action, on connection: ServerConnection) {
+        connection.parser = RequestParser()
+        countFault()
+        end(connection, with: action)
+    }
+
+    /// Performs the action of a fault after the bytes before it have been sent.
+    func end(_ connection: ServerConnection, with action: MockResponse.Fault.Action) {
+        switch action {
+        case .stall:
+            connection.phase = .stalled
+            if connection.isInputEnded { close(connection) }
+        case .close: finish(connection)
+        case .reset: close(connection, reset: true)
+        case .halfOpen: connection.phase = .halfOpen
+        case .refuse(let statusCode):
+            connection.phase = .writing(then: .close)
+            let plan = ResponsePlan(.status(statusCode), method: "")
+            connection.enqueue(plan.wire(closing: true, minorVersion: 1))
+            flush(connection)
+        }
+    }
+
+    /// Sets the timer of the next share of a slow answer.
+    func setPace(_ connection: ServerConnection) {
+        guard connection.isPaused, connection.paceTimer == nil, let pace = connection.pace else { return }
+        let id = connection.id
+        connection.paceTimer = SystemClock().schedule(after: pace.interval) { [weak self] in
+            self?.post(.paceTick(connection: id))
         }
     }
 }

@@ -10,32 +10,32 @@ import Glibc
 import Musl
 #endif
 
-/// What a ``MockServer`` has received, and how it stands.
+/// The received requests and the counts of a ``MockServer``.
 struct ServerState: Sendable {
     var requests: [MockRequest] = []
     /// The descriptors of the open connections by number.
     var connections: [Int: Int32] = [:]
     var faultCount = 0
-    /// How often bytes were sent that nobody had asked for.
+    /// The number of times that unrequested bytes were sent.
     var unaskedCount = 0
 }
 
-/// The thread that owns the sockets of a ``MockServer``, and waits for them with poll(2).
+/// The thread that owns the sockets of a ``MockServer`` and polls them with poll(2).
 ///
-/// Nobody else touches a descriptor, so none can be closed while it is used. The others talk to it through a mailbox; a
-/// byte through a pipe wakes it. No code of the user's runs on it.
+/// Only this thread uses the descriptors, so that none is closed during its use. Other threads send commands through a
+/// mailbox and wake the loop by a byte in a pipe. The loop runs no user code.
 final class ServerLoop: @unchecked Sendable {
-    // Sendable because what is not a constant or behind a lock is touched on the loop's thread only.
-    /// What the tests have scripted.
+    // Sendable because all variables are behind a lock or used on the loop's thread only.
+    /// The script of a test.
     struct Script: Sendable {
         /// Answers a request; called on a concurrent queue.
         var answer: @Sendable (MockRequest) -> MockResponse
-        /// Whether a request that begins meets a fault. This and those below run no code of the user's, and are called on
+        /// Whether there is a fault for the next request. This closure and those below run no user code; they are called on
         /// the loop's thread.
         var hasNext: @Sendable () -> Bool
-        /// Takes the fault of a request that begins.
+        /// Removes the fault for the next request.
         var next: @Sendable () -> MockResponse.Fault?
-        /// The fault of the route for a request, of which the head is known.
+        /// The fault of the route for a request whose head has been read.
         var route: @Sendable (MockRequest) -> MockResponse.Fault?
     }
 
@@ -64,7 +64,7 @@ final class ServerLoop: @unchecked Sendable {
     private let mailbox = Locked(Mailbox())
     private let finished = DispatchGroup()
 
-    // Of the loop's thread.
+    // Used on the loop's thread only.
     private var connections: [Int: ServerConnection] = [:]
     private var lastConnection = 0
     private var isOutOfDescriptors = false
@@ -89,8 +89,7 @@ final class ServerLoop: @unchecked Sendable {
         thread.start()
     }
 
-    /// Closes everything, and returns when that is done. The wait is for one round of the loop, which runs no code of
-    /// the user's.
+    /// Closes everything, and returns when that is done. The wait is for one round of the loop, which runs no user code.
     func stop() {
         mailbox.withLock { mailbox in
             mailbox.isStopping = true
@@ -107,7 +106,8 @@ final class ServerLoop: @unchecked Sendable {
         }
     }
 
-    /// Under the lock, as is the closing of the pipe: a byte must not go to a descriptor that is another's by then.
+    /// Writes under the lock that also guards the closing of the pipe, because the system may give its descriptor to another
+    /// file afterwards.
     private func wake(_ mailbox: inout Mailbox) {
         guard !mailbox.isWoken, !mailbox.isClosed else { return }
         mailbox.isWoken = true
@@ -144,14 +144,14 @@ final class ServerLoop: @unchecked Sendable {
         let polled = Array(connections.values)
         var entries = [
             pollfd(fd: pipe.reading, events: Int16(POLLIN), revents: 0),
-            // A negative descriptor is passed over: no accepting as long as there is no descriptor for it.
+            // poll ignores a negative descriptor: the loop accepts no connection as long as it has no descriptor for it.
             pollfd(fd: isOutOfDescriptors ? -1 : listener, events: Int16(POLLIN), revents: 0),
         ]
         for connection in polled {
             let events = (connection.wantsInput ? POLLIN : 0) | (connection.wantsOutput ? POLLOUT : 0)
             entries.append(pollfd(fd: connection.descriptor, events: Int16(events), revents: 0))
         }
-        // Descriptors come free elsewhere in the process too, so it is tried again after a while.
+        // Other parts of the process may free descriptors, so that the loop tries again after a while.
         let timeout: Int32 = isOutOfDescriptors ? 50 : -1
         isOutOfDescriptors = false
         guard poll(&entries, nfds_t(entries.count), timeout) > 0 else { return }
@@ -182,7 +182,7 @@ final class ServerLoop: @unchecked Sendable {
         guard connection.isOpen else { return }
         if events & Int32(POLLOUT) != 0 { flush(connection) }
         guard connection.isOpen else { return }
-        // Both directions are gone: what was to be read has been.
+        // Both directions are closed, and all bytes have been read.
         let isGone = events & Int32(POLLHUP | POLLERR | POLLNVAL) != 0
         if isGone && (events & Int32(POLLIN) == 0 || connection.isInputEnded) { close(connection) }
     }
@@ -210,7 +210,7 @@ final class ServerLoop: @unchecked Sendable {
         }
     }
 
-    /// Those between two requests, or before the first.
+    /// The connections between two requests, or before the first.
     var idleConnections: [ServerConnection] {
         connections.values.filter { connection in
             if case .reading = connection.phase { !connection.hasBegunRequest } else { false }
@@ -221,7 +221,7 @@ final class ServerLoop: @unchecked Sendable {
         connections[id]
     }
 
-    /// Closes the connection and forgets it.
+    /// Closes and removes the connection.
     func close(_ connection: ServerConnection, reset: Bool = false) {
         guard connection.isOpen else { return }
         connection.isOpen = false
@@ -239,6 +239,6 @@ final class ServerLoop: @unchecked Sendable {
         state.update { $0.connections[connection.id] = nil }
     }
 
-    /// Every open descriptor, for a test that none is left over.
+    /// The open descriptors, for tests.
     var descriptors: [Int32] { [listener, pipe.reading, pipe.writing] + state.value.connections.values }
 }

@@ -9,13 +9,13 @@ import Glibc
 import Musl
 #endif
 
-/// The system calls of the server, with the differences between the platforms in one place. All sockets are
-/// non-blocking and are not passed on to child processes.
+/// The system calls of the server, with the differences between the platforms. All sockets are non-blocking and closed in
+/// child processes.
 enum Socket {
     enum Transfer {
         case count(Int)
         case wouldBlock
-        /// Nothing more comes in.
+        /// The end of the stream.
         case end
         case failed
     }
@@ -27,7 +27,7 @@ enum Socket {
         case exhausted
     }
 
-    /// Listens on 127.0.0.1, on a port that the system picks.
+    /// Listens on 127.0.0.1, on a port that the system chooses.
     static func listen() throws -> (descriptor: Int32, port: UInt16) {
         let descriptor = socket(AF_INET, streamType, 0)
         guard descriptor >= 0 else { throw failure("no socket") }
@@ -76,7 +76,7 @@ enum Socket {
         }
     }
 
-    /// Whether bytes wait to be received, and not the end. They stay.
+    /// Whether bytes have arrived. They are not consumed.
     static func hasBytes(_ descriptor: Int32) -> Bool {
         var byte: UInt8 = 0
         return recv(descriptor, &byte, 1, peekFlag) > 0
@@ -90,7 +90,7 @@ enum Socket {
         }
     }
 
-    /// Tells the other side that nothing more comes, and goes on reading.
+    /// Ends the sending side of the connection.
     static func finishWriting(_ descriptor: Int32) {
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
@@ -99,13 +99,13 @@ enum Socket {
         _ = systemClose(descriptor)
     }
 
-    /// Closes with a TCP reset, which is what a linger of no seconds means.
+    /// Closes the connection with a TCP reset, which a linger of 0 seconds causes.
     static func reset(_ descriptor: Int32) {
         setOption(descriptor, level: SOL_SOCKET, SO_LINGER, linger(l_onoff: 1, l_linger: 0))
         close(descriptor)
     }
 
-    /// The two ends of a pipe, by which other threads wake the one that polls.
+    /// A pipe by which other threads wake the polling thread.
     static func makePipe() throws -> (reading: Int32, writing: Int32) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw failure("no pipe") }
@@ -114,7 +114,7 @@ enum Socket {
     }
 
     static func wake(_ pipe: Int32) {
-        // A full pipe wakes as well.
+        // A full pipe wakes the thread too.
         _ = write(pipe, [1], 1)
     }
 
@@ -165,7 +165,7 @@ enum Socket {
     #endif
 }
 
-// The functions of libc whose names are also those of members of `Socket`.
+// The functions of libc with the names of members of `Socket`.
 private func systemListen(_ descriptor: Int32, _ backlog: Int32) -> Int32 {
     listen(descriptor, backlog)
 }

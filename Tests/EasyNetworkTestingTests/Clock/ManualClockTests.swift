@@ -5,7 +5,7 @@ import Testing
 
 @Suite("ManualClock")
 struct ManualClockTests {
-    @Test("BEY-11: timers run in order of time, then of setting, each at its time")
+    @Test("BEY-11: timers run in the order of their times, then of their creation, each at its time")
     func order() {
         let clock = ManualClock(now: 100)
         let ran = Locked([String]())
@@ -26,7 +26,7 @@ struct ManualClockTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test("BEY-11: timers set by timers run in the same advance when they are due by its end")
+    @Test("BEY-11: timers of timers run in the same advance if they are due by its end")
     func nested() {
         let clock = ManualClock()
         let ran = Locked([TimeInterval]())
@@ -98,7 +98,7 @@ struct ManualClockTests {
         #expect(times == times.sorted(), "seed \(seed)")
     }
 
-    @Test("BEY-11: waiting ends when so many timers are set, however late they are")
+    @Test("BEY-11: waiting ends when the number of timers is reached")
     func waiting() async {
         let clock = ManualClock()
         async let waited = clock.waitForTimers(2)

@@ -34,7 +34,7 @@ struct InMemoryFaultTests {
         return (await recorder.ended(), recorder.headers)
     }
 
-    @Test("BEY-11: an exchange is lost at each place, after what the server would have sent", arguments: places)
+    @Test("BEY-11: an exchange is lost at each place, after the server's bytes before it", arguments: places)
     func lost(place: Fault.Place, heard: String, isOver: Bool) async throws {
         for fault in [Fault.close(at: place), .reset(at: place)] {
             let response = MockResponse(body: .data(Data("abcd".utf8)), fault: fault)
@@ -61,7 +61,7 @@ struct InMemoryFaultTests {
         }
     }
 
-    @Test("BEY-11: malformed answers are heard as a reader of them would", arguments: malformations)
+    @Test("BEY-11: malformed answers have the events of a real reader", arguments: malformations)
     func malformed(fault: Fault, heard: String) async throws {
         let (story, headers) = try await story(MockResponse(body: .data(Data("abcd".utf8)), fault: fault))
         #expect(story == heard)
@@ -69,7 +69,7 @@ struct InMemoryFaultTests {
         if fault == .longHeader(9) { #expect(headers?["X-Long"] == "xxxxxxxxx") }
     }
 
-    @Test("BEY-11: a chunked body that is cut after its bytes is lost, one that ends is not")
+    @Test("BEY-11: a chunked body without its end is lost, a complete one is not")
     func chunks() async throws {
         let body = MockResponse.Body.chunks([Data("ab".utf8), Data("cd".utf8)])
         for count in [4, 9] {

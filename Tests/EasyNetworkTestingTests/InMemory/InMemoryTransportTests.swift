@@ -15,7 +15,7 @@ struct InMemoryTransportTests {
         TransportRequest(url: try Self.url(path), deadlines: deadlines)
     }
 
-    @Test("BEY-11: head, body, end, in order, once, with the header fields the server would send")
+    @Test("BEY-11: head, body and end come once, in order, with the header fields of the server")
     func events() async throws {
         let transport = InMemoryTransport()
         transport.route("GET", "/text") { _ in .text("hello") }
@@ -38,7 +38,7 @@ struct InMemoryTransportTests {
         #expect(transport.requests.map(\.path) == ["/text", "/chunks", "/none", "/missing"])
     }
 
-    @Test("BEY-11: a route sees the request as a server would")
+    @Test("BEY-11: a route sees the request that a server would see")
     func request() async throws {
         let transport = InMemoryTransport()
         let recorder = Recorder()
@@ -58,7 +58,7 @@ struct InMemoryTransportTests {
         #expect(seen.connection == 0)
     }
 
-    @Test("BEY-11: a file is the body; a missing one, and what cannot be sent, end as invalid requests")
+    @Test("BEY-11: a file is a body; a missing file and an invalid request end with an error")
     func invalid() async throws {
         let transport = InMemoryTransport()
         transport.route("*", "*") { request in .data(request.body) }
@@ -93,7 +93,7 @@ struct InMemoryTransportTests {
         (.truncate(after: 9), "200 body:abcdef end"), (.raw(Data("x".utf8)), "end:badServerResponse"),
     ]
 
-    @Test("BEY-11: faults end as the server's would", arguments: faults)
+    @Test("BEY-11: faults end as those of the server", arguments: faults)
     func fault(fault: MockResponse.Fault, events: String) async throws {
         let transport = InMemoryTransport()
         transport.route("GET", "/") { _ in MockResponse(body: .data(Data("abcdef".utf8)), fault: fault) }
@@ -124,7 +124,7 @@ struct InMemoryTransportTests {
         (TransportDeadlines(idle: .nan, total: 7), 7),
     ]
 
-    @Test("BEY-11: a stalled exchange ends at its sooner deadline", arguments: deadlines)
+    @Test("BEY-11: a stalled exchange ends at its earliest deadline", arguments: deadlines)
     func deadline(deadlines: TransportDeadlines, due: TimeInterval) async throws {
         let clock = ManualClock()
         let transport = InMemoryTransport(clock: clock)
@@ -139,7 +139,7 @@ struct InMemoryTransportTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test("BEY-11: cancelled while it stalls, an exchange ends once and frees its closure and its timers")
+    @Test("BEY-11: a stalled exchange that is cancelled ends once and frees its closure and its timers")
     func cancelStalled() async throws {
         let clock = ManualClock()
         let transport = InMemoryTransport(clock: clock)
@@ -156,7 +156,7 @@ struct InMemoryTransportTests {
         #expect(recorder.story == "end:cancelled")
     }
 
-    @Test("BEY-11: cancelled at once, before any event, an exchange ends with cancelled or had its answer, once")
+    @Test("BEY-11: an exchange that is cancelled at once ends once, with cancelled or its answer")
     func cancelAtOnce() async throws {
         let transport = InMemoryTransport(clock: ManualClock())
         transport.route("GET", "/") { _ in MockResponse(body: .data(Data("x".utf8)), delay: 1) }
@@ -168,7 +168,7 @@ struct InMemoryTransportTests {
     }
 
     @Test(
-        "BEY-11: cancelled from inside an event, nothing but the end follows",
+        "BEY-11: after a cancel inside an event only the end follows",
         arguments: ["200", "body:a", "body:b"]
     )
     func cancelInside(event: String) async throws {
@@ -182,7 +182,7 @@ struct InMemoryTransportTests {
         #expect(await recorder.ended() == "\(expected[event] ?? "") end:cancelled")
     }
 
-    @Test("BEY-11: cancelled from many threads while the answer comes, an exchange still ends exactly once")
+    @Test("BEY-11: an exchange that many threads cancel during its answer ends exactly once")
     func cancelRace() async throws {
         let transport = InMemoryTransport()
         transport.route("GET", "/") { _ in .text("x") }

@@ -10,7 +10,7 @@ import FoundationNetworking
 
 @Suite("Gzip")
 struct GzipTests {
-    @Test("BEY-11: the checksum is that of the standard's check value, and zeros at once give that of zeros one by one")
+    @Test("BEY-11: the checksum is the standard's check value, and many zeros at once equal zeros one by one")
     func checksum() {
         var check = CRC32()
         check.append("123456789".utf8)
@@ -25,7 +25,7 @@ struct GzipTests {
         }
     }
 
-    @Test("BEY-11: stored bytes and zeros are gzip to the bit, as another reader has confirmed")
+    @Test("BEY-11: stored bytes and zeros are gzip to the bit, confirmed by another reader")
     func golden() {
         #expect(Gzip.stored(Data("ab".utf8)).base64EncodedString() == "H4sIAAAAAAAA/wECAP3/YWJtSIOeAgAAAA==")
         #expect(Gzip.zeros(0).base64EncodedString() == "H4sIAAAAAAAA/+3AgQAAAACAoP2pF6kBAAAAAAAAAAA=")
@@ -45,7 +45,7 @@ struct GzipTests {
         #expect(Gzip.zeros(count).count <= 110 + count / 1_032)
     }
 
-    @Test("BEY-11: stored gzip of several blocks is read, and one cut short lacks just its end")
+    @Test("BEY-11: stored gzip of several blocks is read, and a cut one lacks only its end")
     func stored() async throws {
         let data = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 / 7) })
         let server = try MockServer()

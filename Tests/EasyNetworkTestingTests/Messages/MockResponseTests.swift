@@ -31,7 +31,7 @@ struct MockResponseTests {
         #expect(typed.headers.map(\.value) == ["application/problem+json"])
     }
 
-    @Test("BEY-11: what is no JSON becomes a 500 that says so")
+    @Test("BEY-11: a value that is no JSON becomes a 500 with the reason")
     func noJSON() {
         let none: Int? = nil
         for response in [
@@ -51,7 +51,7 @@ struct MockResponseTests {
         }
     }
 
-    @Test("BEY-11: framing follows from the body, whatever the script says of it")
+    @Test("BEY-11: framing follows from the body, whatever the scripted headers")
     func framing() {
         let lies: HTTPHeaders = ["content-length": "99", "Transfer-Encoding": "gzip", "A": "b"]
         let data = ResponsePlan(MockResponse(headers: lies, body: .data(Data("ab".utf8))), method: "GET")
@@ -66,7 +66,7 @@ struct MockResponseTests {
         #expect(none.pieces.isEmpty)
     }
 
-    @Test("BEY-11: a large body is sent from where it is, a small one together with the head")
+    @Test("BEY-11: a large body is sent separately, a small one together with the head")
     func segments() {
         let small = ResponsePlan(.data(Data(count: 1000)), method: "GET").wire(closing: false, minorVersion: 1)
         #expect(small.count == 1)

@@ -11,7 +11,7 @@ struct MockRoutesTests {
         return routes.answer(for: request)(request).statusCode
     }
 
-    @Test("BEY-11: exact path, rest, any method; of those that match, the latest")
+    @Test("BEY-11: exact path, prefix, any method; the latest of the matching routes")
     func matching() {
         var routes = MockRoutes()
         routes.add("GET", "/a") { _ in .status(201) }
@@ -32,7 +32,7 @@ struct MockRoutesTests {
         #expect(answer(routes, "GET", "/a/b") == 299)
     }
 
-    @Test("BEY-11: without a route the answer names what was asked for")
+    @Test("BEY-11: without a route the answer names method and path")
     func missing() throws {
         let request = MockRequest(method: "GET", target: "/x?y")
         let response = MockRoutes().answer(for: request)(request)

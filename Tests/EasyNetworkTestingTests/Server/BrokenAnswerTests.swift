@@ -73,7 +73,7 @@ struct BrokenAnswerTests {
         #expect(server.connectionCount == 0)
     }
 
-    @Test("BEY-11: in a chunked body the chunk that is cut has told its whole size, and the end comes after the last")
+    @Test("BEY-11: a cut chunk has announced its whole size, and the end comes after the last chunk")
     func chunks() async throws {
         func sight(_ place: Fault.Place) async throws -> Sight {
             let chunks = [Data("abc".utf8), Data("defgh".utf8)]
@@ -85,7 +85,7 @@ struct BrokenAnswerTests {
         #expect(try await sight(.responseEnd) == Sight(head + "3\r\nabc\r\n5\r\ndefgh\r\n0\r\n\r\n", .reset))
     }
 
-    @Test("BEY-11: the delay passes before a fault of the answer, and interim answers go out before a broken head")
+    @Test("BEY-11: the delay comes before a fault of the answer, and interim answers come before a broken head")
     func delayAndInterim() async throws {
         var response = answer(.close(at: .responseHead(after: 4)))
         response.interim = [MockResponse.Interim(103)]

@@ -29,7 +29,7 @@ struct LongAnswerTests {
         #expect(next == "next")
     }
 
-    @Test("BEY-11: a repeated byte is cut, put in a chunk, and none at all, as other bodies are")
+    @Test("BEY-11: a repeated byte is cut, chunked and empty like other bodies")
     func repeatingFramed() async throws {
         func sight(_ count: Int, _ fault: MockResponse.Fault?, _ trailers: HTTPHeaders = [:]) async throws -> Sight {
             try await MockServer.sight(
@@ -46,7 +46,7 @@ struct LongAnswerTests {
         #expect(try await sight(-1, nil) == Sight(head("Content-Length: 0")))
     }
 
-    @Test("BEY-11: a client that leaves an endless body takes its connection along, and others are served meanwhile")
+    @Test("BEY-11: a client that leaves an endless body ends its connection, and others are served in the meantime")
     func endless() async throws {
         let server = try MockServer()
         server.route("GET", "/") { _ in MockResponse(body: .repeating(0, count: .max)) }
@@ -63,7 +63,7 @@ struct LongAnswerTests {
         #expect(await server.waitForConnections(0))
     }
 
-    @Test("BEY-11: an answer trickles no faster than its rate")
+    @Test("BEY-11: an answer is never faster than its rate")
     func pacing() async throws {
         let server = try MockServer()
         server.route("GET", "/") { _ in MockResponse(body: .repeating(0x63, count: 161), bytesPerSecond: 200) }
@@ -79,7 +79,7 @@ struct LongAnswerTests {
     }
 
     @Test(
-        "BEY-11: a trickling answer is whole, head included, or broken off, and holds up nobody",
+        "BEY-11: a slow answer is complete, head included, or breaks off, and does not delay others",
         arguments: [400, 5]
     )
     func trickle(rate: Int) async throws {
@@ -103,7 +103,7 @@ struct LongAnswerTests {
         #expect(sight == Sight(bytes: rate == 5 ? Data("HTT".utf8) : whole, ending: .end))
     }
 
-    @Test("BEY-11: after a trickling answer the connection goes on at full speed")
+    @Test("BEY-11: after a slow answer the connection has its full speed again")
     func trickleThenNext() async throws {
         let server = try MockServer()
         server.route("GET", "/") { _ in MockResponse(bytesPerSecond: 200) }
@@ -122,7 +122,7 @@ struct LongAnswerTests {
         #expect(seconds < 100)
     }
 
-    @Test("BEY-11: a trickling answer ends with its client, and with the server")
+    @Test("BEY-11: a slow answer ends with its client, and with the server")
     func trickleAway() async throws {
         let server = try MockServer()
         server.route("GET", "/") { _ in MockResponse(body: .repeating(0, count: .max), bytesPerSecond: 50) }
@@ -137,7 +137,7 @@ struct LongAnswerTests {
         #expect(ending == .end)
     }
 
-    @Test("BEY-11: a pace grants its share at each tick and saves nothing up")
+    @Test("BEY-11: a pace allows its share at each tick and accumulates nothing")
     func pace() {
         for (rate, share, interval) in [(1, 1, 1.0), (0, 1, 1.0), (-5, 1, 1.0), (10, 1, 0.1), (1_000, 20, 0.02)] {
             var pace = Pace(bytesPerSecond: rate)

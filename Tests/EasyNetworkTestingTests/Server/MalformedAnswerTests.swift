@@ -29,7 +29,7 @@ struct MalformedAnswerTests {
         #expect(try await sight(nil) == Sight("HTTP/1.1 200 OK" + rest))
     }
 
-    @Test("BEY-11: the lines of a head end in LF alone, those of the body's framing do not")
+    @Test("BEY-11: the lines of a head end in LF alone, the framing of the body does not")
     func lineFeeds() async throws {
         let head = "HTTP/1.1 200 OK\nContent-Length: 4\nConnection: close\n\n"
         #expect(try await sight(.lineFeedsOnly) == Sight(head + "abcd"))
@@ -74,7 +74,7 @@ struct MalformedAnswerTests {
         #expect(try await sight(.contentLength(offBy: 3), body: .chunks([Data("abcd".utf8)])) == expected(7))
     }
 
-    @Test("BEY-11: too long a length closes the connection unasked, too short a one leaves its rest on it")
+    @Test("BEY-11: a length that is too long closes the connection, one that is too short leaves the rest on it")
     func keptConnection() async throws {
         let long = MockResponse(body: .data(Data("abcd".utf8)), fault: .contentLength(offBy: 1))
         let sight = try await MockServer.sight(of: long)
@@ -91,7 +91,7 @@ struct MalformedAnswerTests {
         #expect(second.hasPrefix("dHTTP/1.1 200 OK\r\n"))
     }
 
-    @Test("BEY-11: a chunk has no size, after so many bytes of the body")
+    @Test("BEY-11: a chunk has no size, after the given bytes of the body")
     func badChunk() async throws {
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
         #expect(try await sight(.badChunk()) == Sight(head + "zz\r\n"))
@@ -121,7 +121,7 @@ struct MalformedAnswerTests {
         }
     }
 
-    @Test("BEY-11: trailers follow the body, which they make a chunked one, where there is one")
+    @Test("BEY-11: trailers follow a body, which is then chunked")
     func trailers() async throws {
         let response = MockResponse(body: .data(Data("abcd".utf8)), trailers: ["X-Sum": "1", "X-Sum": "2"])
         func sight(_ method: String, _ version: String) async throws -> Sight {

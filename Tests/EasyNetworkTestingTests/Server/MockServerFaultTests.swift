@@ -27,7 +27,7 @@ struct MockServerFaultTests {
         #expect(try await see(MockResponse(delay: 0.01, fault: .close)).get() == "")
     }
 
-    @Test("BEY-11: reset breaks the connection off")
+    @Test("BEY-11: reset resets the connection")
     func reset() async throws {
         guard case .failure(let failure) = try await see(.fault(.reset)) else {
             Issue.record("the connection was closed in good order")
@@ -36,7 +36,7 @@ struct MockServerFaultTests {
         #expect(failure.number == ECONNRESET)
     }
 
-    @Test("BEY-11: truncate sends the head of the whole and the first bytes, and closes")
+    @Test("BEY-11: truncate sends the head of the whole body and its first bytes, and closes")
     func truncate() async throws {
         func fault(_ count: Int, _ body: MockResponse.Body) -> MockResponse {
             MockResponse(body: body, fault: .truncate(after: count))
@@ -74,7 +74,7 @@ struct MockServerFaultTests {
         #expect(await server.waitForConnections(0))
     }
 
-    @Test("BEY-11: a script with a line break in a header becomes a 500 that tells of it, and the stream stays whole")
+    @Test("BEY-11: a line break in a scripted header becomes a 500 with the reason, and the stream stays valid")
     func lineBreak() async throws {
         let server = try MockServer()
         server.route("GET", "/value") { _ in .text("x", headers: ["A": "b\r\nSet-Cookie: c"]) }
@@ -87,8 +87,8 @@ struct MockServerFaultTests {
         }
         let start = "{\"error\":\"the scripted response cannot be sent: "
         #expect(bodies[0] == start + "the value of A has a control character in it\"}")
-        #expect(bodies[1] == start + #"\"A\\n\" is no field name"}"#)
-        #expect(bodies[2] == start + "12 is no status code\"}")
+        #expect(bodies[1] == start + #"\"A\\n\" is not a field name"}"#)
+        #expect(bodies[2] == start + "12 is not a status code\"}")
         #expect(bodies[3] == "good")
     }
 }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("MockServer's life", .timeLimit(.minutes(10)))
 struct MockServerLifeTests {
-    @Test("BEY-11: 1,000 requests over 200 connections open at once all get their own answer")
+    @Test("BEY-11: 1,000 requests over 200 open connections get their own answers")
     func load() async throws {
         let server = try MockServer()
         server.route("GET", "/*") { request in .text(request.path) }
@@ -35,7 +35,7 @@ struct MockServerLifeTests {
         #expect(await server.waitForConnections(0))
     }
 
-    @Test("BEY-11: stop ends connections and the port, may be repeated, and keeps what was received")
+    @Test("BEY-11: stop ends connections and the port, may be repeated, and keeps the received requests")
     func stop() async throws {
         let server = try MockServer()
         server.route("GET", "/") { _ in .fault(.stall) }
@@ -51,7 +51,7 @@ struct MockServerLifeTests {
         #expect(server.requests.count == 1 && server.connectionCount == 0)
     }
 
-    @Test("BEY-11: an answer that is ready after the server stopped goes nowhere, and does no harm")
+    @Test("BEY-11: an answer that is ready after the server stopped is dropped")
     func lateAnswer() async throws {
         let server = try MockServer()
         let began = DispatchSemaphore(value: 0)
@@ -76,7 +76,7 @@ struct MockServerLifeTests {
     }
 
     @Test(
-        "BEY-11: a client that gave up while its answer was made does not keep the connection",
+        "BEY-11: a client that closed while its answer was made does not keep the connection",
         arguments: [true, false]
     )
     func gaveUp(isStalled: Bool) async throws {
@@ -98,7 +98,7 @@ struct MockServerLifeTests {
         #expect(await server.waitForConnections(1))
     }
 
-    @Test("BEY-11: a server let go of stops")
+    @Test("BEY-11: a released server stops")
     func letGo() async throws {
         var client: RawClient?
         do {
@@ -112,7 +112,7 @@ struct MockServerLifeTests {
         #expect(try await onThread { try left.receiveToEnd() } == "")
     }
 
-    @Test("BEY-11: stop lets go of routes that hold the server")
+    @Test("BEY-11: stop releases routes that hold the server")
     func cycle() async throws {
         final class Route: Sendable {
             let released: AsyncStream<Void>.Continuation
@@ -146,7 +146,7 @@ struct MockServerLifeTests {
     }
 
     #if os(Linux)
-    @Test("BEY-11: stop leaves no descriptor of the server's")
+    @Test("BEY-11: stop leaves no descriptor of the server")
     func descriptors() async throws {
         // By identity and not by number, as other tests open and close theirs meanwhile.
         func identities() throws -> [Int32: String] {

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("MockServer")
 struct MockServerTests {
-    @Test("BEY-11: requests on one connection are answered one after the other and have its number")
+    @Test("BEY-11: requests on one connection are answered in order and have its number")
     func keepAlive() async throws {
         let server = try MockServer()
         server.route("GET", "/hello") { request in .text("hello \(request.query ?? "")") }
@@ -23,7 +23,7 @@ struct MockServerTests {
         #expect(await server.waitForConnections(0))
     }
 
-    @Test("BEY-11: an answer goes out byte for byte as documented")
+    @Test("BEY-11: an answer has the documented bytes")
     func bytes() async throws {
         let server = try MockServer()
         server.route("GET", "/text") { _ in .text("hi", status: 201, headers: ["X-A": "1", "X-A": "2"]) }
@@ -70,7 +70,7 @@ struct MockServerTests {
         )
     }
 
-    @Test("BEY-11: pipelined requests are answered in order, one at a time, though the first takes longest")
+    @Test("BEY-11: pipelined requests are answered in order, one at a time, even if the first takes longest")
     func pipelining() async throws {
         let server = try MockServer()
         let running = Locked((now: 0, most: 0))
@@ -106,7 +106,7 @@ struct MockServerTests {
         #expect(text == "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc")
     }
 
-    @Test("BEY-11: a client that waits for 100 gets it, then the answer")
+    @Test("BEY-11: a client that expects 100 gets it, then the answer")
     func continueExpected() async throws {
         let server = try MockServer()
         server.route("PUT", "/") { request in .data(request.body) }
@@ -150,7 +150,7 @@ struct MockServerTests {
         #expect(server.requests.map(\.body.count) == [count, count])
     }
 
-    @Test("BEY-11: a delayed answer holds up nobody else")
+    @Test("BEY-11: a delayed answer does not delay others")
     func delay() async throws {
         let server = try MockServer()
         server.route("GET", "/slow") { _ in MockResponse(delay: 3600) }
@@ -169,7 +169,7 @@ struct MockServerTests {
         #expect(await server.waitForConnections(0), "a client that gives up is let go before the delay is over")
     }
 
-    @Test("BEY-11: bad bytes get their status and a closed connection, and are not among the requests")
+    @Test("BEY-11: invalid bytes get their status and a closed connection, and are no request")
     func badRequest() async throws {
         let server = try MockServer()
         let texts = try await onThread {

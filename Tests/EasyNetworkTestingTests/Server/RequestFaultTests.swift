@@ -39,7 +39,7 @@ struct RequestFaultTests {
         }
     }
 
-    @Test("BEY-11: a client that closes without a request uses no fault up")
+    @Test("BEY-11: a client that closes without a request uses up no fault")
     func noRequest() async throws {
         let server = try MockServer()
         server.route("GET", "/") { _ in .text("x") }
@@ -53,7 +53,7 @@ struct RequestFaultTests {
         #expect(server.faultCount == 1)
     }
 
-    @Test("BEY-11: the next requests fail in order, pipelined ones too, and then no more")
+    @Test("BEY-11: the next requests fail in order, also pipelined ones, and later requests do not")
     func order() async throws {
         let server = try MockServer()
         server.route("GET", "/") { _ in .text("0123") }
@@ -86,7 +86,7 @@ struct RequestFaultTests {
         #expect(server.faultCount == 4)
     }
 
-    @Test("BEY-11: a request is broken off after so many bytes of its body", arguments: [0, 1, 100])
+    @Test("BEY-11: a request breaks off after the given bytes of its body", arguments: [0, 1, 100])
     func body(count: Int) async throws {
         for (fault, ending) in [
             (Fault.close(at: .requestBody(after: count)), Sight.Ending.end),
@@ -109,7 +109,7 @@ struct RequestFaultTests {
         }
     }
 
-    @Test("BEY-11: chunked and short bodies are broken off too, and before 100 Continue")
+    @Test("BEY-11: chunked and short bodies break off too, and before 100 Continue")
     func framings() async throws {
         let server = try MockServer()
         server.route("POST", "/upload", fault: .close(at: .requestBody(after: 4)))
@@ -133,7 +133,7 @@ struct RequestFaultTests {
         #expect(server.requests.isEmpty)
     }
 
-    @Test("BEY-11: a stalled upload is read on, a half-open one is not")
+    @Test("BEY-11: a stalled upload is still read, a half-open one is not")
     func stall() async throws {
         let server = try MockServer()
         server.route("POST", "/upload", fault: .stall(at: .requestBody(after: 10)))
@@ -158,7 +158,7 @@ struct RequestFaultTests {
         #expect(server.requests.isEmpty)
     }
 
-    @Test("BEY-11: a route with a fault of the answer receives the request and gives that")
+    @Test("BEY-11: a route with a fault of the answer receives the request")
     func answerFault() async throws {
         let server = try MockServer()
         server.route("POST", "/upload", fault: .close(at: .responseEnd))
@@ -169,7 +169,7 @@ struct RequestFaultTests {
         #expect(server.requests.map(\.body) == [Data("ab".utf8)])
     }
 
-    @Test("BEY-11: a request is refused after its head, or so much of its body, with an answer and a closed connection")
+    @Test("BEY-11: a request is refused after its head, or a part of its body, with an answer and a closed connection")
     func refusal() async throws {
         let server = try MockServer()
         server.route("POST", "/upload", fault: .refuse(413))

@@ -70,7 +70,7 @@ struct RequestParserTests {
         #expect(messages.dropFirst(2).first?.headers.values(for: "cookie") == ["a=1", "b=2"], "\(place)")
     }
 
-    @Test("BEY-11: requests come out the same wherever the stream is cut")
+    @Test("BEY-11: requests are the same wherever the stream is cut")
     func everyCut() {
         let stream = Self.stream
         for cut in 0...stream.count {
@@ -83,7 +83,7 @@ struct RequestParserTests {
         expectStream(messages, "byte by byte")
     }
 
-    @Test("BEY-11: a continue is asked for once, and not when the body is there already")
+    @Test("BEY-11: a continue is expected once, and not when the body has arrived")
     func continueExpected() throws {
         let head = "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-Continue\r\n\r\n"
         var parser = RequestParser()
@@ -150,7 +150,7 @@ struct RequestParserTests {
         ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nno colon\r\n", 400),
     ]
 
-    @Test("BEY-11: bytes that are no request are refused, the same way however they are cut", arguments: bad)
+    @Test("BEY-11: invalid bytes are refused in the same way wherever they are cut", arguments: bad)
     func refused(bytes: String, status: Int) {
         let bytes = Array(bytes.utf8)
         let (messages, failure) = parse(bytes)
@@ -161,7 +161,7 @@ struct RequestParserTests {
         #expect(parse(bytes, cuts: Array(0..<bytes.count)).failure == failure)
     }
 
-    @Test("BEY-11: after bad bytes nothing is read any more")
+    @Test("BEY-11: after invalid bytes nothing is read")
     func staysRefused() {
         var parser = RequestParser()
         parser.append("bad\r\n".utf8)
@@ -170,7 +170,7 @@ struct RequestParserTests {
         #expect(throws: RequestParser.Failure.self) { try parser.next() }
     }
 
-    @Test("BEY-11: a head may have 1 MiB and no more, whether its lines are short, long, or without end")
+    @Test("BEY-11: a head may have at most 1 MiB, whether its lines are short, long or endless")
     func headLimit() {
         let limit = RequestParser.headLimit
         let frame = "GET / HTTP/1.1\r\nHost: x\r\nA: \r\n\r\n".utf8.count
@@ -191,7 +191,7 @@ struct RequestParserTests {
         #expect(parse(extended).failure?.statusCode == 400)
     }
 
-    @Test("BEY-11: a large body that comes byte by byte, and thousands of requests at once, are read whole")
+    @Test("BEY-11: a large body byte by byte and thousands of requests at once are read completely")
     func large() {
         // Were the bytes gone through again with each one, this would not end in anybody's lifetime.
         let count = 1_000_000
