@@ -29,7 +29,7 @@ public struct NetworkAttempt: Sendable {
         public static let unconditional = Reason(rawValue: "unconditional")
         /// The answer before did not fit the part of the body that was there already, see ``DownloadOperation``.
         public static let startOver = Reason(rawValue: "start over")
-        /// An interceptor wants it once more, see ``LandingDecision/sendAgain(after:)``.
+        /// An interceptor wants it once more, see ``ResponseDecision/sendAgain(after:)``.
         public static let again = Reason(rawValue: "again")
     }
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Sees, alters and may veto what a host, or one request, sends and gets.
+/// Observes, changes or refuses the messages and answers of a host or of one request.
 ///
 /// ```swift
 /// struct Signature: RequestInterceptor {
@@ -12,21 +12,20 @@ import Foundation
 /// }
 /// ```
 ///
-/// Those of the host come first, then those of the request; on the way back the other way round. Each is asked for each
-/// attempt, but not for redirects that are followed: what it adds stays, apart from credentials. Both methods run in a
-/// task, which is cancelled with the request, on no queue that is yours; both have a default that changes nothing.
+/// The interceptors of the host come first, then those of the request; for answers the order is reversed. Each is called
+/// for each attempt, but not for redirects: the header fields that it adds stay, except for credentials. Both methods run
+/// in a task that is cancelled with the request; both have a default that changes nothing.
 public protocol RequestInterceptor: Sendable {
-    /// Before an attempt is sent, and before the credential is put in.
+    /// Changes the message of an attempt, before the credential is added.
     ///
-    /// - Throws: anything, which is a veto: nothing is sent, and the request ends with it. What is no ``NetworkError``
-    ///   becomes ``NetworkError/Code/refused``.
+    /// - Throws: any error, which ends the request before anything is sent. All but a ``NetworkError`` become
+    ///   ``NetworkError/Code/refused``.
     func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest
 
-    /// When an attempt has landed, and before authentication and ``RetryPolicy`` look at it.
+    /// Judges the result of an attempt, before authentication and ``RetryPolicy`` do.
     ///
-    /// - Parameter result: an answer that has been validated, or why there is none. An interceptor sees what the one
-    ///   before made of it.
-    func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision
+    /// - Parameter result: a validated answer or a failure, as the interceptor before left it.
+    func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> ResponseDecision
 }
 
 extension RequestInterceptor {
@@ -34,34 +33,34 @@ extension RequestInterceptor {
         message
     }
 
-    public func land(
+    public func didReceive(
         _ result: Result<NetworkResponse, NetworkError>,
         context: AttemptContext
-    ) async -> LandingDecision {
+    ) async -> ResponseDecision {
         .proceed
     }
 }
 
-/// What an interceptor makes of a landing.
-public enum LandingDecision: Sendable {
-    /// Leaves it as it is.
+/// The decision of an interceptor about the result of an attempt.
+public enum ResponseDecision: Sendable {
+    /// Keeps the result.
     case proceed
-    /// Makes it a success with this answer: another one, or the one of a status that was not accepted.
+    /// Makes the result a success with this answer, for example with that of a status that was not accepted.
     case succeed(NetworkResponse)
-    /// Makes it a failure, which may still be retried: an error in a body of status 200, say.
+    /// Makes the result a failure, which may still be retried, for example for an error in a body of status 200.
     case fail(NetworkError)
-    /// Ends the request with ``NetworkError/Code/cancelled``, and without a word to the closures and the delegate of its
-    /// operation. The interceptors that would come next are not asked.
+    /// Ends the request with ``NetworkError/Code/cancelled``, without a call of the closures and the delegate of its
+    /// operation. The next interceptors are not called.
     case stop
-    /// Sends the request once more after so many seconds, whatever its method. At most 20 times for one request; a body
-    /// that can be read only once cannot be sent again. The interceptors that would come next are not asked.
+    /// Sends the request again after a delay in seconds, whatever its method, at most 20 times for one request. A body that
+    /// can be read only once cannot be sent again. The next interceptors are not called.
     case sendAgain(after: TimeInterval = 0)
 }
 
-/// What an interceptor is told beside the message and its answer.
+/// The surroundings of an attempt, for interceptors.
 public struct AttemptContext: Sendable {
-    /// The request as it was made.
+    /// The original request.
     public let request: any BaseAPIRequest
-    /// The attempts before this one, in ``RequestInterceptor/land(_:context:)`` with this one as the last.
+    /// The attempts before this one; in ``RequestInterceptor/didReceive(_:context:)`` this one is the last.
     public let history: [NetworkAttempt]
 }

@@ -118,7 +118,7 @@ extension NetworkResponse {
     /// none. The cache does not keep them.
     ///
     /// ```swift
-    /// func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision {
+    /// func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> ResponseDecision {
     ///     guard case .success(var response) = result else { return .proceed }
     ///     response.userInfo["page"] = response.headers["X-Page"].flatMap { Int($0) }
     ///     return .succeed(response)

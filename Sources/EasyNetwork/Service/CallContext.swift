@@ -101,12 +101,12 @@ final class CallContext: Sendable {
     func respond(
         to outcome: Result<NetworkResponse, NetworkError>,
         _ history: [NetworkAttempt]
-    ) async -> LandingDecision {
+    ) async -> ResponseDecision {
         let context = AttemptContext(request: request, history: history)
         var outcome = outcome
-        var decision = LandingDecision.proceed
+        var decision = ResponseDecision.proceed
         for interceptor in interceptors.reversed() {
-            switch await interceptor.land(outcome, context: context) {
+            switch await interceptor.didReceive(outcome, context: context) {
             case .proceed: continue
             case .succeed(var response):
                 // One that the interceptor has made is read as the host's answers are.

@@ -54,7 +54,7 @@ public final class EasyNetworkService: Sendable {
     ///
     /// One of the two closures is called, once, on the host's ``HostSettings/callbackQueue``; for the service of a
     /// ``ServiceOperation`` on the ``ServiceOperation/callbackQueue`` of that. There, none is called when the operation
-    /// was cancelled and ``ServiceOperation/silencesCancellation`` is true, nor after ``LandingDecision/stop``, which ends
+    /// was cancelled and ``ServiceOperation/silencesCancellation`` is true, nor after ``ResponseDecision/stop``, which ends
     /// the operation.
     ///
     /// - Parameters:

@@ -31,7 +31,9 @@ struct CacheEdgeTests {
 
     private struct Watcher: RequestInterceptor {
         let sources = Locked<[String]>([])
-        func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision {
+        func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
+            -> ResponseDecision
+        {
             if case .success(let response) = result { sources.withLock { $0.append(response.source.rawValue) } }
             return .proceed
         }
@@ -320,8 +322,8 @@ struct CacheEdgeTests {
     @Test("BEY-10: a response stays intact after many validations with an interceptor that unwraps")
     func unwrappedAgain() async throws {
         struct Unwrap: RequestInterceptor {
-            func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
-                -> LandingDecision
+            func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
+                -> ResponseDecision
             {
                 guard case .success(let old) = result, let text = try? old.text(), text.hasPrefix("(") else {
                     return .proceed

@@ -42,8 +42,8 @@ struct CacheInterceptorTests {
     @Test("CCH-3: an entry that an interceptor rejects is not used, and the request is sent")
     func refusedByInterceptor() async throws {
         struct Envelope: RequestInterceptor {
-            func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
-                -> LandingDecision
+            func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
+                -> ResponseDecision
             {
                 guard case .success(let response) = result, (try? response.text()) == "old" else { return .proceed }
                 return .fail(NetworkError(code: .cannotParseResponse))
@@ -59,7 +59,9 @@ struct CacheInterceptorTests {
         let isAsked = Gate()
         let gate = Gate()
 
-        func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision {
+        func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
+            -> ResponseDecision
+        {
             isAsked.open()
             await gate.opened()
             return .proceed

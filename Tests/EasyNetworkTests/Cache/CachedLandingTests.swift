@@ -32,13 +32,15 @@ struct CachedLandingTests {
 
     private struct Adapter: RequestInterceptor {
         var adapting: @Sendable (TransportRequest, AttemptContext) -> TransportRequest = { message, _ in message }
-        var landing: @Sendable (Result<NetworkResponse, NetworkError>) -> LandingDecision = { _ in .proceed }
+        var landing: @Sendable (Result<NetworkResponse, NetworkError>) -> ResponseDecision = { _ in .proceed }
 
         func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
             adapting(message, context)
         }
 
-        func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision {
+        func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
+            -> ResponseDecision
+        {
             landing(result)
         }
     }

@@ -453,10 +453,10 @@ struct CachedRequestTests {
     @Test("CCH-3: interceptors see a stored response, and may have the request sent instead")
     func interceptors() async throws {
         struct Doubter: RequestInterceptor {
-            func land(
+            func didReceive(
                 _ result: Result<NetworkResponse, NetworkError>,
                 context: AttemptContext
-            ) async -> LandingDecision {
+            ) async -> ResponseDecision {
                 (try? result.get())?.source == .cache ? .sendAgain(after: 0) : .proceed
             }
         }

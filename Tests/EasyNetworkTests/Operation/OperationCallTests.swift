@@ -294,10 +294,10 @@ struct OperationCallTests {
     }
 
     private struct Stop: RequestInterceptor {
-        func land(
+        func didReceive(
             _ result: Result<NetworkResponse, NetworkError>,
             context: AttemptContext
-        ) async -> LandingDecision { .stop }
+        ) async -> ResponseDecision { .stop }
     }
 
     @Test("BEY-16, CBK-2: an interceptor that stops a call ends its operation, without a word to the closures")

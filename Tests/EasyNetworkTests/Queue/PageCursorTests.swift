@@ -132,7 +132,9 @@ struct PageCursorTests {
     }
 
     private struct Stopping: RequestInterceptor {
-        func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision {
+        func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
+            -> ResponseDecision
+        {
             .stop
         }
     }

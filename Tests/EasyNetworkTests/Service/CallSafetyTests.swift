@@ -41,7 +41,9 @@ struct CallSafetyTests {
     }
 
     private struct Failing: RequestInterceptor {
-        func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision {
+        func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
+            -> ResponseDecision
+        {
             .fail(NetworkError(code: .cannotConnect, message: "the machine behind is down"))
         }
     }

@@ -38,10 +38,10 @@ struct CallStressTests {
     private struct Moody: RequestInterceptor {
         let random: Locked<SeededGenerator>
 
-        func land(
+        func didReceive(
             _ result: Result<NetworkResponse, NetworkError>,
             context: AttemptContext
-        ) async -> LandingDecision {
+        ) async -> ResponseDecision {
             switch random.withLock({ Int.random(in: 0..<20, using: &$0) }) {
             case 0: .sendAgain(after: 0.5)
             case 1: .fail(NetworkError(code: .connectionLost))

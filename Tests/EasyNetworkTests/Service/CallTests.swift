@@ -44,7 +44,7 @@ struct CallTests {
     }
 
     private struct Insatiable: RequestInterceptor {
-        func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision {
+        func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> ResponseDecision {
             .sendAgain()
         }
     }

@@ -79,7 +79,9 @@ struct HostSettingsTests {
             return message
         }
 
-        func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision {
+        func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
+            -> ResponseDecision
+        {
             guard let response = try? result.get(), let text = try? response.text() else { return .proceed }
             return .succeed(NetworkResponse(body: Data("\(text) back through \(name)".utf8)))
         }

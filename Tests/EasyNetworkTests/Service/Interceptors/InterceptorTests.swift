@@ -21,7 +21,7 @@ struct InterceptorTests {
         let name: String
         let notes: Locked<[String]>
         var vetoes = false
-        var decide: @Sendable (Result<NetworkResponse, NetworkError>) async -> LandingDecision = { _ in .proceed }
+        var decide: @Sendable (Result<NetworkResponse, NetworkError>) async -> ResponseDecision = { _ in .proceed }
 
         func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
             notes.withLock { $0.append("\(name) adapts \(context.history.count)") }
@@ -31,10 +31,10 @@ struct InterceptorTests {
             return message
         }
 
-        func land(
+        func didReceive(
             _ result: Result<NetworkResponse, NetworkError>,
             context: AttemptContext
-        ) async -> LandingDecision {
+        ) async -> ResponseDecision {
             let text = (try? result.get()).map { "\($0.statusCode)" } ?? "failure"
             notes.withLock { $0.append("\(name) lands \(text) \(context.history.count)") }
             return await decide(result)

@@ -115,7 +115,8 @@ struct StreamedResponseTests {
     @Test("BEY-3: an answer without body ends at once, and so does one from an interceptor, with its body")
     func withoutWire() async throws {
         struct Standing: RequestInterceptor {
-            func land(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> LandingDecision
+            func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
+                -> ResponseDecision
             {
                 .succeed(NetworkResponse(statusCode: 203, body: Data("instead".utf8)))
             }
