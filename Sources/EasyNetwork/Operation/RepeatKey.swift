@@ -43,7 +43,7 @@ struct SharingKey: Hashable, Sendable {
     private let validation: ResponseValidation
     private let retry: RetryPolicy
     private let overallTimeout: TimeInterval?
-    private let cache: CachePolicy.Identity
+    private let cache: [String?]
     private let ignoresCache: Bool
     /// What the message excludes while it is sent. One that has a category already, as a part of a group, does not wait
     /// for one that waits for that.

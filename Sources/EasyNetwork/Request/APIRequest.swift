@@ -1,6 +1,6 @@
 import Foundation
 
-/// A request that knows its answer.
+/// A request with a typed answer.
 ///
 /// ```swift
 /// struct GetUser: APIRequest {
@@ -10,7 +10,7 @@ import Foundation
 /// }
 /// ```
 ///
-/// Give ``item(from:)`` a body of its own to use a mapper:
+/// Implement ``item(from:)`` to use a mapper:
 ///
 /// ```swift
 /// func item(from response: NetworkResponse) throws -> User { try UserMapper.process(response.json()) }
@@ -18,12 +18,12 @@ import Foundation
 public protocol APIRequest: BaseAPIRequest {
     associatedtype Item: Sendable
 
-    /// Makes the item from an accepted answer. Called on a background thread, once for each answer that is delivered.
+    /// Makes the item from an accepted answer. It is called on a background thread, once for each delivered answer.
     ///
-    /// By default a `Decodable` item is decoded from JSON, a ``NetworkResponse`` is the answer itself, `Data` its body,
-    /// and `Void` nothing.
+    /// By default a `Decodable` item is decoded from JSON; a ``NetworkResponse`` is the answer itself, and `Data` its body;
+    /// `Void` ignores it.
     ///
-    /// - Throws: anything; what is no ``NetworkError`` becomes ``NetworkError/Code/cannotParseResponse``.
+    /// - Throws: any error; all but a ``NetworkError`` become ``NetworkError/Code/cannotParseResponse``.
     func item(from response: NetworkResponse) throws -> Item
 }
 

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What to send: a value that describes one request. Everything but ``api`` has a default.
+/// A value that describes one request. Everything but ``api`` has a default.
 ///
 /// ```swift
 /// struct Search: BaseAPIRequest {
@@ -14,28 +14,28 @@ import FoundationNetworking
 /// }
 /// ```
 ///
-/// A property counts only if it has the type that it has here. `let timeout = 0.2` is a Double and no `TimeInterval?`,
-/// and so another property, which nobody reads: write `let timeout: TimeInterval? = 0.2`. In a debug build such a request
-/// ends with ``NetworkError/Code/invalidRequest``, and the message names the property.
+/// A property must have exactly the type that it has here. `let timeout = 0.2` is a `Double` and not a `TimeInterval?`:
+/// Swift takes it for an unrelated property, and the default applies. Write `let timeout: TimeInterval? = 0.2`. Swift
+/// warns of such a property if the extension that declares the conformance also computes the property.
 ///
-/// Its properties are read when the request is built: once for each time it is sent, on the thread that sends it, for
-/// an operation a thread of its queue. ``priority`` is read when the operation is made; ``repeatPolicy`` then, and with
-/// ``repeatKey`` when it is added to a queue and when it starts. A request whose repeats are noticed is built for that
-/// as well, each time, on the thread that adds the operation and on the one that starts it.
+/// The properties are read when the request is built: once for each time it is sent, on the thread that sends it, which
+/// for an operation is a thread of its queue. ``priority`` is read when the operation is created, ``repeatPolicy`` then
+/// and together with ``repeatKey`` when the operation is added to a queue and when it starts. With a policy other than
+/// ``RepeatPolicy/allow`` the request is also built on the thread that adds the operation and on the one that starts it.
 public protocol BaseAPIRequest: Sendable {
     /// The path below the host's base URL, or an absolute http or https URL.
     ///
-    /// It may have a query, which is kept, and a fragment, which stays last. Escaped bytes are left as they are; what
-    /// a URL may not hold (a space, Unicode, a control character) is percent-encoded. A `..` in it climbs, as in any
-    /// URL: percent-encode what comes from elsewhere before it is put in.
+    /// It may have a query, which is kept, and a fragment, which stays last. Escaped bytes are left as they are; characters
+    /// that a URL may not hold (spaces, Unicode, control characters) are percent-encoded. A `..` leads to the parent
+    /// folder, as in any URL: percent-encode text from other sources before you insert it.
     var api: String { get }
 
     /// Default ``NetworkService/Method/get``.
     var method: NetworkService.Method { get }
 
-    /// Where the parameters go. Default ``NetworkService/QueryType/form`` for POST, PUT and PATCH, whose parameters may be
-    /// secrets that are not to stand in a URL; ``NetworkService/QueryType/path`` for other methods, and for a request with
-    /// a ``body``, which leaves no other place.
+    /// The place of the parameters. Default ``NetworkService/QueryType/form`` for POST, PUT and PATCH, whose parameters may
+    /// be secrets that do not belong in a URL; ``NetworkService/QueryType/path`` for other methods, and for a request with
+    /// a ``body``.
     var query: NetworkService.QueryType { get }
 
     /// The parameters. Default nil.
@@ -45,94 +45,94 @@ public protocol BaseAPIRequest: Sendable {
     /// else is ``NetworkError/Code/invalidRequest``, with a message that names the place.
     var params: [String: Any]? { get }
 
-    /// The parameters as a value of a type of one's own, instead of ``params``. Default nil.
+    /// The parameters as a value of a custom type, instead of ``params``. Default nil.
     ///
-    /// They go where ``query`` says and follow the rules of ``params``; a request that has both is
-    /// ``NetworkError/Code/invalidRequest``. A nil property is left out, unless its type encodes it. A Set has no order
-    /// of its own to keep.
+    /// They go to the place that ``query`` names and follow the rules of ``params``; a request with both is
+    /// ``NetworkError/Code/invalidRequest``. A nil property is left out, unless its type encodes it. The elements of a Set
+    /// come in any order.
     ///
     /// ```swift
     /// var encodableParams: (any Encodable & Sendable)? { filter }
     /// ```
     var encodableParams: (any Encodable & Sendable)? { get }
 
-    /// How the parameters are written into a query or a form. Default: as ``HostSettings/queryEncoder`` of the host does.
+    /// The encoder of the parameters in a query or a form. Default ``HostSettings/queryEncoder`` of the host.
     var queryEncoder: QueryEncoder { get }
 
-    /// Header fields; they beat those of the host, whatever the case of the names. Default nil.
+    /// Header fields, which replace those of the host; the case of the names does not count. Default nil.
     var headers: [String: String]? { get }
 
-    /// Who asks, instead of the host's ``HostSettings/authentication``: a user with a password, a token. It is sent from the
-    /// beginning, and not refreshed when it is refused. Default nil. An `Authorization` in ``headers`` beats it.
+    /// The credential instead of the host's ``HostSettings/authentication``: a user with a password, or a token. It is sent
+    /// with the first attempt, and not refreshed when the server refuses it. An `Authorization` in ``headers`` replaces it.
+    /// Default nil.
     var credential: HTTPCredential? { get }
 
-    /// Whether the host's ``HostSettings/authentication`` takes part: false for a request that signs in, which is to carry no
-    /// older credential, and whose refusal is its answer. Default true.
+    /// Whether the host's ``HostSettings/authentication`` applies. False for a request that signs in: it carries no older
+    /// credential, and a refusal is its answer. Default true.
     var isAuthenticated: Bool { get }
 
-    /// The body, if it is not made from ``params``. Default nil.
+    /// The body, if it does not come from ``params``. Default nil.
     var body: RequestBody? { get }
 
-    /// The longest time in seconds that one attempt may take, from its start to its last byte. Default nil: the host's.
+    /// The longest time in seconds of one attempt, from its start to its last byte. Default nil: the host's.
     var timeout: TimeInterval? { get }
 
-    /// The longest time in seconds that all attempts together may take, from the building of the request to its last byte,
-    /// delays and redirects included; the time in a queue before that does not count. It ends with
+    /// The longest time in seconds of all attempts together, from the building of the request to its last byte, delays and
+    /// redirects included; the time in a queue does not count. Afterwards the request ends with
     /// ``NetworkError/Code/timedOut``. Default nil: no limit.
     var overallTimeout: TimeInterval? { get }
 
-    /// When it is sent again after a failure. Default nil: the host's, by default two retries of idempotent methods.
+    /// The rule for sending the request again after a failure. Default nil: the host's, by default two retries of
+    /// idempotent methods.
     var retry: RetryPolicy? { get }
 
-    /// Sent as `Idempotency-Key`, the same for every attempt: with it a server does once what it is asked several times,
-    /// so that a POST may be retried. Default nil: none. Read once for each time the request is made.
+    /// The value of `Idempotency-Key`, the same for every attempt: a server that knows the key acts once, so that a POST may
+    /// be retried. Default nil: none. It is read once for each time the request is sent.
     var idempotencyKey: String? { get }
 
-    /// Which redirects it follows. Default nil: the host's, by default up to 20.
+    /// The redirects that are followed. Default nil: the host's, by default up to 20.
     var redirects: RedirectPolicy? { get }
 
-    /// How it uses the cache. Default nil: the host's, by default ``CachePolicy/never``.
+    /// The use of the cache. Default nil: the host's, by default ``CachePolicy/never``.
     var cache: CachePolicy? { get }
 
-    /// See and alter its messages and answers, inside of those of the host. Default none.
+    /// The interceptors of this request, which are closer to the network than those of the host. Default none.
     var interceptors: [any RequestInterceptor] { get }
 
     /// Refuses parameters before anything is sent. Called when the request is built. Default: all pass.
     ///
-    /// - Throws: anything; what is no ``NetworkError`` becomes ``NetworkError/Code/invalidRequest``.
+    /// - Throws: any error; all but a ``NetworkError`` become ``NetworkError/Code/invalidRequest``.
     func validateParameters() throws
 
-    /// A message of one's own, which replaces everything above but ``timeout`` and what is decided about answers: it goes
-    /// out as it is, without the host's headers, filters and credentials. Interceptors see it. Default nil.
+    /// A finished message. It replaces everything above but ``timeout`` and the rules for answers, and goes out as it is,
+    /// without the host's headers, filters and credentials. Interceptors see it. Default nil.
     ///
-    /// Of its properties the URL, the method, the headers, the body and the timeout are used. A body stream can be read
-    /// once: such a request is never sent again.
+    /// Its URL, method, headers, body and timeout are used. A body stream can be read once: such a request is never sent
+    /// again.
     var customURLRequest: URLRequest? { get }
 
-    /// Whether the request may go over a cellular network. Default true. Only systems that tell their networks apart
-    /// honour it: Apple's.
+    /// Whether the request may go over a cellular network. Default true. It has an effect on Apple's platforms only.
     var allowsCellularAccess: Bool { get }
 
-    /// What kind of traffic it is. Default ``NetworkServiceType/standard``. Honoured on Apple's platforms.
+    /// The kind of traffic. Default ``NetworkServiceType/standard``. It has an effect on Apple's platforms only.
     var networkServiceType: NetworkServiceType { get }
 
-    /// How early the request gets its turn in a queue. Default normal.
+    /// The priority of the request in a queue. Default normal.
     var priority: Operation.QueuePriority { get }
 
-    /// The base URL for this request instead of the host's. Default nil: the host's.
+    /// The base URL of this request. Default nil: the host's.
     var baseURL: URL? { get }
 
     /// Whether ``HostSettings/cdnURL`` is the base URL, if the host has one. Default false.
     var useCDN: Bool { get }
 
-    /// Which answers are a success. Default nil: the host's, which by default takes statuses 200 to 299.
+    /// The answers that are a success. Default nil: the host's, by default statuses 200 to 299.
     var validation: ResponseValidation? { get }
 
-    /// What becomes of the request while another one like it waits or runs in its queue. Default
-    /// ``RepeatPolicy/allow``.
+    /// The rule for the request while a like one waits or runs in its queue. Default ``RepeatPolicy/allow``.
     var repeatPolicy: RepeatPolicy { get }
 
-    /// What makes two requests alike for ``repeatPolicy``. Default nil: the message that would be sent.
+    /// The key that like requests share for ``repeatPolicy``. Default nil: the message that would be sent.
     var repeatKey: String? { get }
 }
 
@@ -166,8 +166,74 @@ extension BaseAPIRequest {
     public var repeatPolicy: RepeatPolicy { .allow }
     public var repeatKey: String? { nil }
 
-    /// The header fields of a request that sends JSON and wants JSON.
+    /// The header fields of a request that sends JSON and accepts JSON.
     public func defaultJsonHeader() -> [String: String] {
         ["Content-Type": "application/json", "Accept": "application/json"]
+    }
+}
+
+extension NetworkService {
+    /// The place of a request's parameters.
+    public enum QueryType: Hashable, Sendable {
+        /// The query of the URL: `?page=2&tags%5B%5D=new`. The default for GET, HEAD, DELETE and other methods without
+        /// body. Not for secrets: servers and proxies write URLs into their logs.
+        case path
+        /// The body, as JSON with sorted keys; `Content-Type: application/json`.
+        case json
+        /// The body, as a form of a browser; `Content-Type: application/x-www-form-urlencoded`. The default for POST, PUT
+        /// and PATCH.
+        case form
+    }
+}
+
+/// A request that takes all properties from another request, except for those that it declares itself. Filters and
+/// interceptors see the other request.
+///
+/// ```swift
+/// struct Ranged: RequestWrapper {
+///     let wrapped: any BaseAPIRequest
+///     var headers: [String: String]? { (wrapped.headers ?? [:]).merging(["Range": "bytes=0-99"]) { $1 } }
+/// }
+/// ```
+public protocol RequestWrapper: BaseAPIRequest {
+    /// The other request.
+    var wrapped: any BaseAPIRequest { get }
+}
+
+// Each property of BaseAPIRequest is here: for a missing one the default would hide that of the wrapped request.
+extension RequestWrapper {
+    public var api: String { wrapped.api }
+    public var method: NetworkService.Method { wrapped.method }
+    public var query: NetworkService.QueryType { wrapped.query }
+    public var params: [String: Any]? { wrapped.params }
+    public var encodableParams: (any Encodable & Sendable)? { wrapped.encodableParams }
+    public var queryEncoder: QueryEncoder { wrapped.queryEncoder }
+    public var headers: [String: String]? { wrapped.headers }
+    public var credential: HTTPCredential? { wrapped.credential }
+    public var isAuthenticated: Bool { wrapped.isAuthenticated }
+    public var body: RequestBody? { wrapped.body }
+    public var timeout: TimeInterval? { wrapped.timeout }
+    public var overallTimeout: TimeInterval? { wrapped.overallTimeout }
+    public var retry: RetryPolicy? { wrapped.retry }
+    public var idempotencyKey: String? { wrapped.idempotencyKey }
+    public var redirects: RedirectPolicy? { wrapped.redirects }
+    public var cache: CachePolicy? { wrapped.cache }
+    public var interceptors: [any RequestInterceptor] { wrapped.interceptors }
+    public func validateParameters() throws { try wrapped.validateParameters() }
+    public var customURLRequest: URLRequest? { wrapped.customURLRequest }
+    public var allowsCellularAccess: Bool { wrapped.allowsCellularAccess }
+    public var networkServiceType: NetworkServiceType { wrapped.networkServiceType }
+    public var priority: Operation.QueuePriority { wrapped.priority }
+    public var baseURL: URL? { wrapped.baseURL }
+    public var useCDN: Bool { wrapped.useCDN }
+    public var validation: ResponseValidation? { wrapped.validation }
+    public var repeatPolicy: RepeatPolicy { wrapped.repeatPolicy }
+    public var repeatKey: String? { wrapped.repeatKey }
+}
+
+extension BaseAPIRequest {
+    /// The request as its user created it, for filters, interceptors and notifications that look for its type.
+    var asMade: any BaseAPIRequest {
+        (self as? any RequestWrapper)?.wrapped.asMade ?? self
     }
 }

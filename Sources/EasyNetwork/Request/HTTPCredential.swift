@@ -1,41 +1,43 @@
 import Foundation
 
-/// What an `Authorization` field says, for the schemes that need no challenge first.
+/// The value of an `Authorization` field, for the schemes that need no challenge first.
 ///
 /// ```swift
 /// let credential = try HTTPCredential.basic(user: "ada", password: "secret")
 /// request.headers["Authorization"] = credential.authorization
 /// ```
 ///
-/// It is a secret: its description has the scheme only.
+/// A credential is a secret: its description shows the scheme only.
 public struct HTTPCredential: Hashable, Sendable {
-    /// The value of the field, scheme included.
+    /// The value of the field, including the scheme.
     public let authorization: String
 
-    /// User and password, which everybody on the way can read who can read the message (RFC 7617).
+    /// User and password, readable for everyone who can read the message (RFC 7617).
     ///
-    /// Both go out in UTF-8 and in normalization form C, as section 2.1 asks for.
+    /// Both are sent in UTF-8 and in normalization form C (section 2.1).
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a user name with a colon, which the server would take for its
-    ///   end, and for a control character in either.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a user name with a colon, which would end it for the server, and
+    ///   for a control character in either.
     public static func basic(user: String, password: String) throws(NetworkError) -> HTTPCredential {
         guard !user.utf8.contains(UInt8(ascii: ":")) else {
-            throw invalid("a user name for basic authentication has no colon: the password begins behind the first one")
+            throw invalid(
+                "the user name for basic authentication must not contain a colon, which separates the password"
+            )
         }
         guard isPrintable(user), isPrintable(password) else {
-            throw invalid("user name and password for basic authentication have no control characters")
+            throw invalid("user name and password for basic authentication must not contain control characters")
         }
         let pair = "\(user):\(password)".precomposedStringWithCanonicalMapping
         return HTTPCredential(authorization: "Basic " + Data(pair.utf8).base64EncodedString())
     }
 
-    /// A token whose bearer needs to prove nothing else (RFC 6750).
+    /// A bearer token (RFC 6750).
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for what is no token of section 2.1: letters, digits and
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a text that is no token of section 2.1: letters, digits and
     ///   `-._~+/`, then possibly `=`.
     public static func bearer(_ token: String) throws(NetworkError) -> HTTPCredential {
         guard HTTPSyntax.isToken68(token.utf8) else {
-            throw invalid("a bearer token has letters, digits and -._~+/ only, and = only at its end")
+            throw invalid("a bearer token must contain only letters, digits and -._~+/, and = only at its end")
         }
         return HTTPCredential(authorization: "Bearer " + token)
     }
@@ -55,12 +57,12 @@ extension HTTPCredential: CustomStringConvertible, CustomDebugStringConvertible,
     }
 
     public var debugDescription: String { description }
-    /// Without children, so that a dump has no secret either.
+    /// A mirror without children, so that a dump shows no secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension HTTPSyntax {
-    /// Whether these bytes are a token68: one word that may be base64 of any kind (RFC 9110, section 11.2).
+    /// Whether these bytes are a token68: a word such as Base64 of any kind (RFC 9110, section 11.2).
     static func isToken68(_ bytes: some Collection<UInt8>) -> Bool {
         let letters = bytes.prefix(while: isToken68Byte)
         return !letters.isEmpty && bytes[letters.endIndex...].allSatisfy { $0 == UInt8(ascii: "=") }

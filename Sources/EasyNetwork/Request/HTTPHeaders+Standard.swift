@@ -1,15 +1,15 @@
 import Foundation
 
 extension HTTPHeaders {
-    /// What tells a server who asks, and in which languages the answer is read: `User-Agent` (RFC 9110, section 10.1.5)
-    /// and `Accept-Language` (section 12.5.4), as they are when the program starts.
+    /// The program and the languages of its user: `User-Agent` (RFC 9110, section 10.1.5) and `Accept-Language` (section
+    /// 12.5.4), read once.
     public static let standard: HTTPHeaders = {
         var headers: HTTPHeaders = ["User-Agent": userAgent(Bundle.main.infoDictionary, ProcessInfo.processInfo)]
         if let languages = acceptLanguage(Locale.preferredLanguages) { headers["Accept-Language"] = languages }
         return headers
     }()
 
-    /// `de-CH, de;q=0.9, en;q=0.8`: six languages at most, in the order of preference.
+    /// At most six languages in the order of preference: `de-CH, de;q=0.9, en;q=0.8`.
     static func acceptLanguage(_ languages: [String]) -> String? {
         let tags = languages.map { $0.replacingOccurrences(of: "_", with: "-") }
             .filter { tag in

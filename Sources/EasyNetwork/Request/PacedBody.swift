@@ -1,23 +1,23 @@
 import Foundation
 
-/// How a body is held back while it is handed out.
+/// The speed at which a body is sent.
 struct BodyPace: Sendable {
-    /// How many bytes the next piece may have.
+    /// The largest number of bytes of the next piece.
     let pieceSize: @Sendable () -> Int
-    /// A piece of so many bytes is handed out: how many seconds later the next one may be.
+    /// The seconds until the next piece, after one with this number of bytes.
     let delay: @Sendable (_ count: Int) -> TimeInterval
 }
 
-/// Hands a body out in small pieces, with a pause before each but the first.
+/// Reads a body in small pieces, with a pause before each but the first.
 final class PacedReader: BodyReader {
     private typealias Completion = @Sendable (Result<Data?, NetworkError>) -> Void
 
     private struct State {
-        /// What has been read and not been handed out.
+        /// The bytes that were read and not delivered yet.
         var rest = Data()
-        /// When the next piece may be handed out.
+        /// The time at which the next piece may be delivered.
         var opens = -TimeInterval.infinity
-        /// Whoever waits for the end of a pause.
+        /// Receives the piece after the current pause.
         var waiting: Completion?
         var timer: (any ClockTimer)?
         var isCancelled = false
@@ -92,9 +92,7 @@ final class PacedReader: BodyReader {
 }
 
 extension TransportBody {
-    /// The same bytes as a stream that is held back.
-    ///
-    /// - Returns: itself when there are none.
+    /// The same bytes as a stream that is held back; the body itself when it has none.
     func paced(_ pace: BodyPace, clock: any NetworkClock) throws(NetworkError) -> TransportBody {
         guard let stream = try stream() else { return self }
         return .stream(
@@ -103,25 +101,34 @@ extension TransportBody {
             }
         )
     }
+}
 
-    private func stream() throws(NetworkError) -> TransportBodyStream? {
-        switch self {
-        case .none: return nil
-        case .data(let data): return TransportBodyStream(length: data.count) { InputStream(data: data) }
-        case .file(let file): return TransportBodyStream(length: try length()) { InputStream(url: file) }
-        case .stream(let stream): return stream
-        }
-    }
-
-    /// How many bytes it has; nil when nobody knows.
+extension RequestBody {
+    /// The body sent no faster than one piece for each delay, for a connection that more urgent work shares.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a file that is none.
-    func length() throws(NetworkError) -> Int? {
-        switch self {
-        case .none: 0
-        case .data(let data): data.count
-        case .file(let file): try BodyFile.length(of: file, role: "the body")
-        case .stream(let stream): stream.length
+    /// ```swift
+    /// let body = RequestBody.multipart(form).paced(pieceSize: 16_384, delay: 0.2)     // at most 80 KiB a second
+    /// ```
+    ///
+    /// A body in memory or from a file is then sent as a stream. ``URLSessionTransport`` writes streams to a file before
+    /// it sends them, so that the delays apply to the writing and not to the sending.
+    ///
+    /// - Parameters:
+    ///   - pieceSize: in bytes, at least 1.
+    ///   - delay: the seconds between two pieces, not negative. Keep it below the idle deadline.
+    ///   - clock: default ``SystemClock``.
+    /// - Returns: a body that fails its request with ``NetworkError/Code/invalidRequest`` for other values.
+    public func paced(pieceSize: Int, delay: TimeInterval, clock: any NetworkClock = SystemClock()) -> RequestBody {
+        RequestBody { () throws(NetworkError) in
+            guard pieceSize > 0, delay >= 0, delay.isFinite else {
+                throw NetworkError(
+                    code: .invalidRequest,
+                    message: "a body is paced by pieces of at least 1 byte and a delay of 0 seconds or more"
+                )
+            }
+            let (body, contentType) = try self.build()
+            let pace = BodyPace(pieceSize: { pieceSize }, delay: { _ in delay })
+            return (try body.paced(pace, clock: clock), contentType)
         }
     }
 }

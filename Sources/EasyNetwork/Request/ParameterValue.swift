@@ -1,7 +1,7 @@
 import Foundation
 
-/// A parameter as it is written into a query, a form or JSON: every type that means the same has become one here, so that
-/// all encoders agree.
+/// A parameter as it is written into a query, a form or JSON. Types with one meaning become one case, so that all
+/// encoders agree.
 enum ParameterValue: Hashable, Sendable {
     case null
     case bool(Bool)
@@ -13,133 +13,123 @@ enum ParameterValue: Hashable, Sendable {
     case array([ParameterValue])
     case object([String: ParameterValue])
 
-    /// The parameters of a request, normalised.
+    /// The number of containers that may lie in one another. Deeper ones come from a container that holds itself.
+    static let maximumDepth = 100
+
+    /// The parameters of a request.
     ///
-    /// - Parameter styles: how dates and bytes are written; default ISO 8601 and Base64.
+    /// - Parameter encoder: gives the styles of dates and bytes; default ISO 8601 and Base64.
     /// - Throws: ``NetworkError/Code/invalidRequest`` that names the place of a value that cannot be sent.
     static func object(
         from parameters: [String: Any],
-        styles: ParameterStyles = ParameterStyles()
+        _ encoder: QueryEncoder = QueryEncoder()
     ) throws(NetworkError) -> [String: ParameterValue] {
-        try object(parameters.map { ($0.key, $0.value) }, at: ParameterPath(styles: styles))
+        do {
+            return try members(parameters.lazy.map { ($0.key, $0.value) }, encoder, 0)
+        } catch {
+            throw .parameter(error)
+        }
     }
 
-    /// - Throws: as ``object(from:styles:)``.
+    /// - Throws: as ``object(from:_:)``.
     init(_ value: Any) throws(NetworkError) {
-        try self.init(value, at: ParameterPath())
+        do {
+            self = try Self.parameter(value, QueryEncoder(), 0)
+        } catch {
+            throw .parameter(error)
+        }
     }
 
-    init(_ value: Any, at path: ParameterPath) throws(NetworkError) {
-        // Objects first, and by their class: `as?` would turn a number object into any Swift number, and into a Bool.
+    /// - Parameter depth: the number of containers around the value.
+    fileprivate static func parameter(
+        _ value: Any,
+        _ encoder: QueryEncoder,
+        _ depth: Int
+    ) throws(EncodingError) -> ParameterValue {
+        // Objects by their class: `as?` would turn a number object into any Swift number, and into a Bool.
         if type(of: value) is AnyClass {
-            try self.init(object: value, at: path)
-            return
-        }
-        switch value {
-        case let value as String: self = .string(value)
-        case let value as any ParameterOptional:
-            guard let wrapped = value.wrapped else {
-                self = .null
-                return
+            switch value {
+            case let value as NSNumber: return try number(JSONNumber(value))
+            case is NSNull: return .null
+            case let value as NSArray: return .array(try elements(value.shallowElements, encoder, depth))
+            case let value as NSDictionary: return .object(try members(value.shallowPairs, encoder, depth))
+            default: break
             }
-            try self.init(wrapped, at: path)
-        case let value as any ParameterArray: self = .array(try Self.array(value.elements, at: path))
-        case let value as any ParameterDictionary: self = .object(try Self.object(value.pairs, at: path))
-        case let value as Substring: self = .string(String(value))
-        case let value as Character: self = .string(String(value))
-        case let value as Date: self = try path.styles.value(of: value, at: path)
-        case let value as URL: self = .string(value.absoluteString)
-        case let value as UUID: self = .string(value.uuidString)
-        case let value as Data: self = .string(path.styles.text(of: value))
-        default: try self.init(scalar: value, at: path)
         }
-    }
-
-    private init(object value: Any, at path: ParameterPath) throws(NetworkError) {
         switch value {
-        case let value as NSNumber: try self.init(JSONNumber(value), at: path)
-        case is NSNull: self = .null
-        case let value as NSArray: self = .array(try Self.array(value.shallowElements, at: path))
-        case let value as NSDictionary: self = .object(try Self.object(value.shallowPairs, at: path))
-        // The values of Swift that NSString, NSDate, NSURL, NSUUID and NSData stand for.
-        case let value as String: self = .string(value)
-        case let value as Date: self = try path.styles.value(of: value, at: path)
-        case let value as URL: self = .string(value.absoluteString)
-        case let value as UUID: self = .string(value.uuidString)
-        case let value as Data: self = .string(path.styles.text(of: value))
-        default: throw path.failure("a value of type \(type(of: value)) cannot be sent")
+        case let value as String: return .string(value)
+        case let value as any ParameterContainer: return try value.parameter(encoder, depth)
+        case let value as Substring: return .string(String(value))
+        case let value as Character: return .string(String(value))
+        case let value as Date: return try encoder.dates.parameter(value)
+        case let value as URL: return .string(value.absoluteString)
+        case let value as UUID: return .string(value.uuidString)
+        case let value as Data: return .string(encoder.data.text(of: value))
+        default: break
         }
+        if let value = JSONNumber(value) { return try number(value) }
+        if type(of: value) == AnyHashable.self, let value = value as? AnyHashable {
+            return try parameter(value.base, encoder, depth)
+        }
+        if let value = value as? any RawRepresentable {
+            guard depth < maximumDepth else { throw .tooDeep(value) }
+            // Counted as a level, so that a type that is its own raw value ends as well.
+            return try parameter(value.rawValue, encoder, depth + 1)
+        }
+        throw .invalid(value, "a value of type \(type(of: value)) cannot be sent")
     }
 
-    /// Numbers, and enums with raw values.
-    private init(scalar value: Any, at path: ParameterPath) throws(NetworkError) {
-        if let number = JSONNumber(value) {
-            try self.init(number, at: path)
-        } else if let hashable = value as? AnyHashable, type(of: value) == AnyHashable.self {
-            try self.init(hashable.base, at: path)
-        } else if let raw = value as? any RawRepresentable {
-            // Counted as one deeper, so that a type that is its own raw value ends as well.
-            try self.init(raw.rawValue as Any, at: try path.inside())
-        } else {
-            throw path.failure("a value of type \(type(of: value)) cannot be sent")
-        }
-    }
-
-    private init(_ number: JSONNumber, at path: ParameterPath) throws(NetworkError) {
+    private static func number(_ number: JSONNumber) throws(EncodingError) -> ParameterValue {
         switch number {
-        case .boolean(let value): self = .bool(value)
-        case .integer(let value): self = .integer(value)
-        case .unsigned(let value): self = .unsigned(value)
+        case .boolean(let value): return .bool(value)
+        case .integer(let value): return .integer(value)
+        case .unsigned(let value): return .unsigned(value)
         case .double(let value):
-            guard value.isFinite else { throw path.failure("\(value) cannot be sent, for it is not finite") }
-            self = .double(value)
+            guard value.isFinite else { throw .invalid(value, "\(value) cannot be sent, for it is not finite") }
+            return .double(value)
         case .decimal(let value):
-            guard value.isFinite else { throw path.failure("\(value) cannot be sent, for it is not finite") }
-            self = .decimal(value)
+            guard value.isFinite else { throw .invalid(value, "\(value) cannot be sent, for it is not finite") }
+            return .decimal(value)
         }
     }
 
-    private static func array(_ values: [Any], at path: ParameterPath) throws(NetworkError) -> [ParameterValue] {
-        let inside = try path.inside()
+    fileprivate static func elements(
+        _ values: some Sequence,
+        _ encoder: QueryEncoder,
+        _ depth: Int
+    ) throws(EncodingError) -> [ParameterValue] {
+        guard depth < maximumDepth else { throw .tooDeep(values) }
         var result: [ParameterValue] = []
-        result.reserveCapacity(values.count)
-        for (index, value) in values.enumerated() {
-            result.append(try ParameterValue(value, at: inside.appending(index)))
-        }
-        return result
-    }
-
-    private static func object(
-        _ pairs: [(key: Any, value: Any)],
-        at path: ParameterPath
-    ) throws(NetworkError) -> [String: ParameterValue] {
-        let inside = try path.inside()
-        var result: [String: ParameterValue] = [:]
-        result.reserveCapacity(pairs.count)
-        for (key, value) in pairs {
-            guard let key = key as? String else {
-                throw path.failure("a key of type \(type(of: key)) cannot be sent, keys have to be strings")
+        result.reserveCapacity(values.underestimatedCount)
+        for value in values {
+            do {
+                result.append(try parameter(value, encoder, depth + 1))
+            } catch {
+                throw error.under([ParameterKey(intValue: result.count)])
             }
-            result[key] = try ParameterValue(value, at: inside.appending(key))
         }
         return result
     }
-}
 
-extension ParameterValue {
-    /// A value that becomes this one.
-    var any: Any {
-        switch self {
-        case .null: NSNull()
-        case .bool(let value): value
-        case .integer(let value): value
-        case .unsigned(let value): value
-        case .double(let value): value
-        case .decimal(let value): value
-        case .string(let value): value
-        case .array(let values): values.map(\.any)
-        case .object(let values): values.mapValues(\.any)
+    fileprivate static func members<Key>(
+        _ pairs: some Sequence<(Key, Any)>,
+        _ encoder: QueryEncoder,
+        _ depth: Int
+    ) throws(EncodingError) -> [String: ParameterValue] {
+        guard depth < maximumDepth else { throw .tooDeep(pairs) }
+        var result: [String: ParameterValue] = [:]
+        result.reserveCapacity(pairs.underestimatedCount)
+        for (key, value) in pairs {
+            guard let name = key as? String else {
+                throw .invalid(key, "a key of type \(type(of: key)) cannot be sent, keys have to be strings")
+            }
+            do {
+                result[name] = try parameter(value, encoder, depth + 1)
+            } catch {
+                throw error.under([ParameterKey(stringValue: name)])
+            }
         }
+        return result
     }
 }
 
@@ -160,33 +150,137 @@ extension ParameterValue: Encodable {
     }
 }
 
-// The types that hold values, looked through one level at a time. Casting to `[String: Any]` instead would lose what is
-// nil in a dictionary of optionals, and casts every element.
-
-private protocol ParameterOptional {
-    var wrapped: Any? { get }
+/// A type of the standard library that holds values, read one level at a time. A cast to `[String: Any]` would lose the nil
+/// values of a dictionary of optionals, and would cast every element.
+private protocol ParameterContainer {
+    func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> ParameterValue
 }
 
-extension Optional: ParameterOptional {
-    fileprivate var wrapped: Any? { map { $0 as Any } }
+extension Optional: ParameterContainer {
+    fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> ParameterValue {
+        guard let value = self else { return .null }
+        return try ParameterValue.parameter(value, encoder, depth)
+    }
 }
 
-private protocol ParameterArray {
-    var elements: [Any] { get }
+extension Array: ParameterContainer {
+    fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> ParameterValue {
+        .array(try ParameterValue.elements(self, encoder, depth))
+    }
 }
 
-extension Array: ParameterArray {
-    fileprivate var elements: [Any] { map { $0 as Any } }
+extension ArraySlice: ParameterContainer {
+    fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> ParameterValue {
+        .array(try ParameterValue.elements(self, encoder, depth))
+    }
 }
 
-extension ArraySlice: ParameterArray {
-    fileprivate var elements: [Any] { map { $0 as Any } }
+extension Dictionary: ParameterContainer {
+    fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> ParameterValue {
+        .object(try ParameterValue.members(lazy.map { ($0.key, $0.value as Any) }, encoder, depth))
+    }
 }
 
-private protocol ParameterDictionary {
-    var pairs: [(key: Any, value: Any)] { get }
+// On Linux each way to read an element of NSArray or NSDictionary turns the containers in it into Swift's, all the way
+// down, and overflows the stack when one holds itself. The mirrors show the elements as they are stored.
+
+extension NSArray {
+    fileprivate var shallowElements: [Any] {
+        #if canImport(Darwin)
+        return map { $0 }
+        #else
+        let stored = Mirror(reflecting: self).children
+        // A subclass may store its elements elsewhere.
+        guard stored.count == count else { return map { $0 } }
+        return stored.map { unboxed($0.value) }
+        #endif
+    }
 }
 
-extension Dictionary: ParameterDictionary {
-    fileprivate var pairs: [(key: Any, value: Any)] { map { ($0.key, $0.value) } }
+extension NSDictionary {
+    fileprivate var shallowPairs: [(Any, Any)] {
+        #if canImport(Darwin)
+        return map { ($0.key, $0.value) }
+        #else
+        let stored = Mirror(reflecting: self).children.compactMap { child -> (Any, Any)? in
+            let sides = Mirror(reflecting: child.value).children.map(\.value)
+            return sides.count == 2 ? (unboxed(sides[0]), unboxed(sides[1])) : nil
+        }
+        return stored.count == count ? stored : map { ($0.key, $0.value) }
+        #endif
+    }
+}
+
+#if !canImport(Darwin)
+/// The Swift value in the object that Foundation stores for it; an object of Foundation itself.
+private func unboxed(_ value: Any) -> Any {
+    switch value {
+    case is NSArray, is NSDictionary, is NSNumber, is NSNull: value
+    default: NSArray(object: value).object(at: 0)
+    }
+}
+#endif
+
+/// A key or an index on the way to a parameter.
+struct ParameterKey: CodingKey {
+    let stringValue: String
+    let intValue: Int?
+
+    init(stringValue: String) {
+        self.stringValue = stringValue
+        intValue = nil
+    }
+
+    init(intValue: Int) {
+        stringValue = String(intValue)
+        self.intValue = intValue
+    }
+}
+
+extension EncodingError {
+    static func invalid(_ value: Any, _ reason: String) -> EncodingError {
+        .invalidValue(value, Context(codingPath: [], debugDescription: reason))
+    }
+
+    static func tooDeep(_ value: Any) -> EncodingError {
+        invalid(value, "values lie more than \(ParameterValue.maximumDepth) deep in one another; does one hold itself?")
+    }
+
+    /// The error of a value in a container at this path.
+    func under(_ path: [any CodingKey]) -> EncodingError {
+        guard case .invalidValue(let value, let context) = self else { return self }
+        let place = path + context.codingPath
+        return .invalidValue(value, Context(codingPath: place, debugDescription: context.debugDescription))
+    }
+
+    /// The place, such as `filter.tags[3]: `, and the reason.
+    fileprivate var parts: (place: String, reason: String) {
+        guard case .invalidValue(_, let context) = self else { return ("", wording) }
+        if let inner = context.underlyingError as? EncodingError { return inner.parts }
+        let text = context.codingPath.reduce("") { text, key in
+            if let index = key.intValue { return text + "[\(index)]" }
+            return text.isEmpty ? key.stringValue : text + "." + key.stringValue
+        }
+        // A path of a hundred levels is long, and its beginning shows where to look.
+        let place = text.count > 200 ? String(text.prefix(200)) + "…" : text
+        return (place.isEmpty ? "" : place + ": ", context.debugDescription)
+    }
+}
+
+extension NetworkError {
+    /// The error of a parameter that cannot be sent.
+    static func parameter(_ error: EncodingError) -> NetworkError {
+        let (place, reason) = error.parts
+        return NetworkError(code: .invalidRequest, message: place.isEmpty ? reason : "parameter \(place)\(reason)")
+    }
+
+    /// The error of an `Encodable` that cannot be sent.
+    ///
+    /// - Parameter role: `parameters`, `a body`.
+    static func encodable(_ error: any Error, _ type: Any.Type, as role: String) -> NetworkError {
+        let (place, reason) = (error as? EncodingError)?.parts ?? ("", error.wording)
+        let message = "\(role) of type \(type) cannot be encoded: \(place)\(reason)".withoutFullStop
+            .replacingOccurrences(of: "LimitedEncodable<\(type)>", with: "\(type)")
+        return NetworkError(code: .invalidRequest, message: message, underlying: error)
+    }
 }

@@ -1,14 +1,16 @@
-/// What files hold, by the extensions of their names (IANA's registry of media types, and what is in use beside it).
-enum FileContentType {
-    static let unknown = "application/octet-stream"
+import Foundation
 
+extension RequestBody {
+    static let unknownContentType = "application/octet-stream"
+
+    /// The media type of a file (IANA's registry of media types, and types in wide use).
+    ///
     /// - Parameter fileExtension: in any case, without the dot.
-    /// - Returns: ``unknown`` for one that is not in the table.
-    static func named(byExtension fileExtension: String) -> String {
-        names[fileExtension.lowercased()] ?? unknown
+    static func contentType(forExtension fileExtension: String) -> String {
+        contentTypes[fileExtension.lowercased()] ?? unknownContentType
     }
 
-    private static let names = [
+    private static let contentTypes = [
         "7z": "application/x-7z-compressed", "aac": "audio/aac", "apng": "image/apng", "avif": "image/avif",
         "avi": "video/x-msvideo", "bmp": "image/bmp", "bz2": "application/x-bzip2", "css": "text/css",
         "csv": "text/csv", "doc": "application/msword",
@@ -31,4 +33,55 @@ enum FileContentType {
         "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xml": "application/xml",
         "yaml": "application/yaml", "yml": "application/yaml", "zip": "application/zip", "zst": "application/zstd",
     ]
+}
+
+extension TransportBody {
+    /// The number of bytes; nil when it is not known.
+    ///
+    /// - Parameter role: begins the message of the error.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a file that cannot be sent.
+    func length(as role: String = "the body") throws(NetworkError) -> Int? {
+        switch self {
+        case .none: 0
+        case .data(let data): data.count
+        case .file(let file): try Self.length(of: file, role)
+        case .stream(let stream): stream.length
+        }
+    }
+
+    /// The same bytes as a stream; nil for a body without bytes.
+    ///
+    /// - Throws: as ``length(as:)``.
+    func stream(as role: String = "the body") throws(NetworkError) -> TransportBodyStream? {
+        switch self {
+        case .none: nil
+        case .data(let data): TransportBodyStream(length: data.count) { InputStream(data: data) }
+        case .file(let file): TransportBodyStream(length: try length(as: role)) { InputStream(url: file) }
+        case .stream(let stream): stream
+        }
+    }
+
+    private static func length(of url: URL, _ role: String) throws(NetworkError) -> Int {
+        func failure(_ reason: String) -> NetworkError {
+            let place = url.isFileURL ? url.path : url.withoutSecrets
+            return NetworkError(code: .invalidRequest, message: "\(role) is to be read from \(place), which \(reason)")
+        }
+        guard url.isFileURL else { throw failure("is no file") }
+        var isDirectory: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isDirectory) else {
+            throw failure("does not exist")
+        }
+        guard !isDirectory.boolValue else { throw failure("is a directory") }
+        // The attributes of a link are those of the link itself.
+        let path = url.resolvingSymlinksInPath().path
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        // A pipe has no length, and reading it would block.
+        guard attributes?[.type] as? FileAttributeType == .typeRegular, let size = attributes?[.size] as? NSNumber
+        else {
+            throw failure("is no regular file")
+        }
+        guard FileManager.default.isReadableFile(atPath: path) else { throw failure("is not readable") }
+        guard let count = Int(exactly: size.int64Value) else { throw failure("is too large for this platform") }
+        return count
+    }
 }

@@ -1,6 +1,7 @@
 import Foundation
 
-/// Changes every request of a host before it is encoded: a parameter that all have, a version in the path, a header.
+/// Changes every request of a host before it is encoded, for example by a common parameter, a version in the path, or a
+/// header.
 ///
 /// ```swift
 /// struct Locale: RequestFilter {
@@ -8,35 +9,38 @@ import Foundation
 /// }
 /// ```
 ///
-/// Filters reach every request that is built, also one with an absolute URL; not one that is a `URLRequest` already.
-/// They are called in order, on the thread that builds the request; more than once when its repeats are looked for.
+/// Filters apply to every request, also to one with an absolute URL, but not to a
+/// ``BaseAPIRequest/customURLRequest``. They are called in order, on the thread that builds the request, and more than
+/// once for a request with a ``RepeatPolicy``.
 public protocol RequestFilter: Sendable {
-    /// - Throws: anything, which ends the request before it is sent. What is no ``NetworkError`` becomes
+    /// Changes the draft.
+    ///
+    /// - Throws: any error, which ends the request before it is sent. All but a ``NetworkError`` become
     ///   ``NetworkError/Code/invalidRequest``.
     func apply(to draft: inout RequestDraft) throws
 }
 
-/// A request that is being built, as filters see it.
+/// A request before its parameters are encoded.
 public struct RequestDraft {
-    /// The request as it was made.
+    /// The original request.
     public let request: any BaseAPIRequest
     public var method: NetworkService.Method
     /// The address without the parameters; http and https only.
     public var url: URL
-    /// What will go where ``BaseAPIRequest/query`` says. The values that ``BaseAPIRequest/params`` may have, also for what
-    /// was given as ``BaseAPIRequest/encodableParams``.
+    /// The parameters, whether they come from ``BaseAPIRequest/params`` or ``BaseAPIRequest/encodableParams``. They may
+    /// hold the values that ``BaseAPIRequest/params`` may hold.
     public var parameters: [String: Any]
-    /// Those of the host and of the request.
+    /// The header fields of the host and of the request.
     public var headers: HTTPHeaders
 }
 
 extension RequestDraft: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Method and address, without user, password, query and fragment: they may hold secrets.
+    /// Method and address without user, password, query and fragment, which may be secrets.
     public var description: String {
         "\(method.rawValue) \(url.withoutSecrets)"
     }
 
-    /// Method, address, the names of the parameters, and headers, without secrets: those that ``Redaction`` knows by name.
+    /// Method, address, the names of the parameters, and headers, without the secrets that ``Redaction`` knows by name.
     public var debugDescription: String {
         let redaction = Redaction.standard
         var text = DebugText(title: "RequestDraft \(method.rawValue) \(redaction.redacted(url))")
@@ -45,6 +49,6 @@ extension RequestDraft: CustomStringConvertible, CustomDebugStringConvertible, C
         return text.lines.joined(separator: "\n")
     }
 
-    /// Without children, so that a dump has no secret either.
+    /// A mirror without children, so that a dump shows no secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -7,9 +7,6 @@ enum RequestBuilder {
         _ request: some BaseAPIRequest,
         for host: HostConfiguration
     ) throws(NetworkError) -> TransportRequest {
-        #if DEBUG
-        try MisplacedProperty.check(request)
-        #endif
         var deadlines = host.settings.deadlines
         try check(deadlines)
         if let timeout = request.timeout { deadlines.total = try positive(timeout, "timeout") }
@@ -111,7 +108,7 @@ enum RequestBuilder {
         let params = request.params
         guard let value = request.encodableParams else { return params }
         guard params == nil else { throw failure("the request has params and encodableParams; give one of the two") }
-        return try ParameterEncoder.object(from: value, styles: encoder.styles).mapValues(\.any)
+        return try encoder.parameters(of: value)
     }
 
     /// The parameters where they belong, as query or as body; otherwise the request's own body.
@@ -124,9 +121,9 @@ enum RequestBuilder {
         let body = request.body
         let hasNone = given == nil && filtered?.isEmpty != false
         guard !hasNone, let params = filtered ?? given else { return (nil, try body?.build()) }
-        let values = try ParameterValue.object(from: params, styles: encoder.styles)
+        let values = try ParameterValue.object(from: params, encoder)
         if request.query == .path {
-            let query = encoder.encode(values, as: .url)
+            let query = encoder.encode(values, isForm: false)
             return (query.isEmpty ? nil : query, try body?.build())
         }
         guard body == nil else {

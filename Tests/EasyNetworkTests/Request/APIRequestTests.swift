@@ -64,7 +64,7 @@ private struct Everything: BaseAPIRequest {
 struct APIRequestTests {
     private let response = NetworkResponse(body: Data(#"{"latitude":1.5}"#.utf8))
 
-    @Test("RSP-2: the item of a request comes from the answer as its type says")
+    @Test("RSP-2: the type of the item decides how the answer is read")
     func items() throws {
         #expect(try GetCoordinates().item(from: response) == Coordinates(latitude: 1.5))
         #expect(try GetData().item(from: response) == response.body)
@@ -75,7 +75,7 @@ struct APIRequestTests {
         try Ping().item(from: NetworkResponse(statusCode: 204))
     }
 
-    @Test("RSP-2: the defaults also hold where the type of the request is not known")
+    @Test("RSP-2: the defaults also apply to a request of unknown type")
     func generic() throws {
         func item<Request: APIRequest>(of request: Request) throws -> Request.Item { try request.item(from: response) }
         #expect(try item(of: GetData()) == response.body)

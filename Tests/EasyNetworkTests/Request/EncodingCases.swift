@@ -110,7 +110,7 @@ extension QueryEncoder {
             dates: one(.iso8601, .secondsSince1970, .millisecondsSince1970, .pattern("yyyy-MM-dd")),
             data: one(.base64, .base64URL, .hexadecimal),
             nulls: one(.key, .empty, .word, .omitted),
-            spaces: one(.flavour, .percent, .plus),
+            spaces: one(.automatic, .percent, .plus),
             keys: one(.brackets, .dots)
         )
     }

@@ -43,7 +43,7 @@ struct EncodingCasesTests {
         }
     }
 
-    @Test("REQ-3, REQ-4: forms sent to a server that was not written here", arguments: [true, false])
+    @Test("REQ-3, REQ-4: forms sent to an independent server", arguments: [true, false])
     func upload(hasLength: Bool) async throws {
         let server = try #require(EncodingCases.server)
         let files = try TemporaryFolder()

@@ -41,7 +41,7 @@ struct HTTPCredentialTests {
         }
     }
 
-    @Test("SEC-1: a credential that is printed or dumped tells no secret")
+    @Test("SEC-1: the description and the dump of a credential show no secret")
     func secrecy() throws {
         let credential = try HTTPCredential.bearer("verysecret")
         var dumped = ""

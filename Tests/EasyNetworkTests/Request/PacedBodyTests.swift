@@ -15,7 +15,7 @@ struct PacedBodyTests {
         return stream
     }
 
-    @Test("REQ-4: pieces are no larger than said, with a pause between two and none after the last")
+    @Test("REQ-4: pieces have at most the given size, with a pause between two and none after the last")
     func pieces() async throws {
         let stream = try stream(.text("0123456789").paced(pieceSize: 4, delay: 3, clock: clock))
         #expect(stream.length == 10)
@@ -54,7 +54,7 @@ struct PacedBodyTests {
         #expect(error?.code == .cancelled)
     }
 
-    @Test("REQ-4: every kind of body can be paced, keeps its type, and is sent again as it could be before")
+    @Test("REQ-4: pacing keeps the type of every kind of body, and whether it can be sent again")
     func kinds() async throws {
         let folder = try TemporaryFolder()
         let file = folder.url.appendingPathComponent("a.png")
@@ -80,7 +80,7 @@ struct PacedBodyTests {
         }
     }
 
-    @Test("REQ-4: what is no pace fails the request")
+    @Test("REQ-4: an invalid pace fails the request")
     func refusals() {
         for (size, delay) in [(0, 1), (-1, 1), (1, -1), (1, .nan), (1, .infinity)] as [(Int, TimeInterval)] {
             let body = RequestBody.text("x").paced(pieceSize: size, delay: delay)

@@ -37,7 +37,7 @@ struct ParameterValueTests {
         }
     }
 
-    @Test("REQ-2: the objects of Foundation mean what their values mean; a Bool is told apart from 1")
+    @Test("REQ-2: objects of Foundation have the meaning of their values; a Bool differs from 1")
     func foundationObjects() throws {
         let url = try #require(NSURL(string: "https://example.com/"))
         let date = Date(timeIntervalSince1970: 0)
@@ -69,7 +69,7 @@ struct ParameterValueTests {
         )
     }
 
-    @Test("REQ-2: optionals and containers of every static type are looked through")
+    @Test("REQ-2: optionals and containers of every static type are read")
     func containers() throws {
         let none: Int? = nil
         let nested: Int?? = .some(nil)
@@ -117,7 +117,7 @@ struct ParameterValueTests {
         }
     }
 
-    @Test("REQ-2: what cannot be sent is an error that names its place and its type")
+    @Test("REQ-2: an invalid value is an error with its place and its type")
     func refusals() throws {
         let dates: [Any] = [
             Date(timeIntervalSince1970: .nan), Date(timeIntervalSince1970: -62_167_219_201),
@@ -140,7 +140,7 @@ struct ParameterValueTests {
         }
     }
 
-    @Test("REQ-2: nesting to a hundred levels passes, beyond is an error, and so is a container that holds itself")
+    @Test("REQ-2: a hundred levels pass; more are an error, and so is a container that holds itself")
     func depth() throws {
         func nested(_ levels: Int) -> Any { (0..<levels).reduce(1 as Any) { value, _ in [value] } }
         #expect(throws: Never.self) { try ParameterValue(nested(100)) }

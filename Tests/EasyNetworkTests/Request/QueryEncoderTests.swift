@@ -39,7 +39,7 @@ struct QueryEncoderTests {
         try expect(params, "a[0]=1&a[1]=2&b=1&c[0][x]=0", QueryEncoder(arrays: .indices, bools: .numbers))
     }
 
-    @Test("REQ-2: all but the unreserved characters is escaped, in keys and in values")
+    @Test("REQ-2: all but the unreserved characters are escaped, in keys and in values")
     func escaping() throws {
         let reserved = ":/?#[]@!$&'()*+,;=% \"<>\\^`{|}\r\n\u{0}é😀"
         let expected =
@@ -49,9 +49,9 @@ struct QueryEncoderTests {
         #expect(try QueryEncoder().encode(["a b": ["c&d": "e=f"]]) == "a%20b%5Bc%26d%5D=e%3Df")
     }
 
-    @Test("REQ-2: the form flavour is that of WHATWG")
+    @Test("REQ-2: a form follows WHATWG's URL standard")
     func form() throws {
-        let form = try QueryEncoder().encode(["a b": "c + d%20e", "s": "*-._~", "é": ["x y"]], as: .form)
+        let form = try QueryEncoder().encode(["a b": "c + d%20e", "s": "*-._~", "é": ["x y"]], isForm: true)
         #expect(form == "a+b=c+%2B+d%2520e&s=*-._%7E&%C3%A9%5B%5D=x+y")
     }
 
@@ -70,16 +70,16 @@ struct QueryEncoderTests {
         var generator = SeededGenerator(seed: seed)
         let fields = (0..<8).map { _ in (Self.randomKey(&generator), Self.randomTree(&generator, depth: 0)) }
         let params = Dictionary(fields) { first, _ in first }
-        for flavour in [QueryEncoder.Flavour.url, .form] {
-            let text = try QueryEncoder().encode(params.mapValues(\.any), as: flavour)
+        for isForm in [false, true] {
+            let text = try QueryEncoder().encode(params.mapValues(\.any), isForm: isForm)
             #expect(text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "seed \(seed): \(text)")
-            let read = try #require(QueryReader.read(text, form: flavour == .form), "seed \(seed): \(text)")
+            let read = try #require(QueryReader.read(text, form: isForm), "seed \(seed): \(text)")
             let expected = params.compactMapValues(\.withoutEmpty)
-            #expect(read == .object(expected), "seed \(seed), \(flavour): \(text)")
+            #expect(read == .object(expected), "seed \(seed), form \(isForm): \(text)")
             // The order in which the dictionary was filled, and so its layout, does not show.
             let again = Dictionary(fields.reversed().filter { params[$0.0] == $0.1 }) { first, _ in first }
             if again == params {
-                #expect(try QueryEncoder().encode(again.mapValues(\.any), as: flavour) == text, "seed \(seed)")
+                #expect(try QueryEncoder().encode(again.mapValues(\.any), isForm: isForm) == text, "seed \(seed)")
             }
         }
     }

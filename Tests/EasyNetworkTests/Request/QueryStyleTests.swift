@@ -8,9 +8,9 @@ struct QueryStyleTests {
     private func text(
         _ params: [String: Any],
         _ encoder: QueryEncoder,
-        as flavour: QueryEncoder.Flavour = .url
+        isForm: Bool = false
     ) throws -> String {
-        try encoder.encode(params, as: flavour)
+        try encoder.encode(params, isForm: isForm)
             .replacingOccurrences(of: "%5B", with: "[")
             .replacingOccurrences(of: "%5D", with: "]")
     }
@@ -59,7 +59,7 @@ struct QueryStyleTests {
         #expect(try text(["d": Data()], QueryEncoder(data: .hexadecimal)) == "d=")
     }
 
-    @Test("REQ-2: null as the key alone, as an empty text, as a word, and left out")
+    @Test("REQ-2: null as the key alone, as an empty text, as a word, or left out")
     func nulls() throws {
         let params: [String: Any] = ["a": NSNull(), "b": [1, nil, 2] as [Int?], "c": ["d": NSNull()], "": NSNull()]
         let table: [(QueryEncoder.NullStyle, String)] = [
@@ -73,13 +73,13 @@ struct QueryStyleTests {
     @Test("REQ-2: a space is %20 or + in keys and values; a plus is always escaped")
     func spaces() throws {
         let params = ["a b": "c + d"]
-        let table: [(QueryEncoder.SpaceStyle, QueryEncoder.Flavour, String)] = [
-            (.flavour, .url, "a%20b=c%20%2B%20d"), (.flavour, .form, "a+b=c+%2B+d"),
-            (.plus, .url, "a+b=c+%2B+d"), (.plus, .form, "a+b=c+%2B+d"),
-            (.percent, .url, "a%20b=c%20%2B%20d"), (.percent, .form, "a%20b=c%20%2B%20d"),
+        let table: [(QueryEncoder.SpaceStyle, Bool, String)] = [
+            (.automatic, false, "a%20b=c%20%2B%20d"), (.automatic, true, "a+b=c+%2B+d"),
+            (.plus, false, "a+b=c+%2B+d"), (.plus, true, "a+b=c+%2B+d"),
+            (.percent, false, "a%20b=c%20%2B%20d"), (.percent, true, "a%20b=c%20%2B%20d"),
         ]
-        for (style, flavour, expected) in table {
-            #expect(try QueryEncoder(spaces: style).encode(params, as: flavour) == expected)
+        for (style, isForm, expected) in table {
+            #expect(try QueryEncoder(spaces: style).encode(params, isForm: isForm) == expected)
         }
     }
 
@@ -118,7 +118,7 @@ struct QueryStyleTests {
         }
     }
 
-    @Test("REQ-2, CFG-3: the host's encoder writes the parameters of requests that have none of their own")
+    @Test("REQ-2, CFG-3: the host's encoder writes the parameters of requests without an encoder")
     func host() throws {
         let host = HostConfiguration(baseURL: URL(string: "https://h")) {
             $0.queryEncoder = QueryEncoder(arrays: .repeated, dates: .secondsSince1970)
@@ -134,7 +134,7 @@ struct QueryStyleTests {
         #expect(try Built(Unsaid()).message.url.query == "l%5B%5D=1970-01-01T00%3A00%3A01Z")
     }
 
-    @Test("REQ-2: a request's encoder writes its query and its form; what was in the address stays, the fragment last")
+    @Test("REQ-2: a request's encoder writes its query and its form; an existing query stays, the fragment is last")
     func request() throws {
         var request = AnyRequest(
             api: "users?kept=%20#end",

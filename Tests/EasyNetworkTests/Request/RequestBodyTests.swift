@@ -32,6 +32,67 @@ struct RequestBodyTests {
         #expect(try post(.propertyList(Song())).data?.starts(with: "<?xml".utf8) == true)
     }
 
+    private struct Counted: Encodable, Sendable {
+        let calls = Locked(0)
+
+        func encode(to encoder: any Encoder) throws {
+            calls.withLock { $0 += 1 }
+            try ["a": 1].encode(to: encoder)
+        }
+    }
+
+    @Test("REQ-3: a value is encoded once for each body")
+    func once() throws {
+        for make in [{ .json($0) }, { .json($0, encoder: JSONEncoder()) }, { .propertyList($0) }]
+            as [(Counted) -> RequestBody]
+        {
+            let value = Counted()
+            _ = try post(make(value))
+            #expect(value.calls.withLock { $0 } == 1)
+        }
+        let value = Counted()
+        _ = try Built(AnyRequest(encodableParams: value))
+        #expect(value.calls.withLock { $0 } == 1)
+    }
+
+    private struct Everything: Encodable, Sendable {
+        struct Inner: Encodable, Sendable {
+            var someURL = URL(string: "https://h/?a=b")
+            var price = Decimal(string: "12345678901234567.89")
+        }
+
+        var firstName = ["someKey": Date(timeIntervalSince1970: 1)]
+        var innerValues = ["someKey": [Inner(), Inner(price: nil)]]
+        var byNumber = [1: Data([1, 2])]
+        var nothing: [Int?] = [nil, 2]
+        var numbers: [Double] = [0.1, .infinity]
+        var small = Float(0.1)
+        var large = UInt64.max
+    }
+
+    @Test("REQ-3: a custom encoder applies all its strategies to a body")
+    func strategies() throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.dateEncodingStrategy = .millisecondsSince1970
+        encoder.dataEncodingStrategy = .custom { data, encoder in try "\(data.count)".encode(to: encoder) }
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(
+            positiveInfinity: "inf",
+            negativeInfinity: "",
+            nan: ""
+        )
+        let built = try post(.json(Everything(), encoder: encoder))
+        #expect(try built.data == encoder.encode(Everything()))
+        #expect(built.text?.contains(#""first_name":{"someKey":1000}"#) == true)
+        #expect(try post(.json(Date(timeIntervalSince1970: 1), encoder: encoder)).text == "1000")
+        let list = try #require(try post(.propertyList([Everything.Inner()], format: .binary)).data)
+        let alone = PropertyListEncoder()
+        alone.outputFormat = .xml
+        #expect(try post(.propertyList(Everything())).data == alone.encode(Everything()))
+        #expect(try PropertyListSerialization.propertyList(from: list, format: nil) is [[String: Any]])
+    }
+
     @Test("REQ-3: a property list that cannot be written is an error")
     func badPropertyList() {
         #expect(failure(.propertyList(Song(), format: .openStep)).contains(".xml or as .binary"))
@@ -59,7 +120,7 @@ struct RequestBodyTests {
     }
 
     @Test(
-        "REQ-3: a file's Content-Type follows from its extension unless it is given; what is no file that can be read fails"
+        "REQ-3: a file's Content-Type follows from its extension by default; an unreadable file fails"
     )
     func files() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("RequestBody-\(UUID().uuidString)")
@@ -93,7 +154,7 @@ struct RequestBodyTests {
         #expect(failure(.file(folder)).contains("is a directory"))
     }
 
-    @Test("REQ-4: a stream that can be read once says so, and is refused the second time")
+    @Test("REQ-4: a stream that can be read once is refused the second time")
     func replayable() throws {
         let again = TransportBodyStream { InputStream(data: Data()) }
         let once = TransportBodyStream(isReplayable: false) { InputStream(data: Data()) }

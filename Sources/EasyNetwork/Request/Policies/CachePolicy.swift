@@ -1,6 +1,6 @@
 import Foundation
 
-/// How a request uses the cache: whether it reads, where its answer is stored, and what makes a stored one valid.
+/// The use of the cache by a request: whether it reads, where its answer is stored, and which stored answers are valid.
 ///
 /// ```swift
 /// // Five minutes old at most, of this version of the schema, and this user's.
@@ -9,59 +9,62 @@ import Foundation
 /// }
 /// ```
 ///
-/// An answer is stored when it has been accepted and mapped. With ``Reading/http`` the headers of request and answer
-/// decide (RFC 9111); with all others this policy alone. A request whose body is a file, a stream or a multipart form is
-/// cached only under a ``key`` of its own.
+/// An answer is stored after it has been accepted and mapped. With ``Reading/http`` the headers of request and answer
+/// decide (RFC 9111), otherwise this policy alone. A request whose body is a file, a stream or a multipart form is cached
+/// only with a ``key``.
 public struct CachePolicy: Sendable {
-    /// Whether the cache is asked, and when the network.
+    /// The order of cache and network.
     public enum Reading: Hashable, Sendable {
-        /// The network alone. What is stored is for those that read.
+        /// The network alone. The answer may still be stored for other requests.
         case network
-        /// The cached answer at once, if there is a valid one, and then the network's: see ``RequestOperation/cached``,
+        /// A valid cached answer at once, and then the network's: see ``RequestOperation/cached``,
         /// ``RequestOperation/values``, and ``EasyNetworkService/responses(to:)``.
         case cacheThenNetwork
-        /// The cached answer if there is a valid one, else the network's.
+        /// A valid cached answer, otherwise the network's.
         case cacheElseNetwork
-        /// The cached answer, else ``NetworkError/Code/notCached``. Nothing is sent.
+        /// A valid cached answer, otherwise ``NetworkError/Code/notCached``. Nothing is sent.
         case cacheOnly
-        /// As HTTP has it (RFC 9111, for a private cache): GET only, fresh answers from the cache, stale ones
-        /// revalidated, stale ones meanwhile or instead of an error where the server allows it (RFC 5861).
+        /// The rules of HTTP (RFC 9111, for a private cache): GET only, fresh answers from the cache, stale answers after
+        /// revalidation. A stale answer also serves during the revalidation, or instead of an error, if the server allows
+        /// it (RFC 5861).
         case http
     }
 
     public var reading: Reading
 
-    /// Where answers are stored. Default ``CacheStorage/all`` unless the policy is ``never``.
+    /// The places where answers are stored. Default ``CacheStorage/all`` unless the policy is ``never``.
     public var storage: CacheStorage
 
-    /// In seconds since the answer came; an answer from the future is too old as well. Default nil: no limit but the
-    /// cache's. Not for ``Reading/http``.
+    /// The longest age of a valid answer in seconds; an answer from the future is not valid either. Default nil: the limit
+    /// of the cache alone. Not for ``Reading/http``.
     public var maximumAge: TimeInterval?
 
-    /// An answer stored with another version is not valid. Default 0. Not for ``Reading/http``.
+    /// The version of the answer's format; an answer stored with another version is not valid. Default 0. Not for
+    /// ``Reading/http``.
     public var version: Int
 
-    /// An answer stored with another value is not valid: a user's name, a token. What is stored is its SHA-256 digest. To
-    /// keep the answers of several users side by side take ``extraKey`` or ``HostSettings/cachePartition``. Default nil.
-    /// Not for ``Reading/http``.
+    /// A value such as a user's name or a token; an answer stored with another value is not valid. The cache holds its
+    /// SHA-256 digest. To keep the answers of several users side by side use ``extraKey`` or
+    /// ``HostSettings/cachePartition``. Default nil. Not for ``Reading/http``.
     public var sensitiveData: String?
 
-    /// An answer stored by another version of the app is not valid; see ``currentAppVersion``. Default nil: that of any
-    /// is. Not for ``Reading/http``.
+    /// The version of the app; an answer stored by another version is not valid. See ``currentAppVersion``. Default nil: any
+    /// version. Not for ``Reading/http``.
     public var appVersion: String?
 
-    /// Added to what the answer is found by. Not for ``Reading/http``. Default nil.
+    /// A text that is added to the key of the answer. Default nil. Not for ``Reading/http``.
     public var extraKey: String?
 
-    /// What the answer is found by, instead of method, path, query and body; the origin of the URL, ``extraKey`` and ``HostSettings/cachePartition`` are
-    /// added to this one too. Not for ``Reading/http``. Default nil.
+    /// The key of the answer, instead of method, path, query and body. The origin of the URL, ``extraKey`` and
+    /// ``HostSettings/cachePartition`` are added to it. Default nil. Not for ``Reading/http``.
     public var key: String?
 
-    /// Names of query parameters that what the answer is found by leaves out: a time, a signature. Not for
-    /// ``Reading/http``. Default none.
+    /// The names of query parameters that the key of the answer leaves out, such as a time or a signature. Default none. Not
+    /// for ``Reading/http``.
     public var ignoredParameters: Set<String>
 
-    /// Whether this answer is stored. Asked on a background queue once the answer has been mapped. Default nil: each is.
+    /// Whether this answer is stored. Called on a background queue after the answer has been mapped. Default nil: each
+    /// answer is stored.
     public var isStorable: (@Sendable (NetworkResponse) -> Bool)?
 
     public init(
@@ -91,37 +94,24 @@ public struct CachePolicy: Sendable {
     /// Neither reads nor stores.
     public static let never = CachePolicy(.network, storage: [])
 
-    /// HTTP's own rules, in memory and on disk.
+    /// The rules of HTTP, in memory and on disk.
     public static let http = CachePolicy(.http)
 
-    /// `CFBundleShortVersionString` of the main bundle, for ``appVersion``; nil for a program that has none.
+    /// `CFBundleShortVersionString` of the main bundle, for ``appVersion``; nil for a program without it.
     public static let currentAppVersion =
         Bundle.main.object(forInfoDictionaryKey: "CFBundleShortVersionString") as? String
 
-    /// All of it but the predicate, for which there is no comparison.
-    struct Identity: Hashable, Sendable {
-        let reading: Reading
-        let storage: CacheStorage
-        let maximumAge: TimeInterval?
-        let version: Int
-        let texts: [String?]
+    /// Everything but the predicate, which has no comparison.
+    var identity: [String?] {
+        let numbers = ["\(reading)", "\(storage.rawValue)", maximumAge.map { "\($0)" }, "\(version)"]
+        return numbers + [sensitiveData, appVersion, extraKey, key] + ignoredParameters.sorted()
     }
 
-    var identity: Identity {
-        Identity(
-            reading: reading,
-            storage: storage,
-            maximumAge: maximumAge,
-            version: version,
-            texts: [sensitiveData, appVersion, extraKey, key] + ignoredParameters.sorted()
-        )
-    }
-
-    /// Whether it does anything at all.
+    /// Whether the policy reads or stores.
     var isActive: Bool { reading != .network || !storage.isEmpty }
 }
 
-/// Where answers are stored.
+/// The places where answers are stored.
 public struct CacheStorage: OptionSet, Hashable, Sendable {
     public let rawValue: Int
 
@@ -129,9 +119,10 @@ public struct CacheStorage: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// As long as the program runs.
+    /// In memory, until the program ends.
     public static let memory = CacheStorage(rawValue: 1)
-    /// In files. What is read from there is kept in memory too, if that is asked for.
+    /// In files. With ``memory`` an answer that is read from a file is also kept in memory.
     public static let disk = CacheStorage(rawValue: 2)
+    /// In memory and in files.
     public static let all: CacheStorage = [.memory, .disk]
 }

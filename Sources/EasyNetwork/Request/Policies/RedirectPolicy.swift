@@ -1,32 +1,31 @@
-/// Whether and how a request follows redirects (RFC 9110, section 15.4), as a value.
+/// The rules for following redirects (RFC 9110, section 15.4), as a value.
 ///
-/// Followed are 301, 302, 303, 307 and 308 with a `Location`. A 303 makes any method but HEAD a GET without body, a 301
-/// or 302 a POST; 307 and 308 keep method and body. A redirect that cannot be followed ends the request with
-/// ``NetworkError/Code/redirectFailed``, whose ``NetworkError/history`` has the way.
+/// A request follows 301, 302, 303, 307 and 308 with a `Location`. A 303 turns every method but HEAD into a GET without
+/// body, a 301 or 302 turns a POST into it; 307 and 308 keep method and body. A redirect that cannot be followed ends the
+/// request with ``NetworkError/Code/redirectFailed``; its ``NetworkError/history`` lists the redirects before.
 ///
-/// To another origin (scheme, host or port) go the body and the header fields that HTTP itself defines and that tell no
-/// secret: `Accept` and its kin, `User-Agent`, `Range`, `Cache-Control`, `Pragma`, `Prefer`, `Priority`, `TE`, the
-/// conditions (`If-…`), those of the content (`Content-Type`, `Content-Encoding`, …), `Idempotency-Key` and
-/// `Last-Event-ID`. All others stay behind, whatever they are called, and so do `Authorization`, `Cookie` and the
-/// credential of the host; ``crossOriginHeaders`` are what is allowed beside them.
+/// Another origin (scheme, host or port) gets the body and the header fields that HTTP itself defines and that are no
+/// secrets: `Accept` and its relatives, `User-Agent`, `Range`, `Cache-Control`, `Pragma`, `Prefer`, `Priority`, `TE`, the
+/// conditions (`If-…`), the fields of the content (`Content-Type`, `Content-Encoding`, …), `Idempotency-Key` and
+/// `Last-Event-ID`. It gets no other field: neither `Authorization` nor `Cookie` nor the credential of the host, unless
+/// ``crossOriginHeaders`` names the field.
 ///
 /// ```swift
 /// host.redirects.crossOriginHeaders = ["X-Request-Id"]
 /// ```
 public struct RedirectPolicy: Sendable {
-    /// How many redirects one attempt follows; one more fails. 0 means that a redirect is the answer, for the
+    /// The largest number of redirects in one attempt; the next one fails. With 0 a redirect is the answer, for the
     /// ``ResponseValidation`` to judge. Default 20.
     public var limit: Int
 
-    /// Whether https may redirect to http. Default false: it fails.
+    /// Whether https may redirect to http. Default false: the request fails.
     public var allowsDowngrade: Bool
 
-    /// The names of further header fields that go to another origin with a redirect, compared without case. What is named
-    /// goes, also a secret. Default none.
+    /// The names of further header fields for another origin, secrets included; their case does not count. Default none.
     public var crossOriginHeaders: Set<String>
 
-    /// Asked for each redirect, after the rules have been worked in: to follow it, to refuse it, or to alter the
-    /// message. Called in a task of its own. Default nil: all are followed.
+    /// Decides about each redirect after the rules above have been applied. Called in a separate task. Default nil: all
+    /// redirects are followed.
     public var decide: (@Sendable (Redirect) async -> Redirect.Decision)?
 
     public init(
@@ -41,16 +40,17 @@ public struct RedirectPolicy: Sendable {
         self.decide = decide
     }
 
-    /// Follows nothing: a redirect is the answer.
+    /// Follows no redirect: it is the answer.
     public static let never = RedirectPolicy(limit: 0)
 }
 
-/// A redirect that is about to be followed.
+/// A redirect before it is followed.
 public struct Redirect: Sendable {
-    /// What becomes of it.
+    /// A decision about a redirect.
     public enum Decision: Sendable {
+        /// Sends ``Redirect/message``.
         case follow
-        /// The redirect is the answer, for the ``ResponseValidation`` to judge.
+        /// Makes the redirect the answer, for the ``ResponseValidation`` to judge.
         case refuse
         /// Sends this message instead; http and https only.
         case alter(TransportRequest)
@@ -58,9 +58,9 @@ public struct Redirect: Sendable {
 
     /// The message that was answered with the redirect.
     public let original: TransportRequest
-    /// The redirect.
+    /// The answer that is the redirect.
     public let response: NetworkResponse
-    /// The message that would be sent.
+    /// The message that follows the redirect.
     public let message: TransportRequest
     /// Whether it goes to another scheme, host or port.
     public let isCrossOrigin: Bool

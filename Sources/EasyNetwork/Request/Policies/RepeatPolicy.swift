@@ -1,32 +1,32 @@
-/// What becomes of a request while another one like it waits or runs in the same ``NetworkQueue``.
+/// The rule for a request while a like one waits or runs in the same ``NetworkQueue``.
 ///
-/// Two are alike when they would send the same message to the same ``HostConfiguration``: method, URL with its
-/// parameters, header fields, body, and whether the host puts its credential in (``BaseAPIRequest/isAuthenticated``). With
-/// a key of one's own (``BaseAPIRequest/repeatKey``) they are alike when the keys
-/// are equal, whatever they send: all searches of a search field, say.
+/// Two requests are alike if they would send the same message to the same ``HostConfiguration``: method, URL with its
+/// parameters, header fields, body, and whether the host adds its credential (``BaseAPIRequest/isAuthenticated``). With a
+/// ``BaseAPIRequest/repeatKey`` they are alike if the keys are equal, whatever they send: for example all searches of a
+/// search field.
 ///
-/// A queue notices repeats among its own jobs only. On a plain `OperationQueue` a policy has no effect.
+/// A queue compares its own jobs only. On a plain `OperationQueue` a policy has no effect.
 public enum RepeatPolicy: Hashable, Sendable {
-    /// They have nothing to do with each other. One without a key of its own is not noticed at all, so that it costs
-    /// nothing, and others with another policy do not see it.
+    /// Sends each request. A request with this policy and without a ``BaseAPIRequest/repeatKey`` is never compared, at no
+    /// cost, and is invisible to requests with another policy.
     case allow
 
-    /// Those added before are cancelled when this one is added.
+    /// Cancels the earlier requests when this one is added.
     case cancelOlder
 
-    /// This one ends at once with ``NetworkError/Code/refused``, and nothing is sent.
+    /// Ends this request at once with ``NetworkError/Code/refused``; nothing is sent.
     case ignoreNewer
 
-    /// All that have this policy share one message and its answer, each mapping it for itself. An error of the
-    /// transport, or a status that is not accepted, goes to all.
+    /// Shares one message and its answer among all requests with this policy; each maps the answer itself. All get an
+    /// error of the transport or a status that is not accepted.
     ///
-    /// An operation that joins takes no slot; the message does, as one more job that is in no list or count. Its
-    /// priority is the highest of those that wait for it, and it has the tags and categories of the first. Those that
-    /// are cancelled leave it to the others; when the last has gone, the exchange stops. One that comes when the answer
-    /// is there sends anew.
+    /// An operation that joins takes no slot; the message takes one, as a further job that is in no list or count. Its
+    /// priority is the highest of the waiting operations, and it has the tags and categories of the first. A cancelled
+    /// operation leaves the message to the others; the exchange stops with the last one. An operation that starts after
+    /// the answer has come sends a new message.
     ///
-    /// With a key of one's own, still only those share that expect the same type of item from the same host with the
-    /// same credentials (`Authorization`, `Cookie`, `Proxy-Authorization`, ``BaseAPIRequest/isAuthenticated``), deadlines
-    /// and validation.
+    /// With a ``BaseAPIRequest/repeatKey`` too, requests share only if they expect the same type of item from the same
+    /// host with the same credentials (`Authorization`, `Cookie`, `Proxy-Authorization`,
+    /// ``BaseAPIRequest/isAuthenticated``), deadlines and validation.
     case join
 }

@@ -1,43 +1,42 @@
 import Foundation
 
-/// When a request that failed is sent again, as a value.
+/// The rule for sending a failed request again, as a value.
 ///
 /// ```swift
 /// var retry: RetryPolicy? { RetryPolicy(maximumRetryCount: 5) }
 /// var retry: RetryPolicy? { .never }
 /// ```
 ///
-/// A request is sent again when its failure may pass by itself, and sending it twice cannot do a thing twice: its method
-/// is idempotent (RFC 9110, section 9.2.2), or it carries an `Idempotency-Key`, or it never reached the server. A key counts
-/// only if it is the same for every attempt: an interceptor that makes another one for the retry ends the request with the
-/// failure before it. A body that can be read only once is never sent again. Between two attempts the operation gives its
-/// slot back.
+/// A request is sent again when its failure may be temporary and the server cannot act twice: its method is idempotent
+/// (RFC 9110, section 9.2.2), or it carries an `Idempotency-Key`, or it never reached the server. The key must be the same
+/// for every attempt: if an interceptor changes it for the retry, the request ends with the failure before it. A body that
+/// can be read only once is never sent again. Between two attempts the operation gives its slot back.
 ///
-/// The delay is drawn from zero to a bound that doubles with each retry ("full jitter"), so that the many clients of a
-/// server that comes back do not come back at once. A `Retry-After` (RFC 9110, section 10.2.3) is its floor.
+/// The delay is random, from zero to a bound that doubles with each retry ("full jitter"), so that the clients of a server
+/// that recovers do not return at the same moment. A `Retry-After` (RFC 9110, section 10.2.3) is its minimum.
 public struct RetryPolicy: Hashable, Sendable {
-    /// How many times a request is sent again. Default 2. A download counts from the beginning when an attempt gained
-    /// bytes, up to a hundred times as many retries in all.
+    /// The number of retries. Default 2. Progress of a download resets the count, up to a hundred times as many retries in
+    /// all.
     public var maximumRetryCount: Int
 
-    /// The methods that may be sent again although the server may have acted. Default: the idempotent ones, which are
-    /// GET, HEAD, PUT, DELETE, OPTIONS and TRACE.
+    /// The methods that are sent again even if the server may have acted. Default: the idempotent methods GET, HEAD, PUT,
+    /// DELETE, OPTIONS and TRACE.
     public var methods: Set<NetworkService.Method>
 
-    /// The statuses that may pass by themselves, if they are not accepted. Default 408, 425, 429, 500, 502, 503, 504.
+    /// The statuses that may be temporary, if they are not accepted. Default 408, 425, 429, 500, 502, 503, 504.
     public var statusCodes: Set<Int>
 
-    /// The failures without an answer that may pass by themselves. Default: ``NetworkError/Code/cannotConnect``,
+    /// The failures without an answer that may be temporary. Default: ``NetworkError/Code/cannotConnect``,
     /// ``NetworkError/Code/notConnected``, ``NetworkError/Code/connectionLost`` and ``NetworkError/Code/timedOut``.
     public var errorCodes: Set<NetworkError.Code>
 
     /// The bound of the first delay, in seconds; it doubles with each retry. Default 0.5.
     public var baseDelay: TimeInterval
 
-    /// The bound that no delay exceeds, unless the server asks for it, in seconds. Default 30.
+    /// The longest delay in seconds, unless the server asks for a longer one. Default 30.
     public var maximumDelay: TimeInterval
 
-    /// The longest `Retry-After` that is obeyed, in seconds; a longer one fails the request at once. Default 60.
+    /// The longest accepted `Retry-After` in seconds; a longer one ends the request at once. Default 60.
     public var maximumRetryAfter: TimeInterval
 
     public init(
@@ -58,20 +57,20 @@ public struct RetryPolicy: Hashable, Sendable {
         self.maximumRetryAfter = maximumRetryAfter
     }
 
-    /// No request is sent again.
+    /// Sends no request again.
     public static let never = RetryPolicy(maximumRetryCount: 0)
 
-    /// The methods whose effect is the same however often they are sent (RFC 9110, section 9.2.2).
+    /// The methods that have the same effect once and several times (RFC 9110, section 9.2.2).
     public static let idempotentMethods = NetworkService.Method.idempotent
 
-    /// When to send the request again.
+    /// The delay before the request is sent again.
     ///
     /// - Parameters:
-    ///   - error: why it failed, with the number of ``NetworkError/attempts``.
-    ///   - retryCount: how many times it has been sent again already.
+    ///   - error: the failure, with the number of ``NetworkError/attempts``.
+    ///   - retryCount: the number of retries so far.
     ///   - date: now, for a `Retry-After` that is a date.
-    ///   - random: from 0 to 1, where in its range the delay is.
-    /// - Returns: the delay in seconds; nil when it is not to be sent again.
+    ///   - random: from 0 to 1, the place of the delay in its range.
+    /// - Returns: the delay in seconds; nil when the request is not sent again.
     func delay(
         after error: NetworkError,
         of message: TransportRequest,
@@ -84,21 +83,19 @@ public struct RetryPolicy: Hashable, Sendable {
         guard retryCount < maximumRetryCount, mayPass(error), message.body.isReplayable, !isUnsafe else { return nil }
         let bound = min(baseDelay * pow(2, Double(min(retryCount, 64))), maximumDelay)
         let jitter = bound > 0 ? bound * min(max(random, 0), 1) : 0
-        guard let floor = RetryAfter(error.headers, now: date)?.seconds else {
-            return jitter
-        }
+        guard let floor = Self.retryAfter(error.headers, now: date) else { return jitter }
         return floor > maximumRetryAfter ? nil : max(jitter, floor)
     }
 
-    /// How many times ``maximumRetryCount`` a request with progress is sent again: a server that gives a byte an attempt
-    /// would be asked without end.
+    /// The factor on ``maximumRetryCount`` for a request that makes progress. It ends requests to a server that sends one
+    /// byte an attempt.
     private static let progressFactor = 100
 
     /// Whether a request that makes progress may be sent again.
     ///
-    /// - Parameter totalCount: how many times it has been already, progress or not.
+    /// - Parameter totalCount: the number of all retries so far.
     func mayGoOn(totalCount: Int) -> Bool {
-        // So that no maximum overflows.
+        // A division, because the product may overflow.
         totalCount / Self.progressFactor < maximumRetryCount
     }
 
@@ -107,8 +104,24 @@ public struct RetryPolicy: Hashable, Sendable {
         return errorCodes.contains(error.code)
     }
 
-    /// Whether sending it twice does a thing once.
+    /// Whether a server acts once when the message is sent twice.
     func isRepeatable(_ message: TransportRequest) -> Bool {
         methods.contains(message.method) || message.headers["Idempotency-Key"] != nil
+    }
+
+    /// The seconds that a server asks to wait (RFC 9110, section 10.2.3): the longest of all fields, 0 for a date in the
+    /// past.
+    ///
+    /// - Parameter now: the time of the wall clock, for a field with a date.
+    /// - Returns: nil without a valid field.
+    static func retryAfter(_ headers: HTTPHeaders, now: Date) -> TimeInterval? {
+        headers.values(for: "Retry-After").compactMap { value in
+            let text = value.trimmed
+            if !text.isEmpty, text.utf8.allSatisfy(\.isDigit) {
+                // More digits than a Double can hold still mean a finite time.
+                return min(Double(text) ?? .greatestFiniteMagnitude, .greatestFiniteMagnitude)
+            }
+            return HTTPDate(text, now: now).map { max(0, $0.date.timeIntervalSince(now)) }
+        }.max()
     }
 }

@@ -50,7 +50,7 @@ struct MultipartFormTests {
         #expect(try await text(MultipartForm(boundary: "b")) == "--b--\r\n")
     }
 
-    @Test("REQ-4: quotes and line breaks in names and file names are escaped, all else goes as it is, in UTF-8")
+    @Test("REQ-4: quotes and line breaks in names and file names are escaped, other characters are sent in UTF-8")
     func escaping() async throws {
         let table = [
             ("a\"b", "a%22b"), ("a\r\nX-Evil: 1", "a%0D%0AX-Evil: 1"), ("a\rb\nc", "a%0Db%0Ac"),
@@ -65,7 +65,7 @@ struct MultipartFormTests {
         }
     }
 
-    @Test("REQ-4: nothing given can add a header field or break one; the error names the part and hides values")
+    @Test("REQ-4: no input can add or break a header field; the error names the part and hides values")
     func injection() {
         func form(_ name: String = "n", _ filename: String? = nil, _ type: String? = nil, _ headers: HTTPHeaders = [:])
             -> MultipartForm
@@ -90,7 +90,7 @@ struct MultipartFormTests {
     }
 
     @Test(
-        "REQ-4: a boundary is checked, quoted if it has to be, and not in texts and bytes; a random one differs each time"
+        "REQ-4: a boundary is checked, quoted if necessary, and not in texts and bytes; random ones differ"
     )
     func boundaries() throws {
         for boundary in ["", String(repeating: "b", count: 71), "a b", "a\r\nb", "é", "a\"", "a;"] {
@@ -106,7 +106,7 @@ struct MultipartFormTests {
         #expect(boundaries.count == 100 && boundaries.allSatisfy { (27...70).contains($0.utf8.count) })
     }
 
-    @Test("REQ-4: a file has its name, its type and its length; one that is missing fails the request")
+    @Test("REQ-4: a file has its name, its type and its length; a missing file fails the request")
     func files() async throws {
         let folder = try TemporaryFolder()
         let file = folder.url.appendingPathComponent("é \"b\".png")
@@ -131,7 +131,7 @@ struct MultipartFormTests {
         }
     }
 
-    @Test("REQ-4: the length is known when those of all parts are; it can be sent again when all parts can")
+    @Test("REQ-4: a form has a length if all parts have one, and can be sent again if all parts can")
     func streams() async throws {
         let known = TransportBodyStream(length: 5) { InputStream(data: Data("hello".utf8)) }
         let unknown = TransportBodyStream { InputStream(data: Data("world".utf8)) }
@@ -153,7 +153,7 @@ struct MultipartFormTests {
         #expect(error?.message?.contains("part \"c\" of the form: the body can be read once only") == true)
     }
 
-    @Test("REQ-4: parts that are said to be longer than a length can be are an error")
+    @Test("REQ-4: parts whose lengths overflow are an error")
     func lengthOverflow() {
         var form = MultipartForm()
         for name in ["a", "b"] {
@@ -162,7 +162,7 @@ struct MultipartFormTests {
         #expect(failure(form).contains("the parts of the form are said to have more than"))
     }
 
-    @Test("REQ-4: a part that is shorter or longer than it said, or fails, ends the sending with its name")
+    @Test("REQ-4: a part that fails, or has another length than declared, ends the request with its name")
     func wrongLengths() async throws {
         struct NoPaper: LocalizedError { var errorDescription: String? { "out of paper" } }
         let data = Data(count: 100_000)
@@ -193,7 +193,7 @@ struct MultipartFormTests {
         }
     }
 
-    @Test("REQ-4: of a part that is longer than it said, nothing is handed out beyond that length")
+    @Test("REQ-4: no byte beyond the declared length of a part is sent")
     func excess() async throws {
         let stream = TransportBodyStream(
             length: 5,
@@ -214,7 +214,7 @@ struct MultipartFormTests {
         reader.cancel()
     }
 
-    @Test("REQ-4: a file is read in pieces, however large it is, and no piece before it is asked for")
+    @Test("REQ-4: a file of any size is read in pieces, each on demand")
     func pieces() async throws {
         let folder = try TemporaryFolder()
         let file = folder.url.appendingPathComponent("large")
@@ -237,7 +237,7 @@ struct MultipartFormTests {
         reader.cancel()
     }
 
-    @Test("REQ-4: after a cancel nothing more comes, and the part that was being read is let go")
+    @Test("REQ-4: after a cancel no more bytes come, and the current part is released")
     func cancel() async throws {
         let ended = Gate()
         let stream = TransportBodyStream(pieces: {

@@ -16,7 +16,7 @@ struct MultipartTransportTests {
         return request
     }
 
-    @Test("REQ-4: texts, files and streams arrive whole, again and again", arguments: Kind.allCases)
+    @Test("REQ-4: texts, files and streams arrive complete, several times", arguments: Kind.allCases)
     func whole(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)
         let folder = try TemporaryFolder()
@@ -52,7 +52,7 @@ struct MultipartTransportTests {
         }
     }
 
-    @Test("REQ-4: with all lengths known the message says how long it is", arguments: Kind.allCases)
+    @Test("REQ-4: with all lengths known the message has a length", arguments: Kind.allCases)
     func length(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)
         var form = MultipartForm()
@@ -67,7 +67,7 @@ struct MultipartTransportTests {
     }
 
     @Test(
-        "REQ-4: a file that changes its length while it is sent ends the exchange with an error",
+        "REQ-4: a file whose length changes while it is sent ends the exchange with an error",
         arguments: Kind.allCases
     )
     func changed(kind: Kind) async throws {
@@ -130,7 +130,7 @@ struct MultipartTransportTests {
         return server
     }
 
-    @Test("REQ-4: a redirect and a retry send all of a form again")
+    @Test("REQ-4: a redirect and a retry send a whole form again")
     func replay() async throws {
         let server = try movedServer()
         let folder = try TemporaryFolder()

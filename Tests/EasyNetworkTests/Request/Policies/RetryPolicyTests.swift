@@ -29,13 +29,13 @@ struct RetryPolicyTests {
         NetworkError(code: .unacceptableStatus, statusCode: code, headers: headers, attempts: 1)
     }
 
-    @Test("BEY-8: the statuses that pass by themselves are retried, others are not")
+    @Test("BEY-8: temporary statuses are retried, others are not")
     func statuses() {
         let retried = (100...599).filter { delay(after: status($0)) != nil }
         #expect(retried == [408, 425, 429, 500, 502, 503, 504])
     }
 
-    @Test("BEY-8: lost connections and deadlines are retried, what stays wrong is not")
+    @Test("BEY-8: lost connections and deadlines are retried, permanent failures are not")
     func errors() {
         let codes: [NetworkError.Code] = [
             .invalidRequest, .cancelled, .refused, .cannotConnect, .tls, .timedOut, .connectionLost, .badServerResponse,
@@ -64,7 +64,7 @@ struct RetryPolicyTests {
         #expect(delay(after: status(503), method: NetworkService.Method(rawValue: method)) != nil)
     }
 
-    @Test("BEY-8: the delay is drawn from a bound that doubles up to the maximum")
+    @Test("BEY-8: the delay is random up to a bound that doubles up to the maximum")
     func jitter() {
         let policy = RetryPolicy(maximumRetryCount: 100, baseDelay: 1, maximumDelay: 5)
         #expect((0..<5).map { delay(policy, after: status(500), retryCount: $0) } == [1, 2, 4, 5, 5])
@@ -75,14 +75,14 @@ struct RetryPolicyTests {
         #expect(delay(none, after: status(500)) == 0)
     }
 
-    @Test("BEY-8: no more retries than the policy has; .never has none")
+    @Test("BEY-8: the policy limits the retries; .never allows none")
     func limit() {
         #expect(delay(after: status(503), retryCount: 1) != nil)
         #expect(delay(after: status(503), retryCount: 2) == nil)
         #expect(delay(.never, after: status(503)) == nil)
     }
 
-    @Test("BEY-8: Retry-After is a floor, as seconds and as a date; past the ceiling the request fails at once")
+    @Test("BEY-8: Retry-After is the minimum, as seconds and as a date; beyond the maximum the request fails at once")
     func retryAfter() {
         #expect(delay(after: status(503, ["Retry-After": "2"])) == 2)
         #expect(delay(after: status(503, ["Retry-After": "0"])) == 0.5)
@@ -93,7 +93,7 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "BEY-8: every request adds its part to the budget, every retry takes one, nothing beyond the maximum is saved"
+        "BEY-8: each request adds its part to the budget, each retry takes one, up to the maximum"
     )
     func budget() {
         var budget = RetryBudget(reserve: 2, ratio: 0.5, maximum: 3)
