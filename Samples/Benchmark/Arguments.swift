@@ -1,6 +1,6 @@
-/// What was asked for on the command line.
+/// The arguments of the command line.
 struct Arguments {
-    /// What can be measured. A new one needs a case here, a line in ``summary``, and one in `Benchmark.main`.
+    /// The subjects. A new one needs a case here, a line in ``summary``, and one in `Benchmark.main`.
     enum Subject: String, CaseIterable {
         case queue
         case transport
@@ -8,9 +8,9 @@ struct Arguments {
 
         var summary: String {
             switch self {
-            case .queue: "what a job costs, of NetworkQueue and OperationQueue side by side; about a minute"
-            case .transport: "what requests and large bodies cost, beside URLSession and libcurl; some minutes"
-            case .cache: "what stored answers cost, beside URLCache; some seconds"
+            case .queue: "the costs of a job, of NetworkQueue and of OperationQueue; about a minute"
+            case .transport: "the costs of requests and large bodies, also of URLSession and libcurl; several minutes"
+            case .cache: "the costs of stored answers, also of URLCache; several seconds"
             }
         }
     }
@@ -19,7 +19,7 @@ struct Arguments {
         let message: String
     }
 
-    /// Nil when only help is wanted.
+    /// Nil for help.
     private(set) var subject: Subject?
     /// Whether a missed bar makes the exit status 1.
     private(set) var isStrict = false
@@ -41,7 +41,7 @@ struct Arguments {
         if wantsHelp {
             subject = nil
         } else if subject == nil {
-            throw Misuse(message: "Benchmark: what is to be measured?")
+            throw Misuse(message: "Benchmark: name a subject")
         }
     }
 

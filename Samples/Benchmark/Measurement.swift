@@ -1,17 +1,17 @@
 import Dispatch
 import Foundation
 
-/// How time is measured.
+/// The measurement of time.
 enum Measurement {
-    /// How many jobs a sample has at least: a short round is run so often that every sample takes as long, since the
-    /// shortest of many short times and the shortest of few long ones are not the same thing.
+    /// The smallest number of jobs in a sample. Short rounds are repeated, because the shortest of many short times and the
+    /// shortest of few long ones cannot be compared.
     static let jobsInSample = 100_000
 
-    /// The shortest sample counts: whatever else the machine does only makes one longer.
+    /// The number of samples. The shortest one counts, because other programs only make a sample longer.
     static let samples = 5
 
-    /// The processor time of the process, of all its threads, in seconds: other programs disturb it less than the clock
-    /// on the wall.
+    /// The processor's time of all threads of the process in seconds. Other programs affect it less than the time of the
+    /// clock.
     static var processorTime: Double {
         var time = timespec()
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
@@ -20,7 +20,7 @@ enum Measurement {
 
     /// - Parameters:
     ///   - part: 0.5 for the median, 1 for the largest.
-    ///   - figures: in ascending order, at least one.
+    ///   - figures: at least one, in ascending order.
     static func percentile(_ part: Double, of figures: [Double]) -> Double {
         figures[Int(part * Double(figures.count - 1))]
     }

@@ -1,8 +1,8 @@
 import Foundation
 
-/// What the process holds in memory.
+/// The memory of the process.
 enum Memory {
-    /// Bytes that were allocated and not freed; nil when this platform does not tell.
+    /// The bytes that are allocated; nil when the platform does not report them.
     static var allocated: Int? {
         #if canImport(Darwin)
         var statistics = malloc_statistics_t()
@@ -24,12 +24,12 @@ enum Memory {
         #endif
     }
 
-    /// ``allocated`` when it has stopped changing: other threads let go of the last jobs.
+    /// ``allocated`` after it has stopped changing, because other threads release the last jobs.
     static var settledAllocated: Int? {
         guard var last = allocated else { return nil }
         var equalLooks = 0
         for _ in 0..<1_000 where equalLooks < 5 {
-            // Nobody tells when they have: a pause between two looks.
+            // There is no event to wait for: a pause between two reads.
             usleep(2_000)
             let now = allocated ?? last
             equalLooks = now == last ? equalLooks + 1 : 0
@@ -38,7 +38,7 @@ enum Memory {
         return last
     }
 
-    /// Bytes of the process that are in memory; nil when this platform does not tell.
+    /// The resident bytes of the process; nil when the platform does not report them.
     static var resident: Int? {
         #if os(Linux)
         guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return nil }
@@ -49,7 +49,7 @@ enum Memory {
         #endif
     }
 
-    /// The most bytes that were in memory since ``forgetPeak()``; nil when this platform does not tell.
+    /// The largest number of resident bytes since ``forgetPeak()``; nil when the platform does not report it.
     static var peakResident: Int? {
         #if os(Linux)
         guard let text = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
@@ -61,10 +61,10 @@ enum Memory {
         #endif
     }
 
-    /// ``peakResident`` begins anew.
+    /// Resets ``peakResident``.
     static func forgetPeak() {
         #if os(Linux)
-        // proc(5): 5 sets the peak to what there is now. It has to be one write into a file that is there already.
+        // proc(5): 5 sets the peak to the current value. It must be one write into the existing file.
         let descriptor = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
         _ = write(descriptor, "5", 1)
@@ -72,17 +72,17 @@ enum Memory {
         #endif
     }
 
-    /// How many files, sockets and the like the process has open; nil when this platform does not tell.
+    /// The number of open descriptors of the process; nil when the platform does not report it.
     static var descriptors: Int? {
         #if os(Linux)
-        // One is that of the listing itself.
+        // The listing itself has one.
         return (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")).map { $0.count - 1 }
         #else
         return nil
         #endif
     }
 
-    /// Gives back to the system what was freed, so that ``resident`` means something.
+    /// Returns freed memory to the system, so that ``resident`` is meaningful.
     static func trim() {
         #if canImport(Darwin)
         malloc_zone_pressure_relief(nil, 0)
@@ -94,8 +94,8 @@ enum Memory {
     }
 
     #if !canImport(Darwin)
-    /// What glibc's `malloc_info` writes. It and `malloc_trim` are looked up by name, since Swift's Glibc module leaves
-    /// their header out.
+    /// The output of glibc's `malloc_info`. It and `malloc_trim` are looked up by name, because Swift's Glibc module lacks
+    /// their header.
     private static var mallocInfo: String? {
         guard let symbol = dlsym(nil, "malloc_info") else { return nil }
         let write = unsafeBitCast(symbol, to: (@convention(c) (Int32, UnsafeMutablePointer<FILE>) -> Int32).self)

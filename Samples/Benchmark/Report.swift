@@ -1,6 +1,6 @@
 import Foundation
 
-/// Prints figures as they come, and remembers those that have a bar.
+/// Prints figures at once, and collects those with a bar.
 final class Report {
     private struct Bar {
         let name: String
@@ -9,7 +9,7 @@ final class Report {
         let unit: String
         var isFloor = false
 
-        // A figure that is no number is none that keeps a bar.
+        // NaN misses every bar.
         var isMissed: Bool { isFloor ? !(value >= limit) : !(value <= limit) }
     }
 
@@ -17,29 +17,29 @@ final class Report {
 
     var misses: Int { bars.count { $0.isMissed } }
 
-    /// Prints a line, to be seen at once, also when the output goes to a file.
+    /// Prints a line without buffering, also into a file.
     func line(_ text: String) {
         print(text)
         fflush(nil)
     }
 
-    /// Prints a row of a table, or its head: of what, of whom, and figures.
+    /// Prints a row or the head of a table: a subject, a contender, and figures.
     func row(_ cells: [String]) {
         line(cells[0].filled(10) + cells[1].filled(28) + cells.dropFirst(2).map { $0.aligned(12) }.joined())
     }
 
-    /// Ends the program: what is measured does not do what it is to do, and no figure would mean anything.
+    /// Ends the program because a contender does not work and its figures would be meaningless.
     static func stop(_ reason: String) -> Never {
         print("Benchmark: \(reason)")
         exit(2)
     }
 
-    /// Notes a figure that must not be above `limit`.
+    /// Records a figure that must not be above `limit`.
     func bar(_ name: String, _ value: Double, atMost limit: Double, unit: String = "") {
         bars.append(Bar(name: name, value: value, limit: limit, unit: unit))
     }
 
-    /// Notes a figure that must not be below `limit`.
+    /// Records a figure that must not be below `limit`.
     func bar(_ name: String, _ value: Double, atLeast limit: Double, unit: String = "") {
         bars.append(Bar(name: name, value: value, limit: limit, unit: unit, isFloor: true))
     }
@@ -61,12 +61,12 @@ final class Report {
 }
 
 extension String {
-    /// The text, followed by blanks up to this width.
+    /// The text with blanks after it up to this width.
     func filled(_ width: Int) -> String {
         self + String(repeating: " ", count: max(0, width - count))
     }
 
-    /// The text, with blanks before it up to this width.
+    /// The text with blanks before it up to this width.
     func aligned(_ width: Int) -> String {
         String(repeating: " ", count: max(0, width - count)) + self
     }

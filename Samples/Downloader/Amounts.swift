@@ -1,9 +1,9 @@
 import Foundation
 
-/// Numbers of bytes as a command line has them.
+/// Numbers of bytes on a command line.
 enum ByteCount {
-    /// - Parameter text: a number above zero, also with a fraction, and K, M or G behind it for powers of 1,024.
-    /// - Returns: nil for anything else.
+    /// - Parameter text: a number above zero, possibly with a fraction, and with K, M or G for powers of 1,024.
+    /// - Returns: nil for any other text.
     static func parse(_ text: String) -> Int? {
         let exponents: [Character: Double] = ["k": 1, "m": 2, "g": 3]
         let exponent = text.last.flatMap { exponents[Character($0.lowercased())] }
@@ -17,16 +17,16 @@ enum ByteCount {
     }
 }
 
-/// Amounts as people read them, in the same form everywhere.
+/// Amounts in a form for people.
 enum Amounts {
-    /// Powers of 1,024 with three digits or four: `512 B`, `1.5 KiB`, `123 MiB`.
+    /// Powers of 1,024 with three or four digits: `512 B`, `1.5 KiB`, `123 MiB`.
     static func bytes(_ count: Double) -> String {
         guard count.isFinite, count >= 0 else { return "?" }
         if count < 1_023.5 { return "\(Int(count.rounded())) B" }
         var value = count
         for unit in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
             value /= 1_024
-            // From here on it would be rounded to the next unit.
+            // A larger value would be rounded to the next unit.
             if value < 1_023.5 { return String(format: value < 99.95 ? "%.1f \(unit)" : "%.0f \(unit)", value) }
         }
         return String(format: "%.0f PiB", value)
@@ -40,13 +40,13 @@ enum Amounts {
         bytes(bytesPerSecond) + "/s"
     }
 
-    /// Whole percent, rounded down: only what is whole has a hundred.
+    /// Whole percent, rounded down, so that only a complete file has 100.
     static func percent(_ fraction: Double) -> Int {
-        // 0.57 is a bit less than 57 hundredths.
+        // The Double 0.57 is less than 57 hundredths.
         Int(fraction * 100 + 1e-9)
     }
 
-    /// Hours, minutes and seconds, rounded up: `0:07`, `1:02:03`; a dash for what nobody knows.
+    /// Hours, minutes and seconds, rounded up: `0:07`, `1:02:03`; `-:--` for an unknown time.
     static func clock(_ seconds: Double?) -> String {
         guard let seconds, seconds.isFinite, seconds >= 0, seconds < 1_000 * 3_600 else { return "-:--" }
         let all = Int(seconds.rounded(.up))
@@ -55,7 +55,7 @@ enum Amounts {
         return hours > 0 ? "\(hours):\(String(format: "%02d", minutes)):\(end)" : "\(minutes):\(end)"
     }
 
-    /// How long something took: `3.2 s`, and from a minute on as ``clock(_:)``.
+    /// A duration: `3.2 s`, and from a minute on as ``clock(_:)``.
     static func duration(_ seconds: Double) -> String {
         seconds < 59.95 ? String(format: "%.1f s", max(seconds, 0)) : clock(seconds)
     }

@@ -1,32 +1,32 @@
 import Foundation
 
-/// What the command line asks for.
+/// The arguments of the command line.
 struct Arguments: Equatable {
     enum Command: Equatable {
         case help
         case download(Arguments)
     }
 
-    /// A mistake in one line, which names the argument.
+    /// A mistake, as a line that names the argument.
     struct Misuse: Error, Equatable {
         let message: String
     }
 
     /// Absolute http and https URLs, each once.
     var addresses: [String] = []
-    /// How many jobs run at once.
+    /// The number of jobs at once.
     var jobCount = 4
     var directory = "."
-    /// Connections for each file.
+    /// The number of connections for each file.
     var segmentCount = 1
-    /// Bytes a second for all files together; nil for no limit.
+    /// The bytes a second for all files together; nil for no limit.
     var byteLimit: Int?
     /// In lower case.
     var sha256: String?
 
     /// - Parameters:
-    ///   - words: without the name of the program.
-    ///   - readList: gives the text of a list of URLs, by the name of its file or `-`.
+    ///   - words: the arguments without the name of the program.
+    ///   - readList: returns the text of a list of URLs for the name of its file or `-`.
     static func parse(
         _ words: [String],
         readList: (String) throws -> String
@@ -92,7 +92,7 @@ struct Arguments: Equatable {
         }
     }
 
-    /// - Parameter place: what the message of a mistake begins with.
+    /// - Parameter place: the beginning of the message of a mistake.
     private mutating func add(_ address: String, of place: String) throws(Misuse) {
         guard let url = URL(string: address), let scheme = url.scheme?.lowercased() else {
             throw Misuse(message: "\(place): is not a URL")
@@ -101,7 +101,7 @@ struct Arguments: Equatable {
             throw Misuse(message: "\(place): is neither an http nor an https URL")
         }
         guard let host = url.host(), !host.isEmpty else { throw Misuse(message: "\(place): names no server") }
-        // Twice the same would write to the same file.
+        // The same URL twice would write to the same file.
         if !addresses.contains(address) { addresses.append(address) }
     }
 }
@@ -126,7 +126,7 @@ extension Arguments {
             }
         }
 
-        /// `-j4` and `--limit=1M` bring their value with them.
+        /// Splits `-j4` and `--limit=1M` into option and value.
         static func split(_ word: String) throws(Misuse) -> (Option, String?) {
             if let option = Option(rawValue: word) { return (option, nil) }
             let isLong = word.hasPrefix("--")

@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// Downloads files side by side, and goes on with what an earlier start has left.
+/// Downloads files in parallel, and resumes the partial files of an earlier run.
 @main
 struct Downloader {
     static func main() async {
@@ -27,7 +27,7 @@ struct Downloader {
         let jobs = Jobs(arguments, screen: screen)
         let interrupt = Interrupt { jobs.cancel() }
         let ticking = Task {
-            // The bars are drawn ten times a second, whatever comes.
+            // The bars are drawn ten times a second.
             while (try? await Task.sleep(for: .milliseconds(100))) != nil { await screen.draw(isForced: false) }
         }
         await jobs.run()
@@ -49,7 +49,7 @@ struct Downloader {
         return text
     }
 
-    /// A directory that is missing is made with the first file.
+    /// The first file creates a missing directory.
     private static func checkDirectory(_ path: String) throws(Arguments.Misuse) {
         var isDirectory: ObjCBool = false
         if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue {

@@ -1,15 +1,15 @@
 import Dispatch
 import Foundation
 
-/// Ctrl-C. The second one ends the program at once.
+/// A handler of Ctrl-C. The second Ctrl-C ends the program at once.
 final class Interrupt {
     private let source: any DispatchSourceSignal
     private let flag: Flag
 
-    /// - Parameter action: called with the first one, on a background queue: a handler of the signal itself could do
-    ///   next to nothing.
+    /// - Parameter action: called for the first signal on a background queue, because a signal handler could do almost
+    ///   nothing.
     init(_ action: @escaping @Sendable () -> Void) {
-        // Without this the signal would end the process before the source hears of it.
+        // By default the signal would end the process before the source handles it.
         signal(SIGINT, SIG_IGN)
         let queue = DispatchQueue(label: "Interrupt")
         let flag = Flag()
@@ -34,7 +34,7 @@ private final class Flag: @unchecked Sendable {
 
     var isRaised: Bool { lock.withLock { value } }
 
-    /// - Returns: whether it was raised before.
+    /// - Returns: whether the flag was set before.
     func raise() -> Bool {
         lock.withLock {
             defer { value = true }

@@ -6,13 +6,13 @@ struct FileRequest: BaseAPIRequest {
     let api: String
 }
 
-/// The downloads: one job for each file, all in one queue.
+/// The downloads, one job for each file in one queue.
 struct Jobs: Sendable {
     private let queue: NetworkQueue
     private let downloads: [DownloadOperation]
     private let screen: Screen
 
-    /// - Parameter idle: for how many seconds a server may be silent; nil for ever.
+    /// - Parameter idle: the longest silence of a server in seconds; nil for no limit.
     init(_ arguments: Arguments, screen: Screen, idle: Double? = 60) {
         self.screen = screen
         queue = NetworkQueue(name: "Downloader", maxConcurrentOperationCount: arguments.jobCount)
@@ -21,7 +21,7 @@ struct Jobs: Sendable {
         let host = HostConfiguration(baseURL: nil) { host in
             host.deadlines.connect = 30
             host.deadlines.idle = idle
-            // Counted anew whenever some bytes have come, and for each file by itself.
+            // Progress resets the count, which is separate for each file.
             host.retry = RetryPolicy(maximumRetryCount: 8)
             host.retryBudget = .unlimited
         }
@@ -37,7 +37,7 @@ struct Jobs: Sendable {
         takeTurns(arguments.addresses)
     }
 
-    /// Two jobs with one address would go on with the same part, which one alone can have at a time.
+    /// Two jobs with one address would resume the same partial file, which only one of them can have.
     private func takeTurns(_ addresses: [String]) {
         var last: [Substring: DownloadOperation] = [:]
         for (address, download) in zip(addresses, downloads) {
@@ -53,16 +53,16 @@ struct Jobs: Sendable {
         options.createsDirectories = true
         options.segmentCount = arguments.segmentCount
         options.sha256 = arguments.sha256
-        // So that a second start goes on instead of beginning again. But what lies there may not be what is wanted.
+        // A second run keeps complete files. With a digest it replaces them, because their content may be wrong.
         options.existingFile = arguments.sha256 == nil ? .keep : .replace
         return options
     }
 
-    /// Ends when all have ended.
+    /// Returns when all jobs have ended.
     func run() async {
         await withTaskGroup { group in
             for (index, download) in downloads.enumerated() {
-                // Before it starts, so that nothing is missed.
+                // Subscribed before the start, so that no progress is lost.
                 let updates = download.updates
                 group.addTask { await follow(download, updates, index) }
             }
@@ -70,7 +70,7 @@ struct Jobs: Sendable {
         }
     }
 
-    /// What has come stays, for another start.
+    /// Cancels all jobs. Their partial files stay for a later run.
     func cancel() {
         queue.cancelAllOperations()
     }
@@ -101,7 +101,7 @@ struct Jobs: Sendable {
     }
 }
 
-/// Tells when a job has got its turn; the first bytes may be long in coming.
+/// Reports the start of a job, which may be long before its first bytes.
 private final class StartSign: OperationAccessory {
     private let action: @Sendable () async -> Void
 

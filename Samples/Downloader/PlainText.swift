@@ -1,6 +1,6 @@
-/// Text of servers, made such that a terminal shows it and does nothing else.
+/// Text of servers without effects on a terminal.
 enum PlainText {
-    /// One line, without control characters: with an escape a name could clear the screen.
+    /// A line without control characters: with an escape a name could clear the screen.
     static func line(_ text: String) -> String {
         var line = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -13,12 +13,12 @@ enum PlainText {
         return String(line)
     }
 
-    /// The columns of a terminal that the text takes, nearly: a character of East Asia and an emoji take two.
+    /// The approximate number of columns of the text: East Asian characters and emoji take two.
     static func columns(_ text: String) -> Int {
         text.reduce(0) { $0 + columns($1) }
     }
 
-    /// The text in exactly so many columns: filled with blanks, or cut in its middle, as its end tells files apart.
+    /// The text in exactly `columns` columns, filled with blanks or cut in the middle, because its end distinguishes files.
     static func fit(_ text: String, columns width: Int) -> String {
         let length = columns(text)
         guard length > width else { return text + String(repeating: " ", count: max(width - length, 0)) }

@@ -1,14 +1,14 @@
-/// One line of a terminal that shows how far something is.
+/// A progress bar in a line of a terminal.
 struct ProgressBar: Equatable {
     var name: String
-    /// From 0 to 1; nil when nobody knows.
+    /// From 0 to 1; nil when it is not known.
     var fraction: Double?
     var completedBytes: Int64
     var totalBytes: Int64?
     var bytesPerSecond: Double
     var secondsLeft: Double?
 
-    /// Exactly so many columns: what has no room is left out, the least important first.
+    /// The bar in exactly `columns` columns. Without room the least important details are left out first.
     func line(columns: Int) -> String {
         let percent = fraction.map { "\(Amounts.percent($0))%" } ?? "?"
         let total = totalBytes.map { " of " + Amounts.bytes($0) } ?? ""
@@ -21,7 +21,7 @@ struct ProgressBar: Equatable {
         while count > 0, nameColumns + details.prefix(count).reduce(0, { $0 + $1.count + 1 }) > columns { count -= 1 }
         let end = details.prefix(count).map { " " + $0 }.joined()
         let room = columns - nameColumns - end.count
-        // Less than this says nothing.
+        // A shorter bar shows nothing.
         let bar = count == details.count && room >= 8 ? " " + bar(columns: room - 1) : ""
         return PlainText.fit(name, columns: columns - bar.count - end.count) + bar + end
     }
@@ -58,5 +58,56 @@ extension ProgressBar {
             bytesPerSecond: board.bytesPerSecond,
             secondsLeft: board.secondsLeft
         )
+    }
+}
+
+/// The bars at the lower end of a terminal: one for each running file and one for all. Lines of finished files scroll away.
+struct TerminalBars {
+    private static let interval = 0.1
+
+    private var lineCount = 0
+    private var lastTime: Double?
+
+    /// - Parameters:
+    ///   - news: lines that stay.
+    ///   - isForced: whether to draw within a tenth of a second after the last drawing.
+    ///   - now: the seconds of a monotonic clock.
+    /// - Returns: the text to write; nil when it is too early.
+    mutating func frame(_ board: Board, news: [String], size: Terminal.Size, now: Double, isForced: Bool) -> String? {
+        if let lastTime, now < lastTime + Self.interval, !isForced { return nil }
+        lastTime = now
+        // A full last column would wrap, and the cursor takes the lowest row.
+        let columns = max(size.columns - 1, 1)
+        let running = board.running
+        let shown = running.prefix(max(size.rows - 3, 1)).map { ProgressBar($0).line(columns: columns) }
+        let bars = running.isEmpty ? [] : shown + [ProgressBar(board).line(columns: columns)]
+        // Move up to the first bar and clear everything below.
+        let clearing = lineCount > 0 ? "\r\u{1B}[\(lineCount)A\u{1B}[J" : ""
+        lineCount = bars.count
+        return clearing + (news + bars).map { $0 + "\n" }.joined()
+    }
+}
+
+/// Progress as lines for a file or a pipe: one when a file begins, and one for each tenth of it.
+struct ProgressLines {
+    /// The number of tenths with a line, by the index of the file.
+    private var tenths: [Int: Int] = [:]
+
+    /// - Returns: nil when there is no news.
+    mutating func line(_ transfer: Transfer, index: Int) -> String? {
+        guard transfer.phase == .running else { return nil }
+        guard let before = tenths[index] else {
+            tenths[index] = 0
+            return "start   \(transfer.name)"
+        }
+        guard let fraction = transfer.fraction, let total = transfer.totalBytes else { return nil }
+        let percent = Amounts.percent(fraction)
+        let tenth = percent / 10
+        // The number may decrease, because a file that has changed on the server starts over.
+        tenths[index] = tenth
+        guard tenth > before, tenth < 10 else { return nil }
+        let bytes = "\(Amounts.bytes(transfer.completedBytes)) of \(Amounts.bytes(total))"
+        let rate = "\(Amounts.rate(transfer.bytesPerSecond)), \(Amounts.clock(transfer.secondsLeft)) left"
+        return "\(percent)%     \(transfer.name)  \(bytes)  \(rate)"
     }
 }

@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// Shows how far the files are: bars on a terminal, and else lines.
+/// Shows the progress of the files: bars on a terminal, otherwise lines.
 actor Screen {
     private(set) var board: Board
     private var bars = TerminalBars()
@@ -35,14 +35,14 @@ actor Screen {
         draw(isForced: false)
     }
 
-    /// A job has got its turn. News of it may have overtaken this.
+    /// Marks a job as running, unless its progress has arrived already.
     func start(_ index: Int) {
         update(index) { transfer in
             if transfer.phase == .waiting { transfer.phase = .running }
         }
     }
 
-    /// A file is there. Two URLs may name the same one: then the first that came is the one that lies there.
+    /// Marks a file as complete. If two URLs name the same file, the first one wins and the second one fails.
     func finish(_ index: Int, _ file: URL) {
         let name = file.lastPathComponent
         let other = board.transfers.first { $0.phase == .done(name) }
@@ -56,7 +56,7 @@ actor Screen {
         }
     }
 
-    /// To be called every now and then: what came too early for the last drawing is drawn.
+    /// Draws the changes since the last drawing. Called at regular intervals.
     func draw(isForced: Bool) {
         guard isChanged || isForced else { return }
         if let size = size() {
@@ -68,5 +68,33 @@ actor Screen {
         }
         news = []
         isChanged = false
+    }
+}
+
+/// Standard output.
+enum Terminal {
+    struct Size: Equatable, Sendable {
+        var columns: Int
+        var rows: Int
+    }
+
+    /// The size of the terminal; nil for a file or a pipe.
+    static var size: Size? {
+        guard isatty(STDOUT_FILENO) == 1 else { return nil }
+        var window = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
+            return Size(columns: 80, rows: 24)
+        }
+        return Size(columns: Int(window.ws_col), rows: Int(window.ws_row))
+    }
+
+    /// Writes at once, while `print` buffers text for a pipe.
+    static func write(_ text: String) {
+        // An error means that the reader has gone.
+        try? FileHandle.standardOutput.write(contentsOf: Data(text.utf8))
+    }
+
+    static func writeError(_ text: String) {
+        try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
     }
 }

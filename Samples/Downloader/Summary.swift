@@ -1,4 +1,4 @@
-/// What has become of all files.
+/// The results of all files.
 struct Summary {
     let board: Board
     let seconds: Double
@@ -13,7 +13,7 @@ struct Summary {
 
     var lines: [String] {
         let files = "\(board.doneCount) of \(board.transfers.count) files"
-        // What an earlier start has brought took no time.
+        // Bytes from an earlier run took no time.
         let rate = seconds > 0 ? ", \(Amounts.rate(Double(board.loadedBytes) / seconds))" : ""
         var lines = ["\(files), \(Amounts.bytes(board.completedBytes)) in \(Amounts.duration(seconds))\(rate)"]
         for transfer in board.transfers {
@@ -27,7 +27,7 @@ struct Summary {
         return lines
     }
 
-    /// The line that a file leaves when it is over; nil before that.
+    /// The last line of a file; nil while it is waiting or running.
     static func line(_ transfer: Transfer) -> String? {
         switch transfer.phase {
         case .waiting, .running: nil

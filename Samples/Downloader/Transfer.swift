@@ -1,11 +1,11 @@
 import Foundation
 
-/// One file on its way.
+/// The transfer of a file.
 struct Transfer: Equatable, Sendable {
     enum Phase: Equatable, Sendable {
         case waiting
         case running
-        /// With the name under which the file lies there.
+        /// The file is complete, under this name.
         case done(String)
         case failed(String)
         case interrupted
@@ -14,9 +14,9 @@ struct Transfer: Equatable, Sendable {
     let address: String
     var phase = Phase.waiting
     var completedBytes: Int64 = 0
-    /// Those of them that an earlier start has brought; nil before anything is known.
+    /// The bytes from an earlier run; nil before the first progress.
     private(set) var earlierBytes: Int64?
-    /// Nil when the server has not said it, or not yet.
+    /// Nil when the size is not known.
     var totalBytes: Int64?
     var bytesPerSecond = 0.0
     var secondsLeft: Double?
@@ -25,7 +25,7 @@ struct Transfer: Equatable, Sendable {
         self.address = address
     }
 
-    /// News of the job.
+    /// Applies the progress of the job.
     mutating func progress(
         completedBytes: Int64,
         earlierBytes: Int64 = 0,
@@ -41,10 +41,10 @@ struct Transfer: Equatable, Sendable {
         self.secondsLeft = secondsLeft
     }
 
-    /// - Parameter size: of the file; nil when that cannot be read.
+    /// - Parameter size: the size of the file; nil when it cannot be read.
     mutating func finish(_ name: String, size: Int64?) {
         if let size {
-            // What no news told of lay there already.
+            // Bytes without progress come from an earlier run.
             earlierBytes = (earlierBytes ?? 0) + max(size - completedBytes, 0)
             completedBytes = size
         }
@@ -52,17 +52,17 @@ struct Transfer: Equatable, Sendable {
         phase = .done(name)
     }
 
-    /// The bytes that have come since the start.
+    /// The bytes since the start.
     var loadedBytes: Int64 { earlierBytes.map { max(completedBytes - $0, 0) } ?? 0 }
 
-    /// That of the file, and before there is one, the last part of the URL.
+    /// The name of the file, or the last part of the URL as long as there is no file.
     var name: String {
         if case .done(let name) = phase { return PlainText.line(name) }
         let part = URL(string: address)?.path(percentEncoded: true).split(separator: "/").last
         return PlainText.line(part.map(String.init) ?? address)
     }
 
-    /// From 0 to 1; nil when nobody knows.
+    /// From 0 to 1; nil when it is not known.
     var fraction: Double? {
         if case .done = phase { return 1 }
         guard let totalBytes, totalBytes > 0 else { return nil }
@@ -70,7 +70,7 @@ struct Transfer: Equatable, Sendable {
     }
 }
 
-/// All files together.
+/// The state of all files.
 struct Board: Equatable, Sendable {
     var transfers: [Transfer]
 
@@ -107,14 +107,14 @@ struct Board: Equatable, Sendable {
         return Double(max(totalBytes - completedBytes, 0)) / bytesPerSecond
     }
 
-    /// Of the bytes when all lengths are known, and else of the files.
+    /// The fraction of the bytes if all lengths are known, otherwise of the files.
     var fraction: Double? {
         guard !transfers.isEmpty else { return nil }
         if let totalBytes, totalBytes > 0 { return min(Double(completedBytes) / Double(totalBytes), 1) }
         return transfers.reduce(0) { $0 + ($1.fraction ?? 0) } / Double(transfers.count)
     }
 
-    /// Servers may claim lengths that no disk has.
+    /// The sum, or the largest number if servers claim too large lengths.
     private static func sum(_ counts: [Int64]) -> Int64 {
         counts.reduce(0) { sum, count in
             let (result, isTooMuch) = sum.addingReportingOverflow(count)

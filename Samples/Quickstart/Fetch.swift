@@ -11,7 +11,7 @@ enum Fetch {
         defer { interrupt.cancel() }
         let operations = addresses.map { address in
             let operation = FetchOperation(GetAnswer(api: address))
-            // The closure is released when it has run, and so lets go of the operation.
+            // The closure is released after its call, and with it the operation.
             operation.success = { response in
                 let line = "\(response.statusCode)  \(response.body.count) bytes  \(operation.milliseconds) ms"
                 print("\(line)  \(address)")
@@ -28,7 +28,7 @@ enum Fetch {
     }
 
     private static func cancelOnInterrupt(_ queue: NetworkQueue) -> any DispatchSourceSignal {
-        // Without this the signal would end the process before the source hears of it.
+        // By default the signal would end the process before the source handles it.
         signal(SIGINT, SIG_IGN)
         let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
         source.setEventHandler {
@@ -40,9 +40,9 @@ enum Fetch {
     }
 }
 
-/// A request that knows when it began.
+/// A request that measures its time.
 private final class FetchOperation: RequestOperation<GetAnswer>, @unchecked Sendable {
-    // Sendable because `began` is written once, before anything that reads it is started.
+    // Sendable because `began` is written once, before its readers start.
     private var began: TimeInterval = 0
     private let clock = SystemClock()
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// `swift run Quickstart` shows the main things against a server of its own; `swift run Quickstart URL…` fetches URLs.
+/// `swift run Quickstart` shows the main features with a local server; `swift run Quickstart URL…` fetches URLs.
 @main
 struct Quickstart {
     static func main() async {

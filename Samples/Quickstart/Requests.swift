@@ -1,6 +1,6 @@
 import EasyNetwork
 
-// Each request is a value that knows its answer; each answer becomes a struct.
+// Each request is a value with a typed answer; each answer becomes a struct.
 
 struct Session: ParsedItem {
     let token: String
@@ -24,7 +24,7 @@ final class SessionMapper: ResponseMapper<Session>, ResponseMapperProtocol {
     }
 }
 
-/// `Decodable` needs no mapper.
+/// An item that is `Decodable` and needs no mapper.
 struct Profile: Decodable {
     let name: String
     let city: String

@@ -1,11 +1,11 @@
 import EasyNetwork
 import Foundation
 
-/// A sign-in in the older style: the operation makes the call itself, maps the answer, and says when it is over.
+/// A sign-in in the older style: the operation makes the call, maps the answer and finishes itself.
 ///
 /// `RequestOperation(SignIn(name:))` is the same job in the typed style.
 final class SignInOperation: ServiceOperation, @unchecked Sendable {
-    // Sendable because all is set before the operation is added to a queue.
+    // Sendable because the properties are set before the operation is added to a queue.
     private let request: SignIn
     var success: ((Session) -> Void)?
     var failure: ((NSError) -> Void)?

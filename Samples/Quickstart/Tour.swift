@@ -4,7 +4,7 @@ import Foundation
 
 /// Seven jobs against a real HTTP server on this machine.
 enum Tour {
-    /// - Returns: whether everything went as it should.
+    /// - Returns: whether all jobs had the expected results.
     static func run() async -> Bool {
         do {
             let server = try startServer()
@@ -23,7 +23,7 @@ enum Tour {
         }
     }
 
-    /// A request chained to another one: a dependency that hands over its result.
+    /// Chains a request to another one, whose result it needs.
     private static func signInAndReadProfile() async throws {
         let signIn = RequestOperation(SignIn(name: "ada"))
         let profile = signIn.then { session in GetProfile(token: session.token) }
@@ -33,7 +33,7 @@ enum Tour {
         print("profile   \(item.name) of \(item.city), read with that token")
     }
 
-    /// The sign-in as an operation that wraps the service, and a typed job that depends on it.
+    /// Signs in by an operation that wraps the service, and runs a typed job that depends on it.
     private static func signInTheOlderWay() async throws {
         let signIn = SignInOperation(SignIn(name: "grace"))
         signIn.success = { session in print("older way token \(session.token)") }
@@ -49,7 +49,7 @@ enum Tour {
         print("list      \(articles.count) articles: \(articles.map(\.title).joined(separator: ", "))")
     }
 
-    /// A failure carries the status, and what the server says of it.
+    /// Shows a failure with its status and the server's message.
     private static func fail() async -> Bool {
         do {
             _ = try await NetworkQueue.shared.perform(GetAnswer(api: "articles/99"))
@@ -60,7 +60,7 @@ enum Tour {
         }
     }
 
-    /// Cancelled while the server takes its time; the operation ends at once.
+    /// Cancels an operation in flight, which ends at once.
     private static func cancel(_ server: MockServer) async -> Bool {
         let operation = RequestOperation(GetAnswer(api: "slow"))
         NetworkQueue.shared.addOperation(operation)

@@ -6,13 +6,13 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What the cache costs, beside Foundation's `URLCache` in the same run.
+/// The costs of the cache, compared with Foundation's `URLCache` in the same run.
 struct CacheBenchmark {
-    /// As many answers as there are, each of 1 KB.
+    /// The number of answers of 1 KB.
     static let count = 1_000
-    /// For the disk of `URLCache`, which on Linux takes tens of milliseconds for each.
+    /// The number for the disk of `URLCache`, which takes tens of milliseconds for each answer on Linux.
     static let fewer = 50
-    /// What a memory hit may cost a `RequestOperation`, in microseconds.
+    /// The highest cost of a `RequestOperation` with a memory hit in microseconds.
     static let hitLimit = 20.0
 
     let report: Report
@@ -45,13 +45,13 @@ struct CacheBenchmark {
 }
 
 extension Measurement {
-    /// The lowest time of one of `count` steps, in microseconds.
+    /// The lowest time of a step in microseconds; `work` runs `count` steps.
     static func microseconds(_ count: Int, _ work: () -> Void) -> Double {
         let lowest = (0..<samples).map { _ in seconds(work) }.min() ?? .nan
         return lowest / Double(count) * 1_000_000
     }
 
-    /// Waits for asynchronous work, with nothing else to do meanwhile.
+    /// Runs asynchronous work and blocks until it has ended.
     static func wait(_ work: @escaping @Sendable () async -> Void) {
         let done = DispatchSemaphore(value: 0)
         Task {

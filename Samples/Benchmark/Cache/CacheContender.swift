@@ -2,7 +2,7 @@ import Dispatch
 import EasyNetwork
 import Foundation
 
-/// The cache as programs use it: by requests with a policy.
+/// The cache as programs use it, by requests with a policy.
 struct CacheContender {
     private struct Answer: APIRequest {
         typealias Item = NetworkResponse
@@ -58,9 +58,9 @@ struct CacheContender {
         }
     }
 
-    /// Microseconds of the processor for each operation that the memory answers; those of the queue are in it.
+    /// The processor's microseconds for each operation with a memory hit, including the queue.
     ///
-    /// - Parameter rounds: in a sample, of `count` operations each: more at once measure the memory of the machine.
+    /// - Parameter rounds: the rounds of `count` operations in a sample; larger rounds would measure the machine's memory.
     func operations(_ count: Int, rounds: Int) -> Double {
         (0..<Measurement.samples).map { _ in
             let times = (0..<rounds).map { _ in

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Foundation's `URLCache`, asked without a session.
+/// Foundation's `URLCache` without a session.
 struct FoundationContender {
     private let memory: URLCache
     private let disk: URLCache

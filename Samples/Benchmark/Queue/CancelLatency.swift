@@ -2,7 +2,7 @@ import Dispatch
 import EasyNetwork
 import Foundation
 
-/// How long a waiting job takes from `cancel()` to its end, while others have every slot.
+/// The time from `cancel()` to the end of a waiting job while all slots are taken.
 struct CancelLatency {
     let report: Report
     private let waiting = 10_000
@@ -13,7 +13,7 @@ struct CancelLatency {
         for _ in 0..<Contender.limit { queue.addOperation(EndlessJob()) }
         let jobs = (0..<waiting).map { _ in TrivialJob() }
         for job in jobs { queue.addOperation(job) }
-        // From all over the row.
+        // Spread over the whole queue.
         let victims = stride(from: 0, to: waiting, by: waiting / cancelled).map { jobs[$0] }
         let milliseconds = victims.map { 1_000 * cancelAndWait($0) }.sorted()
         queue.cancelAllOperations()
@@ -38,8 +38,8 @@ struct CancelLatency {
     }
 }
 
-/// A job that goes on until it is cancelled.
+/// A job that runs until it is cancelled.
 private final class EndlessJob: NetworkOperation, @unchecked Sendable {
-    // Sendable because it has no state of its own.
+    // Sendable because it has no state.
     override func execute() {}
 }

@@ -1,11 +1,11 @@
 import EasyNetwork
 import Foundation
 
-/// The two that are measured side by side, each with its own kind of job.
+/// The two queues of the comparison, each with its own kind of job.
 enum Contender: CaseIterable {
     case networkQueue, operationQueue
 
-    /// As many as a ``NetworkQueue`` runs unless it is told otherwise.
+    /// The default limit of a ``NetworkQueue``.
     static let limit = NetworkQueue.defaultMaxConcurrentOperationCount
 
     func makeQueue() -> any JobQueue {
@@ -27,7 +27,7 @@ enum Contender: CaseIterable {
     }
 }
 
-/// What both queues can do.
+/// The common interface of both queues.
 protocol JobQueue: AnyObject {
     var isSuspended: Bool { get set }
     func addOperation(_ operation: Operation)
@@ -37,17 +37,17 @@ protocol JobQueue: AnyObject {
 extension NetworkQueue: JobQueue {}
 extension OperationQueue: JobQueue {}
 
-/// A job that has nothing to do.
+/// A job without work.
 final class TrivialJob: NetworkOperation, @unchecked Sendable {
-    // Sendable because it has no state of its own.
+    // Sendable because it has no state.
     override func execute() {
         finish()
     }
 }
 
-/// The least that an asynchronous `Operation` must do to be right, with nothing to do.
+/// A minimal correct asynchronous `Operation` without work.
 final class PlainJob: Operation, @unchecked Sendable {
-    // Sendable because `phase` is touched only under the lock.
+    // Sendable because the lock guards `phase`.
     private enum Phase {
         case waiting, executing, finished
     }
@@ -63,7 +63,7 @@ final class PlainJob: Operation, @unchecked Sendable {
         willChangeValue(forKey: "isExecuting")
         lock.withLock { phase = .executing }
         didChangeValue(forKey: "isExecuting")
-        // Whether it was cancelled or has nothing to do.
+        // Cancelled or not, there is no work.
         finish()
     }
 

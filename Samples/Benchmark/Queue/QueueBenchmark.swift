@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a job costs, by shape and number.
+/// The costs of a job, by shape and number.
 struct QueueBenchmark {
     let report: Report
 
@@ -8,8 +8,8 @@ struct QueueBenchmark {
         #if DEBUG
         report.line("A debug build: the figures mean little. Use swift run -c release Benchmark queue.")
         #endif
-        if Memory.allocated == nil { report.line("This platform does not tell what is allocated: no bytes.") }
-        if Memory.resident == nil { report.line("This platform is not asked what is resident: no resident memory.") }
+        if Memory.allocated == nil { report.line("This platform does not report allocated memory: no bytes.") }
+        if Memory.resident == nil { report.line("This platform does not report resident memory.") }
         report.line(
             "Nanoseconds a job, from adding the first to the end of the last: by the clock, and of the processor;"
         )
@@ -27,7 +27,7 @@ struct QueueBenchmark {
 
     private func measure(_ shape: Shape) {
         var costs: [Contender: [Int: Round.Cost]] = [:]
-        // All sizes of both in turn, so that a slow moment of the machine meets no one of them alone.
+        // All sizes of both take turns, so that a slow moment of the machine does not affect one of them alone.
         for _ in 0..<Measurement.samples {
             for size in Shape.sizes {
                 for contender in Contender.allCases where isBearable(shape, contender, size) {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// One number of jobs in one shape on one kind of queue.
+/// A number of jobs in a shape on a kind of queue.
 struct Round {
     let shape: Shape
     let contender: Contender
@@ -10,9 +10,9 @@ struct Round {
     struct Cost {
         /// From adding the first to the end of the last.
         var running = Double.infinity
-        /// The same in processor time.
+        /// The same in the processor's time.
         var processor = Double.infinity
-        /// With making, linking and letting go of the jobs.
+        /// The same with the creation, linking and release of the jobs.
         var inAll = Double.infinity
 
         mutating func lower(to other: Cost) {
@@ -22,7 +22,7 @@ struct Round {
         }
     }
 
-    /// Runs fresh jobs on a fresh queue, as often as a sample needs.
+    /// Runs new jobs on new queues until there are enough for a sample.
     func sample() -> Cost {
         let rounds = isQuadratic ? 1 : max(1, Measurement.jobsInSample / size)
         var sum = Cost(running: 0, processor: 0, inAll: 0)
@@ -62,9 +62,9 @@ struct Round {
         return jobs
     }
 
-    /// What each job occupies while it waits, in bytes; nil when the platform does not tell.
+    /// The bytes of each waiting job; nil when the platform does not report memory.
     ///
-    /// Of as many queues at once as it takes for the odd thread or cache not to matter.
+    /// It uses several queues at once, so that the memory of a thread or a cache does not matter.
     func waitingBytes() -> Double? {
         guard let before = Memory.settledAllocated else { return nil }
         let queues = (0..<max(1, Measurement.jobsInSample / 2 / size)).map { _ in contender.makeQueue() }

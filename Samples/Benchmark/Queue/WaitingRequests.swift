@@ -1,7 +1,7 @@
 import EasyNetwork
 import Foundation
 
-/// What a `RequestOperation` occupies while it waits.
+/// The memory of a waiting `RequestOperation`.
 struct WaitingRequests {
     let report: Report
     private let count = 20_000

@@ -2,11 +2,11 @@
 import CCurl
 import Foundation
 
-/// The least that libcurl needs: one thread around one multi handle.
+/// A minimal loop of libcurl: one thread around one multi handle.
 final class BareCurl {
     private let multi: UnsafeMutableRawPointer
 
-    /// Whether there is the libcurl that the transport uses.
+    /// Whether the transport's libcurl is available.
     private static let isReady =
         ccurl_load(ProcessInfo.processInfo.environment["EASYNETWORK_LIBCURL"], 0, nil, 0)
         && ccurl_global_init(CCURL_GLOBAL_DEFAULT) == CCURLE_OK
@@ -23,7 +23,7 @@ final class BareCurl {
         ccurl_multi_cleanup(multi)
     }
 
-    /// - Returns: an easy handle for the caller to clean up; nil without memory.
+    /// - Returns: an easy handle, which the caller cleans up; nil without memory.
     static func makeHandle(_ url: URL) -> UnsafeMutableRawPointer? {
         guard let easy = ccurl_easy_init() else { return nil }
         _ = ccurl_set_string(easy, CCURLOPT_URL, url.absoluteString)
@@ -34,7 +34,7 @@ final class BareCurl {
 
     /// Runs handles to their ends.
     ///
-    /// - Parameter ended: is called with each that has ended, and says whether that one begins again.
+    /// - Parameter ended: called with each handle that has ended; returns whether to start it again.
     func run(
         _ handles: some Collection<UnsafeMutableRawPointer>,
         ended: (UnsafeMutableRawPointer, ccurl_code) -> Bool
@@ -66,7 +66,7 @@ final class BareCurl {
 final class BareCurlBody {
     var data = Data()
 
-    /// Takes what comes over a handle, and has to live as long as that.
+    /// Receives the bytes of a handle, and must live as long as the handle.
     func take(from easy: UnsafeMutableRawPointer) {
         _ = ccurl_set_pointer(easy, CCURLOPT_WRITEDATA, Unmanaged.passUnretained(self).toOpaque())
         _ = ccurl_set_transfer_function(easy, CCURLOPT_WRITEFUNCTION) { bytes, size, count, context in

@@ -2,8 +2,7 @@
 import CCurl
 import Foundation
 
-/// Libcurl with nothing around it: what comes is written with `write(2)`, what goes is read with `pread(2)`, both on
-/// the thread of the loop.
+/// Plain libcurl: downloads are written with `write(2)` and uploads read with `pread(2)`, both on the thread of the loop.
 final class BareCurlCarrier: Carrier {
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -19,7 +18,7 @@ final class BareCurlCarrier: Carrier {
 
     func download(_ url: URL, to file: URL) throws {
         let file = try OpenFile(writing: file)
-        // Not retained by the handle, as in `upload`.
+        // The handle does not retain the file.
         try withExtendedLifetime(file) {
             try run(url) { easy in
                 _ = ccurl_set_pointer(easy, CCURLOPT_WRITEDATA, Unmanaged.passUnretained(file).toOpaque())
@@ -27,7 +26,7 @@ final class BareCurlCarrier: Carrier {
                     guard let bytes, let context else { return 0 }
                     let file = Unmanaged<OpenFile>.fromOpaque(context).takeUnretainedValue()
                     let count = size * count
-                    // Another number than that of the bytes ends the transfer.
+                    // A different number than that of the bytes ends the transfer.
                     return (try? file.write(UnsafeRawBufferPointer(start: bytes, count: count))) == nil ? 0 : count
                 }
             }
@@ -54,11 +53,11 @@ final class BareCurlCarrier: Carrier {
         return answer.data
     }
 
-    /// Runs one handle to its end.
+    /// Runs a handle to its end.
     private func run(_ url: URL, _ prepare: (UnsafeMutableRawPointer) -> Void) throws {
         guard let easy = BareCurl.makeHandle(url) else { throw Failure(description: "no memory") }
         defer { ccurl_easy_cleanup(easy) }
-        // As in the transport: what is compared is what is around libcurl, and not its buffer.
+        // The buffer size of the transport, so that the comparison is about the code around libcurl.
         _ = ccurl_set_long(easy, CCURLOPT_BUFFERSIZE, 65_536)
         _ = ccurl_set_long(easy, CCURLOPT_FAILONERROR, 1)
         prepare(easy)

@@ -2,7 +2,7 @@
 import CCurl
 import Foundation
 
-/// Libcurl with nothing around it: easy handles whose options are set once, the body in a `Data`.
+/// Plain libcurl: easy handles whose options are set once, and the body in a `Data`.
 final class BareCurlLoad: Load {
     private let loop: BareCurl
     private var bodies: [UnsafeMutableRawPointer: BareCurlBody] = [:]
@@ -14,7 +14,7 @@ final class BareCurlLoad: Load {
         for _ in 0..<width {
             guard let easy = BareCurl.makeHandle(url) else { continue }
             let body = BareCurlBody()
-            // The dictionary keeps it as long as the handle lives.
+            // The dictionary retains it as long as the handle exists.
             bodies[easy] = body
             body.take(from: easy)
         }

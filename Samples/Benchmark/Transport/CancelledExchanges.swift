@@ -3,7 +3,7 @@ import Dispatch
 import EasyNetwork
 import Foundation
 
-/// How long a transport takes to end exchanges that are cancelled in the middle of a body.
+/// The time that a transport takes to end exchanges that are cancelled in the middle of a body.
 struct CancelledExchanges {
     private static let count = 64
     private static let rounds = 50
@@ -28,7 +28,7 @@ struct CancelledExchanges {
         report.bar("cancel of an exchange, median", percentile(0.5), atMost: 0.5, unit: " ms")
     }
 
-    /// - Returns: seconds for one exchange.
+    /// - Returns: the seconds for one exchange.
     private func round(_ transport: any NetworkTransport) throws -> Double {
         let (heads, ends) = (DispatchGroup(), DispatchGroup())
         let exchanges = (0..<Self.count).map { _ in
@@ -41,7 +41,7 @@ struct CancelledExchanges {
                 case .body, .sent: break
                 }
             }
-            // What comes would keep the processor busy with something else.
+            // Without a pause the bodies would keep the processor busy.
             exchange.pause()
             return exchange
         }

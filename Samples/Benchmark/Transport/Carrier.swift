@@ -2,20 +2,20 @@
 import EasyNetwork
 import Foundation
 
-/// Something that brings a large body into a file, or from one to a server.
+/// A contender that downloads a large body into a file and uploads one from a file.
 protocol Carrier: AnyObject {
-    /// Downloads, and waits until all has been written.
+    /// Downloads the body, and waits until it has been written.
     func download(_ url: URL, to file: URL) throws
 
-    /// Uploads with PUT, and waits for the answer.
+    /// Uploads a file with PUT, and waits for the answer.
     ///
     /// - Returns: the body of the answer.
     func upload(_ file: URL, to url: URL) throws -> Data
 }
 
-/// Who is measured with large bodies.
+/// The contenders with large bodies.
 enum CarrierContender: CaseIterable {
-    // In the order in which they are measured: what others leave in memory is not to count as the first's.
+    // In the order of measurement: the first one must not count memory that another left.
     case curlTransport, transport, bareCurl, sessionTransport, session
 
     var name: String {
@@ -28,10 +28,10 @@ enum CarrierContender: CaseIterable {
         }
     }
 
-    /// Whether the project promises something of it. The others are what it is compared with.
+    /// Whether the bars apply. The others serve for comparison.
     var hasBars: Bool { self == .curlTransport }
 
-    /// - Returns: nil when this platform does not have it.
+    /// - Returns: nil when the platform lacks it.
     func makeCarrier() -> (any Carrier)? {
         switch self {
         case .curlTransport:

@@ -2,9 +2,9 @@
 import EasyNetwork
 import Foundation
 
-/// Writes the body of an answer to a file, in constant memory: it holds the sender back when the file is slower.
+/// Writes the body of an answer to a file in constant memory, with back-pressure on the sender.
 final class FileSink: @unchecked Sendable {
-    // Sendable because `state` is touched only under the lock, and the file only on the queue.
+    // Sendable because the lock guards `state`, and the file is used on the queue only.
     private struct State {
         var exchange: (any TransportExchange)?
         var waitingBytes = 0
@@ -25,7 +25,7 @@ final class FileSink: @unchecked Sendable {
         self.file = try OpenFile(writing: file)
     }
 
-    /// Downloads, and waits until all has been written.
+    /// Downloads the body, and waits until it has been written.
     func fill(_ request: TransportRequest, over transport: any NetworkTransport) throws {
         let exchange = transport.start(request) { self.receive($0) }
         lock.withLock {
@@ -34,7 +34,7 @@ final class FileSink: @unchecked Sendable {
         }
         written.wait()
         let failure = lock.withLock {
-            // It holds the closure that holds this.
+            // The exchange holds a closure that holds the sink.
             state.exchange = nil
             return state.failure
         }
@@ -73,7 +73,7 @@ final class FileSink: @unchecked Sendable {
         }
     }
 
-    /// Under the lock, as otherwise a pause could overtake the resume that follows it; neither calls back.
+    /// Called under the lock, so that pause and resume stay in order; neither calls back.
     private func changePause() {
         guard let exchange = state.exchange else { return }
         if !state.isPaused && state.waitingBytes > Self.mostWaiting {

@@ -1,7 +1,7 @@
 #if os(Linux) || os(macOS)
 import Foundation
 
-/// A TCP port on which nobody listens, for a program that cannot let the kernel pick.
+/// A free TCP port, for a program that cannot let the kernel choose one.
 enum FreePort {
     static func find() throws -> UInt16 {
         let descriptor = socket(AF_INET, streamType, 0)
@@ -13,7 +13,7 @@ enum FreePort {
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         try withUnsafeMutablePointer(to: &address) { pointer in
             try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                // Port 0: the kernel picks, and `getsockname` tells which.
+                // With port 0 the kernel chooses, and `getsockname` returns the choice.
                 guard bind(descriptor, pointer, length) == 0, getsockname(descriptor, pointer, &length) == 0 else {
                     throw POSIXError.last
                 }

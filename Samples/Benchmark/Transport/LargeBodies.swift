@@ -1,7 +1,7 @@
 #if os(Linux) || os(macOS)
 import Foundation
 
-/// What a gigabyte takes, each way, beside the curl program.
+/// Downloads and uploads of 1 GiB, compared with the `curl` program.
 struct LargeBodies {
     private static let samples = 3
     private static let mebibyte = 1_048_576.0
@@ -14,13 +14,13 @@ struct LargeBodies {
         var own = Double.infinity
         /// Seconds; nil without curl.
         var curl: Double?
-        /// Resident bytes before it and at its peak; 0 when this platform does not tell.
+        /// The resident bytes before and at the peak; 0 when the platform does not report them.
         var before = 0
         var peak = 0
-        /// What went wrong.
+        /// The error.
         var failure: String?
 
-        /// The throughput against that of curl; nil without curl, and no number, which keeps no bar, after a failure.
+        /// The throughput relative to curl; nil without curl, NaN after a failure, which misses every bar.
         var ratio: Double? { failure == nil ? curl.map { $0 / own } : .nan }
     }
 
@@ -29,7 +29,7 @@ struct LargeBodies {
         let curl = Program("curl")
         if curl == nil { report.line("There is no curl in PATH: nothing to compare with.") }
         report.row(["1 GiB", "", "MB/s", "curl's", "ratio", "before", "peak"])
-        // Both ways by one, and then by the next: what one leaves in memory does not count as another's.
+        // Each contender runs both directions before the next, so that the memory of one does not count for another.
         for contender in CarrierContender.allCases {
             let carrier = contender.makeCarrier()
             for transfer in LargeTransfer.allCases {
@@ -68,9 +68,9 @@ struct LargeBodies {
         return cost
     }
 
-    /// Others than us may fail at it, which is a finding and not the end.
+    /// Runs a transfer. The failure of a contender is a result and does not end the benchmark.
     ///
-    /// - Returns: how many seconds it took.
+    /// - Returns: the time in seconds.
     private func attempt(
         _ transfer: LargeTransfer,
         by carrier: any Carrier,
@@ -85,7 +85,7 @@ struct LargeBodies {
         }
     }
 
-    /// To write over a file takes longer than to write a new one: each begins with none.
+    /// Removes the file, because overwriting a file takes longer than writing a new one.
     private func prepare(_ file: URL, for transfer: LargeTransfer) throws {
         try? FileManager.default.removeItem(at: file)
         if transfer == .upload { try ServerFiles.makeSparse(file) }

@@ -1,7 +1,7 @@
 #if os(Linux) || os(macOS)
 import Foundation
 
-/// A gigabyte one way or the other.
+/// A download or an upload of 1 GiB.
 enum LargeTransfer: CaseIterable {
     case download, upload
 
@@ -12,8 +12,8 @@ enum LargeTransfer: CaseIterable {
         }
     }
 
-    /// - Returns: how many seconds it took.
-    /// - Throws: also when not all has come.
+    /// - Returns: the time in seconds.
+    /// - Throws: also when bytes are missing.
     func seconds(by carrier: any Carrier, _ server: LocalServer, _ file: URL) throws -> Double {
         let url = try url(server)
         var answer = Data()
@@ -29,16 +29,16 @@ enum LargeTransfer: CaseIterable {
             let count = size?.intValue ?? 0
             guard count == LocalServer.bigCount else { throw Incomplete(description: "the file has \(count) bytes") }
         case .upload:
-            // The head counts, too.
+            // The head counts too.
             let count = Int(String(decoding: answer, as: UTF8.self)) ?? 0
             guard count >= LocalServer.bigCount else { throw Incomplete(description: "\(count) bytes at the server") }
         }
         return seconds
     }
 
-    /// The curl program's.
+    /// Runs the transfer by the `curl` program.
     ///
-    /// - Returns: how many seconds it says it took, without its own start.
+    /// - Returns: the seconds that it reports, without its start.
     func seconds(with curl: Program, _ server: LocalServer, _ file: URL) throws -> Double {
         var arguments = ["--silent", "--show-error", "--fail", "--noproxy", "*", "--write-out", "%{time_total}"]
         switch self {
@@ -46,7 +46,7 @@ enum LargeTransfer: CaseIterable {
         case .upload: arguments += ["-T", file.path, "-o", "/dev/null"]
         }
         let output = try curl.output(arguments + [try url(server).absoluteString])
-        // Whatever the language of the machine, it writes a point or a comma.
+        // The decimal separator depends on the language of the machine.
         guard let seconds = Double(output.replacingOccurrences(of: ",", with: ".")) else {
             throw Program.Failure(description: "curl wrote: \(output)")
         }
@@ -60,7 +60,7 @@ enum LargeTransfer: CaseIterable {
         }
     }
 
-    /// Something is missing, though nobody said so.
+    /// Bytes are missing without an error.
     private struct Incomplete: Error, CustomStringConvertible {
         let description: String
     }

@@ -1,15 +1,15 @@
 import EasyNetwork
 import Foundation
 
-/// Something that sends many small requests, so many at a time.
+/// A sender of many small requests, several at a time.
 protocol Load: AnyObject {
-    /// Sends them and waits for all answers.
+    /// Sends the requests and waits for all answers.
     ///
-    /// - Returns: how many answers were right.
+    /// - Returns: the number of correct answers.
     func send(_ count: Int) -> Int
 }
 
-/// Who is measured with small requests.
+/// The contenders with small requests.
 enum LoadContender: CaseIterable {
     case curlTransport, sessionTransport, session, bareCurl
 
@@ -22,7 +22,7 @@ enum LoadContender: CaseIterable {
         }
     }
 
-    /// - Returns: nil when this platform does not have it.
+    /// - Returns: nil when the platform lacks it.
     func makeLoad(_ url: URL, atOnce width: Int) -> (any Load)? {
         switch self {
         case .curlTransport:

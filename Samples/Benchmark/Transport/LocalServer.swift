@@ -1,18 +1,18 @@
 #if os(Linux) || os(macOS)
 import Foundation
 
-/// An nginx of one's own on 127.0.0.1, without TLS: `/small` has ``smallCount`` bytes, `/big` ``bigCount``, and `/upload`
-/// takes a body, reads all of it, and answers with the number of bytes that head and body had.
+/// A local nginx on 127.0.0.1 without TLS: `/small` has ``smallCount`` bytes, `/big` has ``bigCount``, and `/upload`
+/// reads a whole body and answers with the number of bytes of head and body.
 ///
-/// It and its folder are gone soon after ``stop()``, and after this process ended, in whatever way it did.
+/// The server and its folder disappear soon after ``stop()``, and after any end of this process.
 final class LocalServer {
     static let smallCount = 1_024
     static let bigCount = 1 << 30
 
-    /// Everything of the server's is in it, and there is room for more.
+    /// The folder of all files of the server, with room for others.
     let folder: URL
     private let port: UInt16
-    /// The end of a pipe that is the shell's sign that we are alive.
+    /// The end of a pipe that tells the shell that this process is alive.
     private let lifeline: FileHandle
 
     /// - Throws: ``TransportBenchmark/Unavailable`` without nginx, or when it does not start.
@@ -31,12 +31,12 @@ final class LocalServer {
         }
     }
 
-    /// Somebody took it between our look and the server's start.
+    /// Another process took the port before the server started.
     private struct PortTaken: Error {}
 
     private init(_ nginx: Program, in parent: URL, port: UInt16) throws {
         self.port = port
-        // Short, since the path of a socket may have 104 bytes.
+        // Short, because the path of a socket has at most 104 bytes.
         let folder = parent.appendingPathComponent("benchmark-\(UUID().uuidString.prefix(8))")
         self.folder = folder
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
@@ -49,12 +49,12 @@ final class LocalServer {
         }
     }
 
-    /// Ends nginx and removes its folder, soon, not before it returns.
+    /// Ends nginx and removes its folder, possibly after this method has returned.
     func stop() {
         try? lifeline.close()
     }
 
-    /// - Parameter path: with its slash.
+    /// - Parameter path: begins with a slash.
     func url(_ path: String) throws -> URL {
         let text = "http://127.0.0.1:\(port)\(path)"
         guard let url = URL(string: text) else {
@@ -65,7 +65,7 @@ final class LocalServer {
 
     // MARK: - The process
 
-    /// - Returns: what ends nginx and removes the folder when it is closed, by us or, at our death, by the system.
+    /// - Returns: a descriptor whose close ends nginx and removes the folder; the system closes it with this process.
     private static func start(_ nginx: Program, _ folder: URL) throws -> FileHandle {
         let lifeline = Pipe()
         let shell = Process()
@@ -75,7 +75,7 @@ final class LocalServer {
         shell.standardOutput = FileHandle.nullDevice
         shell.standardError = FileHandle.nullDevice
         let end = lifeline.fileHandleForWriting
-        // Another process that is started meanwhile would keep it open.
+        // A process that starts at the same time would keep it open.
         _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
         try shell.run()
         do {
@@ -87,8 +87,8 @@ final class LocalServer {
         return end
     }
 
-    /// Becomes nginx, and leaves behind a shell that outlives the signals a terminal sends to all: it has to clean up
-    /// after them. nginx removes its number when it has ended its worker.
+    /// Runs nginx, and a shell that ignores the signals of a terminal, because it has to clean up after them. nginx removes
+    /// its pid file after the end of its worker.
     private static let watch = """
         trap '' HUP INT QUIT TERM
         exec 3<&0 </dev/null
@@ -106,7 +106,7 @@ final class LocalServer {
         exec "$1" -c "$2/nginx.conf" -e "$2/error.log" 3<&-
         """
 
-    /// nginx writes its number down when its sockets listen; from then on connections wait for it, not it for them.
+    /// Waits for the pid file of nginx, which exists as soon as its sockets listen.
     private static func waitUntilListening(_ shell: Process, _ folder: URL) throws {
         let limit = DispatchTime.now() + 10
         let number = folder.appendingPathComponent("nginx.pid").path
@@ -118,7 +118,7 @@ final class LocalServer {
             guard isRunning, DispatchTime.now() < limit else {
                 throw TransportBenchmark.Unavailable(description: "nginx does not start: \(text)")
             }
-            // It tells nobody when it listens: a pause between two looks, before anything is measured.
+            // There is no event to wait for: a pause between two checks, before anything is measured.
             usleep(5_000)
         }
     }

@@ -1,11 +1,11 @@
 #if os(Linux) || os(macOS)
 import Foundation
 
-/// A file as the system knows it: a descriptor, which is closed when nobody holds this any more.
+/// The descriptor of an open file, which is closed when the object is released.
 final class OpenFile: Sendable {
     private let descriptor: Int32
 
-    /// Opens a file that is to be written from its beginning.
+    /// Opens a file for writing from its beginning.
     convenience init(writing file: URL) throws {
         try self.init(file, O_WRONLY | O_CREAT | O_TRUNC)
     }
@@ -23,7 +23,7 @@ final class OpenFile: Sendable {
         close(descriptor)
     }
 
-    /// Writes all of it behind what was written before.
+    /// Appends all bytes.
     func write(_ bytes: UnsafeRawBufferPointer) throws {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -33,7 +33,7 @@ final class OpenFile: Sendable {
         }
     }
 
-    /// - Returns: how many bytes were read; 0 at the end of the file.
+    /// - Returns: the number of bytes; 0 at the end of the file.
     func read(into bytes: UnsafeMutableRawBufferPointer, from position: Int) throws -> Int {
         let count = pread(descriptor, bytes.baseAddress, bytes.count, off_t(position))
         guard count >= 0 else { throw POSIXError.last }
@@ -41,14 +41,14 @@ final class OpenFile: Sendable {
     }
 }
 
-// libc's function has the name of the member.
+// The function of libc has the name of the member.
 private func systemWrite(_ descriptor: Int32, _ bytes: Slice<UnsafeRawBufferPointer>) -> Int {
     let bytes = UnsafeRawBufferPointer(rebasing: bytes)
     return write(descriptor, bytes.baseAddress, bytes.count)
 }
 
 extension POSIXError {
-    /// Why the last call to the system failed.
+    /// The error of the last system call.
     static var last: POSIXError { POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
 }
 #endif

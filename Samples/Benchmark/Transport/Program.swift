@@ -1,16 +1,16 @@
 #if os(Linux) || os(macOS)
 import Foundation
 
-/// A program of the machine.
+/// An installed program.
 struct Program {
-    /// What it wrote before it ended with another status than 0.
+    /// The output of a program that ended with another status than 0.
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
 
     let file: URL
 
-    /// Finds it in `PATH`, or in a folder for servers, which is in the `PATH` of administrators only; nil without it.
+    /// Finds a program in `PATH` or in the folders of servers, which only the `PATH` of administrators has; nil without it.
     init?(_ name: String) {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
         let folders = path.split(separator: ":").map(String.init)
@@ -21,9 +21,9 @@ struct Program {
         file = found
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     ///
-    /// - Returns: what it wrote.
+    /// - Returns: its output.
     /// - Throws: ``Failure``.
     func output(_ arguments: [String]) throws -> String {
         let process = Process()

@@ -34,6 +34,6 @@ private struct GetSmall: APIRequest {
 }
 
 extension TransportConfiguration {
-    /// Past any proxy that the environment names.
+    /// A configuration that ignores the proxy of the environment.
     static var direct: TransportConfiguration { TransportConfiguration(proxy: .none) }
 }

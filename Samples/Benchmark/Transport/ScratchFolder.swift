@@ -1,11 +1,11 @@
 import Foundation
 
-/// Where the large files are: in memory if there is a place for that, as otherwise the disk is measured.
+/// The place of the large files: in memory if there is room, because otherwise the disk is measured.
 struct ScratchFolder {
     let parent: URL
     let remark: String
 
-    /// Files of 1 GiB: what is downloaded, and what the server makes of an upload; twice that, to be on the safe side.
+    /// The size of the download and of the server's file for an upload, 1 GiB each, and the same again as a reserve.
     private static let neededBytes: UInt64 = 4 << 30
 
     static func choose() -> ScratchFolder {

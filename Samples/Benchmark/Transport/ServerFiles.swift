@@ -1,7 +1,7 @@
 #if os(Linux) || os(macOS)
 import Foundation
 
-/// What a ``LocalServer`` serves, and its configuration.
+/// The files and the configuration of a ``LocalServer``.
 struct ServerFiles {
     let folder: URL
     let port: UInt16
@@ -14,7 +14,7 @@ struct ServerFiles {
         try Data(repeating: UInt8(ascii: "s"), count: LocalServer.smallCount).write(to: small)
         let big = served.appendingPathComponent("big")
         try Self.makeSparse(big)
-        // Started by root, nginx works as somebody else.
+        // The worker of an nginx of root runs as another user.
         for file in [small, big] { try manager.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file.path) }
         for folder in [folder, served] {
             try manager.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.path)
@@ -22,7 +22,7 @@ struct ServerFiles {
         try Data(configuration.utf8).write(to: folder.appendingPathComponent("nginx.conf"))
     }
 
-    /// Writes a file of ``LocalServer/bigCount`` zeros that takes no place.
+    /// Writes a sparse file of ``LocalServer/bigCount`` zeros.
     static func makeSparse(_ file: URL) throws {
         try Data().write(to: file)
         let handle = try FileHandle(forWritingTo: file)

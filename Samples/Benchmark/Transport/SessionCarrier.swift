@@ -5,7 +5,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// `URLSession` as it is: download tasks, whose file is moved, and upload tasks from a file, with completion handlers.
+/// Plain `URLSession`: download tasks, whose file is moved, and upload tasks from a file, with completion handlers.
 final class SessionCarrier: Carrier {
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -21,7 +21,7 @@ final class SessionCarrier: Carrier {
         try Outcome().wait { outcome in
             session.downloadTask(with: url) { temporary, response, error in
                 outcome.end {
-                    // The file is there only until this returns.
+                    // The file exists only until the completion handler returns.
                     let temporary = try Self.checked(temporary, response, error)
                     try FileManager.default.moveItem(at: temporary, to: file)
                 }
@@ -47,9 +47,9 @@ final class SessionCarrier: Carrier {
     }
 }
 
-/// How a task ended; may be used from any thread.
+/// The outcome of a task; may be used on any thread.
 private final class Outcome<Value: Sendable>: @unchecked Sendable {
-    // Sendable because the result is touched only under the lock.
+    // Sendable because the lock guards the result.
     private let lock = NSLock()
     private var result: Result<Value, any Error>?
     private let ended = DispatchSemaphore(value: 0)
@@ -60,7 +60,7 @@ private final class Outcome<Value: Sendable>: @unchecked Sendable {
         ended.signal()
     }
 
-    /// Starts a task and waits for its end; not for ever, since `URLSession` may lose an answer.
+    /// Starts a task and waits for its end, with a limit because `URLSession` may lose an answer.
     func wait(for makeTask: (Outcome) -> URLSessionTask) throws -> Value {
         let task = makeTask(self)
         task.resume()

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// `URLSession` as it is: data tasks with completion handlers, the next one from the end of another.
+/// Plain `URLSession`: data tasks with completion handlers; the end of one starts the next.
 final class SessionLoad: Load {
     private let session: URLSession
     private let url: URL
@@ -39,8 +39,7 @@ final class SessionLoad: Load {
 }
 
 extension URLSessionConfiguration {
-    /// Without a cache: with one, Linux stops the process when tasks are cancelled. Nothing here could be cached
-    /// anyway.
+    /// A configuration without a cache. With a cache the process stops on Linux when tasks are cancelled.
     static var uncached: URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = nil

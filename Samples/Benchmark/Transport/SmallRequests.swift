@@ -3,7 +3,7 @@ import EasyNetwork
 #endif
 import Foundation
 
-/// GETs of 1 KB, so many at a time: how many in a second, and what processor time they take.
+/// GETs of 1 KB, several at a time: their rate, and their processor time.
 struct SmallRequests {
     static let byteCount = 1_024
     private static let widths = [1, 6, 64]
@@ -14,7 +14,7 @@ struct SmallRequests {
 
     private struct Cost {
         var rate = 0.0
-        /// Seconds of the processor for 1,000 requests.
+        /// The processor's seconds for 1,000 requests.
         var processor = Double.infinity
         var wrong = 0
 
@@ -50,7 +50,7 @@ struct SmallRequests {
     private func measure(_ width: Int) {
         var costs: [LoadContender: Cost] = [:]
         let loads = LoadContender.allCases.map { ($0, $0.makeLoad(url, atOnce: width)) }
-        // All in turn, so that a slow moment of the machine meets no one of them alone.
+        // The contenders take turns, so that a slow moment of the machine does not affect one of them alone.
         for _ in 0..<Self.samples {
             for case (let contender, let load?) in loads {
                 costs[contender, default: Cost()].improve(by: sample(load))
@@ -69,7 +69,7 @@ struct SmallRequests {
     }
 
     private func sample(_ load: any Load) -> Cost {
-        // A warm-up makes the connections, and the next tells how many requests take a second.
+        // A warm-up opens the connections, and a trial finds the number of requests in a second.
         var cost = Cost(wrong: wrong(load, 100))
         var count = 300
         let trial = Measurement.seconds { cost.wrong += wrong(load, count) }

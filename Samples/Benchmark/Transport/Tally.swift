@@ -1,8 +1,8 @@
 import Foundation
 
-/// Counts the requests of one round; may be used from any thread.
+/// Counts the requests of a round; may be used on any thread.
 final class Tally: @unchecked Sendable {
-    // Sendable because the numbers are touched only under the lock.
+    // Sendable because the lock guards the numbers.
     private let lock = NSLock()
     private let count: Int
     private var begun = 0
@@ -14,10 +14,10 @@ final class Tally: @unchecked Sendable {
         self.count = count
     }
 
-    /// How many had the answer that they should have.
+    /// The number of correct answers.
     var right: Int { lock.withLock { rightCount } }
 
-    /// - Returns: whether there is one more to begin.
+    /// - Returns: whether to begin another request.
     func begin() -> Bool {
         lock.withLock {
             begun += 1
@@ -25,7 +25,7 @@ final class Tally: @unchecked Sendable {
         }
     }
 
-    /// - Parameter bytes: how many the body of the answer has; nil without an answer.
+    /// - Parameter bytes: the length of the answer's body; nil without an answer.
     func ended(_ bytes: Int?) {
         let isLast = lock.withLock {
             endedCount += 1
@@ -35,7 +35,7 @@ final class Tally: @unchecked Sendable {
         if isLast { allEnded.signal() }
     }
 
-    /// Waits for the last one; not for ever, since `URLSession` may lose an answer.
+    /// Waits for the last answer, with a limit because `URLSession` may lose one.
     func wait() {
         _ = allEnded.wait(timeout: .now() + 60)
     }

@@ -1,15 +1,15 @@
 import Foundation
 
-/// What small requests and large bodies cost over the transports, beside what else there is for the same.
+/// The costs of small requests and large bodies over the transports, compared with alternatives.
 struct TransportBenchmark {
-    /// Why nothing can be measured here.
+    /// The reason why the benchmark cannot run.
     struct Unavailable: Error, CustomStringConvertible {
         let description: String
     }
 
     let report: Report
 
-    /// - Throws: ``Unavailable``, or what Foundation says of files and processes.
+    /// - Throws: ``Unavailable``, or an error of Foundation about files and processes.
     func run() throws {
         #if DEBUG
         report.line("A debug build: the figures mean little. Use swift run -c release Benchmark transport.")
@@ -20,15 +20,15 @@ struct TransportBenchmark {
         report.line(folder.remark)
         let server = try LocalServer(in: folder.parent)
         defer { server.stop() }
-        // Where URLSession on Linux writes what it downloads: it is to have no slower place than the others, and what
-        // it leaves behind goes with the rest. Nobody else reads the environment yet.
+        // On Linux URLSession writes downloads here: the same place as for the other contenders, which is removed at the end.
+        // No other thread reads the environment yet.
         setenv("TMPDIR", server.folder.path, 1)
-        // First, as it looks at the memory of the process, and URLSession leaves much of it behind.
+        // First, because it measures the memory of the process, of which URLSession keeps much.
         try LargeBodies(report: report, server: server).run()
         SmallRequests(report: report, url: try server.url("/small")).run()
         try CancelledExchanges(report: report, url: try server.url("/big")).run()
         if let before = descriptors, let after = Memory.descriptors {
-            // Not all of them are sockets: Dispatch and the server's process have some, too.
+            // Some descriptors belong to Dispatch and to the server's process.
             report.line("\nDescriptors open at the beginning: \(before); now: \(after).")
         }
         #else

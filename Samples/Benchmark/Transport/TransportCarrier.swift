@@ -2,7 +2,7 @@
 import EasyNetwork
 import Foundation
 
-/// A transport with no queue and no operation.
+/// A transport without queue and operation.
 final class TransportCarrier: Carrier {
     private let transport: any NetworkTransport
 
@@ -21,14 +21,14 @@ final class TransportCarrier: Carrier {
 
 /// Waits for a short answer.
 private final class Answer: @unchecked Sendable {
-    // Sendable because what changes is touched only under the lock.
+    // Sendable because the lock guards all variables.
     private let lock = NSLock()
     private var statusCode: Int?
     private var body = Data()
     private var failure: NetworkError?
     private let ended = DispatchSemaphore(value: 0)
 
-    /// - Returns: its body.
+    /// - Returns: the body of the answer.
     func wait(for request: TransportRequest, over transport: any NetworkTransport) throws -> Data {
         let exchange = transport.start(request) { self.receive($0) }
         ended.wait()
