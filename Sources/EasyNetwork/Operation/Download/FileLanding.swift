@@ -5,7 +5,7 @@ enum FileLanding {
     /// - Parameter name: the file's in the directory of the part.
     /// - Returns: the path of the file that is the result.
     /// - Throws: ``NetworkError/Code/cannotWriteFile``; then what lay there lies there still.
-    static func didReceive(
+    static func land(
         _ part: PartFile,
         named name: String,
         _ existing: DownloadOptions.ExistingFile

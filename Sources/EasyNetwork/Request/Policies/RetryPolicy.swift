@@ -121,7 +121,7 @@ public struct RetryPolicy: Hashable, Sendable {
                 // More digits than a Double can hold still mean a finite time.
                 return min(Double(text) ?? .greatestFiniteMagnitude, .greatestFiniteMagnitude)
             }
-            return HTTPDate(text, now: now).map { max(0, $0.date.timeIntervalSince(now)) }
+            return Date(httpText: text.trimmed, now: now).map { max(0, $0.timeIntervalSince(now)) }
         }.max()
     }
 }
