@@ -1,7 +1,7 @@
 /// The header fields of a message, in order, with repeats (RFC 9110, section 5).
 ///
-/// Names compare without regard to case. Reading by subscript joins the values of a repeated field with `", "`, as
-/// section 5.3 allows; ``values(for:)`` gives them one by one, which `Set-Cookie` needs.
+/// Names are case-insensitive. The subscript joins the values of a repeated field with `", "`, as section 5.3 allows;
+/// ``values(for:)`` returns them separately, as `Set-Cookie` requires.
 ///
 /// ```swift
 /// var headers: HTTPHeaders = ["Accept": "application/json"]
@@ -9,7 +9,7 @@
 /// headers.add("gzip", for: "Accept-Encoding") // appends
 /// ```
 public struct HTTPHeaders: Hashable, Sendable {
-    /// One header field.
+    /// A header field.
     public struct Field: Hashable, Sendable {
         public var name: String
         public var value: String
@@ -19,7 +19,7 @@ public struct HTTPHeaders: Hashable, Sendable {
             self.value = value
         }
 
-        /// Equal when the value is the same and the name is, but for case.
+        /// Compares values exactly and names without case.
         public static func == (left: Field, right: Field) -> Bool {
             left.value == right.value && left.name.isEqualIgnoringASCIICase(to: right.name)
         }
@@ -40,15 +40,14 @@ public struct HTTPHeaders: Hashable, Sendable {
         self.fields = fields
     }
 
-    /// The fields of a dictionary, ordered by name so that the same dictionary gives the same message each time.
+    /// The fields of a dictionary, ordered by name so that equal dictionaries give equal messages.
     public init(_ dictionary: [String: String]) {
         fields = dictionary.sorted { $0.key < $1.key }.map { Field(name: $0.key, value: $0.value) }
     }
 
-    /// The values of the field, joined with `", "` in the order in which they came; nil when there is none.
+    /// The values of the field, in order, joined with `", "`; nil if there is none.
     ///
-    /// Setting a value replaces the first field of that name in its place and removes the others; setting nil removes
-    /// them all.
+    /// Setting a value replaces the first field of that name in its place and removes the others; setting nil removes all.
     public subscript(name: String) -> String? {
         get {
             guard let first = index(of: name) else { return nil }
@@ -70,7 +69,6 @@ public struct HTTPHeaders: Hashable, Sendable {
         }
     }
 
-    /// Where the first field of that name is.
     private func index(of name: String) -> Int? {
         fields.firstIndex { $0.name.isEqualIgnoringASCIICase(to: name) }
     }
@@ -80,7 +78,7 @@ public struct HTTPHeaders: Hashable, Sendable {
         fields.lazy.filter { $0.name.isEqualIgnoringASCIICase(to: name) }.map(\.value)
     }
 
-    /// Appends a field and keeps those of the same name.
+    /// Appends a field, and keeps existing ones of the same name.
     public mutating func add(_ value: String, for name: String) {
         fields.append(Field(name: name, value: value))
     }
@@ -90,15 +88,14 @@ public struct HTTPHeaders: Hashable, Sendable {
         fields.removeAll { $0.name.isEqualIgnoringASCIICase(to: name) }
     }
 
-    /// Whether both are copies of one value that none of them has changed, and so equal to the byte. Asked of two that are
-    /// there, it takes no time; two that are equal need not be such.
+    /// Whether both are unchanged copies of one value, and so equal. A fast check: equal headers may have different storage.
     func hasStorage(of other: HTTPHeaders) -> Bool {
         fields.withUnsafeBufferPointer { own in
             other.fields.withUnsafeBufferPointer { own.count == $0.count && own.baseAddress == $0.baseAddress }
         }
     }
 
-    /// These headers with those of `other` in place of the fields that both have.
+    /// These headers with the fields of `other`, which replace those of the same name.
     public func merging(_ other: HTTPHeaders) -> HTTPHeaders {
         if other.isEmpty { return self }
         var merged = HTTPHeaders(fields.filter { field in other.index(of: field.name) == nil })
@@ -114,29 +111,52 @@ extension HTTPHeaders: RandomAccessCollection {
 }
 
 extension HTTPHeaders: ExpressibleByDictionaryLiteral {
-    /// The fields in the order in which they are written, repeats included.
+    /// The fields in the written order, repeats included.
     public init(dictionaryLiteral elements: (String, String)...) {
         self.init(elements.map { Field(name: $0.0, value: $0.1) })
     }
 }
 
 extension HTTPHeaders: CustomStringConvertible, CustomReflectable {
-    /// One `Name: value` a line, without the secrets that ``Redaction`` knows by name: the fields themselves have them.
+    /// A line `Name: value` per field, without the secrets that ``Redaction`` recognizes.
     public var description: String {
         fields.map(\.description).joined(separator: "\n")
     }
 
-    /// Without children, so that a dump has no secret either.
+    /// Without children, so that a dump has no secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension HTTPHeaders.Field: CustomStringConvertible, CustomReflectable {
-    /// `Name: value`, without the secrets that ``Redaction`` knows by name.
+    /// `Name: value`, without the secrets that ``Redaction`` recognizes.
     public var description: String {
         let field = Redaction.standard.redacted(self)
         return "\(field.name): \(field.value)".cleaned()
     }
 
-    /// Without children, so that a dump has no secret either.
+    /// Without children, so that a dump has no secrets.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension HTTPHeaders {
+    /// The fields that identify the sender, see ``Redaction/isSecret(_:)``. A redirect to another origin drops them; the cache
+    /// and ``RepeatPolicy/join`` keep answers apart by them.
+    var credentials: HTTPHeaders {
+        HTTPHeaders(filter(\.isCredential))
+    }
+
+    var withoutCredentials: HTTPHeaders {
+        HTTPHeaders(filter { !$0.isCredential })
+    }
+
+    /// The headers without the ``credentials`` that are unchanged since `original`.
+    func withoutCredentials(of original: HTTPHeaders) -> HTTPHeaders {
+        HTTPHeaders(filter { !$0.isCredential || original[$0.name] != $0.value })
+    }
+}
+
+extension HTTPHeaders.Field {
+    var isCredential: Bool { Redaction.standard.isSecret(name) }
+
+    var isCookie: Bool { name.isEqualIgnoringASCIICase(to: "Cookie") }
 }

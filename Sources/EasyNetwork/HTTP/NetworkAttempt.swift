@@ -1,11 +1,11 @@
 import Foundation
 
-/// One message that was sent for a request, and what came of it.
+/// A message that was sent for a request, and its outcome.
 ///
 /// A request that is redirected, retried or sent again with other credentials has several; ``NetworkResponse/history``
-/// and ``NetworkError/history`` have them all, in order.
+/// and ``NetworkError/history`` list them in order.
 public struct NetworkAttempt: Sendable {
-    /// Why the message was sent.
+    /// The reason why a message was sent.
     ///
     /// A struct and not an enum, so that a new reason breaks no `switch`.
     public struct Reason: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
@@ -17,40 +17,40 @@ public struct NetworkAttempt: Sendable {
 
         public var description: String { rawValue }
 
-        /// The request was made.
+        /// The first message of the request.
         public static let first = Reason(rawValue: "first")
-        /// The answer before sent it on, see ``RedirectPolicy``.
+        /// The previous answer was a redirect, see ``RedirectPolicy``.
         public static let redirect = Reason(rawValue: "redirect")
-        /// The attempt before failed, see ``RetryPolicy``.
+        /// The previous attempt failed, see ``RetryPolicy``.
         public static let retry = Reason(rawValue: "retry")
-        /// The server refused the credential of the attempt before, and there is another one.
+        /// The server refused the credential of the previous attempt, and there is another one.
         public static let authentication = Reason(rawValue: "authentication")
-        /// The answer before, a 304, confirmed something else than what the cache has.
+        /// The previous answer, a 304, confirmed something else than the cache has.
         public static let unconditional = Reason(rawValue: "unconditional")
-        /// The answer before did not fit the part of the body that was there already, see ``DownloadOperation``.
+        /// The previous answer did not continue the part of the body that was already there, see ``DownloadOperation``.
         public static let startOver = Reason(rawValue: "start over")
-        /// An interceptor wants it once more, see ``ResponseDecision/sendAgain(after:)``.
+        /// An interceptor asked for it, see ``ResponseDecision/sendAgain(after:)``.
         public static let again = Reason(rawValue: "again")
     }
 
     public var reason: Reason
 
-    /// The first line of the message.
+    /// The head of the message.
     public var request: NetworkError.Request
 
-    /// For how many seconds the request waited before it, as a ``RetryPolicy`` or an interceptor said.
+    /// The seconds that the request waited before it, as a ``RetryPolicy`` or an interceptor asked.
     public var delay: TimeInterval
 
-    /// The status of the answer; nil when none came.
+    /// The status of the answer; nil if there was none.
     public var statusCode: Int?
 
-    /// Why no whole answer came; nil when one did.
+    /// The reason why there was no complete answer; nil if there was one.
     public var errorCode: NetworkError.Code?
 
-    /// How the exchange went; nil when nobody measured it.
+    /// The measurements of the exchange; nil if there are none.
     public var metrics: TransportMetrics?
 
-    /// Why the cache did not answer instead; nil when it was not asked.
+    /// The reason why the cache did not answer instead; nil if it was not asked.
     public var cacheMiss: CacheMiss?
 
     public init(
@@ -70,18 +70,56 @@ public struct NetworkAttempt: Sendable {
     }
 }
 
+extension NetworkAttempt: CustomStringConvertible, CustomReflectable {
+    /// `retry: GET https://example.com/a?token=REDACTED → 503`, without the secrets that ``Redaction`` recognizes.
+    public var description: String {
+        let end = statusCode.map { "\($0)" } ?? errorCode.map { "\($0)" } ?? "no end"
+        return "\(reason): \(request.method) \(Redaction.standard.redacted(request.url)) → \(end)"
+    }
+
+    /// Without children, so that a dump has no secrets.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
 extension [NetworkAttempt] {
-    /// How many times sending was tried: a redirect that is followed is a part of its attempt.
+    /// The number of attempts; a redirect is a part of its attempt.
     var attemptCount: Int {
         count { $0.reason != .redirect }
     }
 }
 
-extension NetworkError {
-    /// Takes in what was sent until it failed.
-    mutating func adopt(_ history: [NetworkAttempt]) {
-        self.history = history
-        attempts = history.attemptCount
-        request = history.last?.request
+/// The reason why the cache did not answer.
+///
+/// A struct and not an enum, so that a new reason breaks no `switch`.
+public struct CacheMiss: RawRepresentable, Hashable, Error, CustomStringConvertible {
+    public let rawValue: String
+
+    public init(rawValue: String) {
+        self.rawValue = rawValue
     }
+
+    public var description: String { rawValue }
+
+    /// There is no entry.
+    public static let absent = CacheMiss(rawValue: "absent")
+    /// The entry is older than the policy, the cache or its own headers allow.
+    public static let expired = CacheMiss(rawValue: "expired")
+    /// It was stored with another ``CachePolicy/version``.
+    public static let version = CacheMiss(rawValue: "version")
+    /// It was stored with other ``CachePolicy/sensitiveData``.
+    public static let sensitiveData = CacheMiss(rawValue: "sensitive data")
+    /// It was stored by another version of the app.
+    public static let appVersion = CacheMiss(rawValue: "app version")
+    /// Its file was cut or altered, and has been removed.
+    public static let damaged = CacheMiss(rawValue: "damaged")
+    /// It fails today's validation, or today's mapping; in the latter case it has been removed.
+    public static let unreadable = CacheMiss(rawValue: "unreadable")
+    /// It answers a request with other header fields (`Vary`; RFC 9111, section 4.1).
+    public static let varies = CacheMiss(rawValue: "varies")
+    /// The request or the entry requires asking the server (`no-cache`, a range, a precondition of the request).
+    public static let mustAsk = CacheMiss(rawValue: "must ask")
+    /// The call ignored the cache: ``RequestOperation/ignoresCache``.
+    public static let ignored = CacheMiss(rawValue: "ignored")
+    /// A request of this kind has no key, see ``CachePolicy``.
+    public static let noKey = CacheMiss(rawValue: "no key")
 }

@@ -1,8 +1,8 @@
 extension NetworkError {
     /// The kind of a failure.
     ///
-    /// A struct and not an enum, so that a new code breaks no `switch`. A program may add its own with numbers of
-    /// 10,000 and above:
+    /// A struct and not an enum, so that a new code breaks no `switch`. A program may add codes with numbers of 10,000 and
+    /// above:
     ///
     /// ```swift
     /// extension NetworkError.Code {
@@ -16,38 +16,38 @@ extension NetworkError {
             self.rawValue = rawValue
         }
 
-        /// The request could not be built: a URL, header, parameter or body that cannot be sent. Nothing was sent.
+        /// The request could not be built: a URL, header, parameter or body is invalid. The request was not sent.
         public static let invalidRequest = Code(rawValue: 1)
-        /// Cancelled by the program.
+        /// The program cancelled it.
         public static let cancelled = Code(rawValue: 2)
         /// A dependency that had to succeed did not; ``NetworkError/underlying`` is the root cause.
         public static let dependencyFailed = Code(rawValue: 3)
-        /// The operation waits for itself: over its dependencies, which ``NetworkError/dependencyPath`` names, over a
-        /// group that it is in, or over the prerequisite of a condition.
+        /// The operation waits for itself: through its dependencies, which ``NetworkError/dependencyPath`` names, through a
+        /// group that contains it, or through the prerequisite of a condition.
         public static let cycle = Code(rawValue: 4)
-        /// It was not let begin, and nothing was sent: a condition does not hold, it repeats another one, its queue
-        /// has been drained, or its group has ended.
+        /// It was not allowed to begin, and nothing was sent: a condition does not hold, it repeats another request, its
+        /// queue has been drained, or its group has ended.
         public static let refused = Code(rawValue: 5)
 
-        /// The host's name could not be looked up, or nobody accepted the connection. Nothing was sent.
+        /// The host's name could not be resolved, or the connection was refused. The request was not sent.
         public static let cannotConnect = Code(rawValue: 100)
-        /// No secure connection: certificate, pin, version or handshake.
+        /// The secure connection failed: certificate, pin, version or handshake.
         public static let tls = Code(rawValue: 101)
         /// A deadline passed.
         public static let timedOut = Code(rawValue: 102)
         /// The connection broke before the answer was complete.
         public static let connectionLost = Code(rawValue: 103)
-        /// What came back is not HTTP.
+        /// The answer is not HTTP.
         public static let badServerResponse = Code(rawValue: 104)
 
-        /// The body is longer than the transport was told to take; see
+        /// The body is longer than the limit of the request or of the transport; see
         /// ``TransportConfiguration/maximumDecodedBodyCount``.
         public static let bodyTooLong = Code(rawValue: 105)
 
-        /// There is no network to send over: none at all, or none that the request may use. Nothing was sent.
+        /// There is no network, or none that the request may use. The request was not sent.
         ///
-        /// Apple's system says so. libcurl does when there is no way to an address; without a network it mostly gets as far
-        /// as the host's name only, which then is ``cannotConnect``, as a host that is there and refuses is.
+        /// On Apple's platforms the system reports it. libcurl reports it if there is no route to an address; without a
+        /// network it mostly fails to resolve the host's name, which is ``cannotConnect``.
         public static let notConnected = Code(rawValue: 106)
 
         /// The status is not among those accepted.
@@ -56,46 +56,48 @@ extension NetworkError {
         public static let unauthorized = Code(rawValue: 201)
         /// The body is not what was expected: not JSON, not text, a key missing, a value of another type.
         public static let cannotParseResponse = Code(rawValue: 202)
-        /// A redirect could not be followed: too many, to another scheme, or to no address.
+        /// A redirect could not be followed: too many, to another scheme, or to an invalid address.
         public static let redirectFailed = Code(rawValue: 203)
-        /// An interceptor wants the request sent again, and it has been too often, or its body can be read only once.
+        /// An interceptor asked for the request to be sent again too often, or its body can be read only once.
         public static let cannotSendAgain = Code(rawValue: 204)
-
-        /// A file could not be written, put in its place, or read again: no room, no right, no such directory.
-        public static let cannotWriteFile = Code(rawValue: 400)
-        /// A file does not have the digest that it must have.
-        public static let digestMismatch = Code(rawValue: 401)
 
         /// Only the cache was asked, and it has no usable entry.
         public static let notCached = Code(rawValue: 300)
+
+        /// A file could not be written, moved to its place, or read again: no space, no permission, no such directory.
+        public static let cannotWriteFile = Code(rawValue: 400)
+        /// A file does not have the expected digest.
+        public static let digestMismatch = Code(rawValue: 401)
     }
 }
 
 extension NetworkError.Code: CustomStringConvertible {
-    /// The name of the code as it is written in Swift, or its number when the package does not know it.
-    public var description: String {
-        switch self {
-        case .invalidRequest: "invalidRequest"
-        case .cancelled: "cancelled"
-        case .dependencyFailed: "dependencyFailed"
-        case .cycle: "cycle"
-        case .refused: "refused"
-        case .cannotConnect: "cannotConnect"
-        case .tls: "tls"
-        case .timedOut: "timedOut"
-        case .connectionLost: "connectionLost"
-        case .badServerResponse: "badServerResponse"
-        case .bodyTooLong: "bodyTooLong"
-        case .notConnected: "notConnected"
-        case .unacceptableStatus: "unacceptableStatus"
-        case .unauthorized: "unauthorized"
-        case .cannotParseResponse: "cannotParseResponse"
-        case .redirectFailed: "redirectFailed"
-        case .cannotSendAgain: "cannotSendAgain"
-        case .cannotWriteFile: "cannotWriteFile"
-        case .digestMismatch: "digestMismatch"
-        case .notCached: "notCached"
-        default: "code \(rawValue)"
-        }
-    }
+    /// The name of the code as it is written in Swift; the number of a code that is not the package's.
+    public var description: String { Self.words[self]?.name ?? "code \(rawValue)" }
+
+    /// The failure in a few words for a person.
+    var summary: String { Self.words[self]?.summary ?? "The request failed with \(self)" }
+
+    private static let words: [NetworkError.Code: (name: String, summary: String)] = [
+        .invalidRequest: ("invalidRequest", "The request cannot be sent"),
+        .cancelled: ("cancelled", "Cancelled"),
+        .dependencyFailed: ("dependencyFailed", "An operation this one depends on failed"),
+        .cycle: ("cycle", "The operation waits for itself"),
+        .refused: ("refused", "The request was refused before it was sent"),
+        .cannotConnect: ("cannotConnect", "Cannot connect to the server"),
+        .tls: ("tls", "No secure connection to the server"),
+        .timedOut: ("timedOut", "The server took too long"),
+        .connectionLost: ("connectionLost", "The connection to the server was lost"),
+        .badServerResponse: ("badServerResponse", "The server's answer is not HTTP"),
+        .bodyTooLong: ("bodyTooLong", "The server's answer is too long"),
+        .notConnected: ("notConnected", "There is no network"),
+        .unacceptableStatus: ("unacceptableStatus", "The server refused the request"),
+        .unauthorized: ("unauthorized", "The server wants other credentials"),
+        .cannotParseResponse: ("cannotParseResponse", "The server's answer cannot be understood"),
+        .redirectFailed: ("redirectFailed", "The server's redirect cannot be followed"),
+        .cannotSendAgain: ("cannotSendAgain", "The request cannot be sent again"),
+        .notCached: ("notCached", "The cache has no usable answer"),
+        .cannotWriteFile: ("cannotWriteFile", "The file cannot be written"),
+        .digestMismatch: ("digestMismatch", "The file does not have the expected digest"),
+    ]
 }

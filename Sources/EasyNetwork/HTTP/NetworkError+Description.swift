@@ -4,54 +4,27 @@ import Foundation
 import FoundationNetworking
 #endif
 
-extension NetworkError: LocalizedError {
-    /// One sentence for a person: what happened, the server's own words, and to which request; without the secrets that
-    /// ``Redaction`` knows by name.
+extension NetworkError: LocalizedError, CustomStringConvertible {
+    /// A sentence for a person: the failure, the server's message, and the request, without the secrets that ``Redaction``
+    /// recognizes.
     public var errorDescription: String? {
-        var sentence = summary
+        var sentence = code.summary
+        if let statusCode, code == .unacceptableStatus || code == .unauthorized {
+            let reason = HTTPURLResponse.localizedString(forStatusCode: statusCode)
+            sentence = "The server answered \(statusCode) \(reason)"
+        }
         if let message { sentence += ": \(message)" }
-        // The server's own full stop would stand in the middle of the sentence.
         if let serverMessage { sentence += ": \(serverMessage.cleaned().withoutFullStop)" }
         if let request { sentence += " (\(request))" }
         return Redaction.standard.redacted(sentence) + "."
     }
 
-    private var summary: String {
-        if let statusCode, code == .unacceptableStatus || code == .unauthorized {
-            let reason = HTTPURLResponse.localizedString(forStatusCode: statusCode)
-            return "The server answered \(statusCode) \(reason)"
-        }
-        return switch code {
-        case .invalidRequest: "The request cannot be sent"
-        case .cancelled: "Cancelled"
-        case .dependencyFailed: "An operation this one depends on failed"
-        case .cycle: "The operation waits for itself"
-        case .refused: "The request was refused before it was sent"
-        case .cannotConnect: "Cannot connect to the server"
-        case .tls: "No secure connection to the server"
-        case .timedOut: "The server took too long"
-        case .connectionLost: "The connection to the server was lost"
-        case .badServerResponse: "The server's answer is not HTTP"
-        case .notConnected: "There is no network"
-        case .bodyTooLong: "The server's answer is too long"
-        case .unacceptableStatus: "The server refused the request"
-        case .unauthorized: "The server wants other credentials"
-        case .cannotParseResponse: "The server's answer cannot be understood"
-        case .redirectFailed: "The server's redirect cannot be followed"
-        case .notCached: "The cache has no usable answer"
-        case .cannotWriteFile: "The file cannot be written"
-        case .digestMismatch: "The file is not the one that was wanted"
-        default: "The request failed with \(code)"
-        }
+    public var description: String {
+        "NetworkError.\(code): \(errorDescription ?? "")"
     }
 }
 
-extension NetworkError.Request: CustomStringConvertible {
-    /// Method and address, without user, password, query and fragment: they may hold secrets.
-    public var description: String {
-        "\(method.cleaned(limit: 40)) \(url.withoutSecrets)"
-    }
-}
+// MARK: - NSError
 
 extension NetworkError: CustomNSError {
     public static var errorDomain: String { "EasyNetwork.NetworkError" }
@@ -59,9 +32,9 @@ extension NetworkError: CustomNSError {
     /// The number of the ``code``.
     public var errorCode: Int { code.rawValue }
 
-    /// The text, the error underneath, and the URL, all without the secrets that ``Redaction`` knows by name: loggers and
-    /// crash reporters send this dictionary away. Of the error underneath it has domain, code, texts and URLs; all of it is
-    /// in ``NetworkError/underlying``.
+    /// The text, the underlying error and the URL, without the secrets that ``Redaction`` recognizes, since loggers and
+    /// crash reporters send this dictionary away. The underlying error is reduced to its domain, code, texts and URLs;
+    /// ``NetworkError/underlying`` is complete.
     public var errorUserInfo: [String: Any] {
         var info: [String: Any] = [:]
         info[NSLocalizedDescriptionKey] = errorDescription
@@ -69,26 +42,24 @@ extension NetworkError: CustomNSError {
         info[NSURLErrorFailingURLErrorKey] = request.flatMap { URL(string: Redaction.standard.redacted($0.url)) }
         return info
     }
-}
 
-extension NetworkError {
     private static let bridgedKey = "EasyNetwork.NetworkError"
 
-    /// The error as an `NSError`, from which ``init(bridged:)`` gets it back. `as NSError` loses it on Linux.
+    /// The error as an `NSError` that ``init(bridged:)`` converts back. `as NSError` loses it on Linux.
     var bridged: NSError {
         var info = errorUserInfo
         info[Self.bridgedKey] = self
         return NSError(domain: Self.errorDomain, code: errorCode, userInfo: info)
     }
 
-    /// - Parameter error: one that is none of the package's becomes ``Code/cannotParseResponse``.
+    /// - Parameter error: any error; one that was not ``bridged`` becomes ``Code/cannotParseResponse``.
     init(bridged error: NSError) {
         self = error.userInfo[Self.bridgedKey] as? NetworkError ?? .thrown(error, otherwise: .cannotParseResponse)
     }
 }
 
 extension NSError {
-    /// An answer that is not what was expected: ``NetworkError/Code/cannotParseResponse`` as an `NSError`.
+    /// ``NetworkError/Code/cannotParseResponse`` as an `NSError`, for an unexpected answer.
     ///
     /// ```swift
     /// catch { handleFailure(NSError.cannotParseResponse()) }
@@ -98,20 +69,138 @@ extension NSError {
     }
 }
 
-extension NetworkError: CustomStringConvertible {
-    public var description: String {
-        "NetworkError.\(code): \(errorDescription ?? "")"
+// MARK: - Debugging
+
+extension NetworkError: CustomDebugStringConvertible, CustomReflectable {
+    /// All properties on several lines, without the secrets that ``Redaction`` recognizes. It is for logs and debuggers, and
+    /// shows at most 4,000 characters of the body.
+    public var debugDescription: String {
+        var lines = Self.lines(of: self)
+        // A loop and no recursion, since the errors may form a long chain.
+        var next = underlying
+        var depth = 1
+        while let error = next, depth <= 8 {
+            let indent = String(repeating: "  ", count: depth)
+            lines.append(indent + "Underlying:")
+            if let error = error as? NetworkError {
+                lines += Self.lines(of: error).map { indent + "  " + $0 }
+                next = error.underlying
+            } else {
+                let text = Redaction.standard.redacted(String(reflecting: error))
+                lines += DebugText.lines(text, limit: 2_000).map { indent + "  " + $0 }
+                next = nil
+            }
+            depth += 1
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    /// Without children, so that a dump shows ``debugDescription`` only.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+
+    private static func lines(of error: NetworkError) -> [String] {
+        let redaction = Redaction.standard
+        var text = DebugText(title: "NetworkError.\(error.code) (\(error.code.rawValue))")
+        text.add("Summary", redaction.redacted(error.errorDescription ?? ""))
+        if let request = error.request {
+            text.add("Request", "\(request.method) \(redaction.redacted(request.url))")
+            text.add("Request headers", redaction.redacted(request.headers))
+        }
+        text.add("Attempts", "\(error.attempts)")
+        text.add("Sent", error.history)
+        text.add("Phase", error.phase.map { "\($0)" })
+        text.add("Status", error.statusCode.map { "\($0)" })
+        text.add("Headers", redaction.redacted(error.headers))
+        text.add("Server's message", error.serverMessage.map(redaction.redacted))
+        text.add("Body", error.responseBody, contentType: error.headers["Content-Type"])
+        text.add("Path", error.dependencyPath.joined(separator: " → "))
+        text.add("Metrics", error.metrics)
+        return text.lines
     }
 }
 
-extension URL {
-    /// The URL without user, password, query and fragment.
-    package var withoutSecrets: String {
-        guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return scheme ?? "" }
-        components.user = nil
-        components.password = nil
-        components.query = nil
-        components.fragment = nil
-        return components.string ?? ""
+extension NetworkError.Request: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Method and address, without user, password, query and fragment.
+    public var description: String {
+        "\(method.cleaned(limit: 40)) \(url.withoutSecrets)"
+    }
+
+    /// Method, address and headers on several lines, without the secrets that ``Redaction`` recognizes.
+    public var debugDescription: String {
+        let redaction = Redaction.standard
+        var text = DebugText(title: "\(method) \(redaction.redacted(url))")
+        text.add("Headers", redaction.redacted(headers))
+        return text.lines.joined(separator: "\n")
+    }
+
+    /// Without children, so that a dump has no secrets.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+/// A title with indented lines below it.
+struct DebugText {
+    private(set) var lines: [String]
+
+    init(title: String) {
+        lines = [title.cleaned()]
+    }
+
+    mutating func add(_ name: String, _ value: String?) {
+        guard let value, !value.isEmpty else { return }
+        let parts = Self.lines(value, limit: 4_000)
+        lines.append("  \(name): \(parts[0])")
+        lines += parts.dropFirst().map { "    \($0)" }
+    }
+
+    mutating func add(_ name: String, _ headers: HTTPHeaders) {
+        guard !headers.isEmpty else { return }
+        lines.append("  \(name):")
+        for field in headers { lines += Self.lines("\(field.name): \(field.value)", limit: 1_000).map { "    \($0)" } }
+    }
+
+    /// Adds the length of the body, and its text if ``Redaction`` can take the secrets out.
+    mutating func add(_ name: String, _ body: Data?, contentType: String?) {
+        guard let body else { return }
+        guard !body.isEmpty else { return lines.append("  \(name): empty") }
+        let atLeast = body.count == NetworkError.responseBodyLimit ? "at least " : ""
+        lines.append("  \(name): \(atLeast)\(body.count) bytes")
+        guard body.count <= NetworkError.responseBodyLimit,
+            let text = Redaction.standard.redactedText(of: body, contentType: contentType)
+        else { return }
+        lines += Self.lines(text, limit: 4_000).map { "    \($0)" }
+    }
+
+    /// Adds the messages if there is more than one; the other lines describe a single one.
+    mutating func add(_ name: String, _ history: [NetworkAttempt]) {
+        guard history.count > 1 else { return }
+        lines.append("  \(name):")
+        if history.count > 20 { lines.append("    … \(history.count - 20) before") }
+        lines += history.suffix(20).map { "    \($0)" }
+    }
+
+    mutating func add(_ name: String, _ metrics: TransportMetrics?) {
+        guard let metrics else { return }
+        var parts = ["total \(Self.seconds(metrics.total))", "waited \(Self.seconds(metrics.wait))"]
+        let moments = [
+            ("name", metrics.nameLookup), ("connected", metrics.connect), ("secure", metrics.tls),
+            ("first byte", metrics.firstByte),
+        ]
+        for case (let moment, let time?) in moments { parts.append("\(moment) at \(Self.seconds(time))") }
+        if let count = metrics.bytesSent { parts.append("\(count) bytes out") }
+        if let count = metrics.bytesReceived { parts.append("\(count) bytes in") }
+        parts += [metrics.networkProtocol, metrics.remoteAddress].compactMap { $0 }
+        if let isReused = metrics.isReusedConnection { parts.append(isReused ? "connection reused" : "new connection") }
+        add(name, parts.joined(separator: ", "))
+    }
+
+    private static func seconds(_ time: TimeInterval) -> String {
+        "\((time * 1_000_000).rounded() / 1_000_000) s"
+    }
+
+    /// The lines of a text from outside; the caller indents them, so that the text cannot forge a line. At least one.
+    static func lines(_ text: String, limit: Int) -> [String] {
+        text.cleaned(limit: limit, keepsLines: true)
+            .split(separator: "\n", omittingEmptySubsequences: false)
+            .map(String.init)
     }
 }

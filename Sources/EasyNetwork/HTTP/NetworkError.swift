@@ -1,9 +1,9 @@
 import Foundation
 
-/// Why a request, an operation or a mapping failed: the one error type of the package.
+/// The reason why a request, an operation or a mapping failed: the only error type of the package.
 ///
-/// It is a value that keeps what is needed to act: the ``code`` to decide on, status, headers and the beginning of the
-/// body, the server's own words, the error underneath, the request, and how often it was tried.
+/// It keeps what a caller needs to act: the ``code`` to decide on, status, headers and the beginning of the body, the server's
+/// message, the underlying error, the request, and the number of attempts.
 ///
 /// ```swift
 /// operation.failure = { error in
@@ -15,67 +15,66 @@ import Foundation
 /// }
 /// ```
 public struct NetworkError: Error, Sendable {
-    /// How much of a body ``responseBody`` keeps, in bytes.
+    /// The maximum length of ``responseBody``, in bytes.
     public static let responseBodyLimit = 16_384
 
-    /// What kind of failure this is.
+    /// The kind of the failure.
     public var code: Code
 
-    /// What went wrong in this case, and what to mend; nil when the code says it all. No full stop at its end.
+    /// A text that says what went wrong and what to mend, without a full stop; nil if the code says enough.
     ///
-    /// It may quote a server, so it is one line of at most 2,000 Unicode scalars, without control characters and without
-    /// marks of the direction of writing, however it is set.
+    /// It may quote a server, so it is kept as one line of at most 2,000 Unicode scalars, without control characters and
+    /// marks of writing direction.
     public var message: String? {
         didSet { message = message?.cleaned() }
     }
 
-    /// The status of the answer, if there was one. Of ``Code/notCached`` 504 if the request has `only-if-cached`, which is
-    /// what a cache answers then (RFC 9111, section 5.2.1.7).
+    /// The status of the answer; nil if there was none. With ``Code/notCached`` it is 504 if the request has
+    /// `only-if-cached` (RFC 9111, section 5.2.1.7).
     public var statusCode: Int?
 
-    /// The headers of the answer, if there was one.
+    /// The headers of the answer; empty if there was none.
     public var headers: HTTPHeaders
 
-    /// The first ``responseBodyLimit`` bytes of the answer's body; nil when there was no answer.
+    /// The first ``responseBodyLimit`` bytes of the answer's body; nil if there was no answer.
     public var responseBody: Data? {
         didSet { responseBody = Self.prefix(of: responseBody) }
     }
 
-    /// What the server says of it in its own words, when the body holds such a text; cleaned as ``message`` is, but for its
-    /// line breaks.
+    /// The message in the body of the answer, if there is one. It is cleaned as ``message`` is, but keeps its line breaks.
     public var serverMessage: String? {
         didSet { serverMessage = serverMessage?.cleaned(keepsLines: true) }
     }
 
-    /// The error from below: a `URLError`, a `DecodingError`, or, for ``Code/dependencyFailed``, the ``NetworkError``
-    /// at the bottom of the row of dependencies.
+    /// The cause: a `URLError`, a `DecodingError`, or, for ``Code/dependencyFailed``, the ``NetworkError`` of the dependency
+    /// that failed first.
     public var underlying: (any Error)?
 
     /// The request that failed, as it was sent.
     public var request: Request?
 
-    /// How many times sending was tried; 0 when it never was.
+    /// The number of attempts to send; 0 if there was none.
     public var attempts: Int
 
-    /// Every message that was sent, in order, redirects and retries included; empty when none was.
+    /// Every message that was sent, in order, redirects and retries included.
     public internal(set) var history: [NetworkAttempt] = []
 
-    /// Whether the closures and the delegate of an operation are not told of it: it was stopped on purpose.
+    /// Whether the closures and the delegate of the operation are not called, since it was cancelled silently.
     public internal(set) var isSilent = false
 
-    /// How far the last attempt had come; nil when nothing was to be sent, when the answer was whole, and when the
-    /// transport cannot tell.
+    /// The phase that the last attempt had reached; nil if nothing was sent, if the answer was complete, or if the transport
+    /// cannot tell.
     public var phase: TransportPhase?
 
-    /// How the last attempt went; nil when there was none, or nobody measured it.
+    /// The measurements of the last attempt; nil if there are none.
     public var metrics: TransportMetrics?
 
-    /// For ``Code/notCached``: why the cache did not answer.
+    /// For ``Code/notCached``, the reason why the cache did not answer.
     public internal(set) var cacheMiss: CacheMiss?
 
-    /// The names of the operations that led here. For ``Code/dependencyFailed`` from the one that failed to the one
-    /// this operation waited for; for ``Code/cycle`` among dependencies the circle, which begins and ends with this
-    /// operation; else empty. At most sixteen, `"…"` for those left out.
+    /// For ``Code/dependencyFailed``, the names of the operations from the one that failed to the one that this operation
+    /// waited for. For ``Code/cycle``, the cycle, which begins and ends with this operation. Else empty. At most sixteen
+    /// names, with `"…"` for those left out.
     public var dependencyPath: [String]
 
     public init(
@@ -102,8 +101,8 @@ public struct NetworkError: Error, Sendable {
         self.dependencyPath = dependencyPath
     }
 
-    /// Whether the server may have seen the request, so that sending it again may do a thing twice. When the transport
-    /// cannot tell, it may have.
+    /// Whether the server may have seen the request, so that sending it again may repeat its effect. True if the transport
+    /// cannot tell.
     public var mayHaveReachedServer: Bool {
         if statusCode != nil, code != .notCached { return true }
         if let phase { return phase >= .send }
@@ -113,7 +112,7 @@ public struct NetworkError: Error, Sendable {
         }
     }
 
-    /// The head of a request, for messages.
+    /// The head of a request.
     public struct Request: Hashable, Sendable {
         public var method: String
         public var url: URL
@@ -127,15 +126,37 @@ public struct NetworkError: Error, Sendable {
         }
     }
 
-    /// The error at the bottom of a row of failed dependencies; the error itself when it is no such row.
+    /// The error of the dependency that failed first; the error itself if it is not ``Code/dependencyFailed``.
     public var rootCause: NetworkError {
         var cause = self
         while cause.code == .dependencyFailed, let next = cause.underlying as? NetworkError { cause = next }
         return cause
     }
 
-    /// Copies the bytes, so that an error that is kept does not keep a large body alive.
+    /// Copies the bytes, so that the error does not keep a large body alive.
     private static func prefix(of body: Data?) -> Data? {
         body.map { $0.count > responseBodyLimit ? Data(Array($0.prefix(responseBodyLimit))) : $0 }
+    }
+}
+
+extension NetworkError {
+    /// The error for what code of the user threw.
+    ///
+    /// - Parameters:
+    ///   - code: the code for an error that is neither a ``NetworkError`` nor a `CancellationError`.
+    ///   - prefix: the beginning of the message.
+    static func thrown(_ error: any Error, otherwise code: Code, prefix: String = "") -> NetworkError {
+        switch error {
+        case let error as NetworkError: error
+        case is CancellationError: NetworkError(code: .cancelled)
+        default: NetworkError(code: code, message: prefix + error.wording, underlying: error)
+        }
+    }
+
+    /// Takes over the messages that were sent until the failure.
+    mutating func adopt(_ history: [NetworkAttempt]) {
+        self.history = history
+        attempts = history.attemptCount
+        request = history.last?.request
     }
 }

@@ -1,38 +1,40 @@
 import Foundation
 
-/// Takes secrets out of what is shown: headers, URLs, texts and bodies.
+/// Takes secrets out of headers, URLs, JSON and forms before they are shown.
 ///
 /// ```swift
 /// print(Redaction.standard.redacted(response.headers))
 /// ```
 ///
-/// A thing is secret by its name: a header, a query parameter, a form field, a JSON key or an XML element that is called
-/// Authorization, Cookie, password, or has token, secret, API key, signature and the like in its name, however it is written
-/// (`access_token`, `accessToken`, `X-Access-Token`). So are `code` and `key` as parameters of a URL or a form. User and password in a URL are secret as well. It would rather take too
-/// much; what has no name that says so, such as a token in a path, it cannot know.
-///
-/// It is a value and changes nothing but the texts that it returns.
+/// A value is secret by its name: a header, a URL parameter, a form field or a JSON key that is called Authorization,
+/// Cookie or password, or whose name contains token, secret, API key, signature and the like, in any spelling
+/// (`access_token`, `accessToken`, `X-Access-Token`). The parameters `code` and `key` of a URL or a form are secret too, and so
+/// are user and password of a URL. A secret without such a name, like a token in a path, is not recognized.
 public struct Redaction: Hashable, Sendable {
-    /// What stands in the place of a secret: a word that may stand anywhere, in a URL too.
+    /// The replacement for a secret. It is valid in a URL too.
     public static let mark = "REDACTED"
 
     public static let standard = Redaction()
 
-    /// More names that are secret, compared by their letters and digits without case. Default none.
+    /// Additional secret names, compared by their letters and digits without case. Default none.
     public let names: Set<String>
 
     public init(names: Set<String> = []) {
-        self.names = Set(names.map(Self.normalized))
+        self.names = Set(names.map { String(decoding: Self.normalized($0), as: UTF8.self) })
     }
 
-    /// Whether what has this name is secret: a header, a parameter, a key.
+    /// Whether the value of a header, parameter or key with this name is secret.
     public func isSecret(_ name: String) -> Bool {
         let name = Self.normalized(name)
-        return Self.words.contains(name) || names.contains(name) || Self.parts.contains { name.contains($0) }
+        if Self.words.contains(name) { return true }
+        let isListed = name.indices.contains { start in
+            Self.parts[name[start]]?.contains { name[start...].starts(with: $0) } ?? false
+        }
+        return isListed || !names.isEmpty && names.contains(String(decoding: name, as: UTF8.self))
     }
 
-    /// The headers with the values of secret ones replaced; of credentials the scheme stays: `Bearer REDACTED`. In other
-    /// values, such as `Location`, the secrets of URLs are.
+    /// The headers with their secret values replaced. The scheme of credentials stays: `Bearer REDACTED`. In other values,
+    /// such as `Location`, the secrets of URLs are replaced.
     public func redacted(_ headers: HTTPHeaders) -> HTTPHeaders {
         HTTPHeaders(headers.map(redacted))
     }
@@ -42,25 +44,72 @@ public struct Redaction: Hashable, Sendable {
         return HTTPHeaders.Field(name: field.name, value: value)
     }
 
-    /// The URL without user and password, and with the values of secret parameters replaced, in query and fragment.
+    /// The URL without user and password, and with secret parameters of query and fragment replaced.
     public func redacted(_ url: URL) -> String {
         redacted(url.absoluteString)
     }
 
-    /// A text with the secrets in its URLs, forms and attributes (`name=value`, `name="value"`) replaced.
+    /// The text with the secrets of URLs and forms in it replaced: `https://user:password@host`, `token=abc`, and
+    /// `token="a b"`.
     public func redacted(_ text: String) -> String {
-        pairs(in: userInformation(in: text))
+        let bytes = Array(text.utf8)
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var index = 0
+        var nameStart = 0
+        while index < bytes.count {
+            let byte = bytes[index]
+            result.append(byte)
+            index += 1
+            if byte == UInt8(ascii: "="), isSecretParameter(bytes, nameStart..<(index - 1)) {
+                let end = Self.endOfValue(bytes, from: index)
+                if end > index { result += Self.mark.utf8 }
+                index = end
+            } else if byte == UInt8(ascii: ":"), let slashes = Self.slashes(bytes[index...]) {
+                result += slashes
+                index = slashes.endIndex
+                if let end = Self.endOfUserInformation(bytes, from: index) {
+                    result += Self.mark.utf8
+                    index = end
+                }
+            } else if Self.isNameByte(byte) {
+                continue
+            }
+            nameStart = index
+        }
+        return String(decoding: result, as: UTF8.self)
     }
 
-    /// An error with the same domain and code, and of what else it knows the texts, URLs and errors underneath, without
+    /// The text of a body without its secrets, if it is a JSON object or array, or has the content type of a form. JSON is
+    /// written again: on one line, with sorted keys.
+    ///
+    /// - Returns: nil for any other body, since its secrets cannot be recognized.
+    public func redactedText(of body: Data, contentType: String? = nil) -> String? {
+        if let text = redactedJSON(body) { return text }
+        guard contentType.flatMap(MediaType.init)?.essence == "application/x-www-form-urlencoded" else { return nil }
+        return redacted(String(decoding: body, as: UTF8.self))
+    }
+
+    /// The words of a transport, which may quote the address of a proxy: everything before the last `@` may be user and
+    /// password.
+    func transportWords(_ text: String) -> String {
+        let bytes = Array(text.utf8)
+        guard let end = bytes.lastIndex(of: UInt8(ascii: "@")) else { return redacted(text) }
+        var start = bytes[..<end].firstIndex { $0 == UInt8(ascii: "'") || $0 == UInt8(ascii: "\"") }.map { $0 + 1 } ?? 0
+        let scheme = bytes[start..<end].prefix { $0.isLetter || $0.isDigit }
+        if bytes[scheme.endIndex..<end].starts(with: "://".utf8) { start = scheme.endIndex + 3 }
+        return redacted(String(decoding: bytes[..<start] + Array(Self.mark.utf8) + bytes[end...], as: UTF8.self))
+    }
+
+    /// An error with the same domain and code, and with the texts, URLs and underlying errors of its dictionary without
     /// their secrets.
     ///
-    /// - Parameter depth: how many errors underneath are kept, one below the other.
+    /// - Parameter depth: how many levels of underlying errors are kept.
     func redacted(_ error: any Error, depth: Int = 8) -> any Error {
-        // It does so by itself.
+        // It redacts its own dictionary.
         if error is NetworkError { return error }
         let error = error as NSError
-        // A Swift error has its text in no dictionary.
+        // The dictionary of a Swift error does not have its text.
         var information: [String: Any] = [NSLocalizedDescriptionKey: redacted(error.localizedDescription)]
         for (key, value) in error.userInfo where !isSecret(key) {
             switch value {
@@ -72,21 +121,97 @@ public struct Redaction: Hashable, Sendable {
         }
         return NSError(domain: error.domain, code: error.code, userInfo: information)
     }
+}
 
-    /// A body as text without its secrets: JSON and XML, cut ones too, JSON in strings of JSON, forms, header fields
-    /// and other lines that begin with a name and a colon, and any text.
-    ///
-    /// - Returns: nil when it is no text.
-    public func redactedText(of body: Data, contentType: String? = nil) -> String? {
-        guard let text = BodyText.text(of: body, contentType: contentType) else { return nil }
-        let start = text.utf8.first { $0 > 0x20 }
-        guard start != UInt8(ascii: "<") else { return redacted(lines(in: redactedXML(text))) }
-        let levels = text.utf8.contains(UInt8(ascii: "\\")) ? 2 : 0
-        return redacted(lines(in: (0...levels).reduce(text) { redactedJSON($0, level: $1) }))
+// MARK: - JSON
+
+extension Redaction {
+    /// - Returns: nil if the body is no JSON object or array.
+    private func redactedJSON(_ body: Data, level: Int = 0) -> String? {
+        guard let json = try? JSONSerialization.jsonObject(with: body) else { return nil }
+        let result = redacted(json: json, level: level)
+        // Without this check Foundation traps at a number that is not finite.
+        guard JSONSerialization.isValidJSONObject(result),
+            let data = try? JSONSerialization.data(
+                withJSONObject: result,
+                options: [.sortedKeys, .withoutEscapingSlashes]
+            )
+        else { return nil }
+        return String(decoding: data, as: UTF8.self)
     }
 
-    private static func normalized(_ name: String) -> String {
-        String(decoding: name.utf8.map(\.lowercasedASCII).filter { $0.isLetter || $0.isDigit }, as: UTF8.self)
+    /// - Parameter level: how many strings of JSON are around the value.
+    private func redacted(json value: Any, level: Int) -> Any {
+        switch value {
+        case let text as String: return redacted(string: text, level: level)
+        case let array as [Any]: return array.map { redacted(json: $0, level: level) }
+        case let object as [String: Any]:
+            var result: [String: Any] = [:]
+            for (key, value) in object {
+                let isHidden = isSecret(key) && !(value is NSNull)
+                result[redacted(key)] = isHidden ? Self.mark : redacted(json: value, level: level)
+            }
+            return result
+        default: return value
+        }
+    }
+
+    /// JSON in a string is redacted as JSON. A string with other markup, or with a secret name before a colon, is
+    /// replaced as a whole, since the end of its secrets is unknown.
+    private func redacted(string: String, level: Int) -> String {
+        if level < 3, let text = redactedJSON(Data(string.utf8), level: level + 1) { return text }
+        let names = string.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).dropLast()
+        let hasSecret = names.contains { text in
+            let end = text.lastIndex(where: Self.isNameByte).map(text.index(after:)) ?? text.endIndex
+            let start = text[..<end].lastIndex { !Self.isNameByte($0) }.map(text.index(after:)) ?? text.startIndex
+            return isSecret(String(decoding: text[start..<end], as: UTF8.self))
+        }
+        return hasSecret || string.utf8.contains { "{<".utf8.contains($0) } ? Self.mark : redacted(string)
+    }
+}
+
+// MARK: - Scanning
+
+extension Redaction {
+    /// The parameters `code` (RFC 6749, section 4.1.2) and `key` are secret in a URL or a form only.
+    private func isSecretParameter(_ bytes: [UInt8], _ range: Range<Int>) -> Bool {
+        guard !range.isEmpty else { return false }
+        let text = String(decoding: bytes[range], as: UTF8.self)
+        let name = text.removingPercentEncoding ?? text
+        let isParameter = range.lowerBound == 0 || "?&#;".utf8.contains(bytes[range.lowerBound - 1])
+        return isSecret(name) || isParameter && ["code", "key"].contains(name)
+    }
+
+    /// The two slashes at the beginning, which JSON may escape; nil if there are none.
+    private static func slashes(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        ["//", #"\/\/"#].first { bytes.starts(with: $0.utf8) }.map { bytes.prefix($0.utf8.count) }
+    }
+
+    /// The index behind a value in quotes, else of the next `&`, `#`, white space or quote.
+    private static func endOfValue(_ bytes: [UInt8], from start: Int) -> Int {
+        guard start < bytes.count else { return start }
+        let quote = bytes[start]
+        if quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") {
+            return bytes[(start + 1)...].firstIndex(of: quote).map { $0 + 1 } ?? bytes.count
+        }
+        return bytes[start...].firstIndex { $0 <= 0x20 || "&#\"<>\\".utf8.contains($0) } ?? bytes.count
+    }
+
+    /// The index of the `@` behind user and password, or the end of a text that is cut within a password; nil if there are
+    /// none.
+    private static func endOfUserInformation(_ bytes: [UInt8], from start: Int) -> Int? {
+        let end = bytes[start...].firstIndex { $0 <= 0x20 || "/?#\"<>\\".utf8.contains($0) } ?? bytes.count
+        let authority = bytes[start..<end]
+        if let at = authority.lastIndex(of: UInt8(ascii: "@")) { return at }
+        guard end == bytes.count, authority.first != UInt8(ascii: "["),
+            let colon = authority.firstIndex(of: UInt8(ascii: ":"))
+        else { return nil }
+        return authority[(colon + 1)...].allSatisfy(\.isDigit) ? nil : end
+    }
+
+    /// Whether names of parameters contain the byte, escapes and brackets included.
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        byte.isLetter || byte.isDigit || byte >= 0x80 || "_-.%[]+$".utf8.contains(byte)
     }
 
     static func credentials(_ value: String) -> String {
@@ -95,39 +220,27 @@ public struct Redaction: Hashable, Sendable {
         return schemes.contains(scheme.lowercased()) ? "\(scheme) \(mark)" : mark
     }
 
-    private static let words: Set<String> = [
-        "auth", "authcode", "bearer", "codeverifier", "devicecode", "otp", "pass", "pin", "pwd", "samlresponse",
-        "session", "sid", "sig", "usercode", "xauth",
-    ]
-
-    private static let parts = [
-        "accesskey", "accountkey", "adminkey", "apikey", "appkey", "applicationkey", "assertion", "authentication",
-        "authkey", "authorization", "clientkey", "cookie", "credential", "csrf", "encryptionkey", "functionkey",
-        "functionskey", "jwt", "licensekey", "masterkey", "passphrase", "passwd", "password", "privatekey", "secret",
-        "serverkey", "servicekey", "sessionid", "sharedkey", "signature", "signingkey", "subscriptionkey", "token",
-        "xsrf",
-    ]
-}
-
-/// A body as text for people.
-enum BodyText {
-    /// - Returns: nil for bytes that are no text in the charset that is named, and for control characters: those are data.
-    ///   The last character may be cut.
-    static func text(of body: Data, contentType: String?) -> String? {
-        guard let text = decoded(body, contentType) else { return nil }
-        let isText = text.unicodeScalars.allSatisfy { scalar in
-            scalar.value >= 0x20 && scalar.value != 0x7F || scalar == "\n" || scalar == "\r" || scalar == "\t"
-        }
-        return isText ? text : nil
+    /// The letters and digits of the name in lower case.
+    private static func normalized(_ name: String) -> [UInt8] {
+        name.utf8.compactMap { $0.isLetter || $0.isDigit ? $0.lowercasedASCII : nil }
     }
 
-    private static func decoded(_ body: Data, _ contentType: String?) -> String? {
-        let named = contentType.flatMap(MediaType.init)?.charset.flatMap(Charset.init)
-        let (charset, mark) = Charset.byteOrderMark(of: body) ?? (named ?? .utf8, 0)
-        let bytes = body.dropFirst(mark)
-        for cut in 0...3 where cut <= bytes.count {
-            if let text = charset.decode(bytes.dropLast(cut)) { return text }
-        }
-        return nil
-    }
+    private static let words: Set<[UInt8]> = Set(
+        [
+            "auth", "authcode", "bearer", "codeverifier", "devicecode", "otp", "pass", "pin", "pwd", "samlresponse",
+            "session", "sid", "sig", "usercode", "xauth",
+        ].map { Array($0.utf8) }
+    )
+
+    /// Parts of secret names, by their first byte.
+    private static let parts = Dictionary(
+        grouping: [
+            "accesskey", "accountkey", "adminkey", "apikey", "appkey", "applicationkey", "assertion", "authentication",
+            "authkey", "authorization", "clientkey", "cookie", "credential", "csrf", "encryptionkey", "functionkey",
+            "functionskey", "jwt", "licensekey", "masterkey", "passphrase", "passwd", "password", "privatekey",
+            "secret", "serverkey", "servicekey", "sessionid", "sharedkey", "signature", "signingkey",
+            "subscriptionkey", "token", "xsrf",
+        ].map { Array($0.utf8) },
+        by: { $0[0] }
+    )
 }

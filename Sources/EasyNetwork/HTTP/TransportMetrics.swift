@@ -1,31 +1,30 @@
 import Foundation
 
-/// How one exchange went: times, bytes, connection.
+/// The measurements of one exchange: times, bytes, connection.
 ///
-/// Times are seconds from the moment when the transport began, after any wait for a free connection. What a transport
-/// cannot tell, or what the exchange did not come to, is nil.
+/// Times are seconds from the start of the exchange, after any wait for a free connection. A value is nil if the transport
+/// cannot measure it or the exchange did not reach it.
 public struct TransportMetrics: Hashable, Sendable {
-    /// Until the host's name was looked up; nil on a connection that was there already.
+    /// Until the host's name was resolved; nil on a reused connection.
     public var nameLookup: TimeInterval?
-    /// Until the connection was made; nil on one that was there already.
+    /// Until the connection was made; nil on a reused connection.
     public var connect: TimeInterval?
-    /// Until it was secure; nil on one that was there already, and without TLS.
+    /// Until the connection was secure; nil on a reused connection and without TLS.
     public var tls: TimeInterval?
     /// Until the first byte of the answer.
     public var firstByte: TimeInterval?
     /// Until the end.
     public var total: TimeInterval
-    /// Seconds before that for which the exchange waited for a free connection.
+    /// The seconds of waiting for a free connection before the start.
     public var wait: TimeInterval
-    /// Bytes that went out: the head of the request and its body.
+    /// The bytes sent: the head of the request and its body.
     public var bytesSent: Int?
-    /// Bytes that came in: the head of the answer and its body, as they came, with content codings on.
+    /// The bytes received: the head of the answer and its body, with content codings on.
     public var bytesReceived: Int?
     /// Such as `HTTP/1.1` or `HTTP/2`.
     public var networkProtocol: String?
-    /// Whether the connection was there already.
     public var isReusedConnection: Bool?
-    /// The address at the other end, and its port: `192.0.2.1:443`, `[2001:db8::1]:443`. With a proxy, the proxy's.
+    /// The address and port of the server or of the proxy: `192.0.2.1:443`, `[2001:db8::1]:443`.
     public var remoteAddress: String?
 
     public init(
@@ -52,5 +51,27 @@ public struct TransportMetrics: Hashable, Sendable {
         self.networkProtocol = networkProtocol
         self.isReusedConnection = isReusedConnection
         self.remoteAddress = remoteAddress
+    }
+}
+
+/// The phases of an exchange, in order.
+public enum TransportPhase: Int, Comparable, Hashable, Sendable, CaseIterable {
+    /// Waiting for a free connection.
+    case waiting
+    /// Resolving the host's name.
+    case resolve
+    /// Connecting.
+    case connect
+    /// The TLS handshake.
+    case tls
+    /// Sending the request.
+    case send
+    /// Waiting for the head of the answer.
+    case firstByte
+    /// Receiving the body.
+    case body
+
+    public static func < (left: TransportPhase, right: TransportPhase) -> Bool {
+        left.rawValue < right.rawValue
     }
 }
