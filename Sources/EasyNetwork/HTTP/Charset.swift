@@ -1,13 +1,18 @@
 import Foundation
 
-/// A way to read bytes as text.
+/// A character set of text. Foundation knows only a dozen on Linux; `iconv` of the C library reads the others there.
+///
+/// UTF-16 is decoded here, since Foundation accepts an odd number of bytes and unpaired surrogates.
 enum Charset: Equatable {
     case utf8
     case utf16(bigEndian: Bool)
     case other(String.Encoding)
-    case system(SystemCharset)
+    #if !canImport(Darwin)
+    case system(name: String)
+    #endif
 
-    /// - Parameter name: a name from the IANA registry of character sets, in any case.
+    /// - Parameter name: a name from the IANA registry of character sets, in any case. The result is nil if the system does
+    ///   not know it.
     init?(name: String) {
         switch name.lowercased() {
         case "utf-8", "utf8": self = .utf8
@@ -23,15 +28,24 @@ enum Charset: Equatable {
         case "windows-1254", "cp1254": self = .other(.windowsCP1254)
         case "shift_jis", "shift-jis", "sjis": self = .other(.shiftJIS)
         case "macintosh": self = .other(.macOSRoman)
-        // What is called so is mostly GBK, a part of GB18030 (Encoding Standard, section 4.2).
+        // Text labeled so is mostly GBK, a part of GB18030 (Encoding Standard, section 4.2).
         case "gb2312", "gb_2312-80", "x-gbk": self.init(systemName: "GB18030")
         default: self.init(systemName: name)
         }
     }
 
     private init?(systemName: String) {
-        guard let charset = SystemCharset(name: systemName) else { return nil }
-        self = .system(charset)
+        // iconv gives a slash a meaning of its own.
+        let isName = systemName.utf8.allSatisfy { $0.isLetter || $0.isDigit || "-_.:+()".utf8.contains($0) }
+        guard isName, (2...64).contains(systemName.utf8.count) else { return nil }
+        #if canImport(Darwin)
+        let encoding = CFStringConvertIANACharSetNameToEncoding(systemName as CFString)
+        guard encoding != kCFStringEncodingInvalidId else { return nil }
+        self = .other(String.Encoding(rawValue: CFStringConvertEncodingToNSStringEncoding(encoding)))
+        #else
+        guard Self.converted(Data(), from: systemName) != nil else { return nil }
+        self = .system(name: systemName)
+        #endif
     }
 
     var name: String {
@@ -39,7 +53,9 @@ enum Charset: Equatable {
         case .utf8: "utf-8"
         case .utf16(let bigEndian): bigEndian ? "utf-16be" : "utf-16le"
         case .other(let encoding): encoding.description
-        case .system(let charset): charset.name
+        #if !canImport(Darwin)
+        case .system(let name): name
+        #endif
         }
     }
 
@@ -50,17 +66,18 @@ enum Charset: Equatable {
         return nil
     }
 
-    /// Nil when the bytes are no text in this charset: nothing is replaced, nothing left out.
+    /// The text; nil if any of the bytes are invalid in this charset.
     func decode(_ bytes: Data) -> String? {
         switch self {
         case .utf8: String(data: bytes, encoding: .utf8)
         case .utf16(let bigEndian): Self.utf16(bytes, bigEndian: bigEndian)
         case .other(let encoding): String(data: bytes, encoding: encoding)
-        case .system(let charset): charset.decode(bytes)
+        #if !canImport(Darwin)
+        case .system(let name): Self.converted(bytes, from: name)
+        #endif
         }
     }
 
-    /// By hand, since Foundation lets an odd byte and a lone surrogate pass.
     private static func utf16(_ bytes: Data, bigEndian: Bool) -> String? {
         guard bytes.count.isMultiple(of: 2) else { return nil }
         let bytes = Array(bytes)
@@ -79,4 +96,33 @@ enum Charset: Equatable {
         )
         return broken ? nil : String(decoding: text, as: UTF8.self)
     }
+
+    #if !canImport(Darwin)
+    /// - Returns: nil if the charset is unknown, or any of the bytes are invalid.
+    private static func converted(_ bytes: Data, from charset: String) -> String? {
+        guard let converter = iconv_open("UTF-8", charset), converter != iconv_t(bitPattern: -1) else { return nil }
+        defer { iconv_close(converter) }
+        // A byte becomes at most one scalar, of at most four bytes in UTF-8.
+        let (capacity, isTooLarge) = bytes.count.multipliedReportingOverflow(by: 4)
+        guard !isTooLarge else { return nil }
+        return bytes.withUnsafeBytes { bytes in
+            // iconv does not write to its input; its declaration is older than const.
+            var next = UnsafeMutablePointer(mutating: bytes.bindMemory(to: CChar.self).baseAddress)
+            var left = bytes.count
+            var isWhole = false
+            let text = String(unsafeUninitializedCapacity: capacity) { buffer in
+                buffer.withMemoryRebound(to: CChar.self) { buffer in
+                    var place = buffer.baseAddress
+                    var room = buffer.count
+                    // The second call writes what the first one holds back.
+                    isWhole =
+                        iconv(converter, &next, &left, &place, &room) != -1
+                        && iconv(converter, nil, nil, &place, &room) != -1
+                    return buffer.count - room
+                }
+            }
+            return isWhole ? text : nil
+        }
+    }
+    #endif
 }

@@ -2,14 +2,14 @@
 public enum NetworkService {
     /// A request method, always in upper case (RFC 9110, section 9.1).
     ///
-    /// Any token is a method: `NetworkService.Method(rawValue: "PROPFIND")`. Text that is no token (a space in it,
-    /// say) is an error of the request that uses it, `NetworkError.Code.invalidRequest`.
+    /// Any token is a method: `NetworkService.Method(rawValue: "PROPFIND")`. A request with another text, such as one with a
+    /// space, fails with ``NetworkError/Code/invalidRequest``.
     public struct Method: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         public let rawValue: String
 
         /// - Parameter rawValue: the method's name, in any case; it is kept and sent in upper case.
         public init(rawValue: String) {
-            // Only A to Z: `uppercased()` makes an I of a dotless i, and so a token of what is none.
+            // Only a to z: `uppercased()` would turn a dotless i into I, and so an invalid name into a token.
             self.rawValue = String(decoding: rawValue.utf8.map(\.uppercasedASCII), as: UTF8.self)
         }
 
@@ -22,7 +22,7 @@ public enum NetworkService {
         public static let patch = Method(rawValue: "PATCH")
         public static let head = Method(rawValue: "HEAD")
 
-        /// Those whose effect is the same however often they are sent (RFC 9110, section 9.2.2).
+        /// The methods that may be repeated without another effect (RFC 9110, section 9.2.2).
         static let idempotent: Set<Method> = [
             .get, .head, .put, .delete, Method(rawValue: "OPTIONS"), Method(rawValue: "TRACE"),
         ]

@@ -1,6 +1,6 @@
 /// Percent-encoding of bytes (RFC 3986, section 2.1), with upper-case digits.
 enum PercentEncoding {
-    /// The bytes that mean themselves in a component. A table, since a URL is looked at byte by byte.
+    /// The bytes that a component allows without encoding, as a table for speed.
     struct Allowed: Sendable {
         private let table: [Bool]
 
@@ -20,7 +20,7 @@ enum PercentEncoding {
         static let form = Allowed("*-._")
         static let path = Allowed("-._~" + subDelimiters + ":@/")
         static let query = Allowed("-._~" + subDelimiters + ":@/?")
-        /// A whole reference, whatever its components (RFC 3986, section 4.1).
+        /// A reference with all its components (RFC 3986, section 4.1).
         static let reference = Allowed("-._~" + subDelimiters + ":@/?#[]")
         static let userInfo = Allowed("-._~" + subDelimiters + ":")
     }
@@ -35,10 +35,10 @@ enum PercentEncoding {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Encodes every byte that is not allowed, except those that are escaped already. A `%` that begins no escape is
+    /// Encodes every byte that is not allowed, and leaves existing escapes as they are. A `%` that begins no escape is
     /// encoded.
     static func mend(_ text: some StringProtocol, _ allowed: Allowed) -> String {
-        // In most there is nothing to mend.
+        // The usual case.
         if text.utf8.withContiguousStorageIfAvailable({ $0.allSatisfy(allowed.contains) }) == true {
             return String(text)
         }

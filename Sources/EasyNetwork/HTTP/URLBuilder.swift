@@ -2,17 +2,17 @@ import Foundation
 
 /// Joins base URL, api and query into the URL that is sent.
 ///
-/// It works on the text: Foundation's ways to join escape `?` in a path, and escape what is escaped already.
+/// It joins text, since Foundation escapes `?` in a path and escapes `%20` again.
 ///
-/// Bytes that are escaped stay as they are. What the component may not hold, control characters, NUL and line breaks
-/// included, is percent-encoded; in user, host and port they are an error instead.
+/// Escaped bytes stay as they are. Bytes that a component does not allow, control characters included, are
+/// percent-encoded; in user, host and port they are an error.
 enum URLBuilder {
     /// - Parameters:
-    ///   - api: an absolute http or https URL, which wins; or a path below the base, with or without slashes at its
-    ///     start, with query and fragment if it has any. Empty: the base itself.
-    ///   - base: with a path and a query of its own, which are kept; its fragment is not.
-    ///   - query: encoded already; it follows the query of the base and that of the api.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` that says what to mend.
+    ///   - api: an absolute http or https URL, which replaces the base; or a path below the base, with or without a leading
+    ///     slash, with or without query and fragment. Empty for the base itself.
+    ///   - base: the base URL. Its path and query are kept, its fragment is not.
+    ///   - query: an encoded query, which follows the queries of base and api.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` with a message that says what to mend.
     static func url(api: String, base: URL?, query: String?) throws(NetworkError) -> URL {
         if let scheme = scheme(of: api) {
             let parts = try URLParts(absolute: api, scheme: scheme, what: "the address")
@@ -30,9 +30,9 @@ enum URLBuilder {
         return try url(parts.origin, path, [parts.query, relative.query, query], relative.fragment)
     }
 
-    /// A base URL from its text.
+    /// The base URL in the text.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when it is no absolute http or https URL with a host.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` if it is no absolute http or https URL with a host.
     static func base(_ string: String) throws(NetworkError) -> URL {
         let parts = try self.parts(ofBase: string)
         return try url(parts.origin, parts.path, [parts.query], parts.fragment)
@@ -52,7 +52,7 @@ enum URLBuilder {
         return try URLParts(absolute: base, scheme: scheme, what: "the base URL")
     }
 
-    /// What stands before `://`, if it has the form of a scheme (RFC 3986, section 3.1). `users/batch:get` has none.
+    /// The scheme before `://` (RFC 3986, section 3.1); nil if there is none, as in `users/batch:get`.
     static func scheme(of text: String) -> String? {
         var text = text
         return text.withUTF8 { bytes in
@@ -66,12 +66,12 @@ enum URLBuilder {
         }
     }
 
-    /// With exactly one slash at the seam, whatever both sides have.
+    /// Joins with exactly one slash, whatever slashes both sides have.
     private static func join(_ base: String, _ path: String) -> String {
         if path.isEmpty { return base }
         let slash = UInt8(ascii: "/")
         let end = base.utf8.lastIndex { $0 != slash }.map { base.utf8.index(after: $0) } ?? base.startIndex
-        // All slashes are leading ones: `//evil.example` is a path as well and never another host.
+        // All leading slashes go, so that `//evil.example` is a path and no other host.
         let start = path.utf8.firstIndex { $0 != slash } ?? path.endIndex
         return base[..<end] + "/" + path[start...]
     }
@@ -84,7 +84,7 @@ enum URLBuilder {
     ) throws(NetworkError) -> URL {
         let queries = queries.compactMap { $0 }
         var text = origin + path
-        // An empty query is kept if the address had one: `?` may be there for a reason.
+        // An empty query of the address is kept, as the `?` may be intended.
         if !queries.isEmpty { text += "?" + queries.filter { !$0.isEmpty }.joined(separator: "&") }
         if let fragment { text += "#" + fragment }
         guard let url = URL(string: text), url.host?.isEmpty == false else {
@@ -93,7 +93,7 @@ enum URLBuilder {
         return url
     }
 
-    /// The text for a message: without query and fragment, and without what may be a user and a password.
+    /// The text for a message, without query and fragment, and without a possible user and password.
     private static func shown(_ text: String) -> String {
         let path = text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
         let start = path.lastIndex(of: UInt8(ascii: "@")) ?? path.startIndex

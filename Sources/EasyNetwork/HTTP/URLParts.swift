@@ -1,6 +1,6 @@
 import Foundation
 
-/// The components of a URL, each fit to be sent (RFC 3986, section 3).
+/// The components of a URL, percent-encoded where needed (RFC 3986, section 3).
 struct URLParts {
     /// `https://user@host:443`; empty for a relative reference.
     private(set) var origin = ""
@@ -9,7 +9,7 @@ struct URLParts {
     private(set) var fragment: String?
 
     init(relative text: some StringProtocol) {
-        // By bytes: `?` with a combining accent behind it is another Character.
+        // By bytes, since `?` with a combining accent is another Character.
         let bytes = text.utf8
         let hash = bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex
         let mark = bytes[..<hash].firstIndex(of: UInt8(ascii: "?")) ?? hash
@@ -19,10 +19,10 @@ struct URLParts {
     }
 
     /// - Parameters:
-    ///   - text: begins with the scheme and `://`.
-    ///   - what: for messages, `the address`.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for another scheme than http and https, and for a user, host or
-    ///   port that cannot be.
+    ///   - text: an address that begins with the scheme and `://`.
+    ///   - what: the subject of messages: `the address`.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for another scheme than http and https, and for an invalid user, host
+    ///   or port.
     init(absolute text: String, scheme: String, what: String) throws(NetworkError) {
         let scheme = scheme.lowercased()
         guard scheme == "http" || scheme == "https" else {
@@ -33,15 +33,15 @@ struct URLParts {
         origin = scheme + "://" + (try Self.authority(authority, what))
     }
 
-    /// The host of an absolute address in lower case, with the port if it names one: what limits by host go by. Nil for a
-    /// relative address, and if there is no host that could be sent to.
+    /// The host of an absolute address in lower case, with the port if the address has one. Nil for a relative address and
+    /// for an invalid host.
     static func hostAndPort(of text: String) -> String? {
         guard let scheme = URLBuilder.scheme(of: text),
             let authority = try? authority(authorityText(of: text, scheme: scheme), "it")
         else { return nil }
         let start = authority.utf8.lastIndex(of: UInt8(ascii: "@")).map(authority.utf8.index(after:))
         let host = authority[(start ?? authority.startIndex)...].lowercased()
-        // 080 is 80.
+        // The port 080 is 80.
         guard let colon = host.utf8.lastIndex(of: UInt8(ascii: ":")),
             let port = Int(host[host.utf8.index(after: colon)...])
         else { return host }
@@ -54,7 +54,7 @@ struct URLParts {
         return text[rest.startIndex..<(end ?? rest.endIndex)]
     }
 
-    /// Whether it is a name and perhaps a port, in which there is nothing to mend, as in most.
+    /// Whether the authority is a name with or without a port, which needs no encoding. Most are.
     private static func isPlain(_ authority: Substring) -> Bool {
         authority.utf8.withContiguousStorageIfAvailable { bytes in
             let host = bytes.prefix { PercentEncoding.Allowed.unreserved.contains($0) }
@@ -68,7 +68,7 @@ struct URLParts {
     /// User, host and port (RFC 3986, section 3.2).
     private static func authority(_ text: Substring, _ what: String) throws(NetworkError) -> String {
         if isPlain(text) { return String(text) }
-        // Some readers take a backslash for a slash, so that two of them see two hosts.
+        // Readers that take a backslash for a slash would see another host.
         guard !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else {
             throw URLBuilder.failure("\(what) has a control character or a backslash before its path")
         }
@@ -104,14 +104,14 @@ struct URLParts {
         )
     }
 
-    /// A name in Unicode as DNS has it, `xn--…`. Recent versions of Foundation know how; nil with the others.
+    /// The name for DNS, `xn--…`, of a name in Unicode. Nil with versions of Foundation that do not convert it.
     private static func ascii(_ host: Substring) -> String? {
         let isName = host.utf8.allSatisfy { $0 >= 0x80 || $0.isLetter || $0.isDigit || "-._".utf8.contains($0) }
         guard isName, let ascii = URL(string: "https://\(host)/")?.host else { return nil }
         return ascii.utf8.allSatisfy { $0.isLetter || $0.isDigit || "-._".utf8.contains($0) } ? ascii : nil
     }
 
-    /// `[2001:db8::1]`, with a zone behind `%25` if there is one (RFC 6874).
+    /// Whether the host is like `[2001:db8::1]`, with or without a zone behind `%25` (RFC 6874).
     private static func isIPv6(_ host: Substring) -> Bool {
         guard host.utf8.last == UInt8(ascii: "]") else { return false }
         let inner = host.utf8.dropFirst().dropLast()
@@ -124,7 +124,7 @@ struct URLParts {
         return zoneIsSound && address.filter { $0 == UInt8(ascii: ":") }.count >= 2
     }
 
-    /// - Parameter text: empty, or what begins with the colon.
+    /// - Parameter text: empty, or the port with its colon.
     private static func port(_ text: Substring, _ what: String) throws(NetworkError) -> String {
         guard !text.isEmpty else { return "" }
         let digits = text.utf8.dropFirst()
@@ -134,5 +134,44 @@ struct URLParts {
             throw URLBuilder.failure("\(what) has the port \"\(text.dropFirst().prefix(40))\", ports are 0 to 65535")
         }
         return digits.isEmpty ? "" : String(text)
+    }
+}
+
+extension URL {
+    /// The host in lower case, with the port if the URL has one: the key of limits by host.
+    var hostAndPort: String? { URLParts.hostAndPort(of: absoluteString) }
+
+    /// Scheme, host and port, comparable (RFC 6454, section 4): `https://api.example.com:443`. Nil without a host.
+    var origin: String? {
+        guard let scheme = scheme?.lowercased(), let host = host?.lowercased(), !host.isEmpty else { return nil }
+        guard let port = port ?? ["http": 80, "https": 443][scheme] else { return nil }
+        return "\(scheme)://\(host):\(port)"
+    }
+
+    /// The URL without user and password.
+    var withoutUser: URL {
+        guard user != nil || password != nil, var parts = URLComponents(url: self, resolvingAgainstBaseURL: true)
+        else { return self }
+        parts.user = nil
+        parts.password = nil
+        return parts.url ?? self
+    }
+
+    /// The URL without user, password, query and fragment.
+    package var withoutSecrets: String {
+        guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return scheme ?? "" }
+        components.user = nil
+        components.password = nil
+        components.query = nil
+        components.fragment = nil
+        return components.string ?? ""
+    }
+
+    /// Path and query as in the first line of a request (RFC 9112, section 3.2.1).
+    var requestTarget: String {
+        let components = URLComponents(url: self, resolvingAgainstBaseURL: true)
+        let path = components?.percentEncodedPath ?? ""
+        let query = components?.percentEncodedQuery.map { "?" + $0 } ?? ""
+        return (path.isEmpty ? "/" : path) + query
     }
 }

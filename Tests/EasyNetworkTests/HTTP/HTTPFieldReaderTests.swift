@@ -17,7 +17,7 @@ struct HTTPFieldReaderTests {
     }
 
     @Test(
-        "BEY-10: RFC 9110, section 5.6.4: a quoted string is the same whatever was tried before it",
+        "BEY-10: RFC 9110, section 5.6.4: reading a quoted string does not depend on earlier attempts",
         arguments: 0..<200
     )
     func quotedStrings(seed: UInt64) {
@@ -47,7 +47,7 @@ struct HTTPFieldReaderTests {
             ].map { (beginning, $0) }
         }
 
-    @Test("BEY-10, SEC-4, TRF-2: a field of 64 KiB is read in linear time, whatever stands in it", arguments: hostile)
+    @Test("BEY-10, SEC-4, TRF-2: any field of 64 KiB is read in linear time", arguments: hostile)
     func linear(beginning: String, unit: String) {
         let text = beginning + String(repeating: unit, count: 65_536 / unit.utf8.count)
         let limit = 8 * text.utf8.count

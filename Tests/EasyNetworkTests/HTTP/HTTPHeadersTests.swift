@@ -4,7 +4,7 @@ import Testing
 
 @Suite("HTTPHeaders")
 struct HTTPHeadersTests {
-    @Test("RSP-6: header names compare without regard to case, repeats and order are kept")
+    @Test("RSP-6: header names are case-insensitive, repeats and order are kept")
     func repeatsAndCase() {
         var headers: HTTPHeaders = ["Set-Cookie": "a=1", "X": "1", "set-cookie": "b=2"]
         #expect(headers.values(for: "SET-COOKIE") == ["a=1", "b=2"])
@@ -18,7 +18,7 @@ struct HTTPHeadersTests {
         #expect(headers["missing"] == nil)
     }
 
-    @Test("SEC-2: copies share their storage until one of them is changed, whatever it is changed to")
+    @Test("SEC-2: copies share their storage until one of them is changed")
     func storage() {
         let headers: HTTPHeaders = ["Accept": "text/plain"]
         var copy = headers
@@ -31,7 +31,7 @@ struct HTTPHeadersTests {
         #expect(!copy.hasStorage(of: headers))
     }
 
-    @Test("CFG-6: merging lets the later headers win by name, whatever the case")
+    @Test("CFG-6: the later headers win in merging, by name without case")
     func merging() {
         let host: HTTPHeaders = ["Accept": "text/html", "User-Agent": "host"]
         let merged = host.merging(["accept": "application/json", "Accept": "text/plain"])

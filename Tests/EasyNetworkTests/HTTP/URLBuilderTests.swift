@@ -93,7 +93,7 @@ struct URLBuilderTests {
     }
 
     @Test(
-        "CFG-1: an address that cannot be sent is an error that says why",
+        "CFG-1: an invalid address is an error with the reason",
         arguments: [
             ("users", nil, "HostConfiguration.baseURL(\"https://…\")"), ("", nil, "there is no base URL"),
             ("ftp://other/x", nil, "\"ftp\""), ("file:///etc/passwd", nil, "\"file\""),
@@ -114,7 +114,7 @@ struct URLBuilderTests {
         #expect(error?.message?.contains(fragment) == true, "\(error?.message ?? "nil")")
     }
 
-    @Test("CFG-1: a host in Unicode goes out as DNS has it, or is an error where Foundation cannot")
+    @Test("CFG-1: a host in Unicode is converted for DNS, or an error if Foundation cannot")
     func unicodeHost() throws {
         do {
             let url = try URLBuilder.url(api: "https://bücher.example/ü", base: nil, query: nil)
