@@ -1,142 +1,263 @@
-/// An element of an XML document, with everything inside it: a value that does not change.
+import Foundation
+
+#if canImport(FoundationXML)
+import FoundationXML
+#endif
+
+/// An element of an XML document, with its attributes and contents.
 ///
 /// ```swift
 /// let feed = try response.xml()
 /// for entry in feed.elements("entry", namespace: "http://www.w3.org/2005/Atom") {
-///     print(entry["title"]?.text ?? "", entry.attribute("lang") ?? "")
+///     print(entry["title"]?.text ?? "", entry.attributes["xml:lang"] ?? "")
 /// }
 /// ```
 ///
-/// Comments and processing instructions are left out; CDATA is text like any other. Document type declarations are not
-/// read, so that no entity but XML's own five exists: nothing outside the document is ever loaded, and nothing inside it
-/// multiplies.
+/// `XMLParser` of Foundation reads the document. Comments and processing instructions are left out, and CDATA is text. There
+/// are no entities but the five of XML: nothing outside the document is loaded, and nothing in it multiplies.
 public struct XMLTree: Hashable, Sendable {
-    /// The name of an element or an attribute (Namespaces in XML 1.0). Equal when local name and namespace are: the prefix
-    /// is only a way to write it.
-    public struct Name: Hashable, Sendable {
-        /// The name without its prefix.
-        public let local: String
-        /// The URI of the namespace; nil for none.
-        public let namespace: String?
-        /// As it was written; nil for none.
-        public let prefix: String?
-
-        public static func == (left: Name, right: Name) -> Bool {
-            left.local == right.local && left.namespace == right.namespace
-        }
-
-        public func hash(into hasher: inout Hasher) {
-            hasher.combine(local)
-            hasher.combine(namespace)
-        }
-    }
-
-    public struct Attribute: Hashable, Sendable {
-        public let name: Name
-        public let value: String
-    }
-
     public enum Child: Hashable, Sendable {
         case element(XMLTree)
         case text(String)
     }
 
-    /// How much a document may hold, since its sender chooses: what is beyond is an error.
-    public struct Limits: Hashable, Sendable {
-        /// How deep elements may be nested. Default 128, at most 512.
-        public var maximumDepth: Int
-        /// How many elements and attributes there may be in all. Default 1,000,000.
-        public var maximumNodeCount: Int
-        /// How many attributes, declarations of namespaces included, one element may have. Their square is what they
-        /// cost. Default 10,000.
-        public var maximumAttributeCount: Int
+    /// The name without its prefix.
+    public let name: String
 
-        public init(
-            maximumDepth: Int = 128,
-            maximumNodeCount: Int = 1_000_000,
-            maximumAttributeCount: Int = 10_000
-        ) {
-            self.maximumDepth = maximumDepth
-            self.maximumNodeCount = maximumNodeCount
-            self.maximumAttributeCount = maximumAttributeCount
-        }
-    }
+    /// The URI of the namespace; nil if there is none.
+    public let namespace: String?
 
-    public let name: Name
+    /// The attributes by their names as written, with their prefixes: `xml:lang`. Declarations of namespaces are left out.
+    public let attributes: [String: String]
 
-    /// Ordered by name; declarations of namespaces are none of them.
-    public let attributes: [Attribute]
+    /// Elements and text in document order, white space included. Two texts are never adjacent.
+    public internal(set) var children: [Child] = []
 
-    /// Elements and text in document order, white space included. Two texts never stand side by side.
-    public let children: [Child]
-
-    init(name: Name, attributes: [Attribute], children: [Child]) {
-        self.name = name
-        self.attributes = attributes
-        self.children = children
-    }
-}
-
-extension XMLTree {
     /// The child elements, in order.
     public var elements: [XMLTree] {
         children.compactMap { if case .element(let element) = $0 { element } else { nil } }
     }
 
-    /// All text inside this element and those below, in document order.
+    /// The text of this element and of those below, in document order.
     public var text: String {
-        var text = ""
-        appendText(to: &text)
-        return text
-    }
-
-    /// The first child element of this name; nil when there is none.
-    ///
-    /// - Parameters:
-    ///   - name: without prefix.
-    ///   - namespace: default nil, any.
-    public subscript(name: String, namespace namespace: String? = nil) -> XMLTree? {
-        for case .element(let element) in children where element.name.isCalled(name, namespace) { return element }
-        return nil
+        children.reduce(into: "") { text, child in
+            switch child {
+            case .text(let part): text += part
+            case .element(let element): text += element.text
+            }
+        }
     }
 
     /// The child elements of this name.
     ///
     /// - Parameters:
-    ///   - name: without prefix.
+    ///   - name: the name without prefix.
     ///   - namespace: default nil, any.
     public func elements(_ name: String, namespace: String? = nil) -> [XMLTree] {
-        elements.filter { $0.name.isCalled(name, namespace) }
+        elements.filter { $0.isNamed(name, namespace) }
     }
 
-    /// The value of the attribute of this name; nil when there is none.
+    /// The first child element of this name; nil if there is none.
     ///
     /// - Parameters:
-    ///   - name: without prefix.
-    ///   - namespace: default nil, any; an attribute without prefix is in none.
-    public func attribute(_ name: String, namespace: String? = nil) -> String? {
-        attributes.first { $0.name.isCalled(name, namespace) }?.value
+    ///   - name: the name without prefix.
+    ///   - namespace: default nil, any.
+    public subscript(name: String, namespace namespace: String? = nil) -> XMLTree? {
+        for case .element(let element) in children where element.isNamed(name, namespace) { return element }
+        return nil
     }
 
-    private func appendText(to text: inout String) {
-        for child in children {
-            switch child {
-            case .text(let part): text += part
-            case .element(let element): element.appendText(to: &text)
+    private func isNamed(_ name: String, _ namespace: String?) -> Bool {
+        self.name == name && (namespace == nil || namespace == self.namespace)
+    }
+}
+
+extension NetworkResponse {
+    /// The root element of the body, which is XML.
+    ///
+    /// The charset is that of a byte order mark, else the one in `Content-Type`, else the one that the document declares,
+    /// else UTF-8 (RFC 7303, section 3).
+    ///
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` with line and column if the body is no XML. It is thrown too for
+    ///   a document type with definitions, for a processing instruction without content, for elements nested deeper than 128
+    ///   levels, and for an element with more than 10,000 attributes.
+    public func xml() throws(NetworkError) -> XMLTree {
+        guard !body.isEmpty else { throw emptyBodyError(wanted: "XML") }
+        let document = try checkedXML(try text(defaultCharset: declaredCharset))
+        let builder = XMLTreeBuilder()
+        let parser = XMLParser(data: document)
+        parser.shouldProcessNamespaces = true
+        parser.shouldResolveExternalEntities = false
+        parser.delegate = builder
+        // Its result is of no use: on Linux it is true for a document that is cut.
+        _ = parser.parse()
+        if let root = builder.root, builder.failure == nil { return root }
+        throw notXML(builder.failure ?? "there is no complete element", underlying: builder.cause)
+    }
+
+    private func notXML(_ reason: String, underlying: (any Error)? = nil) -> NetworkError {
+        error(.cannotParseResponse, message: "the body is no XML: \(reason)", underlying: underlying)
+    }
+
+    /// The charset that the document declares (XML 1.0, appendix F).
+    private var declaredCharset: String {
+        if body.starts(with: [0, 0x3C]) { return "utf-16be" }
+        if body.starts(with: [0x3C, 0]) { return "utf-16le" }
+        let head = String(decoding: body.prefix(256), as: UTF8.self)
+        let declaration = #/<\?xml\s[^>]*?\bencoding\s*=\s*["']([A-Za-z0-9._\-]+)["']/#
+        guard let match = try? declaration.prefixMatch(in: head) else { return "utf-8" }
+        // A declaration that can be read as ASCII is not in UTF-16.
+        return match.1.lowercased().hasPrefix("utf-16") ? "utf-8" : String(match.1)
+    }
+
+    /// The document for `XMLParser`, in UTF-8, with blanks instead of the XML declaration and the document type.
+    ///
+    /// It refuses documents that `XMLParser` does not handle: on Linux it stops the process at a processing instruction
+    /// without content, and silently leaves out the entities of a document type. Its time for an element is the square of
+    /// the number of attributes.
+    private func checkedXML(_ document: String) throws(NetworkError) -> Data {
+        var bytes = Array(document.utf8)
+        // A parser could take bytes of zero for another encoding, whose markup this check does not see.
+        guard !bytes.contains(0) else { throw notXML("a character that XML does not have") }
+        var index = 0
+        var isInProlog = true
+        while let start = bytes[index...].firstIndex(of: UInt8(ascii: "<")) {
+            let rest = bytes[start...]
+            let markup: Range<Int>
+            if rest.starts(with: "<!--".utf8) {
+                markup = start..<Self.end(of: "-->", in: bytes, from: start + 4)
+            } else if rest.starts(with: "<![CDATA[".utf8) {
+                markup = start..<Self.end(of: "]]>", in: bytes, from: start + 9)
+            } else if rest.starts(with: "<?".utf8) {
+                markup = start..<Self.end(of: "?>", in: bytes, from: start + 2)
+                guard let space = bytes[markup].firstIndex(where: { " \t\r\n".utf8.contains($0) }) else {
+                    throw notXML("a processing instruction without content")
+                }
+                if start == 0, bytes[..<space].elementsEqual("<?xml".utf8) { Self.blank(&bytes, markup) }
+            } else {
+                let isDocumentType = rest.starts(with: "<!DOCTYPE".utf8)
+                markup = start..<(try endOfTag(bytes, from: start, isDocumentType: isDocumentType))
+                if isDocumentType, isInProlog { Self.blank(&bytes, markup) } else { isInProlog = false }
+            }
+            index = markup.upperBound
+        }
+        return Data(bytes)
+    }
+
+    /// The index behind the `>` of a tag, or the end of the document.
+    private func endOfTag(_ bytes: [UInt8], from start: Int, isDocumentType: Bool) throws(NetworkError) -> Int {
+        var quote: UInt8?
+        var quoteCount = 0
+        for index in start..<bytes.count {
+            switch (bytes[index], quote) {
+            case (let byte, let open?):
+                if byte == open { quote = nil }
+            case (UInt8(ascii: "\""), nil), (UInt8(ascii: "'"), nil):
+                quote = bytes[index]
+                quoteCount += 1
+                guard quoteCount <= 10_000 else { throw notXML("an element has more than 10,000 attributes") }
+            case (UInt8(ascii: "["), nil) where isDocumentType:
+                throw notXML("a document type with definitions is refused, as it may define entities")
+            case (UInt8(ascii: ">"), nil): return index + 1
+            default: break
             }
         }
+        return bytes.count
+    }
+
+    /// The index behind the mark, or the end of the document.
+    private static func end(of mark: StaticString, in bytes: [UInt8], from start: Int) -> Int {
+        let mark = Array("\(mark)".utf8)
+        var index = start
+        while index + mark.count <= bytes.count {
+            if bytes[index] == mark[0], bytes[index..<(index + mark.count)].elementsEqual(mark) {
+                return index + mark.count
+            }
+            index += 1
+        }
+        return bytes.count
+    }
+
+    /// Keeps line breaks, so that the lines of errors are right.
+    private static func blank(_ bytes: inout [UInt8], _ range: Range<Int>) {
+        for index in range where bytes[index] != 0x0A && bytes[index] != 0x0D { bytes[index] = 0x20 }
     }
 }
 
-extension XMLTree.Name {
-    fileprivate func isCalled(_ local: String, _ namespace: String?) -> Bool {
-        self.local == local && (namespace == nil || namespace == self.namespace)
+extension APIRequest where Item == XMLTree {
+    public func item(from response: NetworkResponse) throws -> Item {
+        try response.xml()
     }
 }
 
-extension XMLTree.Name: CustomStringConvertible {
-    /// As it was written: `atom:entry`.
-    public var description: String {
-        prefix.map { "\($0):\(local)" } ?? local
+/// Builds a tree from the events of a parser.
+private final class XMLTreeBuilder: NSObject, XMLParserDelegate {
+    private(set) var root: XMLTree?
+    /// The first failure; the parser goes on after most of them.
+    private(set) var failure: String?
+    private(set) var cause: (any Error)?
+    private var open: [XMLTree] = []
+    private var text = ""
+
+    func parser(
+        _ parser: XMLParser,
+        didStartElement name: String,
+        namespaceURI: String?,
+        qualifiedName: String?,
+        attributes: [String: String]
+    ) {
+        guard failure == nil else { return }
+        guard open.count < 128 else { return fail("elements are nested deeper than 128 levels", nil, parser) }
+        endText()
+        let namespace = namespaceURI.flatMap { $0.isEmpty ? nil : $0 }
+        let attributes = attributes.filter { $0.key != "xmlns" && !$0.key.hasPrefix("xmlns:") }
+        open.append(XMLTree(name: name, namespace: namespace, attributes: attributes))
+    }
+
+    func parser(_ parser: XMLParser, didEndElement name: String, namespaceURI: String?, qualifiedName: String?) {
+        guard failure == nil else { return }
+        endText()
+        guard let element = open.popLast() else { return }
+        if open.isEmpty { root = element } else { open[open.count - 1].children.append(.element(element)) }
+    }
+
+    func parser(_ parser: XMLParser, foundCharacters string: String) {
+        text += string
+    }
+
+    func parser(_ parser: XMLParser, foundCDATA block: Data) {
+        text += String(decoding: block, as: UTF8.self)
+    }
+
+    func parser(_ parser: XMLParser, parseErrorOccurred error: any Error) {
+        let code = (error as NSError).code
+        // Warnings of libxml2: of a relative namespace, of an odd xml:lang or xml:space.
+        guard !(97...102).contains(code) else { return }
+        fail(reason(code), error, parser)
+    }
+
+    private func endText() {
+        if !text.isEmpty, !open.isEmpty { open[open.count - 1].children.append(.text(text)) }
+        text = ""
+    }
+
+    private func fail(_ reason: String, _ error: (any Error)?, _ parser: XMLParser) {
+        guard failure == nil else { return }
+        failure = "line \(parser.lineNumber), column \(parser.columnNumber): \(reason)"
+        cause = error
+        parser.abortParsing()
+    }
+
+    /// The frequent errors in words, since Foundation has none for them on Linux.
+    private func reason(_ code: Int) -> String {
+        switch code {
+        case 4, 5, 77:
+            open.last.map { "the document ends inside <\($0.name)>" }
+                ?? (root == nil ? "there is no element" : "text after the last element")
+        case 26, 27: "an undefined entity; XML defines &lt; &gt; &amp; &quot; and &apos;"
+        case 76: "an end tag does not match " + (open.last.map { "<\($0.name)>" } ?? "any start tag")
+        case 201: "the prefix of a name has no namespace"
+        default: "error \(code) of libxml2"
+        }
     }
 }

