@@ -1,13 +1,12 @@
-/// What a `Content-Disposition` says of the name under which the answer is to be kept (RFC 6266).
+/// The file name that a `Content-Disposition` proposes (RFC 6266).
 ///
-/// Read with more patience than the grammar has, since it is only a proposal: a parameter that is not sound is passed
-/// over, and the others count. The name is as the server wrote it, and may be a path; see ``SafeFileName``.
+/// Invalid parameters are skipped, since the name is only a proposal. It is as the server wrote it, and may be a path; see
+/// ``SafeFileName``.
 struct ContentDisposition: Equatable {
-    /// The parameter `filename*` before `filename`; nil when neither is there, sound and not empty. Of several the first
-    /// counts.
+    /// The parameter `filename*`, else `filename`; nil if neither is valid and not empty. The first of several counts.
     let fileName: String?
 
-    /// - Parameter fieldValue: the value of one header field; nil comes back when it begins with no disposition type.
+    /// - Parameter fieldValue: the value of one header field. The result is nil if it does not begin with a type.
     init?(_ fieldValue: String) {
         var reader = HTTPFieldReader(Self.restored(fieldValue).trimmed)
         self.init(&reader)
@@ -18,67 +17,57 @@ struct ContentDisposition: Equatable {
         var plain: String?
         var extended: String?
         while reader.skipParameterEnd() {
-            guard let (name, value) = Self.parameter(&reader) else { continue }
-            if name.isEqualIgnoringASCIICase(to: "filename*") {
-                extended = extended ?? ExtendedValue(value)?.text.nonEmpty
+            guard let (name, text, isQuoted) = Self.parameter(&reader), !text.isEmpty else { continue }
+            if name.isEqualIgnoringASCIICase(to: "filename*"), !isQuoted {
+                extended = extended ?? Self.extendedText(text)
             } else if name.isEqualIgnoringASCIICase(to: "filename") {
-                plain = plain ?? value.text.nonEmpty
+                plain = plain ?? text
             }
         }
         fileName = extended ?? plain
     }
 
-    fileprivate struct Value {
-        var text: String
-        var isQuoted: Bool
-    }
-
-    /// Reads to the end of the parameter, whatever it is.
-    private static func parameter(_ reader: inout HTTPFieldReader) -> (name: String, value: Value)? {
+    /// Reads to the end of the parameter, valid or not.
+    private static func parameter(
+        _ reader: inout HTTPFieldReader
+    ) -> (name: String, text: String, isQuoted: Bool)? {
         defer { reader.skipParameter() }
         reader.skipBlanks()
         guard let name = reader.token() else { return nil }
         reader.skipBlanks()
         guard reader.take(UInt8(ascii: "=")) else { return nil }
         reader.skipBlanks()
-        guard reader.next == UInt8(ascii: "\"") else { return (name, Value(text: reader.bareText(), isQuoted: false)) }
+        guard reader.next == UInt8(ascii: "\"") else { return (name, reader.bareText(), false) }
         guard let text = reader.quotedString() else {
             reader.position += 1
             return nil
         }
-        return reader.isAtParameterEnd() ? (name, Value(text: text, isQuoted: true)) : nil
+        return reader.isAtParameterEnd() ? (name, text, true) : nil
     }
 
-    /// The text as UTF-8 when its bytes are, but were taken for ISO 8859-1, as some ways from the wire do.
+    /// The text in UTF-8 if its bytes were read as ISO 8859-1, as some transports do.
     private static func restored(_ text: String) -> String {
         let scalars = text.unicodeScalars
-        guard scalars.contains(where: { $0.value > 0x7F }), scalars.allSatisfy({ $0.value < 0x100 }) else {
+        guard scalars.contains(where: { $0.value > 0x7F }), scalars.allSatisfy({ $0.value < 0x100 })
+        else {
             return text
         }
         return String(wholeUTF8: scalars.map { UInt8($0.value) }) ?? text
     }
-}
 
-/// A value with its charset: `UTF-8'en'%E2%82%AC.txt` (RFC 8187, section 3.2).
-private struct ExtendedValue {
-    let text: String
-
-    init?(_ value: ContentDisposition.Value) {
-        let parts = value.text.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
-        guard !value.isQuoted, parts.count == 3, let bytes = Self.bytes(parts[2]) else { return nil }
+    /// The text of a value with its charset: `UTF-8'en'%E2%82%AC.txt` (RFC 8187, section 3.2). Nil if it is empty or invalid.
+    private static func extendedText(_ value: String) -> String? {
+        let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, let bytes = bytes(parts[2]), !bytes.isEmpty else { return nil }
         switch parts[0].lowercased() {
-        case "utf-8":
-            guard let text = String(wholeUTF8: bytes) else { return nil }
-            self.text = text
-        case "iso-8859-1":
-            text = String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
-        default:
-            return nil
+        case "utf-8": return String(wholeUTF8: bytes)
+        case "iso-8859-1": return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+        default: return nil
         }
     }
 
-    /// - Returns: nil for an escape that is none, and for what must be escaped. What JavaScript's `encodeURIComponent`
-    ///   leaves as it is passes: servers use it where the grammar asks for more.
+    /// - Returns: nil for an invalid escape, and for a byte that must be escaped. Brackets are allowed, since JavaScript's
+    ///   `encodeURIComponent` does not escape them.
     private static func bytes(_ text: Substring) -> [UInt8]? {
         var rest = Array(text.utf8)[...]
         var bytes: [UInt8] = []
@@ -88,7 +77,9 @@ private struct ExtendedValue {
                 guard digits.count == 2, digits.allSatisfy(\.isHexDigit) else { return nil }
                 bytes += UInt8(String(decoding: digits, as: UTF8.self), radix: 16).map { [$0] } ?? []
                 rest = rest.dropFirst(2)
-            } else if HTTPSyntax.isTokenByte(byte) || byte == UInt8(ascii: "(") || byte == UInt8(ascii: ")") {
+            } else if HTTPSyntax.isTokenByte(byte) || byte == UInt8(ascii: "(")
+                || byte == UInt8(ascii: ")")
+            {
                 bytes.append(byte)
             } else {
                 return nil
@@ -104,20 +95,20 @@ extension HTTPFieldReader {
         return rest == nil || rest == UInt8(ascii: ";")
     }
 
-    /// - Returns: whether another parameter comes.
+    /// - Returns: whether another parameter follows.
     fileprivate mutating func skipParameterEnd() -> Bool {
         skipBlanks()
         return take(UInt8(ascii: ";"))
     }
 
-    /// Up to the next semicolon: many servers leave out the quotes that blanks and brackets in a name ask for.
+    /// The text up to the next semicolon: many servers leave out quotes that the grammar requires.
     fileprivate mutating func bareText() -> String {
         let text = bytes[position...].prefix { $0 != UInt8(ascii: ";") }
         position = text.endIndex
         return String(decoding: text, as: UTF8.self).trimmed
     }
 
-    /// Moves to the semicolon, but not to one in quotes.
+    /// Moves to the next semicolon that is not in quotes.
     fileprivate mutating func skipParameter() {
         while let byte = next, byte != UInt8(ascii: ";") {
             if byte != UInt8(ascii: "\"") || quotedString() == nil { position += 1 }
@@ -126,11 +117,9 @@ extension HTTPFieldReader {
 }
 
 extension String {
-    /// - Returns: nil when the bytes are not UTF-8, where `init(decoding:as:)` puts in replacements.
+    /// - Returns: nil if the bytes are not UTF-8, where `init(decoding:as:)` inserts replacements.
     fileprivate init?(wholeUTF8 bytes: [UInt8]) {
         self.init(decoding: bytes, as: UTF8.self)
         guard utf8.elementsEqual(bytes) else { return nil }
     }
-
-    fileprivate var nonEmpty: String? { isEmpty ? nil : self }
 }

@@ -1,25 +1,49 @@
 import Foundation
 
 extension NetworkResponse {
-    /// The body as JSON: `[String: Any]`, `[Any]`, `String`, `NSNumber` or `NSNull`. A bare value is JSON too (RFC 8259,
+    /// The body as JSON: `[String: Any]`, `[Any]`, `String`, `NSNumber` or `NSNull`. A single value is JSON too (RFC 8259,
     /// section 2).
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` when the body is empty or no JSON.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is empty or no JSON.
     public func json() throws(NetworkError) -> Any {
         guard !body.isEmpty else { throw emptyBodyError(wanted: "JSON") }
         do {
             return try JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)
         } catch let cause {
             let reason = (cause as NSError).userInfo[NSDebugDescriptionErrorKey] as? String
-            let message = DecodingFailure.noJSON(headers) + (reason.map { ": \($0.withoutFullStop)" } ?? "")
+            let message = noJSON + (reason.map { ": \($0.withoutFullStop)" } ?? "")
             throw error(.cannotParseResponse, message: message, underlying: cause)
         }
     }
 
-    /// The body as a value of the type, read by ``decoder``; by default by a `JSONDecoder` that takes dates as text of RFC
-    /// 3339, or as numbers in its own way: seconds since 2001.
+    /// The body as text, in the charset of a byte order mark, else the one in `Content-Type`, else UTF-8.
     ///
-    /// An empty body is the empty value of an ``EmptyRepresentable`` type, as nil of an optional, where ``emptyBody`` allows
+    /// The byte order mark is removed. `utf-16` without a mark is little-endian. Supported are utf-8, utf-16 (le, be),
+    /// us-ascii, iso-8859-1, iso-8859-2, windows-1250 to windows-1254, shift_jis and macintosh, and all charsets of the
+    /// system: GBK, GB18030, Big5, EUC-JP, EUC-KR, KOI8-R, the rest of ISO 8859, and more. On Linux these are those of
+    /// `iconv`, of which some systems install only a part.
+    ///
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the charset is unknown, or any of the bytes are invalid in it;
+    ///   the message names it.
+    public func text() throws(NetworkError) -> String {
+        try text(defaultCharset: "utf-8")
+    }
+
+    func text(defaultCharset: String) throws(NetworkError) -> String {
+        let mark = Charset.byteOrderMark(of: body)
+        let name =
+            mark?.charset.name ?? headers["Content-Type"].flatMap(MediaType.init)?.charset ?? defaultCharset
+        guard let charset = mark?.charset ?? Charset(name: name) else {
+            throw error(.cannotParseResponse, message: "the charset \"\(name.prefix(40))\" is unknown")
+        }
+        if let text = charset.decode(body.dropFirst(mark?.length ?? 0)) { return text }
+        throw error(.cannotParseResponse, message: "the body is no text in the charset \(name)")
+    }
+
+    /// The body as a value of the type, read by ``decoder``. The default is a `JSONDecoder` that reads dates as text of RFC
+    /// 3339, or as numbers: seconds since 2001.
+    ///
+    /// An empty body is the empty value of an ``EmptyRepresentable`` type, such as nil of an optional, if ``emptyBody`` allows
     /// it.
     ///
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` with a message that names the place, as in
@@ -29,25 +53,25 @@ extension NetworkResponse {
         return try decode(type, with: decoder)
     }
 
-    /// The body as a value of the type, read by a decoder of one's own.
+    /// The body as a value of the type, read by a decoder.
     ///
-    /// - Throws: what the decoder throws; what is no ``NetworkError`` becomes ``NetworkError/Code/cannotParseResponse``.
+    /// - Throws: the error of the decoder; one that is no ``NetworkError`` becomes
+    ///   ``NetworkError/Code/cannotParseResponse``.
     public func decode<T: Decodable>(_ type: T.Type, with decoder: some ResponseDecoder) throws(NetworkError) -> T {
         if let empty = emptyItem(type) { return empty }
-        // Without its decoder, so that one that calls `decode(_:)` does not call itself for ever.
+        // Without its decoder, so that a decoder may call `decode(_:)` without endless recursion.
         var plain = self
         plain.decoder = nil
         do {
             return try decoder.decode(type, from: plain)
         } catch let cause as DecodingError {
-            let message = DecodingFailure.message(for: cause, in: try? json())
-            throw error(.cannotParseResponse, message: message, underlying: cause)
+            throw error(.cannotParseResponse, message: cause.message(in: try? json()), underlying: cause)
         } catch {
             throw mappingError(error)
         }
     }
 
-    /// The body as a value of the type, read from JSON by a decoder of one's own, with its strategies for dates and keys.
+    /// The body as a value of the type, read by a `JSONDecoder` with its strategies for dates and keys.
     ///
     /// - Throws: as ``decode(_:)``.
     public func decode<T: Decodable>(_ type: T.Type, using decoder: JSONDecoder) throws(NetworkError) -> T {
@@ -60,7 +84,7 @@ extension NetworkResponse {
         }
     }
 
-    /// What the first of several readers makes of this answer that can make anything of it.
+    /// The value of the first reader that does not throw.
     ///
     /// ```swift
     /// let answer = try response.decodeFirst([
@@ -69,8 +93,8 @@ extension NetworkResponse {
     /// ])
     /// ```
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` when none can, with the messages of all; `underlying` is the error
-    ///   of the first.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` with the messages of all readers if all of them throw;
+    ///   `underlying` is the error of the first one. The error of a single reader is thrown as it is.
     public func decodeFirst<T>(_ readers: [(NetworkResponse) throws -> T]) throws(NetworkError) -> T {
         var errors: [NetworkError] = []
         for reader in readers {
@@ -80,31 +104,23 @@ extension NetworkResponse {
                 errors.append(mappingError(error))
             }
         }
-        throw noneFits(errors)
-    }
-
-    /// - Parameter errors: one for each way that was tried.
-    func noneFits(_ errors: [NetworkError]) -> NetworkError {
-        guard let first = errors.first else {
-            return error(.cannotParseResponse, message: "there is nothing to read the answer with")
-        }
-        guard errors.count > 1 else { return first }
+        if errors.count == 1 { throw errors[0] }
         let reasons = errors.map { $0.message ?? $0.description.withoutFullStop }
-        let message = "nothing fits: " + reasons.joined(separator: "; ")
-        return error(.cannotParseResponse, message: message, underlying: first)
-    }
-
-    /// Whether an empty body is an item too, for this answer.
-    var mayBeEmpty: Bool {
-        emptyBody.allows(statusCode: statusCode, method: requestMethod)
+        let message = errors.isEmpty ? "there are no readers" : "nothing fits: " + reasons.joined(separator: "; ")
+        throw error(.cannotParseResponse, message: message, underlying: errors.first)
     }
 
     func emptyBodyError(wanted: String) -> NetworkError {
         let message =
             mayBeEmpty
-            ? "the body is empty, which only an optional item or EmptyItem can be made from"
+            ? "the body is empty; use an optional item or EmptyItem for such an answer"
             : "the body is empty, not \(wanted)"
         return error(.cannotParseResponse, message: message)
+    }
+
+    /// Whether ``emptyBody`` allows an empty body for this answer.
+    var mayBeEmpty: Bool {
+        emptyBody.allows(statusCode: statusCode, method: requestMethod)
     }
 
     private func emptyItem<T>(_ type: T.Type) -> T? {

@@ -2,30 +2,30 @@ import Foundation
 
 /// The answer to a request: status, headers and the whole body.
 ///
-/// It is an immutable value. A request that is sent again gets another one; two answers are never mixed. What the body
-/// means is worked out when it is asked for, on the thread that asks, each time anew:
+/// It is an immutable value; a request that is sent again gets another one. The body is decoded when it is asked for, on the
+/// caller's thread, each time again:
 ///
 /// ```swift
 /// let user = try response.decode(User.self)
 /// ```
 public struct NetworkResponse: Sendable {
-    /// The status code; 100 to 599 are defined (RFC 9110, section 15), a server may send others up to 999.
+    /// The status code, 100 to 999 (RFC 9110, section 15).
     public let statusCode: Int
 
-    /// The header fields, in order and with repeats as far as the transport tells: ``URLSessionTransport`` does not.
+    /// The header fields, in order and with repeats. ``URLSessionTransport`` reports neither.
     public let headers: HTTPHeaders
 
-    /// The body, content codings such as gzip taken off; empty when there is none.
+    /// The body without content codings such as gzip; empty if there is none.
     public let body: Data
 
-    /// Where the answer came from.
+    /// The source of the answer.
     public internal(set) var source: Source
 
-    /// The URL that answered; nil when nobody said.
+    /// The URL that answered; nil if it is unknown.
     public let url: URL?
 
-    /// What is said of it beside. An answer goes through many hands, and each copies what stands here alone.
-    private var circumstances = Shared(Circumstances())
+    /// The other properties. Answers are passed on often, and each copy copies only this reference.
+    private var context = Shared(Context())
 
     /// - Parameters:
     ///   - statusCode: default 200.
@@ -47,14 +47,14 @@ public struct NetworkResponse: Sendable {
         self.url = url
     }
 
-    /// This answer with what reading it has to know of its request and of its host.
+    /// This answer with the properties of its request and its host that decoding depends on.
     func prepared(
         for method: NetworkService.Method,
         _ validation: ResponseValidation,
         decoder: (any ResponseDecoder)?
     ) -> NetworkResponse {
         var response = self
-        response.circumstances.change {
+        response.context.change {
             $0.requestMethod = method
             $0.emptyBody = validation.emptyBody
             $0.decoder = decoder
@@ -62,7 +62,7 @@ public struct NetworkResponse: Sendable {
         return response
     }
 
-    /// Where an answer came from.
+    /// The source of an answer.
     ///
     /// A struct and not an enum, so that a new source breaks no `switch`.
     public struct Source: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
@@ -86,7 +86,7 @@ public struct NetworkResponse: Sendable {
 }
 
 extension NetworkResponse {
-    private struct Circumstances: Sendable {
+    private struct Context: Sendable {
         var trailers = HTTPHeaders()
         var metrics: TransportMetrics?
         var history: [NetworkAttempt] = []
@@ -96,25 +96,25 @@ extension NetworkResponse {
         var userInfo: [String: any Sendable] = [:]
     }
 
-    /// The fields that came after the body (RFC 9110, section 6.5). ``URLSessionTransport`` does not tell.
+    /// The fields behind the body (RFC 9110, section 6.5). ``URLSessionTransport`` does not report them.
     public internal(set) var trailers: HTTPHeaders {
-        get { circumstances.value.trailers }
-        set { circumstances.change { $0.trailers = newValue } }
+        get { context.value.trailers }
+        set { context.change { $0.trailers = newValue } }
     }
 
-    /// How the exchange went that brought it; nil when none did.
+    /// The measurements of the exchange; nil if there was none.
     public internal(set) var metrics: TransportMetrics? {
-        get { circumstances.value.metrics }
-        set { circumstances.change { $0.metrics = newValue } }
+        get { context.value.metrics }
+        set { context.change { $0.metrics = newValue } }
     }
 
-    /// Every message that was sent to get it, in order, redirects and retries included; empty when none was.
+    /// Every message that was sent for it, in order, redirects and retries included; empty if there was none.
     public internal(set) var history: [NetworkAttempt] {
-        get { circumstances.value.history }
-        set { circumstances.change { $0.history = newValue } }
+        get { context.value.history }
+        set { context.change { $0.history = newValue } }
     }
 
-    /// Values that a program attaches to the answer: an interceptor for ``APIRequest/item(from:)``, for instance. Default
+    /// Values that a program attaches to the answer, for instance an interceptor for ``APIRequest/item(from:)``. Default
     /// none. The cache does not keep them.
     ///
     /// ```swift
@@ -125,82 +125,43 @@ extension NetworkResponse {
     /// }
     /// ```
     public var userInfo: [String: any Sendable] {
-        get { circumstances.value.userInfo }
-        set { circumstances.change { $0.userInfo = newValue } }
+        get { context.value.userInfo }
+        set { context.change { $0.userInfo = newValue } }
     }
 
-    /// The method of the request; nil when nobody said.
+    /// The method of the request; nil if it is unknown.
     public internal(set) var requestMethod: NetworkService.Method? {
-        get { circumstances.value.requestMethod }
-        set { circumstances.change { $0.requestMethod = newValue } }
+        get { context.value.requestMethod }
+        set { context.change { $0.requestMethod = newValue } }
     }
 
-    /// Whether an empty body is an item too. Default ``EmptyBodyRule/standard``.
+    /// The rule for empty bodies. Default ``EmptyBodyRule/standard``.
     public internal(set) var emptyBody: EmptyBodyRule {
-        get { circumstances.value.emptyBody }
-        set { circumstances.change { $0.emptyBody = newValue } }
+        get { context.value.emptyBody }
+        set { context.change { $0.emptyBody = newValue } }
     }
 
-    /// What ``decode(_:)`` reads with; nil, the default, means JSON, with dates as text of RFC 3339 or as numbers.
+    /// The decoder of ``decode(_:)``. Default nil: JSON, with dates as text of RFC 3339 or as numbers.
     public internal(set) var decoder: (any ResponseDecoder)? {
-        get { circumstances.value.decoder }
-        set { circumstances.change { $0.decoder = newValue } }
+        get { context.value.decoder }
+        set { context.change { $0.decoder = newValue } }
     }
 }
 
-extension NetworkResponse {
-    /// An error that carries what this answer says: status, headers, the beginning of the body and, for a status of 400
-    /// and above, the server's own words.
-    package func error(
-        _ code: NetworkError.Code,
-        message: String? = nil,
-        underlying: (any Error)? = nil
-    ) -> NetworkError {
-        var error = NetworkError(
-            code: code,
-            message: message,
-            statusCode: statusCode,
-            headers: headers,
-            responseBody: body,
-            serverMessage: statusCode >= 400 ? ServerMessage.find(in: body, headers: headers) : nil,
-            underlying: underlying
-        )
-        error.metrics = metrics
-        error.adopt(history)
-        return error
+extension NetworkResponse: CustomDebugStringConvertible, CustomReflectable {
+    /// Status, headers and the beginning of the body on several lines, without the secrets that ``Redaction`` recognizes.
+    public var debugDescription: String {
+        let redaction = Redaction.standard
+        var text = DebugText(title: "NetworkResponse \(statusCode) from \(source)")
+        text.add("URL", url.map(redaction.redacted))
+        text.add("Headers", redaction.redacted(headers))
+        text.add("Body", body, contentType: headers["Content-Type"])
+        text.add("Trailers", redaction.redacted(trailers))
+        text.add("Sent", history)
+        text.add("Metrics", metrics)
+        return text.lines.joined(separator: "\n")
     }
 
-    /// What `map` makes of this answer, or its error as that of the package.
-    func item<Item>(_ map: (NetworkResponse) throws -> Item) -> Result<Item, NetworkError> {
-        do {
-            return .success(try map(self))
-        } catch {
-            return .failure(mappingError(error))
-        }
-    }
-
-    /// What a mapper, or ``APIRequest/item(from:)``, threw at this answer, as the error of the package.
-    ///
-    /// A ``NetworkError`` is kept and only filled up with what it lacks. Anything else becomes
-    /// ``NetworkError/Code/cannotParseResponse`` with the text of the error, which for a ``ResponseMapperError`` names
-    /// the key and the index.
-    package func mappingError(_ error: any Error) -> NetworkError {
-        switch error {
-        case var error as NetworkError:
-            guard error.statusCode == nil else { return error }
-            if error.history.isEmpty { error.adopt(history) }
-            error.statusCode = statusCode
-            if error.headers.isEmpty { error.headers = headers }
-            if error.responseBody == nil { error.responseBody = body }
-            if error.metrics == nil { error.metrics = metrics }
-            return error
-        case let error as ResponseMapperError:
-            return self.error(.cannotParseResponse, message: error.phrase, underlying: error)
-        case let error as DecodingError:
-            let message = DecodingFailure.message(for: error, inJSON: body, headers)
-            return self.error(.cannotParseResponse, message: message, underlying: error)
-        default:
-            return self.error(.cannotParseResponse, message: error.wording, underlying: error)
-        }
-    }
+    /// Without children, so that a dump shows ``debugDescription`` only.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

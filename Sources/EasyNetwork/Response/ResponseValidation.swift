@@ -1,32 +1,29 @@
 import Foundation
 
-/// Which answers count as success: by status, media type, length, and the shape of the JSON.
+/// The rule for which answers are successes: by status, media type, length, and shape of the JSON.
 ///
 /// ```swift
 /// var validation: ResponseValidation? { ResponseValidation(statusCodes: [200, 404]) }
 /// ```
 public struct ResponseValidation: Hashable, Sendable {
-    /// The accepted status codes. Default 200 to 299, both ends in.
+    /// The accepted status codes. Default 200 to 299.
     public var statusCodes: Set<Int>
 
-    /// The accepted media types, `type/*` and `*/*` included; nil, the default, accepts any. An empty body has no type
-    /// and passes.
+    /// The accepted media types, which may be `type/*` and `*/*`. Default nil: any. An empty body is accepted with any type.
     public var contentTypes: Set<String>?
 
-    /// Which answers may have an empty body although something is decoded from it. Default 204, 205, 304, and any to
-    /// HEAD.
+    /// The answers that may have an empty body although an item is decoded from it. Default 204, 205, 304, and any to HEAD.
     public var emptyBody: EmptyBodyRule
 
-    /// The longest body in bytes, content codings such as gzip taken off; below 0 counts as 0. Default nil: no limit but
-    /// the transport's ``TransportConfiguration/maximumDecodedBodyCount``.
+    /// The maximum length of the body in bytes, without content codings such as gzip. Default nil: only the limit of the
+    /// transport, ``TransportConfiguration/maximumDecodedBodyCount``.
     ///
     /// A longer body ends the request with ``NetworkError/Code/bodyTooLong``.
     public var maximumBodyCount: Int?
 
-    /// The shape of the JSON in an accepted answer. Default nil: anything, JSON or not.
+    /// The shape of the JSON in an accepted answer. Default nil: any body, JSON or not.
     ///
-    /// The body is parsed once for it and once more when it is decoded. A body that may be empty is not looked at when it
-    /// is.
+    /// The body is parsed for it, and parsed again when it is decoded. An empty body is accepted if ``emptyBody`` allows it.
     public var jsonShape: JSONShape?
 
     public init(
@@ -43,8 +40,7 @@ public struct ResponseValidation: Hashable, Sendable {
         self.jsonShape = jsonShape
     }
 
-    /// - Parameter statusCodes: the accepted status codes, both ends in: `200...399`. Codes outside of 100 to 999 do not
-    ///   exist and are passed over.
+    /// - Parameter statusCodes: the accepted status codes, such as `200...399`. Codes outside of 100 to 999 are ignored.
     public init(
         statusCodes: ClosedRange<Int>,
         contentTypes: Set<String>? = nil,
@@ -53,33 +49,8 @@ public struct ResponseValidation: Hashable, Sendable {
         jsonShape: JSONShape? = nil
     ) {
         self.init(
-            // One beyond each end: a range outside of them all is clamped to a code that no answer has.
+            // Clamped to one code more at each end, which no answer has, for ranges without any valid code.
             statusCodes: Set(statusCodes.clamped(to: 0...1_000)),
-            contentTypes: contentTypes,
-            emptyBody: emptyBody,
-            maximumBodyCount: maximumBodyCount,
-            jsonShape: jsonShape
-        )
-    }
-
-    /// Accepts the statuses that a predicate does.
-    ///
-    /// ```swift
-    /// static let lenient = ResponseValidation(statusCodes: { $0 < 500 && $0 != 429 })
-    /// ```
-    ///
-    /// The predicate is asked at once, for each code from 100 to 999, and not kept: keep the value for all requests.
-    ///
-    /// - Parameter isAccepted: whether an answer with this status code is a success.
-    public init(
-        statusCodes isAccepted: (Int) throws -> Bool,
-        contentTypes: Set<String>? = nil,
-        emptyBody: EmptyBodyRule = .standard,
-        maximumBodyCount: Int? = nil,
-        jsonShape: JSONShape? = nil
-    ) rethrows {
-        self.init(
-            statusCodes: Set(try (100...999).filter(isAccepted)),
             contentTypes: contentTypes,
             emptyBody: emptyBody,
             maximumBodyCount: maximumBodyCount,
@@ -97,23 +68,21 @@ public struct ResponseValidation: Hashable, Sendable {
         statusCodes.contains(statusCode)
     }
 
-    /// - Parameter contentType: the value of the header field, nil when there is none.
+    /// - Parameter contentType: the value of the header field; nil if there is none.
     public func accepts(contentType: String?) -> Bool {
         guard let contentTypes else { return true }
         guard let type = contentType.flatMap(MediaType.init) else { return contentTypes.contains("*/*") }
         return contentTypes.contains { type.matches($0) }
     }
 
-    /// - Parameter bodyCount: the length in bytes, as far as the body has come.
+    /// - Parameter bodyCount: the length of the received body in bytes.
     public func accepts(bodyCount: Int) -> Bool {
         maximumBodyCount.map { bodyCount <= max(0, $0) } ?? true
     }
 
-    /// Why the answer is no success; nil when it is one.
-    ///
-    /// - Returns: ``NetworkError/Code/unauthorized`` for a 401, ``NetworkError/Code/unacceptableStatus`` for any other
-    ///   status that is not accepted, ``NetworkError/Code/bodyTooLong`` for a body that is,
-    ///   ``NetworkError/Code/cannotParseResponse`` for a media type that is not accepted and for JSON of another shape.
+    /// The error of an answer that is no success: ``NetworkError/Code/unauthorized`` for a 401,
+    /// ``NetworkError/Code/unacceptableStatus`` for another status, ``NetworkError/Code/bodyTooLong``, and
+    /// ``NetworkError/Code/cannotParseResponse`` for the media type and the shape of the JSON. Nil for a success.
     func error(for response: NetworkResponse) -> NetworkError? {
         guard accepts(statusCode: response.statusCode) else {
             return response.error(response.statusCode == 401 ? .unauthorized : .unacceptableStatus)
@@ -128,7 +97,7 @@ public struct ResponseValidation: Hashable, Sendable {
         return shapeError(for: response)
     }
 
-    /// - Parameter response: with the beginning of the body at least.
+    /// - Parameter response: an answer with at least the beginning of its body.
     func bodyTooLong(_ response: NetworkResponse) -> NetworkError {
         response.error(.bodyTooLong, message: "more than \(max(0, maximumBodyCount ?? 0)) bytes of body")
     }
@@ -136,7 +105,7 @@ public struct ResponseValidation: Hashable, Sendable {
     private func shapeError(for response: NetworkResponse) -> NetworkError? {
         guard let jsonShape else { return nil }
         let mayBeEmpty = emptyBody.allows(statusCode: response.statusCode, method: response.requestMethod)
-        if response.body.isEmpty && mayBeEmpty { return nil }
+        guard !response.body.isEmpty || !mayBeEmpty else { return nil }
         do throws(NetworkError) {
             _ = try response.json(jsonShape)
             return nil

@@ -1,42 +1,43 @@
 import Foundation
 
-/// Names of files that a server or a URL proposes, made such that nothing is written but one visible file in the folder
-/// that was chosen (RFC 6266, section 4.3).
+/// Makes file names safe that a server or a URL proposes: the result names one visible file in the chosen folder (RFC 6266,
+/// section 4.3).
 ///
-/// All is looked at scalar by scalar, as file systems do: to Swift a slash with an accent is another character.
+/// It works on Unicode scalars, as file systems do: to Swift a slash with an accent is another character.
 enum SafeFileName {
-    /// How many bytes the name of a file may have, in UTF-8.
+    /// The maximum length of a name, in bytes of UTF-8.
     static let byteLimit = 255
 
-    /// - Returns: nil when nothing is left that could be a name.
+    /// - Returns: nil if nothing is left of the name.
     static func name(_ proposed: String) -> String? {
         let scalars = proposed.unicodeScalars
         let separator = scalars.lastIndex { $0 == "/" || $0 == "\\" }
         let start = separator.map(scalars.index(after:)) ?? scalars.startIndex
         var name = String.UnicodeScalarView()
         for scalar in scalars[start...] where !isUnprintable(scalar) {
-            // What a path is divided by on HFS, which Finder shows as a slash, and on Windows a drive or a stream.
+            // The separator of paths on HFS, and of drives and streams on Windows.
             name.append(scalar == ":" ? "-" : scalar)
         }
-        // Some file systems do not see what is ignorable: behind it, too, a dot hides a file.
+        // File systems may ignore these scalars, so that a dot behind them hides the file.
         let visible = name.drop { isPadding($0) || $0.properties.isDefaultIgnorableCodePoint }
         let trimmed = trimmingEnd(String(String.UnicodeScalarView(visible)))
-        return trimmed.isEmpty ? nil : cut(FileNameParts(trimmed))
+        return trimmed.isEmpty ? nil : cut(trimmed)
     }
 
-    /// The last part of the path that is not empty, decoded; `download` when there is none.
+    /// The last part of the path that is not empty, decoded; `download` if there is none.
     static func name(for url: URL) -> String {
         let part = url.path(percentEncoded: true).split(separator: "/").last.map(String.init) ?? ""
         return name(part.removingPercentEncoding ?? part) ?? "download"
     }
 
-    /// The name with a number before its extension, for when there is such a file already: `a (2).tar.gz`.
+    /// The name with a number before its extension, for a name that exists: `a (2).tar.gz`.
     static func numbered(_ name: String, _ number: Int) -> String {
-        cut(FileNameParts(name), suffix: " (\(number))")
+        cut(name, suffix: " (\(number))")
     }
 
-    /// Shortens what stands before the suffix and the extension, at the border of a character.
-    private static func cut(_ parts: FileNameParts, suffix: String = "") -> String {
+    /// Shortens the name before the suffix and the extension, between two characters.
+    private static func cut(_ name: String, suffix: String = "") -> String {
+        let parts = parts(of: name)
         let room = byteLimit - suffix.utf8.count - parts.fileExtension.utf8.count
         guard parts.stem.utf8.count > room else { return parts.stem + suffix + parts.fileExtension }
         var stem = ""
@@ -50,7 +51,7 @@ enum SafeFileName {
         return trimmingEnd(stem) + suffix + parts.fileExtension
     }
 
-    /// One character may have any number of accents.
+    /// Shortens a character with many accents.
     private static func cutWithinCharacter(_ text: String, _ room: Int) -> String {
         var scalars = String.UnicodeScalarView()
         var count = 0
@@ -62,7 +63,7 @@ enum SafeFileName {
         return String(scalars)
     }
 
-    /// Windows drops these, so that two names become one.
+    /// Removes dots and blanks at the end, which Windows ignores, so that two names become one.
     private static func trimmingEnd(_ text: String) -> String {
         let scalars = text.unicodeScalars
         guard let last = scalars.lastIndex(where: { !isPadding($0) }) else { return "" }
@@ -73,42 +74,37 @@ enum SafeFileName {
         scalar == "." || scalar.properties.isWhitespace
     }
 
-    /// Controls, breaks of lines, and what changes the direction of writing, which makes `exe.txt` out of `txt.exe`.
+    /// Whether the scalar is a control, a line break, or a mark of writing direction, which shows `txt.exe` as `exe.txt`.
     private static func isUnprintable(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true
         default: scalar.properties.isBidiControl
         }
     }
-}
 
-/// A name of a file, divided before its extension.
-private struct FileNameParts {
-    /// A longer one is no extension, but the end of a sentence.
-    private static let extensionLimit = 16
-    /// What is compressed has the extension that says what it is before this one.
-    private static let compressions: Set<String> = ["gz", "bz2", "xz", "zst", "lz", "lz4", "lzma", "z", "br"]
+    /// Extensions of compressed files, which follow another extension.
+    private static let compressions: Set<String> = [
+        "gz", "bz2", "xz", "zst", "lz", "lz4", "lzma", "z", "br",
+    ]
 
-    var stem: String
-    /// With its dot; both of `.tar.gz`; empty when there is none.
-    var fileExtension: String
-
-    init(_ name: String) {
-        (stem, fileExtension) = Self.divide(name)
-        let kind = Self.divide(stem)
-        if Self.compressions.contains(fileExtension.dropFirst().lowercased()),
-            kind.fileExtension.utf8.contains(where: \.isLetter)
-        {
-            stem = kind.stem
-            fileExtension = kind.fileExtension + fileExtension
-        }
+    /// The name before its extension, and the extension with its dot: both parts of `.tar.gz`, empty if there is none.
+    private static func parts(of name: String) -> (stem: String, fileExtension: String) {
+        let (stem, fileExtension) = divide(name)
+        let inner = divide(stem)
+        guard compressions.contains(fileExtension.dropFirst().lowercased()),
+            inner.fileExtension.utf8.contains(where: \.isLetter)
+        else { return (stem, fileExtension) }
+        return (inner.stem, inner.fileExtension + fileExtension)
     }
 
     private static func divide(_ name: String) -> (stem: String, fileExtension: String) {
         let bytes = name.utf8
-        guard let dot = bytes.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex else { return (name, "") }
+        guard let dot = bytes.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex else {
+            return (name, "")
+        }
         let letters = bytes[dot...].dropFirst()
-        guard (1...extensionLimit).contains(letters.count), letters.allSatisfy({ $0.isLetter || $0.isDigit }) else {
+        // A longer text behind the dot is the end of a sentence.
+        guard (1...16).contains(letters.count), letters.allSatisfy({ $0.isLetter || $0.isDigit }) else {
             return (name, "")
         }
         return (String(name[..<dot]), String(name[dot...]))

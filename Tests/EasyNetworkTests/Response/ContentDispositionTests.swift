@@ -22,7 +22,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "TRF-2: RFC 8187: the extended name is decoded, and counts more than the plain one, wherever it stands",
+        "TRF-2: RFC 8187: the extended name is decoded, and precedes the plain one in any order",
         arguments: [
             ("attachment; filename*=UTF-8''%E2%82%AC%20rates.txt", "€ rates.txt"),
             ("attachment; filename=\"EURO.txt\"; filename*=utf-8'en'%e2%82%ac.txt", "€.txt"),
@@ -37,7 +37,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "TRF-2: RFC 8187, section 3.2: an extended name that is not sound leaves the word to the plain one",
+        "TRF-2: RFC 8187, section 3.2: the plain name replaces an invalid extended one",
         arguments: [
             "UTF-8''%E2%82.txt", "UTF-8''%", "UTF-8''%4", "UTF-8''%zz", "UTF-8''%+1", "UTF-8'a.txt", "a.txt", "''a.txt",
             "windows-1252''a.txt", "\"UTF-8''a.txt\"", "UTF-8''a b.txt", "UTF-8''é.txt", "UTF-8''", "",
@@ -50,7 +50,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "TRF-2: of the same parameter the first that is sound counts",
+        "TRF-2: the first valid one of repeated parameters counts",
         arguments: [
             ("attachment; filename=a; filename=b", "a"),
             ("attachment; filename=\"\"; filename=b", "b"),
@@ -62,7 +62,7 @@ struct ContentDispositionTests {
         #expect(ContentDisposition(field)?.fileName == name)
     }
 
-    @Test("TRF-2: a name in UTF-8 is read as such, also from bytes that were taken for ISO 8859-1")
+    @Test("TRF-2: a name in UTF-8 is read, also if its bytes were taken for ISO 8859-1")
     func rawBytes() throws {
         let name = "Übung – 日本.txt"
         let field = "attachment; filename=\"\(name)\""
@@ -74,7 +74,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "TRF-2: what servers write though they should not: names without quotes, and other parameters that are not sound",
+        "TRF-2: names without quotes are read, and invalid parameters are skipped",
         arguments: [
             ("attachment; filename=my report [1](2).pdf ; size=3", "my report [1](2).pdf"),
             ("attachment; filename=", nil), ("attachment; filename", nil), ("attachment", nil), ("attachment;", nil),
@@ -89,7 +89,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "TRF-2: what begins with no type is nothing",
+        "TRF-2: a field without a type is nil",
         arguments: ["", " ", ";", "filename=a", "\"attachment\"", "a b; c=d"]
     )
     func noType(field: String) {

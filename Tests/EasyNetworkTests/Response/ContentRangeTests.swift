@@ -18,7 +18,7 @@ struct ContentRangeTests {
     }
 
     @Test(
-        "TRF-3: RFC 9110, section 14.4: the form of a 416 has the length alone",
+        "TRF-3: RFC 9110, section 14.4: the form of a 416 has only the length",
         arguments: [("bytes */0", 0), ("bytes */7", 7)]
     )
     func unsatisfied(field: String, total: Int64) throws {
@@ -27,7 +27,7 @@ struct ContentRangeTests {
     }
 
     @Test(
-        "TRF-3: what is not sound is none: no byte is put at a place that was guessed",
+        "TRF-3: an invalid range is nil, so that no byte is written at a guessed place",
         arguments: [
             "", "bytes", "bytes ", "bytes */*", "bytes 0-9", "bytes=0-9/10", "bytes  0-9/10", "bytes 0 - 9/10",
             "bytes 0-9 /10",

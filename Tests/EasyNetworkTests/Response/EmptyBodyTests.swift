@@ -27,7 +27,7 @@ struct EmptyBodyTests {
     }
 
     @Test(
-        "RSP-1: by default 204, 205, 304 and any answer to HEAD may be empty, another rule says otherwise",
+        "RSP-1: by default 204, 205, 304 and any answer to HEAD may be empty; another rule may be set",
         arguments: [
             (EmptyBodyRule(), 200, nil, false), (EmptyBodyRule(), 204, nil, true), (EmptyBodyRule(), 205, .get, true),
             (EmptyBodyRule(), 304, .get, true), (EmptyBodyRule(), 200, .head, true),
@@ -62,13 +62,13 @@ struct EmptyBodyTests {
         try GetNothing().item(from: answer(200))
     }
 
-    @Test("RSP-2: an empty body where it may not be, or for an item that has no empty value, is one clear error")
+    @Test("RSP-2: an empty body that the rule or the item does not allow is a clear error")
     func refused() {
         let wrong = #expect(throws: NetworkError.self) { try GetNumber().item(from: answer(200)) }
         #expect(wrong?.code == .cannotParseResponse)
         #expect(wrong?.message == "the body is empty, not JSON")
         let noValue = #expect(throws: NetworkError.self) { try answer(204).decode(Int.self) }
-        #expect(noValue?.message == "the body is empty, which only an optional item or EmptyItem can be made from")
+        #expect(noValue?.message == "the body is empty; use an optional item or EmptyItem for such an answer")
         #expect(throws: NetworkError.self) { try GetEmpty().item(from: answer(200)) }
         // White space is a body, and no JSON.
         #expect(throws: NetworkError.self) { try answer(204, nil, " ").decode(Int?.self) }

@@ -31,7 +31,7 @@ struct NetworkResponseTests {
         #expect(sources.count == 4)
     }
 
-    @Test("RSP-7: an answer is a value: what becomes of a copy, or of the bytes it was made from, does not reach it")
+    @Test("RSP-7: an answer is a value: changes of a copy, or of the bytes it was made from, do not reach it")
     func immutable() throws {
         var body = Data("[1]".utf8)
         var headers: HTTPHeaders = ["A": "1"]
@@ -67,7 +67,7 @@ struct NetworkResponseTests {
     }
 
     @Test(
-        "RSP-2: what is no JSON is an error with status, headers and body",
+        "RSP-2: a body that is no JSON is an error with status, headers and body",
         arguments: ["", "{", "<html>", "[1 2]", String(repeating: "[", count: 100_000)]
     )
     func badJSON(_ body: String) {
@@ -79,7 +79,7 @@ struct NetworkResponseTests {
         #expect(error?.message?.contains(body.isEmpty ? "empty" : "no JSON") == true)
     }
 
-    @Test("RSP-2: what is no JSON is called what the server says that it is")
+    @Test("RSP-2: the error of a body that is no JSON names its media type")
     func otherThanJSON() {
         for (type, words) in [
             ("text/html; charset=utf-8", "the body is no JSON but text/html"),
@@ -95,7 +95,7 @@ struct NetworkResponseTests {
         }
     }
 
-    @Test("RSP-2: a Decodable, also with a decoder of one's own")
+    @Test("RSP-2: a Decodable is decoded, also with a custom JSONDecoder")
     func decode() throws {
         let users = [Answer.User(name: "a", age: 1)]
         #expect(try response(#"{"users":[{"name":"a","age":1}]}"#).decode(Answer.self) == Answer(users: users))
@@ -107,7 +107,7 @@ struct NetworkResponseTests {
     }
 
     @Test(
-        "RSP-2: a failed decoding names the place, what was expected and what was found",
+        "RSP-2: a failed decoding names the place, the expected and the found type",
         arguments: [
             (#"{"users":[{"name":"a","age":1},{"age":1}]}"#, #"users[1].name: no value for key "name""#),
             (#"{"users":[{"name":"a","age":"x"}]}"#, "users[0].age: expected Int but found String"),
@@ -128,7 +128,7 @@ struct NetworkResponseTests {
         #expect(body.isEmpty || error?.underlying is DecodingError)
     }
 
-    @Test("RSP-2: what an initialiser throws by itself is kept")
+    @Test("RSP-2: the error that an initializer throws is kept")
     func customDecodingErrors() {
         enum Colour: String, Decodable { case red }
         let unknown = #expect(throws: NetworkError.self) { try response(#"["red","blue"]"#).decode([Colour].self) }
@@ -158,7 +158,7 @@ struct NetworkResponseTests {
             ("text/plain; charset=shift_jis", [0x82, 0xA0], "あ"), ("text/plain; charset=", [0x61], "a"),
             ("charset", [0x61], "a"), ("text/plain; charset=GBK", [0xC4, 0xE3, 0x61], "你a"),
             ("text/plain; charset=gb18030", [0x95, 0x32, 0x82, 0x36, 0xC4, 0xE3], "𠀀你"),
-            // What is called so is mostly GBK.
+            // Text labeled so is mostly GBK.
             ("text/plain; charset=gb2312", [0xC4, 0xE3, 0xE9, 0x46], "你镕"),
             ("text/plain; charset=Big5", [0xA4, 0xA4], "中"), ("text/plain; charset=euc-jp", [0xA4, 0xA2], "あ"),
             ("text/plain; charset=euc-kr", [0xB0, 0xA1], "가"), ("text/plain; charset=koi8-r", [0xC1], "а"),
@@ -176,7 +176,7 @@ struct NetworkResponseTests {
     }
 
     @Test(
-        "RSP-2: bytes that are no text in the charset, and an unknown charset, are errors that name it",
+        "RSP-2: bytes that are invalid in the charset, and an unknown charset, are errors that name it",
         arguments: [
             ("utf-8", [0xFF]), ("utf-8", [0x61, 0xC3]), ("us-ascii", [0xE9]), ("windows-1252", [0x81]),
             ("utf-16le", [0x61]), ("utf-16le", [0x00, 0xD8]), ("utf-16be", [0xDC, 0x00, 0x00, 0x61]),
@@ -193,7 +193,7 @@ struct NetworkResponseTests {
         #expect(error?.message?.contains(charset.prefix(40)) == true)
     }
 
-    @Test("RSP-2: a long text in a charset of the system's comes whole, with a last character that it holds back")
+    @Test("RSP-2: a long text in a charset of the system is complete, with a last character that iconv holds back")
     func longText() throws {
         let bytes = Data("a".utf8) + Data((0..<400_000).map { $0.isMultiple(of: 2) ? 0xC4 : 0xE3 })
         let response = NetworkResponse(headers: ["Content-Type": "text/plain; charset=gbk"], body: bytes)
@@ -204,7 +204,7 @@ struct NetworkResponseTests {
         #endif
     }
 
-    @Test("RSP-6: an error of a mapper becomes the package's, filled up with the answer")
+    @Test("RSP-6: the error of a mapper becomes a NetworkError, completed from the answer")
     func mappingErrors() {
         let answer = response("{}", status: 200)
         let element = ResponseMapperError.element(index: 3, underlying: ResponseMapperError.missing(key: "id"))

@@ -8,7 +8,7 @@ struct RangeValidatorTests {
     private static let modified = "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT"
     private static let later = "Date: Sun, 06 Nov 1994 08:49:38 GMT"
 
-    @Test("TRF-3: RFC 9110, section 13.1.5: a strong tag goes into If-Range as it was written, and before the date")
+    @Test("TRF-3: RFC 9110, section 13.1.5: a strong tag is the value of If-Range as written, and precedes the date")
     func strongTag() {
         for tag in ["\"a\"", "\"\"", "\"é,!\""] {
             let validator = RangeValidator(HTTPHeaders.lines("\(Self.modified) | etag: \(tag) | \(Self.later)"))
@@ -17,7 +17,7 @@ struct RangeValidatorTests {
     }
 
     @Test(
-        "TRF-3: RFC 9110, section 13.1.5: without a tag it is the date, as it was written, that the answer is later than"
+        "TRF-3: RFC 9110, section 13.1.5: without a tag it is the date as written, if the answer is later"
     )
     func date() {
         let now = Date(timeIntervalSince1970: 784_111_777)
@@ -31,7 +31,7 @@ struct RangeValidatorTests {
     }
 
     @Test(
-        "TRF-3: RFC 9110, section 8.8.2.2: a date that may have been overtaken in the same second is none",
+        "TRF-3: RFC 9110, section 8.8.2.2: the date of the second of the answer is no strong validator",
         arguments: [
             modified, later, "\(modified) | Date: Sun, 06 Nov 1994 08:49:37 GMT",
             "\(modified) | Date: Sun, 06 Nov 1994 08:49:36 GMT", "\(modified) | Date: today",
@@ -44,14 +44,14 @@ struct RangeValidatorTests {
     }
 
     @Test(
-        "TRF-3: RFC 9110, section 13.1.5: where there is a tag that is not strong, the date is none either",
+        "TRF-3: RFC 9110, section 13.1.5: the date does not replace a weak tag",
         arguments: ["W/\"a\"", "w/\"a\"", "a", "*", "", "\"a\", \"b\""]
     )
     func weakTag(tag: String) {
         #expect(RangeValidator(HTTPHeaders.lines("ETag: \(tag) | \(Self.modified) | \(Self.later)")) == nil)
     }
 
-    @Test("TRF-3: it is kept beside the part of a file, and read again")
+    @Test("TRF-3: a validator survives encoding and decoding")
     func coding() throws {
         for validator in [RangeValidator.entityTag("\"a\""), .date("Sun, 06 Nov 1994 08:49:37 GMT")] {
             let data = try JSONEncoder().encode(validator)

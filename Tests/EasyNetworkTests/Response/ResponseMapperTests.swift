@@ -38,7 +38,7 @@ struct ResponseMapperTests {
         #expect(try UserMapper.process(NSDictionary(dictionary: ["id": 7])) == User(id: 7, name: nil))
     }
 
-    @Test("RSP-4: what is no object is invalid, a parse without result is a missing attribute")
+    @Test("RSP-4: JSON that is no object is invalid, and a parse without result is a missing attribute")
     func invalid() throws {
         for value in [nil, [1], "text", 7, NSNull()] as [Any?] {
             #expect(throws: ResponseMapperError.invalid) { try UserMapper.process(value) }
@@ -75,7 +75,7 @@ struct ResponseMapperTests {
         }
     }
 
-    @Test("RSP-4: the lenient way skips what cannot be mapped and reports it")
+    @Test("RSP-4: lenient mapping skips elements that cannot be mapped, and reports them")
     func lenient() throws {
         let mixed = try json(#"[{"id":1},null,{"id":3},{"id":"4"}]"#)
         let result = try ArrayResponseMapper.processLeniently(mixed, mapper: UserMapper.process)
@@ -124,7 +124,7 @@ struct AttributeTests {
         try #require(try json(Self.text) as? [String: Any])
     }
 
-    @Test("RSP-4: values come in the type that is asked for")
+    @Test("RSP-4: values are read as the requested type")
     func values() throws {
         let object = try object()
         #expect(try object.required("t") == true)
@@ -195,5 +195,41 @@ struct AttributeTests {
         #expect(try object.required("d", as: Bool.self))
         #expect(throws: ResponseMapperError.self) { try object.required("d", as: Int.self) }
         #expect(throws: ResponseMapperError.self) { try object.required("e", as: Int.self) }
+    }
+}
+
+@Suite("Views of a result")
+struct ReformedResultTests {
+    private let ada = Result<User, NetworkError>.success(User(id: 1, name: "Ada"))
+
+    private func initial(_ user: User) throws -> Character {
+        guard let first = user.name?.first else { throw ResponseMapperError.missing(key: "name") }
+        return first
+    }
+
+    @Test("RSP-5: several views are derived from one result; one that fails leaves the others alone")
+    func views() throws {
+        #expect(try ada.reformed { "\($0.id). \($0.name ?? "")" }.get() == "1. Ada")
+        #expect(try ada.reformed(initial).get() == "A")
+        let unnamed = Result<User, NetworkError>.success(User(id: 2))
+        #expect(try unnamed.reformed { $0.id }.get() == 2)
+        let error = #expect(throws: NetworkError.self) { try unnamed.reformed(initial).get() }
+        #expect(error?.code == .cannotParseResponse)
+        #expect(error?.message == #"no value for key "name""#)
+        #expect(error?.underlying as? ResponseMapperError == .missing(key: "name"))
+    }
+
+    @Test("RSP-5: a failure stays as it is, and no view is made")
+    func failures() {
+        let failed = Result<User, NetworkError>.failure(NetworkError(code: .timedOut, message: "m"))
+        let error = #expect(throws: NetworkError.self) {
+            try failed.reformed { _ in Issue.record("called") }.get()
+        }
+        #expect(error?.code == .timedOut)
+        #expect(error?.message == "m")
+        let refused = #expect(throws: NetworkError.self) {
+            try ada.reformed { _ in throw NetworkError(code: .refused) }.get()
+        }
+        #expect(refused?.code == .refused)
     }
 }

@@ -20,7 +20,7 @@ struct SafeFileNameTests {
     }
 
     @Test(
-        "TRF-2: what leaves no name gives none",
+        "TRF-2: a text without a usable name gives nil",
         arguments: [
             "", ".", "..", "...", " ", ". .", "/", "a/", #"a\"#, "a/..", "\0", "\r\n", "\u{202E}", "\u{200B}", "./",
             #"..\.."#,
@@ -31,7 +31,7 @@ struct SafeFileNameTests {
     }
 
     @Test(
-        "TRF-2: nothing unprintable is in a name, and nothing at its end that a file system drops",
+        "TRF-2: a name has no unprintable scalars, and no end that file systems drop",
         arguments: [
             ("a\0b\r\n\t\u{7F}\u{85}c", "abc"), ("a\u{2028}\u{2029}b", "ab"), ("cod\u{202E}txt.exe", "codtxt.exe"),
             ("\u{2066}a\u{2069}\u{200E}\u{200F}\u{61C}", "a"), ("a. . ", "a"), ("a.txt...", "a.txt"),
@@ -88,7 +88,7 @@ struct SafeFileNameTests {
         #expect(SafeFileName.numbered(name, 2) == expected)
     }
 
-    @Test("TRF-2: a numbered name has at most 255 bytes, too")
+    @Test("TRF-2: a numbered name has at most 255 bytes too")
     func numberedLength() {
         let name = String(repeating: "é", count: 124) + ".tar.gz"
         #expect(name.utf8.count == 255)
@@ -96,7 +96,7 @@ struct SafeFileNameTests {
         #expect(SafeFileName.numbered(name, .max).utf8.count <= 255)
     }
 
-    @Test("TRF-2: of whatever text, a name has these properties, and is its own safe name")
+    @Test("TRF-2: the name of any text has these properties, and is its own safe name")
     func anyText() throws {
         let seed = UInt64.random(in: .min ... .max)
         var generator = SeededGenerator(seed: seed)

@@ -6,7 +6,7 @@ import Testing
 @Suite("ServerMessage")
 struct ServerMessageTests {
     @Test(
-        "RSP-6: the server's own words are found in the bodies that servers send",
+        "RSP-6: the server's message is found in common forms of JSON",
         arguments: [
             (#"{"error":"no"}"#, "no"), (#"{"error":{"message":"no","code":1}}"#, "no"), (#"{"message":" no "}"#, "no"),
             (#"{"error":"invalid_grant","error_description":"The token expired"}"#, "The token expired"),
@@ -22,12 +22,12 @@ struct ServerMessageTests {
         for type in ["application/json", "application/problem+json", nil] {
             var headers = HTTPHeaders()
             headers["Content-Type"] = type
-            #expect(ServerMessage.find(in: Data(body.utf8), headers: headers) == expected)
+            #expect(NetworkResponse(headers: headers, body: Data(body.utf8)).serverMessage == expected)
         }
     }
 
     @Test(
-        "RSP-6: a short plain text is a message as it is; HTML, pages and long texts are not",
+        "RSP-6: a short plain text is a message; HTML and long texts are not",
         arguments: [
             ("text/plain", " Not here.\n", "Not here."),
             ("text/plain; charset=latin1", "Not h\u{E9}re", "Not h\u{E9}re"),
@@ -42,12 +42,12 @@ struct ServerMessageTests {
     func plain(_ type: String, _ body: String, _ expected: String?) throws {
         let encoding: String.Encoding = type.contains("latin1") ? .isoLatin1 : .utf8
         let data = try #require(body.data(using: encoding))
-        #expect(ServerMessage.find(in: data, headers: ["Content-Type": type]) == expected)
+        #expect(NetworkResponse(headers: ["Content-Type": type], body: data).serverMessage == expected)
     }
 
     @Test("RSP-6: a long message is cut")
     func cut() {
         let body = Data(#"{"error":"\#(String(repeating: "x", count: 5_000))"}"#.utf8)
-        #expect(ServerMessage.find(in: body, headers: [:]) == String(repeating: "x", count: 200) + "…")
+        #expect(NetworkResponse(body: body).serverMessage == String(repeating: "x", count: 200) + "…")
     }
 }

@@ -1,0 +1,170 @@
+import Foundation
+
+extension NetworkResponse {
+    /// An error with the status, the headers and the beginning of the body of this answer and, for a status of 400 and above,
+    /// the server's message.
+    package func error(
+        _ code: NetworkError.Code,
+        message: String? = nil,
+        underlying: (any Error)? = nil
+    ) -> NetworkError {
+        var error = NetworkError(
+            code: code,
+            message: message,
+            statusCode: statusCode,
+            headers: headers,
+            responseBody: body,
+            serverMessage: statusCode >= 400 ? serverMessage : nil,
+            underlying: underlying
+        )
+        error.metrics = metrics
+        error.adopt(history)
+        return error
+    }
+
+    /// The value that `map` makes of this answer, or its error.
+    func item<Item>(_ map: (NetworkResponse) throws -> Item) -> Result<Item, NetworkError> {
+        do {
+            return .success(try map(self))
+        } catch {
+            return .failure(mappingError(error))
+        }
+    }
+
+    /// The error for what a mapper, or ``APIRequest/item(from:)``, threw.
+    ///
+    /// A ``NetworkError`` is kept and completed. Another error becomes ``NetworkError/Code/cannotParseResponse`` with its
+    /// text, which for a ``ResponseMapperError`` names the key and the index.
+    package func mappingError(_ error: any Error) -> NetworkError {
+        switch error {
+        case var error as NetworkError:
+            guard error.statusCode == nil else { return error }
+            if error.history.isEmpty { error.adopt(history) }
+            error.statusCode = statusCode
+            if error.headers.isEmpty { error.headers = headers }
+            if error.responseBody == nil { error.responseBody = body }
+            if error.metrics == nil { error.metrics = metrics }
+            return error
+        case let error as DecodingError:
+            let tree = try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)
+            var message = error.message(in: tree)
+            if case .dataCorrupted = error, tree == nil { message = noJSON }
+            return self.error(.cannotParseResponse, message: message, underlying: error)
+        default:
+            return self.error(.cannotParseResponse, message: NetworkError.mapping(error).message, underlying: error)
+        }
+    }
+
+    /// The message for a body that is no JSON, with the type that the server names: a login page comes as `text/html`.
+    var noJSON: String {
+        let type = headers["Content-Type"].flatMap(MediaType.init)
+        guard let type, !type.isJSON else { return "the body is no JSON" }
+        return "the body is no JSON but \(type.essence.prefix(60))"
+    }
+}
+
+extension NetworkError {
+    /// The error for what a mapper, a decoder or a view threw.
+    static func mapping(_ error: any Error) -> NetworkError {
+        switch error {
+        case let error as NetworkError: error
+        case let error as ResponseMapperError:
+            NetworkError(code: .cannotParseResponse, message: error.phrase, underlying: error)
+        case let error as DecodingError:
+            NetworkError(code: .cannotParseResponse, message: error.message(in: nil), underlying: error)
+        default: NetworkError(code: .cannotParseResponse, message: error.wording, underlying: error)
+        }
+    }
+}
+
+extension DecodingError {
+    /// The place, the expected value and the found one.
+    ///
+    /// - Parameter tree: the decoded dictionaries and arrays; nil if they are unknown. The found value is looked up there,
+    ///   since the text of a `DecodingError` differs by platform.
+    func message(in tree: Any?) -> String {
+        switch self {
+        case .keyNotFound(let key, let context):
+            Self.place(context.codingPath + [key]) + "no value for key \"\(key.stringValue)\""
+        case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
+            Self.place(context.codingPath) + "expected \(Self.expected(type)) but found "
+                + (Self.found(at: context.codingPath, in: tree) ?? "something else")
+        case .dataCorrupted(let context):
+            Self.place(context.codingPath) + context.debugDescription.withoutFullStop
+        @unknown default:
+            String(describing: self)
+        }
+    }
+
+    /// `users[3].age: `; empty for the whole.
+    private static func place(_ path: [any CodingKey]) -> String {
+        let text = path.reduce(into: "") { text, key in
+            if let index = key.intValue {
+                text += "[\(index)]"
+            } else {
+                text += text.isEmpty ? key.stringValue : ".\(key.stringValue)"
+            }
+        }
+        return text.isEmpty ? "" : text + ": "
+    }
+
+    /// JSONDecoder calls its containers `Dictionary<String, Any>` and `Array<Any>`.
+    private static func expected(_ type: Any.Type) -> String {
+        let name = String(describing: type)
+        if name.hasPrefix("Dictionary<") { return "object" }
+        if name.hasPrefix("Array<") { return "array" }
+        return name
+    }
+
+    private static func found(at path: [any CodingKey], in tree: Any?) -> String? {
+        var value = tree
+        for key in path {
+            if let object = value as? [String: Any] {
+                value = object[key.stringValue]
+            } else if let array = value as? [Any], let index = key.intValue, array.indices.contains(index) {
+                value = array[index]
+            } else {
+                return nil
+            }
+        }
+        return value.map(jsonKind)
+    }
+}
+
+// MARK: - The server's message
+
+extension NetworkResponse {
+    /// The maximum length of ``serverMessage`` in characters. Longer messages in JSON are cut there, with an ellipsis.
+    static let serverMessageLimit = 200
+
+    /// The message in a JSON object, or a short plain text; nil for anything else, such as HTML. The first of
+    /// `error.message`, `error_description`, `message`, `detail`, `error`, `title`, `errors[0]` counts.
+    var serverMessage: String? {
+        // Longer bodies hold data or a page.
+        guard !body.isEmpty, body.count <= 262_144 else { return nil }
+        let type = headers["Content-Type"].flatMap(MediaType.init)
+        if let type, type.isHTML { return nil }
+        if let object = (try? JSONSerialization.jsonObject(with: body)) as? [String: Any] {
+            return Self.message(in: object)
+        }
+        // Many servers label their HTML pages as plain text.
+        guard type?.essence == "text/plain", let text = try? text().trimmed, !text.isEmpty,
+            text.count <= Self.serverMessageLimit, !text.hasPrefix("<")
+        else { return nil }
+        return text
+    }
+
+    private static func message(in object: [String: Any]) -> String? {
+        let first = (object["errors"] as? [Any])?.first
+        let candidates =
+            [(object["error"] as? [String: Any])?["message"]]
+            + ["error_description", "message", "detail", "error", "title"].map { object[$0] }
+            + [first, (first as? [String: Any])?["message"]]
+        for case let candidate as String in candidates {
+            let text = candidate.trimmed
+            guard !text.isEmpty else { continue }
+            return text.count > serverMessageLimit ? text.prefix(serverMessageLimit) + "…" : text
+        }
+        return nil
+    }
+}
