@@ -49,11 +49,9 @@ final class BodyStream: Sendable {
         var unreadLimit = BodyStream.unreadLimit
         /// How many bytes the body may have, and the error if it has more.
         var maximum: (count: Int, error: NetworkError)?
-        /// Whether the exchange is to be paused, and whether it was told so.
+        /// Whether the exchange is to be paused, and how often that has changed.
         var isPaused = false
-        var isToldToPause = false
-        /// Whether a thread is telling the exchange.
-        var isTelling = false
+        var pauseChangeCount = 0
 
         func hasHappened(_ event: Event) -> Bool {
             if end != nil { return true }
@@ -89,14 +87,14 @@ final class BodyStream: Sendable {
 
         /// - Returns: whether the caller is to call `tell()` outside the lock.
         mutating func mustTell() -> Bool {
+            let wasPaused = isPaused
             if isCollecting || unreadCount < unreadLimit / 2 {
                 isPaused = false
             } else if unreadCount > unreadLimit {
                 isPaused = true
             }
-            guard isPaused != isToldToPause, !isTelling, exchange != nil else { return false }
-            isTelling = true
-            return true
+            if isPaused != wasPaused { pauseChangeCount += 1 }
+            return isPaused != wasPaused
         }
     }
 
@@ -120,7 +118,7 @@ final class BodyStream: Sendable {
         let (isCancelled, mustTell) = state.withLock { state in
             // It may have ended by now.
             if state.end == nil { state.exchange = exchange }
-            return (state.isCancelled, state.mustTell())
+            return (state.isCancelled, state.isPaused)
         }
         if isCancelled { exchange.cancel() }
         if mustTell { tell() }
@@ -134,18 +132,18 @@ final class BodyStream: Sendable {
     ///   this stream is cancelled.
     func head() async throws(NetworkError) -> TransportHead {
         await wait(for: .head)
-        let (head, end) = state.withLock { ($0.head, $0.end) }
-        if let head { return head }
-        throw Collected(end: end).failure ?? NetworkError(code: .cancelled)
+        if let head = state.withLock({ $0.head }) { return head }
+        throw failure ?? NetworkError(code: .cancelled)
     }
 
     /// The next bytes, at least one.
     ///
     /// Cancelling the task cancels the exchange and drops all unread bytes.
     ///
+    /// - Parameter isolation: that of the caller, so that chunks that are there need no change of the executor.
     /// - Returns: nil at the end.
     /// - Throws: the error of the exchange, after all bytes that came before it.
-    func next() async throws(NetworkError) -> Data? {
+    func next(isolation: isolated (any Actor)? = #isolation) async throws(NetworkError) -> Data? {
         while true {
             if Task.isCancelled { cancel(keepingUnread: false) }
             let (chunk, mustTell, failure, isOver) = state.withLock { state in
@@ -189,6 +187,9 @@ final class BodyStream: Sendable {
 
     /// How the exchange ended, with trailers, metrics and error; nil before its end.
     var end: TransportEnd? { state.withLock { $0.end } }
+
+    /// Why the answer is not whole; nil when it is, and before its end.
+    var failure: NetworkError? { state.withLock { Collected(head: $0.head, end: $0.end).failure } }
 
     /// The number of bytes that have come and were not read.
     var unreadCount: Int { state.withLock { $0.unreadCount } }
@@ -235,7 +236,7 @@ final class BodyStream: Sendable {
 
     // MARK: - Waiting
 
-    private func wait(for event: Event) async {
+    private func wait(for event: Event, isolation: isolated (any Actor)? = #isolation) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let (isThere, mustTell) = state.withLock { state in
@@ -283,7 +284,8 @@ final class BodyStream: Sendable {
                 state.end = end
                 exchange = state.exchange.take()
             }
-            return (nil, state.takeWaiters(), state.mustTell())
+            // Told again when bytes come although it is paused: another thread may just have resumed it.
+            return (nil, state.takeWaiters(), state.mustTell() || state.isPaused)
         }
         withExtendedLifetime(exchange) {}
         conclude(stopped)
@@ -291,18 +293,16 @@ final class BodyStream: Sendable {
         if mustTell { tell() }
     }
 
-    /// Pauses or resumes the exchange, and again if that has changed meanwhile. One thread at a time, for of two the one
-    /// that was overtaken would have the last word.
+    /// Pauses or resumes the exchange, and again if that has changed meanwhile: of two threads, the one that was overtaken
+    /// would have the last word. On the transport's thread a pause takes effect at once.
     private func tell() {
-        while let order = state.withLock({ state -> (exchange: any TransportExchange, pauses: Bool)? in
-            guard state.isPaused != state.isToldToPause, let exchange = state.exchange else {
-                state.isTelling = false
-                return nil
-            }
-            state.isToldToPause = state.isPaused
-            return (exchange, state.isPaused)
+        var told: Int?
+        while let order = state.withLock({ state -> (exchange: any TransportExchange, pauses: Bool, change: Int)? in
+            guard state.pauseChangeCount != told, let exchange = state.exchange else { return nil }
+            return (exchange, state.isPaused, state.pauseChangeCount)
         }) {
             if order.pauses { order.exchange.pause() } else { order.exchange.resume() }
+            told = order.change
         }
     }
 }

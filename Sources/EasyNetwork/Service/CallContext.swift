@@ -20,8 +20,6 @@ final class CallContext: Sendable {
     let caller: Caller?
     /// How an accepted body is used; nil to collect it.
     private let use: BodyUse?
-    /// Where an accepted body goes; nil for into memory.
-    private let sink: (any BodySink)?
     /// Called with an answer of the cache that the network's will follow.
     private let cached: (@Sendable (NetworkResponse) -> Void)?
 
@@ -32,7 +30,6 @@ final class CallContext: Sendable {
         caller: Caller?,
         order: CacheLookup.Order = .standard,
         use: BodyUse? = nil,
-        sink: (any BodySink)? = nil,
         cached: (@Sendable (NetworkResponse) -> Void)? = nil
     ) throws(NetworkError) {
         // Each is read from there by itself: a copy of all settings costs more than all that is needed of them.
@@ -46,12 +43,11 @@ final class CallContext: Sendable {
         timeout = try RequestBuilder.overallTimeout(of: request)
         self.caller = caller
         self.use = use
-        self.sink = sink
         self.cached = cached
         let policy = request.cache ?? configuration.settings.cachePolicy(for: message.method)
         // The cache holds bodies, and there will be none.
         cache =
-            use == nil && sink == nil
+            use == nil
             ? CacheLookup(
                 policy,
                 configuration.settings.cache,
@@ -295,7 +291,6 @@ final class CallContext: Sendable {
 
     /// Sends a message, and collects its answer or leads the body to its use.
     func exchange(_ message: TransportRequest) async -> Arrival {
-        if let sink { return await exchange(message, sink) }
         let body = BodyStream(sent: sent)
         guard let use else {
             body.start(message, over: configuration.settings.transport)
@@ -335,35 +330,6 @@ final class CallContext: Sendable {
             arrival.outcome = .failure(error)
             (arrival.hasProgressed, arrival.mayBeginAgain) = (hasProgressed, mayBeginAgain)
         }
-        return arrival
-    }
-
-    private func exchange(_ message: TransportRequest, _ sink: any BodySink) async -> Arrival {
-        let (outgoing, intake) = sink.intake(for: message)
-        let answer = AnswerIntake(intake, at: self, url: outgoing.url)
-        let exchange = Exchange()
-        let (ending, body) = await exchange.arrival { arrive in
-            let started = configuration.settings.transport.start(outgoing) { event in
-                if case .sent(let count) = event { return self.sent(count) }
-                if let ending = exchange.isOver ? nil : answer.receive(event) {
-                    if case .end = event {} else { exchange.stop() }
-                    return intake.end(ending.result.failure) { arrive((ending, $0)) }
-                }
-                // Of a call that is over, or of an answer that was enough before its end.
-                if case .end = event { answer.abandon() }
-                // At the end, which may be far, or break off, they would be late.
-                if case .head(let head) = event, answer.hasTaken {
-                    WorkQueue.shared.async { self.keepCookies(head.headers, from: outgoing.url) }
-                }
-            }
-            answer.valve.attach(started)
-            return started
-        }
-        if !answer.hasTaken { keepCookies(of: ending.result, from: outgoing.url) }
-        var arrival = Arrival(outcome: body.error.map(Result.failure) ?? ending.result)
-        arrival.isBodyUsed = ending.isUsed
-        if case .again = ending { arrival.startsOver = true }
-        (arrival.hasProgressed, arrival.mayBeginAgain) = (body.hasProgressed, body.mayBeginAgain)
         return arrival
     }
 

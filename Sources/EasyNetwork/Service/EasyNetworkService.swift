@@ -198,7 +198,6 @@ public final class EasyNetworkService: Sendable {
         _ request: some BaseAPIRequest,
         order: CacheLookup.Order = .standard,
         use: BodyUse? = nil,
-        sink: (any BodySink)? = nil,
         cached: (@Sendable (Item) -> Void)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
         isMapped: @escaping @Sendable (NetworkResponse) -> Bool = { _ in true },
@@ -211,7 +210,6 @@ public final class EasyNetworkService: Sendable {
             request,
             order: order,
             use: use,
-            sink: sink,
             cached: erasedCached,
             map: { response in try map(response) },
             isMapped: isMapped,
@@ -230,7 +228,6 @@ public final class EasyNetworkService: Sendable {
         isAnnounced: Bool = true,
         order: CacheLookup.Order,
         use: BodyUse? = nil,
-        sink: (any BodySink)? = nil,
         cached: (@Sendable (any Sendable) -> Void)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> any Sendable,
         isMapped: @escaping @Sendable (NetworkResponse) -> Bool = { _ in true },
@@ -264,7 +261,7 @@ public final class EasyNetworkService: Sendable {
                 var answer: CallAttempts.Answer
                 var item: Result<any Sendable, NetworkError>
                 repeat {
-                    answer = await self.answer(to: request, call, caller, order, use, sink, cached)
+                    answer = await self.answer(to: request, call, caller, order, use, cached)
                     item = WorkQueue.userCode { answer.result.flatMap { $0.item(map) } }
                     // A stored answer that cannot be read any more is asked for from the network.
                     (order, cached) = (.pass(.unreadable), nil)
@@ -287,7 +284,6 @@ public final class EasyNetworkService: Sendable {
         _ caller: Caller?,
         _ order: CacheLookup.Order,
         _ use: BodyUse?,
-        _ sink: (any BodySink)?,
         _ cached: (@Sendable (NetworkResponse) -> Void)?
     ) async -> CallAttempts.Answer {
         do throws(NetworkError) {
@@ -299,7 +295,6 @@ public final class EasyNetworkService: Sendable {
                 caller: caller,
                 order: order,
                 use: use,
-                sink: sink,
                 cached: cached
             )
             configuration.payForRetries()

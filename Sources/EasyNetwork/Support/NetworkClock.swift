@@ -20,6 +20,14 @@ public protocol NetworkClock: Sendable {
 
 extension NetworkClock {
     public var date: Date { Date() }
+
+    /// Returns after `delay` seconds, or when the task is cancelled.
+    func sleep(_ delay: TimeInterval) async {
+        let end = OneShot()
+        let timer = schedule(after: delay) { end.end() }
+        await end.wait()
+        timer.cancel()
+    }
 }
 
 /// A call that a ``NetworkClock`` makes later.

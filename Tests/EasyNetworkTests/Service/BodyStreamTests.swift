@@ -219,7 +219,7 @@ struct BodyStreamTests {
         exchange.whilePausing.withLock { $0 = { body.setUnreadLimit(1_000_000) } }
         let events = try #require(exchange.events.withLock { $0 })
         events(.body(Data(count: 300_000)))
-        #expect(exchange.orders.withLock { $0 } == ["pause", "resume"])
+        #expect(exchange.orders.withLock { $0 }.last == "resume")
         exchange.whilePausing.withLock { $0 = nil }
         exchange.events.withLock { $0 = nil }
         body.cancel()

@@ -1,7 +1,6 @@
-import Dispatch
 import Foundation
 
-/// A job that brings the body of an answer into a file, in constant memory, and goes on where an earlier one stopped.
+/// A job that downloads the body of an answer to a file, in constant memory, and resumes an earlier download of it.
 ///
 /// ```swift
 /// let download = DownloadOperation(FileRequest(), to: folder.appendingPathComponent("movie.mp4"))
@@ -9,57 +8,53 @@ import Foundation
 /// NetworkQueue.shared.addOperation(download)
 /// ```
 ///
-/// What comes is written to a part beside the destination, `.easynetwork-….part`, with a journal. When it is complete
-/// and has the length, and the digest if one is wanted, that it must have, it takes its place in one step (`rename(2)`):
-/// at the destination lies the old file or the new one, whole. A destination that is a directory takes the name from the
-/// server (`Content-Disposition`, RFC 6266), never a path, or from the URL.
+/// The bytes are written to a part beside the destination, `.easynetwork-….part`, which has a journal. When the file is
+/// complete and its length and its digest are right, it takes its place in one step (`rename(2)`): the destination has the
+/// old file or the new one, whole. In a directory it gets its name from the server (`Content-Disposition`, RFC 6266), never
+/// a path, or from the URL.
 ///
-/// A part is gone on with, after a retry, ``pause()``, a cancel, a failure, a crash of the process or, as far as the disk
-/// has it, of the machine: by an operation with the same destination and address, or with a redirect to the same one. With
-/// a ``DownloadOptions/sha256`` the address may be another one, as that of a mirror or a signed URL, unless the
-/// destination is a directory. The server is asked for the rest with `Range` and `If-Range` (RFC 9110, sections 13.1.5
-/// and 14.2); a file that has changed since, or that has no strong validator, comes anew. A part of what was compressed on
-/// the way is never gone on with, nor one of another user. A failure of the connection counts as the first one again for
-/// the ``RetryPolicy`` when bytes were gained since the last.
+/// A part is resumed after a retry, ``pause()``, a cancel, a failure, a crash of the process or, as far as the disk has
+/// it, of the machine: by an operation with the same destination and address, or with a redirect to the same one. With a
+/// ``DownloadOptions/sha256`` the address may be another one, as that of a mirror or a signed URL, unless the destination
+/// is a directory. The server is asked for the rest with `Range` and `If-Range` (RFC 9110, sections 13.1.5 and 14.2). A file
+/// that has changed, or that has no strong validator, comes from its beginning, as does one that was compressed for the
+/// transfer. The part of another user is not resumed. Progress resets the retry count of the ``RetryPolicy``.
 ///
 /// Two operations with one destination never write to one part: the second one ends with ``NetworkError/Code/refused``.
-/// The answer of a server that refuses is in the error, and not in the file. It does not use the cache.
+/// The answer of a server that refuses is in the error, not in the file. The cache is not used.
 ///
 /// Callbacks, ``RequestOperation/value`` and the rest are those of ``RequestOperation``; the item is the URL of the file.
 public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchecked Sendable {
-    // Sendable because everything that changes is in `download`, behind its lock.
-    private struct Download {
-        var transfer: DownloadTransfer?
-        var place: PartPlace?
-        var request: DownloadRequest?
-        /// What is under way. What earlier rounds still bring is ignored.
-        var round = 0
-        var landings: [Call] = []
-        /// The segments of this round that are still to come.
-        var missing: Set<Int> = []
+    // Sendable because everything that changes is in `run`, behind its lock.
+    private struct Run {
+        /// Fetches until the end, or the next pause.
+        var fetching: Task<Result<Void, NetworkError>, Never>?
+        /// Has the whole download; nil before the start.
+        var task: Task<Void, Never>?
+        /// Over when the files that a user sees are as they stay.
+        var filesAreDone: OneShot?
         var isPaused = false
-        /// What goes on when it is paused no more.
-        var held: (@Sendable () -> Void)?
-        /// Whether a round is to begin, now or when it is paused no more, which asks for all that is missing.
-        var isRoundDue = false
+        /// Over when ``resume()`` was called; nil once the download has gone on.
+        var resumed: OneShot?
         var keepsPart: Bool
         var isOver = false
     }
 
     /// Where the file goes: its name, or a directory.
     public let destination: URL
+    /// How the file is made.
     public let options: DownloadOptions
     private let meter: TransferMeter
-    private let calls: PartCalls
-    private let queue = DispatchQueue(label: "EasyNetwork.DownloadOperation", autoreleaseFrequency: .workItem)
-    private let download: Locked<Download>
+    private let calls: FileCalls
+    private let claim = PartClaim()
+    private let run: Locked<Run>
 
     /// - Parameters:
-    ///   - request: what is asked for; a GET if it is to be gone on with.
-    ///   - destination: a file URL: of the file, or of a directory, which takes the server's name for it. It is one when
-    ///     its path ends with a slash, or when a directory lies there.
+    ///   - request: what is asked for; only a GET can be resumed.
+    ///   - destination: the file URL of the file, or of a directory, in which the server names the file. It is a directory
+    ///     when its path ends with a slash, or when a directory lies there.
     ///   - options: default ``DownloadOptions``: an existing file is replaced, in a directory it stays beside a numbered
-    ///     one, nothing else is wanted.
+    ///     one.
     ///   - service: gives the host, and cancels the operation's calls when it is cancelled itself. Default
     ///     ``HostConfiguration/shared`` as it is now.
     public convenience init(
@@ -68,7 +63,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         options: DownloadOptions = DownloadOptions(),
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared)
     ) {
-        self.init(request, to: destination, options: options, service: service, calls: PartCalls())
+        self.init(request, to: destination, options: options, service: service, calls: FileCalls())
     }
 
     init(
@@ -76,19 +71,19 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         to destination: URL,
         options: DownloadOptions,
         service: EasyNetworkService,
-        calls: PartCalls
+        calls: FileCalls
     ) {
         self.destination = destination
         self.options = options
         self.calls = calls
-        download = Locked(Download(keepsPart: options.keepsPart))
+        run = Locked(Run(keepsPart: options.keepsPart))
         meter = TransferMeter(kind: .downloading, clock: service.configuration.settings.clock)
-        super.init(DownloadRequest(request), service: service)
+        super.init(DownloadRequest(wrapped: request, destination: destination), service: service)
         observeProgress()
     }
 
     /// A download whose request is made when it starts.
-    init<Request: BaseAPIRequest>(
+    fileprivate init<Request: BaseAPIRequest>(
         to destination: URL,
         options: DownloadOptions,
         service: EasyNetworkService,
@@ -96,10 +91,10 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
     ) {
         self.destination = destination
         self.options = options
-        calls = PartCalls()
-        download = Locked(Download(keepsPart: options.keepsPart))
+        calls = FileCalls()
+        run = Locked(Run(keepsPart: options.keepsPart))
         meter = TransferMeter(kind: .downloading, clock: service.configuration.settings.clock)
-        super.init(service: service) { DownloadRequest(try makeRequest()) }
+        super.init(service: service) { DownloadRequest(wrapped: try makeRequest(), destination: destination) }
         observeProgress()
     }
 
@@ -112,67 +107,51 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
 
     // MARK: - Progress
 
-    /// Bytes that have come, of those that the file has; indeterminate while nobody knows how many these are. What an
-    /// earlier operation brought counts. Cancelling, pausing and resuming it does so with the operation; ``pause()`` and
+    /// Bytes that have come, of those that the file has; indeterminate while that is not known. Bytes of an earlier
+    /// operation count. Cancelling, pausing and resuming the progress does so with the operation; ``pause()`` and
     /// ``resume()`` leave its `isPaused` as it is. It changes on background threads, at most ten times a second.
     public var progress: Progress { meter.progress }
 
     override func claimProgress() -> OrderedProgress? { meter.claimShare() }
 
-    /// Bytes, rate and time left as they change, at most ten times a second, and once more at the end. Each caller gets a
-    /// sequence of its own.
+    /// Bytes, rate and time left as they change, at most ten times a second, and once more at the end. Each call returns a
+    /// new sequence.
     public var updates: AsyncStream<TransferProgress> { meter.updates() }
 
     // MARK: - Pausing
 
     /// Whether ``pause()`` was called last, and not ``resume()``.
-    public var isPaused: Bool { download.withLock { $0.isPaused } }
+    public var isPaused: Bool { run.withLock { $0.isPaused } }
 
-    /// Stops fetching and gives the slot back, until ``resume()``. What has come is kept, and its journal written: also
-    /// the process may end meanwhile. Before its start, the operation waits for ``resume()`` when its turn has come.
+    /// Stops fetching and gives the slot back, until ``resume()``. What has come is kept, with its journal, so that even the
+    /// process may end meanwhile. An operation that was paused before its start waits for ``resume()`` when its turn comes.
     public func pause() {
-        let stopped = download.withLock { download -> [Call]? in
-            guard !download.isPaused, !download.isOver else { return nil }
-            download.isPaused = true
-            guard let transfer = download.transfer, !download.missing.isEmpty else { return nil }
-            download.round += 1
-            download.missing = []
-            download.held = goOn
-            download.isRoundDue = true
-            let stopped = download.landings.take()
-            // In the order of the pauses: what a later resume() asks for is not given up.
-            queue.async {
-                transfer.save()
-                for landing in stopped { landing.cancel() }
-                // A landing may have asked for it again, after a delay.
-                self.forgoSlot()
-            }
-            return stopped
+        let fetching = run.withLock { run -> Task<Result<Void, NetworkError>, Never>? in
+            guard !run.isPaused, !run.isOver else { return nil }
+            run.isPaused = true
+            run.resumed = OneShot()
+            return run.fetching
         }
-        guard let stopped else { return }
-        for landing in stopped { landing.cancel() }
+        guard let fetching else { return }
+        fetching.cancel()
         meter.rest()
     }
 
     /// Goes on after ``pause()``, when there is a slot.
     public func resume() {
-        download.withLock { download in
-            download.isPaused = false
-            guard let held = download.held.take() else { return }
-            queue.async { self.reclaimSlot(held) }
+        let resumed = run.withLock { run in
+            run.isPaused = false
+            return run.resumed
         }
-    }
-
-    private var goOn: @Sendable () -> Void {
-        { self.queue.async { self.beginRound() } }
+        resumed?.end()
     }
 
     /// Cancels the operation.
     ///
-    /// - Parameter keepingPart: whether what has come is kept for another operation; `cancel()` does as
+    /// - Parameter keepingPart: whether the part is kept for another operation; `cancel()` does as
     ///   ``DownloadOptions/keepsPart`` says.
     public func cancel(keepingPart: Bool) {
-        download.withLock { $0.keepsPart = keepingPart }
+        run.withLock { $0.keepsPart = keepingPart }
         cancel()
     }
 
@@ -180,215 +159,192 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
 
     public override func execute() {
         guard let request = takeRequest() else { return }
-        let start = { @Sendable in self.open(request) }
-        let isHeld = download.withLock { download in
-            guard download.isPaused else { return false }
-            download.held = start
-            queue.async { self.releaseSlot() }
-            return true
+        let isWanted = run.withLock { run in
+            if !run.isOver { run.filesAreDone = OneShot() }
+            return !run.isOver
         }
-        if !isHeld { start() }
+        guard isWanted else { return }
+        let task = Task { await self.download(request) }
+        let isOver = run.withLock { run in
+            run.task = task
+            return run.isOver
+        }
+        if isOver { task.cancel() }
     }
 
-    private func open(_ request: DownloadRequest) {
+    private func download(_ request: DownloadRequest) async {
+        var part: String?
+        var download: Download?
         do throws(NetworkError) {
-            try Self.check(options)
+            try await waitWhilePaused()
+            try options.check()
             let message = try RequestBuilder.build(request, for: service.configuration)
             let resource = message.url.downloadDigest
-            let place = try PartPlace(destination, resource: resource)
-            if options.existingFile == .keep, let name = place.name, access(place.path(named: name), F_OK) == 0 {
-                return finish(with: URL(fileURLWithPath: place.path(named: name)))
-            }
-            // Before it is taken: who ends the operation from now on tells the registry.
-            download.withLock { $0.place = place }
-            let isTaken = PartRegistry.shared.take(place.key, for: self, unless: { hasOutcome }) {
-                self.queue.async { self.open(place, resource, request, mayContinue: message.mayContinueDownload) }
-            }
-            guard isTaken else {
-                throw NetworkError(
-                    code: .refused,
-                    message: "another operation downloads to \(place.shown): let this one depend on it"
-                )
+            let location = try DownloadLocation(destination, resource: resource)
+            if options.existingFile == .keep, let name = location.name, access(location.path(named: name), F_OK) == 0 {
+                finish(with: URL(fileURLWithPath: location.path(named: name)))
+            } else {
+                part = location.key
+                guard await claim.take(location.key) else {
+                    throw NetworkError(
+                        code: .refused,
+                        message: "another operation downloads to \(location.shown): make this one depend on it"
+                    )
+                }
+                let opened = try open(location, resource, mayContinue: message.mayContinueDownload)
+                download = opened
+                finish(with: try await file(of: request, opened))
             }
         } catch {
             finish(error)
         }
+        // The operation has ended, perhaps earlier and for another reason. A body that was too long would be so again.
+        let isUseful = run.withLock { $0.keepsPart } && error != nil && error?.code != .bodyTooLong
+        await download?.close(keepingPart: isUseful)
+        run.withLock { $0.filesAreDone }?.end()
+        await download?.release()
+        if let part { claim.release(part) }
     }
 
-    private static func check(_ options: DownloadOptions) throws(NetworkError) {
-        guard let digest = options.sha256 else { return }
-        guard digest.utf8.count == 64, digest.allSatisfy(\.isHexDigit) else {
-            throw NetworkError(
-                code: .invalidRequest,
-                message: "a SHA-256 has 64 hexadecimal digits, '\(digest)' is none"
-            )
+    private func open(
+        _ location: DownloadLocation,
+        _ resource: String,
+        mayContinue: Bool
+    ) throws(NetworkError) -> Download {
+        if options.createsDirectories { try location.makeDirectory() }
+        let clock = service.configuration.settings.clock
+        // Opened before the cleanup, which leaves it alone then, however old it is.
+        let file = try PartialFile(location, calls: calls)
+        if let lifetime = options.partLifetime { location.cleanUpOnce(before: clock.date - lifetime) }
+        let boot = ResumeJournal.currentBoot
+        let found = mayContinue ? ResumeJournal(at: location.journal) : nil
+        let journal = found?.trusted(boot: boot, size: file.size ?? 0)
+        if journal == nil { try file.truncate() }
+        let plan = DownloadPlan(
+            journal,
+            resource: resource,
+            boot: boot,
+            segmentLimit: max(1, options.segmentCount),
+            hasDigest: options.sha256 != nil
+        )
+        return Download(file, plan, options, meter: meter, clock: clock) { [weak self] in
+            BandwidthLimit.both(self?.options.bandwidthLimit, self?.scheduling?.queue.bandwidthLimit)
         }
     }
 
-    // MARK: - On the queue
-
-    private func open(_ place: PartPlace, _ resource: String, _ request: DownloadRequest, mayContinue: Bool) {
-        guard !hasOutcome else { return PartRegistry.shared.giveBack(place.key) }
-        // Who ends the operation gives it back then.
-        var isOpen = false
-        do throws(NetworkError) {
-            if options.createsDirectories { try place.makeDirectory() }
-            let clock = service.configuration.settings.clock
-            // Its own part first, which the sweep leaves alone then, however old.
-            let part = try PartFile(place, calls: calls)
-            if let lifetime = options.partLifetime { PartSweep.shared.sweep(place, before: clock.date - lifetime) }
-            let boot = MachineBoot.identifier
-            let found = mayContinue ? place.readRecord() : nil
-            let record = found?.trusted(boot: boot, size: part.size ?? 0)
-            let limit = max(1, options.segmentCount)
-            let transfer = DownloadTransfer(
-                part,
-                DownloadCourse(
-                    record,
-                    resource: resource,
-                    boot: boot,
-                    segmentLimit: limit,
-                    hasDigest: options.sha256 != nil
-                ),
-                options,
-                on: queue,
-                meter: meter,
-                clock: clock,
-                limits: { [weak self] in self?.bandwidthLimits ?? [] },
-                split: { [weak self] in self?.ask(for: $0) },
-                startOver: { [weak self] in self?.startOver() }
-            )
-            let isWanted = download.withLock { download in
-                guard !download.isOver else { return false }
-                download.transfer = transfer
-                download.request = request
-                return true
-            }
-            guard isWanted else {
-                return transfer.close(keepingPart: download.withLock { $0.keepsPart }, done: {}) {
-                    PartRegistry.shared.giveBack(place.key)
+    /// Fetches what is missing, as often as the download is resumed, and puts the file in its place.
+    private func file(of request: DownloadRequest, _ download: Download) async throws(NetworkError) -> URL {
+        while true {
+            try await waitWhilePaused()
+            let fetching = Task { () -> Result<Void, NetworkError> in
+                do throws(NetworkError) {
+                    try await download.fetchMissing { use in
+                        await self.service.result(of: request, using: use).map { _ in }
+                    }
+                    return .success(())
+                } catch {
+                    return .failure(error)
                 }
             }
-            isOpen = true
-            if record == nil { try part.truncate() }
-            beginRound()
-        } catch {
-            if !isOpen { PartRegistry.shared.giveBack(place.key) }
-            finish(error)
-        }
-    }
-
-    private var bandwidthLimits: [BandwidthLimit] {
-        BandwidthLimit.both(options.bandwidthLimit, scheduling?.queue.bandwidthLimit)
-    }
-
-    /// Paused, and perhaps resumed, meanwhile: a round begins when there is a slot again.
-    private func startOver() {
-        if !download.withLock({ $0.isRoundDue }) { beginRound() }
-    }
-
-    /// Asks for all that is missing; what was asked for before counts no more.
-    private func beginRound() {
-        let (transfer, old) = download.withLock { download -> (DownloadTransfer?, [Call]) in
-            guard !download.isOver else { return (nil, []) }
-            download.round += 1
-            download.missing = []
-            let old = download.landings.take()
-            download.isRoundDue = download.isPaused
-            if download.isPaused {
-                download.held = goOn
-                return (nil, old)
+            let isWanted = run.withLock { run in
+                run.fetching = fetching
+                return !run.isPaused && !run.isOver
             }
-            return (download.transfer, old)
-        }
-        for landing in old { landing.cancel() }
-        guard let transfer else {
-            if !hasOutcome { releaseSlot() }
-            return
-        }
-        ask(for: transfer.begin())
-    }
-
-    private func ask(for segments: [Int]) {
-        let (transfer, request, round, isRoundDue) = download.withLock { download in
-            let isRoundDue = download.isRoundDue
-            let isWanted = !download.isPaused && !download.isOver && !isRoundDue
-            if isWanted { download.missing.formUnion(segments) }
-            // Paused since the round began.
-            if download.isPaused, !download.isOver, !isRoundDue {
-                download.held = goOn
-                download.isRoundDue = true
+            if !isWanted { fetching.cancel() }
+            let result = await fetching.value
+            let wasPaused = run.withLock { run in
+                run.fetching = nil
+                return run.resumed != nil
             }
-            return (isWanted ? download.transfer : nil, download.request, download.round, isRoundDue)
+            if wasPaused, case .failure = result {
+                await download.save()
+                continue
+            }
+            try result.get()
+            return try await download.finish { !self.hasOutcome }
         }
-        // Paused, and perhaps resumed, when some were under way already: they will all be asked for.
-        if isRoundDue { return }
-        guard let transfer, let request else {
-            if !hasOutcome { releaseSlot() }
-            return
-        }
-        for index in segments { ask(for: index, of: transfer, request, round) }
     }
 
-    private func ask(for index: Int, of transfer: DownloadTransfer, _ request: DownloadRequest, _ round: Int) {
-        let sink = DownloadSink(transfer: transfer, index: index)
-        let landing = service.start(
-            request,
-            sink: sink,
-            map: { _ in },
-            completion: { self.ended(index, round, $0) }
-        )
-        let isWanted = download.withLock { download in
-            if download.round == round { download.landings.append(landing) }
-            return download.round == round
-        }
-        if !isWanted { landing.cancel() }
-    }
-
-    private func ended(_ index: Int, _ round: Int, _ result: Result<Void, NetworkError>) {
-        let (transfer, isLast) = download.withLock { download -> (DownloadTransfer?, Bool) in
-            guard download.round == round else { return (nil, false) }
-            download.missing.remove(index)
-            return (download.transfer, download.missing.isEmpty)
-        }
-        guard let transfer else { return }
-        if case .failure(let error) = result { return finish(error) }
-        guard isLast else { return }
-        queue.async {
-            do throws(NetworkError) {
-                self.finish(with: try transfer.land { !self.hasOutcome })
-            } catch {
-                self.finish(error)
+    /// Waits without a slot.
+    private func waitWhilePaused() async throws(NetworkError) {
+        while let resumed = run.withLock({ $0.resumed }) {
+            // A call may have asked for the slot again, after a delay.
+            forgoSlot()
+            await resumed.wait()
+            let slot = OneShot()
+            if !hasOutcome { reclaimSlot { slot.end() } }
+            await slot.wait()
+            run.withLock { run in
+                if run.resumed === resumed { run.resumed = nil }
             }
         }
+        if hasOutcome { throw NetworkError(code: .cancelled) }
     }
 
     // MARK: - The end
 
     override func stop() {
         super.stop()
-        if let place = download.withLock({ $0.place }) { PartRegistry.shared.willGiveBack(place.key, by: self) }
+        claim.willRelease()
     }
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
-        let (transfer, held, landings, keepsPart, place) = download.withLock { download in
-            download.isOver = true
-            download.round += 1
-            let landings = download.landings.take()
-            return (download.transfer.take(), download.held.take(), landings, download.keepsPart, download.place)
+        let (task, fetching, filesAreDone) = run.withLock { run in
+            run.isOver = true
+            return (run.task, run.fetching, run.filesAreDone)
         }
-        withExtendedLifetime(held) {}
-        if let place { PartRegistry.shared.willGiveBack(place.key, by: self) }
-        for landing in landings { landing.cancel() }
+        claim.willRelease()
+        fetching?.cancel()
+        task?.cancel()
         let finish = { @Sendable in self.meter.finish(success: self.error == nil) { self.deliverResult(done) } }
-        guard let transfer else { return finish() }
-        let key = transfer.part.place.key
-        // A body that was too long would be as long again.
-        let isUseful = keepsPart && error != nil && error?.code != .bodyTooLong
-        transfer.close(keepingPart: isUseful, done: finish) { PartRegistry.shared.giveBack(key) }
+        if let filesAreDone { filesAreDone.begin(finish) } else { finish() }
     }
 
     private func deliverResult(_ done: @escaping @Sendable () -> Void) {
         super.deliver(done)
+    }
+}
+
+/// The request of a ``DownloadOperation``, whose item is the file.
+public struct DownloadRequest: APIRequest, RequestWrapper {
+    public typealias Item = URL
+
+    public let wrapped: any BaseAPIRequest
+    let destination: URL
+
+    /// Two downloads are two files: neither takes its answer from the other.
+    public var repeatPolicy: RepeatPolicy { wrapped.repeatPolicy == .join ? .allow : wrapped.repeatPolicy }
+
+    /// Writes a body that is in memory to the destination. The operation itself writes bodies as they come.
+    public func item(from response: NetworkResponse) throws -> URL {
+        try response.body.write(to: destination, options: .atomic)
+        return destination
+    }
+}
+
+extension RequestOperation {
+    /// A download whose request is made from this operation's item.
+    ///
+    /// ```swift
+    /// let report = signIn.then(downloadTo: file) { session in GetReport(token: session.token) }
+    /// ```
+    ///
+    /// It depends on this operation, as that of ``then(_:)`` does. Add both to a queue.
+    ///
+    /// - Parameters:
+    ///   - destination: as that of a ``DownloadOperation``.
+    ///   - options: default ``DownloadOptions``.
+    ///   - next: called once, on a thread of the queue, when the download starts. What it throws is the download's error.
+    public final func then<Next: BaseAPIRequest>(
+        downloadTo destination: URL,
+        options: DownloadOptions = DownloadOptions(),
+        _ next: @escaping @Sendable (Request.Item) throws -> Next
+    ) -> DownloadOperation {
+        let item = itemOfDependency
+        let operation = DownloadOperation(to: destination, options: options, service: nextService) {
+            try next(item())
+        }
+        operation.addDependency(self)
+        return operation
     }
 }

@@ -45,4 +45,13 @@ public struct DownloadOptions: Sendable {
     public var bandwidthLimit: BandwidthLimit?
 
     public init() {}
+
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a digest that is malformed.
+    func check() throws(NetworkError) {
+        guard let sha256, sha256.utf8.count != 64 || !sha256.allSatisfy(\.isHexDigit) else { return }
+        throw NetworkError(
+            code: .invalidRequest,
+            message: "DownloadOptions.sha256 needs 64 hexadecimal digits, and is '\(sha256)'"
+        )
+    }
 }

@@ -1,40 +1,87 @@
 import Foundation
 
 extension EasyNetworkService {
-    /// Sends a request and returns as soon as an accepted answer has begun; its body is iterated over as it comes.
+    /// Sends a request and returns as soon as an accepted answer has begun; its body is read as it comes.
     ///
     /// ```swift
     /// let answer = try await service.stream(GetExport())
     /// for try await line in answer.lines() { print(line) }
     /// ```
     ///
-    /// Until then all is as with ``send(_:ignoringCache:)``: redirects, authentication, retries. What breaks off afterwards is an error
-    /// of the iteration, and nothing is sent again. The cache takes no part; nobody looks at the JSON or at whether the body is
-    /// empty; ``ResponseValidation/maximumBodyCount`` counts. ``BaseAPIRequest/timeout`` is for all of the body; the host's
-    /// ``TransportDeadlines/idle`` does not count while the server is held back.
+    /// Redirects, authentication and retries are those of ``send(_:ignoringCache:)``. An answer that breaks off later is an
+    /// error of the iteration, and nothing is sent again. The cache is not used; neither the shape of JSON nor an empty body
+    /// is checked; ``ResponseValidation/maximumBodyCount`` is. ``BaseAPIRequest/timeout`` is for the whole body; the host's
+    /// ``TransportDeadlines/idle`` does not count while the sender is paused.
     ///
-    /// Cancelling the task, or this service, cancels the request, the latter also while the body is iterated over.
+    /// Cancelling the task or this service cancels the request, this service also while the body is iterated over.
     ///
     /// - Throws: what ``send(_:ignoringCache:)`` throws.
     public func stream(_ request: some BaseAPIRequest) async throws(NetworkError) -> StreamedResponse {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
-        // Of its own, so that all that is begun for this request is cancelled with it.
+        // Cancelling it cancels all that is begun for this request, and nothing else.
         let service = EasyNetworkService(partOf: self)
         let caller = caller
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { opening in
-                let channel = StreamChannel(service, opening: opening)
+        let (answers, began) = AsyncStream<(head: TransportHead, url: URL, body: BodyStream)>.makeStream()
+        let hasBegun = Locked(false)
+        let call = Task {
+            defer { began.finish() }
+            return await service.result(of: request) { message in
+                (
+                    message,
+                    { head, isAccepted, body in
+                        guard isAccepted else { return .collect }
+                        guard !hasBegun.exchange(true) else {
+                            let reason = "the beginning of an earlier answer has been handed over"
+                            let error = NetworkError(code: .cannotSendAgain, message: reason)
+                            return .failed(error, hasProgressed: false, mayBeginAgain: false)
+                        }
+                        began.yield((head, message.url, body))
+                        await body.waitForEnd()
+                        guard let error = body.failure else { return .used }
+                        return .failed(error, hasProgressed: false, mayBeginAgain: false)
+                    }
+                )
+            }
+        }
+        let answer = await withTaskCancellationHandler {
+            await answers.first { _ in true }
+        } onCancel: {
+            service.cancel()
+        }
+        if let (head, url, body) = answer {
+            caller?.service.noteEnd(of: nil)
+            let source = StreamedResponse.Source(body, call, service)
+            return StreamedResponse(statusCode: head.statusCode, headers: head.headers, url: url, source: source)
+        }
+        // Without an answer from the network, or cancelled.
+        let result = await call.value
+        caller?.service.noteEnd(of: result.failure)
+        let response = try result.get()
+        return StreamedResponse(
+            statusCode: response.statusCode,
+            headers: response.headers,
+            url: response.url,
+            source: StreamedResponse.Source(nil, rest: response.body, call, service)
+        )
+    }
+
+    /// Makes a call whose accepted body is used as `use` says, and waits for its end. Cancelling the task cancels the call.
+    func result(
+        of request: some BaseAPIRequest,
+        using use: @escaping BodyUse
+    ) async -> Result<NetworkResponse, NetworkError> {
+        let service = EasyNetworkService(partOf: self)
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
                 service.start(
                     request,
-                    sink: StreamSink(channel: channel),
+                    use: use,
                     map: { $0 },
-                    completion: { channel.finish($0) }
+                    completion: { continuation.resume(returning: $0) }
                 )
             }
         } onCancel: {
             service.cancel()
         }
-        caller?.service.noteEnd(of: result.failure)
-        return try result.get()
     }
 }

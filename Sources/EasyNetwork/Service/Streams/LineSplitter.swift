@@ -1,8 +1,8 @@
 import Foundation
 
-/// Takes bytes apart into lines, wherever they were cut when they came.
+/// Splits bytes into lines, wherever they were cut.
 ///
-/// A line ends with a line feed, or with a carriage return and a line feed; its end is no part of it. Bytes that are no
+/// A line ends with a line feed, or with a carriage return and a line feed, which are not part of it. Bytes that are not
 /// UTF-8 become U+FFFD.
 struct LineSplitter {
     private static let lineFeed = UInt8(ascii: "\n")
@@ -11,24 +11,23 @@ struct LineSplitter {
     private let maximumByteCount: Int
     private let endsAtCarriageReturn: Bool
     private var bytes: [UInt8] = []
-    /// Where the line begins that comes next.
+    /// The start of the next line.
     private var start = 0
-    /// Up to where there is no end of a line: no byte is looked at twice.
+    /// No line ends before this index, so that no byte is searched twice.
     private var searched = 0
-    /// Whether the last line ended with a carriage return, whose line feed may follow.
+    /// Whether the last line ended with a carriage return; a line feed may follow.
     private var passesLineFeed = false
 
     /// - Parameters:
     ///   - maximumByteCount: of a line without its end.
-    ///   - endsAtCarriageReturn: whether a carriage return alone ends a line too; then it does so at once, without a look
-    ///     at what follows.
+    ///   - endsAtCarriageReturn: whether a carriage return alone ends a line too, without waiting for the next byte.
     init(maximumByteCount: Int, endsAtCarriageReturn: Bool = false) {
         self.maximumByteCount = max(0, maximumByteCount)
         self.endsAtCarriageReturn = endsAtCarriageReturn
     }
 
     mutating func append(_ data: Data) {
-        // Only when it is worth it: what is moved is not more than what is given up.
+        // Moves no more bytes than it removes.
         if start > bytes.count / 2 {
             bytes.removeFirst(start)
             searched -= start
@@ -37,8 +36,8 @@ struct LineSplitter {
         bytes.append(contentsOf: data)
     }
 
-    /// - Returns: the next line that is whole; nil when there is none.
-    /// - Throws: ``NetworkError/Code/bodyTooLong`` for a line that is too long, whole or not.
+    /// - Returns: the next complete line; nil when there is none.
+    /// - Throws: ``NetworkError/Code/bodyTooLong`` for a line that is too long, complete or not.
     mutating func next() throws(NetworkError) -> String? {
         if passesLineFeed, start < bytes.count {
             passesLineFeed = false
@@ -59,7 +58,7 @@ struct LineSplitter {
         return String(decoding: bytes[line], as: UTF8.self)
     }
 
-    /// - Returns: what follows the last end of a line; nil when nothing does.
+    /// - Returns: the text after the last end of a line; nil when there is none.
     mutating func last() throws(NetworkError) -> String? {
         guard start < bytes.count else { return nil }
         try check(bytes.count)

@@ -1,27 +1,51 @@
 import Foundation
 
-/// Reads a stream of events as the HTML Living Standard has it (section 9.2.6), wherever its bytes were cut.
+/// An event of a server (HTML Living Standard, section 9.2).
+public struct ServerSentEvent: Hashable, Sendable {
+    /// The type. Default `message`.
+    public var event: String
+
+    /// The text, lines separated by line feeds; empty when the server sent an empty one.
+    public var data: String
+
+    /// The ID of this event, or of the last one before it that had one. Empty when none had. A stream that is connected again
+    /// continues after it.
+    public var id: String
+
+    /// The time to wait before another connection, in seconds, if this event has one. It counts until the server sends
+    /// another. Default nil.
+    public var retry: TimeInterval?
+
+    public init(event: String = "message", data: String, id: String = "", retry: TimeInterval? = nil) {
+        self.event = event
+        self.data = data
+        self.id = id
+        self.retry = retry
+    }
+}
+
+/// Reads a stream of events (HTML Living Standard, section 9.2.6), wherever its bytes were cut.
 struct ServerSentEventParser {
     private let maximumByteCount: Int
     private var lines: LineSplitter
     private var isFirstLine = true
 
-    // Of the event that is being read.
+    // The event that is being read.
     private var event = ""
     private var data = ""
     private var hasData = false
     private var id: String
     private var eventRetry: TimeInterval?
 
-    /// Of the events that have been read to their end: what a new connection is to ask for.
+    /// The ID of the last complete event, for the next connection.
     private(set) var lastEventID: String
 
-    /// How long to wait before a new connection, in seconds; nil as long as the server has not said.
+    /// The time to wait before another connection, in seconds; nil as long as the server has not said.
     private(set) var retry: TimeInterval?
 
     /// - Parameters:
     ///   - maximumByteCount: of one line, and of type, data and ID of one event together.
-    ///   - lastEventID: of the connection before.
+    ///   - lastEventID: that of the connection before.
     init(maximumByteCount: Int, lastEventID: String = "") {
         self.maximumByteCount = maximumByteCount
         lines = LineSplitter(maximumByteCount: maximumByteCount, endsAtCarriageReturn: true)
@@ -33,8 +57,7 @@ struct ServerSentEventParser {
         lines.append(data)
     }
 
-    /// - Returns: the next event that is whole; nil when there is none. What comes of it at the end of the stream is not
-    ///   an event.
+    /// - Returns: the next complete event; nil when there is none. An event that the end of the stream cuts is none.
     /// - Throws: ``NetworkError/Code/bodyTooLong``.
     mutating func next() throws(NetworkError) -> ServerSentEvent? {
         while var line = try lines.next() {
@@ -64,7 +87,7 @@ struct ServerSentEventParser {
     }
 
     private mutating func read(_ line: String) throws(NetworkError) {
-        // By bytes: a colon with a combining character behind it is another Character.
+        // By bytes: a colon and a combining character after it are one Character.
         let bytes = line.utf8
         let colon = bytes.firstIndex(of: UInt8(ascii: ":")) ?? bytes.endIndex
         var value = bytes[colon...].dropFirst()
@@ -89,7 +112,7 @@ struct ServerSentEventParser {
             guard isNumber, let milliseconds = Double(value), milliseconds.isFinite else { return }
             retry = milliseconds / 1_000
             eventRetry = retry
-        // Comments have no name; other fields are for others.
+        // Comments have no name, and unknown fields are ignored.
         default: break
         }
     }

@@ -30,40 +30,40 @@ struct DownloadEdgeTests {
     @Test("TRF-3: a 416 for a segment that has all, beside others that have not, takes nothing from them")
     func unsatisfiedSegment() {
         let segments = [
-            PartRecord.Segment(lower: 0, upper: 50, count: 50), PartRecord.Segment(lower: 50, upper: 100, count: 20),
+            ResumeJournal.Segment(lower: 0, upper: 50, count: 50),
+            ResumeJournal.Segment(lower: 50, upper: 100, count: 20),
         ]
-        let record = PartRecord(
+        let record = ResumeJournal(
             resource: "r",
             validator: .entityTag("\"a\""),
             total: 100,
             segments: segments,
             boot: "b"
         )
-        var course = DownloadCourse(record, resource: "r", boot: "b", segmentLimit: 2)
-        _ = course.begin()
-        let question = course.question(for: 0)
+        var plan = DownloadPlan(record, resource: "r", boot: "b", segmentLimit: 2)
+        let question = plan.question(for: 0)
         let head = TransportHead(statusCode: 416, headers: ["Content-Range": "bytes */100"])
-        #expect(course.answer(head, to: question, of: 0, isAccepted: false) == .complete)
-        #expect(course.count == 70)
+        #expect(plan.answer(head, to: question, of: 0, isAccepted: false) == .complete)
+        #expect(plan.count == 70)
     }
 
     @Test("TRF-3: the whole is never taken for a segment behind the first")
     func wholeForSegment() {
         let segments = [
-            PartRecord.Segment(lower: 0, upper: 50, count: 10), PartRecord.Segment(lower: 50, upper: 100, count: 20),
+            ResumeJournal.Segment(lower: 0, upper: 50, count: 10),
+            ResumeJournal.Segment(lower: 50, upper: 100, count: 20),
         ]
-        let record = PartRecord(
+        let record = ResumeJournal(
             resource: "r",
             validator: .entityTag("\"a\""),
             total: 100,
             segments: segments,
             boot: "b"
         )
-        var course = DownloadCourse(record, resource: "r", boot: "b", segmentLimit: 2)
-        _ = course.begin()
+        var plan = DownloadPlan(record, resource: "r", boot: "b", segmentLimit: 2)
         let head = TransportHead(statusCode: 200, headers: ["Content-Length": "100"])
-        #expect(course.answer(head, to: nil, of: 1, isAccepted: true, mayContinue: false) == .startOver)
-        #expect(course.begin() == [0])
+        #expect(plan.answer(head, to: nil, of: 1, isAccepted: true, mayContinue: false) == .startOver)
+        #expect(plan.missing == [0])
     }
 
     @Test("TRF-3: beside a date, another date says that the part is one of another state of the file")
@@ -72,25 +72,24 @@ struct DownloadEdgeTests {
         let validator = try #require(
             RangeValidator(["Last-Modified": date, "Date": "Sat, 07 Nov 2026 12:00:00 GMT"])
         )
-        let record = PartRecord(
+        let record = ResumeJournal(
             resource: "r",
             validator: validator,
             total: 100,
-            segments: [PartRecord.Segment(lower: 0, upper: 100, count: 20)],
+            segments: [ResumeJournal.Segment(lower: 0, upper: 100, count: 20)],
             boot: "b"
         )
-        func answer(_ modified: String?) -> DownloadCourse.Answer {
-            var course = DownloadCourse(record, resource: "r", boot: "b")
-            _ = course.begin()
+        func answer(_ modified: String?) -> DownloadPlan.Answer {
+            var plan = DownloadPlan(record, resource: "r", boot: "b")
             let head = TransportHead(
                 statusCode: 206,
                 headers: ["Content-Range": "bytes 20-99/100", "Last-Modified": modified].compactMapValues { $0 }
                     .reduce(into: HTTPHeaders()) { $0[$1.key] = $1.value }
             )
-            return course.answer(head, to: course.question(for: 0), of: 0, isAccepted: true)
+            return plan.answer(head, to: plan.question(for: 0), of: 0, isAccepted: true)
         }
-        #expect(answer(nil) == .take)
-        #expect(answer(date) == .take)
+        #expect(answer(nil) == .range(upTo: 100))
+        #expect(answer(date) == .range(upTo: 100))
         #expect(answer("Sat, 07 Nov 2026 11:00:00 GMT") == .startOver)
     }
 
@@ -293,10 +292,10 @@ struct DownloadEdgeTests {
         let fixture = try DownloadFixture()
         await fixture.breakOff(after: 100_000)
         // The operation has finished, and its part is locked as long as the disk takes its time.
-        let place = try PartPlace(fixture.destination, resource: "")
+        let place = try DownloadLocation(fixture.destination, resource: "")
         #expect(
             await eventually {
-                let part = try? PartFile(place, calls: PartCalls())
+                let part = try? PartialFile(place)
                 part?.close()
                 return part != nil
             }
@@ -316,18 +315,18 @@ struct DownloadEdgeTests {
     @Test("TRF-3: a part that is closed is free, also while the disk takes its time with it")
     func closedWhileSyncing() throws {
         let folder = TestFolder()
-        let place = try PartPlace(folder.file("out"), resource: "r")
-        let part = try PartFile(place, calls: PartCalls())
+        let place = try DownloadLocation(folder.file("out"), resource: "r")
+        let part = try PartialFile(place)
         let sync = try #require(part.makeSync())
         part.close()
-        try PartFile(place, calls: PartCalls()).close()
+        try PartialFile(place).close()
         #expect(sync())
     }
 
     @Test("TRF-2: a file system without locks is one to download to")
     func noLocks() async throws {
         let fixture = try DownloadFixture()
-        var calls = PartCalls()
+        var calls = FileCalls()
         calls.lock = { _ in
             errno = ENOLCK
             return -1

@@ -98,84 +98,105 @@ struct DownloadEndTests {
         }
     }
 
-    /// A transfer, its part, and a message for it.
-    private func transfer(
+    /// A download to a folder, without its operation.
+    private func download(
         in folder: TestFolder,
-        to name: String = "out",
         _ options: DownloadOptions = DownloadOptions()
-    ) throws -> (transfer: DownloadTransfer, part: PartFile, message: TransportRequest) {
-        let part = try PartFile(PartPlace(folder.file(name), resource: "r"), calls: PartCalls())
-        let transfer = DownloadTransfer(
-            part,
-            DownloadCourse(resource: "r", boot: nil),
+    ) throws -> (download: Download, location: DownloadLocation) {
+        let location = try DownloadLocation(folder.file("out"), resource: "r")
+        let download = Download(
+            try PartialFile(location),
+            DownloadPlan(resource: "r", boot: nil),
             options,
-            on: DispatchQueue(label: "DownloadEndTests"),
             meter: TransferMeter(kind: .downloading, clock: SystemClock()),
-            clock: SystemClock(),
-            limits: { [] },
-            split: { _ in },
-            startOver: {}
+            clock: SystemClock()
         )
-        return (transfer, part, TransportRequest(url: try #require(URL(string: "http://example.com/file"))))
+        return (download, location)
+    }
+
+    /// Makes calls without retries.
+    private func fetch(over transport: any NetworkTransport) throws -> Download.Fetch {
+        let url = try #require(URL(string: "http://example.com/file"))
+        return { use in
+            let (message, read) = await use(TransportRequest(url: url))
+            let body = BodyStream()
+            body.start(message, over: transport)
+            guard let head = try? await body.head() else { return .failure(NetworkError(code: .cancelled)) }
+            switch await read(head, true, body) {
+            case .used: return .success(())
+            case .failed(let error, _, _): return .failure(error)
+            case .collect, .again: return .failure(NetworkError(code: .badServerResponse))
+            }
+        }
     }
 
     private let whole = TransportHead(statusCode: 200, headers: ["Content-Length": "300", "ETag": "\"a\""])
+    private let data = RangedFile.bytes(300)
 
     @Test("TRF-3: bytes that an exchange still brings when the next one has asked go nowhere")
-    func lateBytes() throws {
+    func lateBytes() async throws {
         let folder = TestFolder()
-        let (transfer, part, message) = try transfer(in: folder)
-        defer { part.close() }
-        let data = RangedFile.bytes(300)
-        _ = transfer.queue.sync { transfer.begin() }
-        let (_, first) = DownloadSink(transfer: transfer, index: 0).intake(for: message)
-        _ = first.begin(whole, isAccepted: true, valve: BodyValve())
-        _ = first.take(data[0..<100])
-        _ = transfer.queue.sync { transfer.begin() }
-        let (again, second) = DownloadSink(transfer: transfer, index: 0).intake(for: message)
-        #expect(again.headers["Range"] == "bytes=100-")
-        _ = first.take(data[100..<150])
-        let rest = TransportHead(statusCode: 206, headers: ["Content-Range": "bytes 100-299/300", "ETag": "\"a\""])
-        _ = second.begin(rest, isAccepted: true, valve: BodyValve())
-        _ = second.take(data[100..<300])
-        transfer.queue.sync {}
-        #expect(FileManager.default.contents(atPath: part.place.part) == data)
+        let (download, location) = try download(in: folder)
+        let transport = SteeredTransport()
+        let fetch = try fetch(over: transport)
+        let first = Task { try await download.fetchMissing(fetch) }
+        let early = try #require(await transport.exchange(0))
+        early.head(whole)
+        early.body(data[0..<100])
+        #expect(await eventually { FileManager.default.contents(atPath: location.part)?.count == 100 })
+        first.cancel()
+        await #expect(throws: NetworkError.self) { try await first.value }
+        let second = Task { try await download.fetchMissing(fetch) }
+        let next = try #require(await transport.exchange(1))
+        #expect(next.request.headers["Range"] == "bytes=100-")
+        early.body(data[100..<150])
+        next.head(TransportHead(statusCode: 206, headers: ["Content-Range": "bytes 100-299/300", "ETag": "\"a\""]))
+        next.body(data[100..<300])
+        next.end()
+        try await second.value
+        #expect(FileManager.default.contents(atPath: location.part) == data)
+        await download.release()
     }
 
     @Test("TRF-3: an answer that begins when the next exchange has asked does not take the file from that")
-    func lateHead() throws {
+    func lateHead() async throws {
         let folder = TestFolder()
-        let (transfer, part, message) = try transfer(in: folder)
-        defer { part.close() }
-        let data = RangedFile.bytes(300)
-        _ = transfer.queue.sync { transfer.begin() }
-        let (_, first) = DownloadSink(transfer: transfer, index: 0).intake(for: message)
-        _ = transfer.queue.sync { transfer.begin() }
-        let (_, second) = DownloadSink(transfer: transfer, index: 0).intake(for: message)
-        _ = first.begin(whole, isAccepted: true, valve: BodyValve())
-        let decision = second.begin(whole, isAccepted: true, valve: BodyValve())
-        if case .take = decision {} else { Issue.record("\(decision)") }
-        _ = second.take(data)
-        transfer.queue.sync {}
-        #expect(FileManager.default.contents(atPath: part.place.part) == data)
-    }
-
-    @Test("TRF-3: an exchange of an earlier round that begins last does not take the file from the next one")
-    func lateQuestion() throws {
-        let folder = TestFolder()
-        let (transfer, part, message) = try transfer(in: folder)
-        defer { part.close() }
-        let data = RangedFile.bytes(300)
-        _ = transfer.queue.sync { transfer.begin() }
-        let late = DownloadSink(transfer: transfer, index: 0)
-        _ = transfer.queue.sync { transfer.begin() }
-        let (_, intake) = DownloadSink(transfer: transfer, index: 0).intake(for: message)
-        let (_, lateIntake) = late.intake(for: message)
-        if case .take = intake.begin(whole, isAccepted: true, valve: BodyValve()) {} else { Issue.record("not taken") }
-        if case .take = lateIntake.begin(whole, isAccepted: true, valve: BodyValve()) { Issue.record("taken") }
-        _ = intake.take(data)
-        transfer.queue.sync {}
-        #expect(FileManager.default.contents(atPath: part.place.part) == data)
+        let (download, location) = try download(in: folder)
+        let transport = SteeredTransport()
+        let fetch = try fetch(over: transport)
+        // A call that was cancelled when its answer had begun, and whose reading comes later.
+        let (asked, late) = (Gate(), Gate())
+        let reading = Locked<Task<Void, Never>?>(nil)
+        let url = try #require(URL(string: "http://example.com/file"))
+        let whole = whole
+        let first = Task {
+            try await download.fetchMissing { use in
+                let task = Task {
+                    let (_, read) = await use(TransportRequest(url: url))
+                    asked.open()
+                    await late.opened()
+                    _ = await read(whole, true, BodyStream())
+                }
+                reading.withLock { $0 = task }
+                while !Task.isCancelled { await Task.yield() }
+                task.cancel()
+                return .failure(NetworkError(code: .cancelled))
+            }
+        }
+        await asked.opened()
+        first.cancel()
+        await #expect(throws: NetworkError.self) { try await first.value }
+        let second = Task { try await download.fetchMissing(fetch) }
+        let next = try #require(await transport.exchange(0))
+        next.head(whole)
+        next.body(data[0..<100])
+        late.open()
+        await reading.withLock { $0 }?.value
+        next.body(data[100..<300])
+        next.end()
+        try await second.value
+        #expect(FileManager.default.contents(atPath: location.part) == data)
+        await download.release()
     }
 
     @Test("TRF-3: paused and resumed while it learns how many segments there are, it asks for all of them")
@@ -183,7 +204,7 @@ struct DownloadEndTests {
         let fixture = try DownloadFixture(3_000_000)
         let queue = NetworkQueue(name: "downloads", maxConcurrentOperationCount: 1)
         let paused = Locked<DownloadOperation?>(nil)
-        var calls = PartCalls()
+        var calls = FileCalls()
         calls.freeBytes = { _ in
             let operation = paused.exchange(nil)
             operation?.pause()
@@ -203,32 +224,6 @@ struct DownloadEndTests {
         await operation.finished()
         #expect(operation.error == nil)
         #expect(fixture.folder.data("out") == fixture.file.data)
-    }
-
-    @Test("TRF-3: an exchange is not left paused when the last reason has gone while it was being paused")
-    func valve() {
-        final class Exchange: TransportExchange {
-            let isPaused = Locked(false)
-            let pausing: @Sendable () -> Void
-
-            init(pausing: @escaping @Sendable () -> Void) { self.pausing = pausing }
-
-            func cancel() {}
-
-            func pause() {
-                pausing()
-                isPaused.withLock { $0 = true }
-            }
-
-            func resume() { isPaused.withLock { $0 = false } }
-        }
-
-        let valve = BodyValve()
-        let exchange = Exchange { valve.release(.rate) }
-        valve.attach(exchange)
-        valve.hold(.rate)
-        #expect(!exchange.isPaused.withLock { $0 })
-        valve.detach()
     }
 
     // MARK: - Ends
@@ -271,64 +266,59 @@ struct DownloadEndTests {
         }
     }
 
+    /// A download that has all its bytes.
+    private func complete(
+        in folder: TestFolder,
+        _ options: DownloadOptions = DownloadOptions()
+    ) async throws -> (download: Download, location: DownloadLocation) {
+        let (download, location) = try download(in: folder, options)
+        let (whole, data) = (whole, data)
+        let transport = ScriptedTransport { _, _ in [.head(whole), .body(data), .end(TransportEnd())] }
+        try await download.fetchMissing(try fetch(over: transport))
+        return (download, location)
+    }
+
     @Test("TRF-2: a download that is not wanted any more takes no file's place")
-    func unwanted() throws {
+    func unwanted() async throws {
         let folder = TestFolder()
         folder.write("old", to: "out")
-        let (transfer, part, message) = try transfer(in: folder)
-        defer { part.close() }
-        _ = transfer.queue.sync { transfer.begin() }
-        let (_, intake) = DownloadSink(transfer: transfer, index: 0).intake(for: message)
-        _ = intake.begin(whole, isAccepted: true, valve: BodyValve())
-        _ = intake.take(RangedFile.bytes(300))
-        let error = #expect(throws: NetworkError.self) { try transfer.queue.sync { try transfer.land { false } } }
+        let (download, _) = try await complete(in: folder)
+        let error = await #expect(throws: NetworkError.self) { try await download.finish { false } }
         #expect(error?.code == .cancelled)
         #expect(folder.data("out") == Data("old".utf8))
+        await download.release()
     }
 
-    /// A transfer that has all its bytes, on its queue.
-    private func complete(_ transfer: DownloadTransfer, _ message: TransportRequest) {
-        _ = transfer.queue.sync { transfer.begin() }
-        let (_, intake) = DownloadSink(transfer: transfer, index: 0).intake(for: message)
-        _ = intake.begin(whole, isAccepted: true, valve: BodyValve())
-        _ = intake.take(RangedFile.bytes(300))
-        transfer.queue.sync {}
-    }
-
-    @Test("TRF-3: a kill while the digest is calculated loses nothing: the journal tells of all bytes by then")
-    func journalBeforeDigest() throws {
+    @Test("TRF-3: a kill while the digest is calculated loses nothing: the journal has all bytes by then")
+    func journalBeforeDigest() async throws {
         let folder = TestFolder()
         var options = DownloadOptions()
-        options.sha256 = SHA256.digest(of: RangedFile.bytes(300)).hexadecimal
-        let (transfer, part, message) = try transfer(in: folder, options)
-        defer { part.close() }
-        complete(transfer, message)
-        let counts = Locked<[Int]>([])
-        #expect(throws: NetworkError.self) {
-            try transfer.queue.sync {
-                try transfer.land {
-                    let record = part.place.readRecord()
-                    counts.withLock { $0.append(Int(record?.segments.first?.count ?? 0)) }
-                    return false
-                }
+        options.sha256 = SHA256.digest(of: data).hexadecimal
+        let (download, location) = try await complete(in: folder, options)
+        let counts = Locked<[Int64]>([])
+        await #expect(throws: NetworkError.self) {
+            try await download.finish {
+                let journal = ResumeJournal(at: location.journal)
+                counts.withLock { $0.append(journal?.segments.first?.count ?? 0) }
+                return false
             }
         }
         #expect(counts.withLock { $0 } == [300])
+        await download.release()
     }
 
-    @Test("TRF-3: a kill while the file takes its place leaves no journal beside it: that goes before")
-    func journalAtLanding() throws {
+    @Test("TRF-3: a kill while the file takes its place leaves no journal beside it: the journal goes before")
+    func journalBeforeMove() async throws {
         let folder = TestFolder()
-        let (transfer, part, message) = try transfer(in: folder)
-        defer { part.close() }
-        complete(transfer, message)
-        transfer.queue.sync { transfer.save() }
-        #expect(FileManager.default.fileExists(atPath: part.place.journal))
+        let (download, location) = try await complete(in: folder)
+        await download.save()
+        #expect(FileManager.default.fileExists(atPath: location.journal))
         // So that it stops where a kill would stop it.
         try FileManager.default.createDirectory(at: folder.file("out/sub"), withIntermediateDirectories: true)
-        let error = #expect(throws: NetworkError.self) { try transfer.queue.sync { try transfer.land { true } } }
+        let error = await #expect(throws: NetworkError.self) { try await download.finish { true } }
         #expect(error?.code == .cannotWriteFile)
-        #expect(!FileManager.default.fileExists(atPath: part.place.journal))
+        #expect(!FileManager.default.fileExists(atPath: location.journal))
+        await download.release()
     }
 
     @Test("TRF-2, CBK-7: a download that a refresh makes does not wait for that refresh", arguments: [1, 2])

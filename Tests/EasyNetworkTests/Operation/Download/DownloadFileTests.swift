@@ -11,7 +11,7 @@ struct DownloadFileTests {
         let fixture = try DownloadFixture()
         fixture.folder.write("old", to: "out")
         let written = Locked(0)
-        var calls = PartCalls()
+        var calls = FileCalls()
         calls.write = { descriptor, bytes, count, offset in
             let room = written.withLock { written in
                 defer { written = min(100_000, written + count) }
@@ -37,7 +37,7 @@ struct DownloadFileTests {
     @Test("TRF-2: a file that has no room is not begun")
     func noRoom() async throws {
         let fixture = try DownloadFixture()
-        var calls = PartCalls()
+        var calls = FileCalls()
         calls.freeBytes = { _ in 299_999 }
         let result = await fixture.run(fixture.operation(calls: calls))
         #expect(result.code == .cannotWriteFile)
@@ -77,7 +77,7 @@ struct DownloadFileTests {
     func vanished() async throws {
         let fixture = try DownloadFixture()
         fixture.folder.write("old", to: "out")
-        let place = try PartPlace(fixture.destination, resource: "")
+        let place = try DownloadLocation(fixture.destination, resource: "")
         fixture.file.change { _, _, _ in unlink(place.part) }
         let result = await fixture.run(fixture.operation())
         guard case .failure(let error) = result else { return #expect(Bool(false)) }
@@ -90,7 +90,7 @@ struct DownloadFileTests {
     func longPart() async throws {
         let fixture = try DownloadFixture()
         await fixture.breakOff(after: 100_000)
-        let place = try PartPlace(fixture.destination, resource: "")
+        let place = try DownloadLocation(fixture.destination, resource: "")
         let part = try FileHandle(forWritingTo: URL(fileURLWithPath: place.part))
         try part.truncate(atOffset: 400_000)
         try part.close()
@@ -187,8 +187,8 @@ struct DownloadFileTests {
     @Test("TRF-3: a part that others use is left alone, and refused")
     func lockedElsewhere() async throws {
         let fixture = try DownloadFixture(10)
-        let place = try PartPlace(fixture.destination, resource: "")
-        let other = try PartFile(place, calls: PartCalls())
+        let place = try DownloadLocation(fixture.destination, resource: "")
+        let other = try PartialFile(place)
         defer { other.close() }
         let result = await fixture.run(fixture.operation())
         #expect(result.code == .refused)
@@ -224,7 +224,7 @@ struct DownloadFileTests {
     )
     func hostileJournal(text: String) async throws {
         let fixture = try DownloadFixture()
-        let place = try PartPlace(fixture.destination, resource: "")
+        let place = try DownloadLocation(fixture.destination, resource: "")
         _ = FileManager.default.createFile(atPath: place.part, contents: Data(repeating: 1, count: 100_000))
         let resource = fixture.server.baseURL.appendingPathComponent("file").downloadDigest
         let journal = text.replacingOccurrences(of: "RESOURCE", with: resource)

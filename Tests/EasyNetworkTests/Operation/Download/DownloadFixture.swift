@@ -26,7 +26,7 @@ struct DownloadFixture: Sendable {
     func operation(
         _ request: FileRequest = FileRequest(),
         to destination: URL? = nil,
-        calls: PartCalls = PartCalls(),
+        calls: FileCalls = FileCalls(),
         _ change: (inout DownloadOptions) -> Void = { _ in }
     ) -> DownloadOperation {
         var options = DownloadOptions()
@@ -58,15 +58,10 @@ struct DownloadFixture: Sendable {
 
     /// Returns when no download has the part: after its end, one has the disk keep it, and writes the journal once more.
     private func partIsReleased() async {
-        guard let key = try? PartPlace(destination, resource: "").key else { return }
-        let owner = Locked(0)
-        await withCheckedContinuation { continuation in
-            let isTaken = PartRegistry.shared.take(key, for: owner, unless: { false }) {
-                PartRegistry.shared.giveBack(key)
-                continuation.resume()
-            }
-            if !isTaken { continuation.resume() }
-        }
+        guard let key = try? DownloadLocation(destination, resource: "").key else { return }
+        let claim = PartClaim()
+        _ = await claim.take(key)
+        claim.release(key)
     }
 }
 
@@ -76,8 +71,8 @@ final class HeldDisk: Sendable {
     let isWriting = Gate()
     private let gate = DispatchSemaphore(value: 0)
 
-    var calls: PartCalls {
-        var calls = PartCalls()
+    var calls: FileCalls {
+        var calls = FileCalls()
         let write = calls.write
         calls.write = { [isWriting, gate] descriptor, bytes, count, offset in
             isWriting.open()

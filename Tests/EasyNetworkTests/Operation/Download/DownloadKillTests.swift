@@ -33,9 +33,9 @@ struct DownloadKillTests {
             generator = SeededGenerator(seed: seed)
         }
 
-        var record: PartRecord? {
+        var record: ResumeJournal? {
             let journal = folder.names.first { $0.hasSuffix(".journal") }
-            return journal.flatMap(folder.data).flatMap { try? JSONDecoder().decode(PartRecord.self, from: $0) }
+            return journal.flatMap(folder.data).flatMap { try? JSONDecoder().decode(ResumeJournal.self, from: $0) }
         }
 
         /// - Returns: whether it came to its end.

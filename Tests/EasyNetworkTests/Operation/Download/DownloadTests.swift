@@ -223,19 +223,17 @@ struct DownloadTests {
     @Test("TRF-3: a file that was complete when the process ended is not fetched again")
     func complete() async throws {
         let fixture = try DownloadFixture()
-        let place = try PartPlace(fixture.folder.file("other"), resource: "")
+        let place = try DownloadLocation(fixture.folder.file("other"), resource: "")
         try fixture.file.data.write(to: URL(fileURLWithPath: place.part))
         let count = Int64(fixture.file.data.count)
-        let segment = PartRecord.Segment(lower: 0, upper: count, count: count)
-        place.write(
-            PartRecord(
-                resource: fixture.server.baseURL.appendingPathComponent("file").downloadDigest,
-                validator: .entityTag("\"one\""),
-                total: count,
-                segments: [segment],
-                boot: MachineBoot.identifier
-            )
-        )
+        let segment = ResumeJournal.Segment(lower: 0, upper: count, count: count)
+        ResumeJournal(
+            resource: fixture.server.baseURL.appendingPathComponent("file").downloadDigest,
+            validator: .entityTag("\"one\""),
+            total: count,
+            segments: [segment],
+            boot: ResumeJournal.currentBoot
+        ).write(to: place.journal)
         #expect(await fixture.run(fixture.operation(to: fixture.folder.file("other"))).code == nil)
         #expect(fixture.folder.data("other") == fixture.file.data)
         #expect(fixture.file.ranges == ["bytes=\(count)-"])

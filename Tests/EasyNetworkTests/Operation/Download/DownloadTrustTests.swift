@@ -231,7 +231,7 @@ struct DownloadTrustTests {
     )
     func noPart(kind: String) async throws {
         let fixture = try DownloadFixture()
-        let place = try PartPlace(fixture.destination, resource: "")
+        let place = try DownloadLocation(fixture.destination, resource: "")
         let victim = fixture.folder.write("mine", to: "victim")
         if kind == "link" {
             try FileManager.default.createSymbolicLink(atPath: place.part, withDestinationPath: victim.path)
@@ -247,7 +247,7 @@ struct DownloadTrustTests {
     @Test("TRF-3: a part that has another name, as after a kill while it landed, is left as it is")
     func linkedPart() async throws {
         let fixture = try DownloadFixture()
-        let place = try PartPlace(fixture.destination, resource: "")
+        let place = try DownloadLocation(fixture.destination, resource: "")
         fixture.folder.write("landed", to: "landed")
         #expect(link(fixture.folder.file("landed").path, place.part) == 0)
         #expect(await fixture.run(fixture.operation()).code == nil)
@@ -260,7 +260,7 @@ struct DownloadTrustTests {
     func linkedJournal() async throws {
         let fixture = try DownloadFixture()
         await fixture.breakOff(after: 100_000)
-        let place = try PartPlace(fixture.destination, resource: "")
+        let place = try DownloadLocation(fixture.destination, resource: "")
         let elsewhere = fixture.folder.file("elsewhere")
         try FileManager.default.moveItem(atPath: place.journal, toPath: elsewhere.path)
         let text = fixture.folder.data("elsewhere")
@@ -283,7 +283,7 @@ struct DownloadTrustTests {
     func ofAnotherUser(what: String) async throws {
         let fixture = try DownloadFixture()
         await fixture.breakOff(after: 100_000)
-        let place = try PartPlace(fixture.destination, resource: "")
+        let place = try DownloadLocation(fixture.destination, resource: "")
         #expect(chown(what == "part" ? place.part : place.journal, 12_345, 12_345) == 0)
         #expect(await fixture.run(fixture.operation()).code == nil)
         #expect(fixture.file.ranges == [nil, nil])

@@ -66,19 +66,17 @@ struct NginxDownloadTests {
         let head = await client.outcome(listener, "/files/\(name)", .head)
         let tag = try #require(head.head?.headers["ETag"])
         for isSame in [true, false] {
-            let place = try PartPlace(folder.file("out"), resource: "")
+            let place = try DownloadLocation(folder.file("out"), resource: "")
             // Bytes that are not the file's show which of them were taken from the part.
             try Data(repeating: 7, count: 1_000_000).write(to: URL(fileURLWithPath: place.part))
             let count = Int64(Self.bytes.count)
-            place.write(
-                PartRecord(
-                    resource: client.server.url(listener, "/files/\(name)").downloadDigest,
-                    validator: .entityTag(isSame ? tag : "\"other\""),
-                    total: count,
-                    segments: [PartRecord.Segment(lower: 0, upper: count, count: 1_000_000)],
-                    boot: MachineBoot.identifier
-                )
-            )
+            ResumeJournal(
+                resource: client.server.url(listener, "/files/\(name)").downloadDigest,
+                validator: .entityTag(isSame ? tag : "\"other\""),
+                total: count,
+                segments: [ResumeJournal.Segment(lower: 0, upper: count, count: 1_000_000)],
+                boot: ResumeJournal.currentBoot
+            ).write(to: place.journal)
             let operation = await run(client, listener, "/files/\(name)")
             #expect(operation.error == nil)
             let expected = isSame ? Data(repeating: 7, count: 1_000_000) + Self.bytes.dropFirst(1_000_000) : Self.bytes
@@ -91,18 +89,16 @@ struct NginxDownloadTests {
         let name = "complete-\(listener)"
         let client = try await client(name, listener)
         let head = await client.outcome(listener, "/files/\(name)", .head)
-        let place = try PartPlace(folder.file("out"), resource: "")
+        let place = try DownloadLocation(folder.file("out"), resource: "")
         try Self.bytes.write(to: URL(fileURLWithPath: place.part))
         let count = Int64(Self.bytes.count)
-        place.write(
-            PartRecord(
-                resource: client.server.url(listener, "/files/\(name)").downloadDigest,
-                validator: .entityTag(try #require(head.head?.headers["ETag"])),
-                total: count,
-                segments: [PartRecord.Segment(lower: 0, upper: count, count: count)],
-                boot: MachineBoot.identifier
-            )
-        )
+        ResumeJournal(
+            resource: client.server.url(listener, "/files/\(name)").downloadDigest,
+            validator: .entityTag(try #require(head.head?.headers["ETag"])),
+            total: count,
+            segments: [ResumeJournal.Segment(lower: 0, upper: count, count: count)],
+            boot: ResumeJournal.currentBoot
+        ).write(to: place.journal)
         let operation = await run(client, listener, "/files/\(name)")
         #expect(operation.error == nil)
         #expect(folder.data("out") == Self.bytes)
@@ -117,18 +113,16 @@ struct NginxDownloadTests {
         #expect(await run(client, listener, "/text", headers: headers).error == nil)
         #expect(folder.data("out") == text)
         // A part of the plain file, and an answer that is compressed.
-        let place = try PartPlace(folder.file("out"), resource: "")
+        let place = try DownloadLocation(folder.file("out"), resource: "")
         try text.prefix(1_000).write(to: URL(fileURLWithPath: place.part))
         let tag = (plain.head?.headers["ETag"]).map { $0.replacingOccurrences(of: "W/", with: "") }
-        place.write(
-            PartRecord(
-                resource: client.server.url(listener, "/text").downloadDigest,
-                validator: .entityTag(try #require(tag)),
-                total: Int64(text.count),
-                segments: [PartRecord.Segment(lower: 0, upper: Int64(text.count), count: 1_000)],
-                boot: MachineBoot.identifier
-            )
-        )
+        ResumeJournal(
+            resource: client.server.url(listener, "/text").downloadDigest,
+            validator: .entityTag(try #require(tag)),
+            total: Int64(text.count),
+            segments: [ResumeJournal.Segment(lower: 0, upper: Int64(text.count), count: 1_000)],
+            boot: ResumeJournal.currentBoot
+        ).write(to: place.journal)
         #expect(await run(client, listener, "/text", headers: headers).error == nil)
         #expect(folder.data("out") == text)
         // Without such a wish the file comes as it is.

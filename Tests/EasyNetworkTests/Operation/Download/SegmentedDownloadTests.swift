@@ -54,7 +54,7 @@ struct SegmentedDownloadTests {
     @Test("TRF-2: a slow disk holds back each sender, and lets each go on")
     func slowDisk() async throws {
         let fixture = try DownloadFixture(24_000_000)
-        var calls = PartCalls()
+        var calls = FileCalls()
         let write = calls.write
         calls.write = { descriptor, bytes, count, offset in
             // Nothing waits for it: so long does a disk take.

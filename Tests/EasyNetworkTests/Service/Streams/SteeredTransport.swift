@@ -55,6 +55,10 @@ final class SteeredTransport: NetworkTransport {
             emit(.sent(count))
         }
 
+        func head(_ head: TransportHead) {
+            emit(.head(head))
+        }
+
         func head(_ status: Int = 200, _ headers: HTTPHeaders = HTTPHeaders()) {
             emit(.head(TransportHead(statusCode: status, headers: headers)))
         }

@@ -387,7 +387,7 @@ struct StreamedResponseTests {
         var most = 0
         while let data = try await chunks.next() {
             count += data.count
-            most = max(most, answer.waitingByteCount)
+            most = max(most, answer.source.body?.unreadCount ?? 0)
         }
         #expect(count == total)
         #expect(most < bound)

@@ -4,8 +4,8 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("A body that comes on one thread and is read in a task", .timeLimit(.minutes(10)))
-struct StreamChannelStressTests {
+@Suite("StreamedResponse under load", .timeLimit(.minutes(10)))
+struct StreamedResponseStressTests {
     /// No part of it is like another, so that a lost, doubled or swapped byte is seen.
     private static let body: Data = {
         var random = SeededGenerator(seed: 1)

@@ -1,14 +1,16 @@
 import Foundation
 
-/// What a download has, asks for next, and makes of the answers: a value.
+/// What a download has, what it asks for next, and what an answer is: a value without I/O.
 ///
-/// A file comes in one segment, or in several at once. Each is asked for with what is there already: `Range`, and
-/// `If-Range` with a strong validator, so that a file that has changed comes whole (RFC 9110, sections 13.1.5 and 14).
-struct DownloadCourse: Sendable {
-    /// What is asked for instead of the whole.
+/// A file comes in one segment, or in several at once. The missing rest of each is asked for with `Range`, and with
+/// `If-Range` and a strong validator, so that a file that has changed comes whole (RFC 9110, sections 13.1.5 and 14).
+struct DownloadPlan: Sendable {
+    typealias Segment = ResumeJournal.Segment
+
+    /// The range to ask for.
     struct Question: Equatable, Sendable {
         var lower: Int64
-        /// Behind the last byte; nil for the rest.
+        /// The offset after the last byte; nil for the rest of the file.
         var upper: Int64?
         var validator: RangeValidator
 
@@ -17,48 +19,43 @@ struct DownloadCourse: Sendable {
 
     enum Answer: Equatable, Sendable {
         /// It is no part of the file.
-        case gather
-        /// The bytes come, from where the segment has come to.
-        case take
-        /// The file comes whole; what is there is given up.
-        case takeAnew
+        case collect
+        /// It has the next bytes of the segment, up to this offset.
+        case range(upTo: Int64)
+        /// It has the whole file; what was there counts no more.
+        case whole
         /// All is there already.
         case complete
-        /// What is there has been given up; the file is to be asked for anew.
+        /// It does not fit what was there, which counts no more: ask for the whole file.
         case startOver
         case fail(NetworkError.Code, String)
     }
 
-    /// What an answer has brought of a segment.
-    private struct Arrival: Sendable {
-        /// Bytes that have come; not all may have been written.
-        var count: Int64
-        /// The place behind the last byte of the range under way; nil for the whole.
-        var end: Int64?
-    }
-
-    /// A segment is not made shorter than this, in bytes.
+    /// The least length of a segment, in bytes.
     static let segmentMinimum: Int64 = 1_048_576
 
-    private(set) var segments: [PartRecord.Segment]
-    private var arrivals: [Arrival]
+    private(set) var segments: [Segment]
     private(set) var total: Int64?
-    /// The length that the file had under the same entity tag, where an answer says none.
+    /// Counts how often the file was begun, or given up.
+    private(set) var beginningCount = 0
+    /// The length that the file had under the same entity tag, if the answer says none.
     private var expectedTotal: Int64?
     private var validator: RangeValidator?
     private var segmentLimit: Int
     private let resource: String
     private let hasDigest: Bool
-    /// Where the bytes come from, as ``PartRecord/resource`` and ``PartRecord/location``.
+    /// Where the bytes come from, as ``ResumeJournal/resource`` and ``ResumeJournal/location``.
     private var origin: (resource: String?, location: String?)
     private let boot: String?
+    /// The most bytes that each segment ever had.
+    private var farthest: [Int: Int64] = [:]
 
     /// - Parameters:
-    ///   - record: what is there; nil for nothing.
+    ///   - journal: what is there; nil for nothing.
     ///   - resource: the digest of the address that is asked for.
     ///   - hasDigest: whether the file will be compared with a digest.
     init(
-        _ record: PartRecord? = nil,
+        _ journal: ResumeJournal? = nil,
         resource: String,
         boot: String?,
         segmentLimit: Int = 1,
@@ -68,21 +65,21 @@ struct DownloadCourse: Sendable {
         self.boot = boot
         self.segmentLimit = segmentLimit
         self.hasDigest = hasDigest
-        segments = record?.segments ?? [PartRecord.Segment(lower: 0)]
-        arrivals = segments.map { Arrival(count: $0.count) }
-        total = record?.total
-        validator = record?.validator
-        origin = (record?.resource, record?.location)
+        segments = journal?.segments ?? [Segment(lower: 0)]
+        total = journal?.total
+        validator = journal?.validator
+        origin = (journal?.resource, journal?.location)
+        for index in segments.indices { _ = hasGained(index) }
     }
 
-    /// How many bytes are there.
+    /// The number of bytes that are there.
     var count: Int64 { segments.reduce(0) { $0 + $1.count } }
     var isComplete: Bool { segments.allSatisfy(\.isComplete) }
 
-    /// What the journal is to say; nil when what is there is of no use later.
-    var record: PartRecord? {
+    /// What is written beside the part; nil when a later download could not use it.
+    var journal: ResumeJournal? {
         guard let validator else { return nil }
-        return PartRecord(
+        return ResumeJournal(
             resource: origin.resource,
             location: origin.location,
             validator: validator,
@@ -94,13 +91,9 @@ struct DownloadCourse: Sendable {
 
     // MARK: - Asking
 
-    /// Begins to ask, for the first time or after a pause.
-    ///
-    /// - Returns: the segments to ask for.
-    mutating func begin() -> [Int] {
-        arrivals = segments.map { Arrival(count: $0.count) }
+    /// The segments to ask for. If all is there, the first: the server has yet to say that the file has not changed.
+    var missing: [Int] {
         let missing = segments.indices.filter { !segments[$0].isComplete }
-        // When all is there, the server is still to say whether it is what it has now.
         return missing.isEmpty ? [0] : missing
     }
 
@@ -110,31 +103,23 @@ struct DownloadCourse: Sendable {
         guard let validator, segments.indices.contains(index), count > 0 || segments.count > 1,
             isOrigin(location, validator)
         else { return nil }
-        // An attempt that broke off may have brought more than had been written when it began.
         let segment = segments[index]
         if segment.isComplete { return Question(lower: total ?? 0, validator: validator) }
         let isLast = index == segments.count - 1
         return Question(
-            lower: segment.lower + arrivals[index].count,
+            lower: segment.lower + segment.count,
             upper: isLast ? nil : segment.upper,
             validator: validator
         )
     }
 
-    /// A validator tells states of one resource apart, and not resources (RFC 9110, section 8.8). A tag may be taken for
-    /// that of another address when a digest will show what it was.
+    /// A validator tells states of one resource apart, not resources (RFC 9110, section 8.8). An entity tag may count for
+    /// another address when a digest will check the file.
     private func isOrigin(_ location: String?, _ validator: RangeValidator) -> Bool {
         if origin.resource == resource { return true }
         if let location, location == origin.location { return true }
         if case .entityTag = validator { return hasDigest }
         return false
-    }
-
-    /// A range from here joins what is there.
-    private mutating func join(_ location: String?) {
-        guard origin.location != location || location == nil else { return }
-        origin.location = nil
-        if origin.resource != resource { origin.resource = nil }
     }
 
     // MARK: - Answers
@@ -143,7 +128,7 @@ struct DownloadCourse: Sendable {
     ///   - question: what was asked for; nil for the whole file.
     ///   - location: the digest of the address that answers.
     ///   - isAccepted: whether the answer is a success.
-    ///   - mayContinue: whether it can be continued: it answers a GET that asked for no range of its own.
+    ///   - mayContinue: whether it can be resumed later: it answers a GET without a range of the user's own.
     mutating func answer(
         _ head: TransportHead,
         to question: Question?,
@@ -153,30 +138,31 @@ struct DownloadCourse: Sendable {
         mayContinue: Bool = true
     ) -> Answer {
         if let question, head.statusCode == 416 { return unsatisfied(head, question, of: index) }
-        // Before it is asked whether the answer is accepted: the whole was, and a range need not repeat its type
-        // (section 15.3.7).
+        // Before `isAccepted` is looked at: the whole was accepted, and a range need not repeat its type (section 15.3.7).
         if let question, head.statusCode == 206 {
             guard let range = fittingRange(head, question) else { return giveUp() }
-            arrivals[index].end = range.upperBound
             join(location)
-            return .take
+            return .range(upTo: range.upperBound)
         }
-        guard isAccepted else { return .gather }
-        // To these there is no content, so they are no file (sections 15.3.5, 15.3.6 and 15.4.5).
+        guard isAccepted else { return .collect }
+        // These have no content (sections 15.3.5, 15.3.6 and 15.4.5).
         guard ![204, 205, 304].contains(head.statusCode) else {
-            return .fail(.unacceptableStatus, "an answer with status \(head.statusCode) has no content, and is no file")
+            return .fail(
+                .unacceptableStatus,
+                "an answer with status \(head.statusCode) has no content, so it is no file"
+            )
         }
         guard let question else {
-            // The whole is no segment, also where what is there cannot be gone on with: to a POST, say.
+            // The whole file is not a segment, for instance the answer to a POST.
             guard index == 0 else { return giveUp() }
             guard head.statusCode != 206 || !mayContinue else {
-                return .fail(.badServerResponse, "the answer is a range that nobody asked for")
+                return .fail(.badServerResponse, "the server sent a range that was not asked for")
             }
-            beginAnew(head, at: location, mayContinue: mayContinue)
-            return .takeAnew
+            begin(head, at: location, mayContinue: mayContinue)
+            return .whole
         }
-        // The whole (section 15.3.1), whatever its Content-Range says (section 14.4). It cannot be another one under the
-        // same tag; a part may be what it is.
+        // The whole (section 15.3.1), whatever its Content-Range says (section 14.4). Its length is the same as before under
+        // the same tag.
         var expected: Int64?
         if case .entityTag = question.validator, RangeValidator(head.headers) == question.validator,
             !Self.isCoded(head.headers)
@@ -193,29 +179,29 @@ struct DownloadCourse: Sendable {
             expected = known
         }
         guard segments.count == 1 else { return giveUp() }
-        beginAnew(head, at: location, mayContinue: true)
+        begin(head, at: location, mayContinue: true)
         if total == nil { expectedTotal = expected }
-        return .takeAnew
+        return .whole
     }
 
-    /// - Returns: the range of an answer, when it is what was asked for, of the same file.
+    /// - Returns: the range of an answer when it is the one that was asked for, of the same file.
     private mutating func fittingRange(_ head: TransportHead, _ question: Question) -> Range<Int64>? {
         guard !Self.isCoded(head.headers), !Self.hasSeveralRanges(head.headers),
             let content = head.headers["Content-Range"].flatMap(ContentRange.init),
             let range = content.range, range.lowerBound == question.lower,
-            // Or else nobody knows whether the file ends where the range does.
+            // Without it, the file might go on after the range.
             let found = content.total ?? total
         else { return nil }
         if let upper = question.upper, range.upperBound > upper { return nil }
         if let total = total ?? expectedTotal, found != total { return nil }
         if let length = Self.length(head.headers), length != range.upperBound - range.lowerBound { return nil }
-        // Also where a server knows no If-Range.
+        // A server may not know If-Range.
         switch question.validator {
         case .entityTag:
-            // A 206 repeats it (section 15.3.7), and ranges without one must not be combined (section 15.3.7.3).
+            // A 206 repeats it (section 15.3.7); ranges without one must not be combined (section 15.3.7.3).
             guard head.headers["ETag"]?.trimmed == question.validator.fieldValue else { return nil }
         case .date:
-            // It need not be repeated.
+            // A 206 need not repeat it.
             guard
                 head.headers["Last-Modified"]?.trimmed ?? question.validator.fieldValue == question.validator.fieldValue
             else { return nil }
@@ -227,22 +213,29 @@ struct DownloadCourse: Sendable {
         return range
     }
 
-    /// RFC 9110, section 15.5.17: the file ends before the place that was asked for.
+    /// The range of another address joins what is there.
+    private mutating func join(_ location: String?) {
+        guard origin.location != location || location == nil else { return }
+        origin.location = nil
+        if origin.resource != resource { origin.resource = nil }
+    }
+
+    /// RFC 9110, section 15.5.17: the file ends before the first byte that was asked for.
     private mutating func unsatisfied(_ head: TransportHead, _ question: Question, of index: Int) -> Answer {
         let found = head.headers["Content-Range"].flatMap(ContentRange.init)?.total
         guard let found, found == question.lower, total ?? found == found else { return giveUp() }
-        // It need not repeat the tag; another one is that of another state of the file.
+        // It need not repeat the tag; another tag means another state of the file.
         if case .entityTag(let tag) = question.validator, let other = head.headers["ETag"], other.trimmed != tag {
             return giveUp()
         }
         total = found
         if segments.count == 1 { segments[0].upper = found }
-        // A segment that has all is asked about when its connection broke off behind its last byte.
-        return segments[index].isComplete ? .complete : giveUp()
+        return segments.indices.contains(index) && segments[index].isComplete ? .complete : giveUp()
     }
 
-    private mutating func beginAnew(_ head: TransportHead, at location: String?, mayContinue: Bool) {
+    private mutating func begin(_ head: TransportHead, at location: String?, mayContinue: Bool) {
         let isCoded = Self.isCoded(head.headers)
+        beginningCount += 1
         total = isCoded ? nil : Self.length(head.headers)
         expectedTotal = nil
         validator = isCoded || !mayContinue ? nil : RangeValidator(head.headers)
@@ -253,11 +246,10 @@ struct DownloadCourse: Sendable {
             count = max(1, min(Int64(segmentLimit), total / Self.segmentMinimum))
         }
         segments = (0..<count).map { index in
-            guard let total else { return PartRecord.Segment(lower: 0) }
+            guard let total else { return Segment(lower: 0) }
             let bound = { (index: Int64) in total / count * index + total % count * index / count }
-            return PartRecord.Segment(lower: bound(index), upper: bound(index + 1))
+            return Segment(lower: bound(index), upper: bound(index + 1))
         }
-        arrivals = segments.map { _ in Arrival(count: 0) }
     }
 
     private mutating func giveUp() -> Answer {
@@ -265,17 +257,17 @@ struct DownloadCourse: Sendable {
         return .startOver
     }
 
-    /// Nothing is there any more; from now on the file comes in one.
+    /// Forgets what is there. From now on the file comes in one segment.
     mutating func drop() {
-        segments = [PartRecord.Segment(lower: 0)]
-        arrivals = [Arrival(count: 0)]
+        beginningCount += 1
+        segments = [Segment(lower: 0)]
         total = nil
         expectedTotal = nil
         validator = nil
         segmentLimit = 1
     }
 
-    /// Whether the bytes are not those of the file (RFC 9110, section 8.4): a range of them is not one of it.
+    /// Whether the bytes are not those of the file (RFC 9110, section 8.4): their ranges are not ranges of it.
     private static func isCoded(_ headers: HTTPHeaders) -> Bool {
         guard let coding = headers["Content-Encoding"] else { return false }
         return !coding.trimmed.isEqualIgnoringASCIICase(to: "identity")
@@ -292,16 +284,15 @@ struct DownloadCourse: Sendable {
 
     // MARK: - Bytes
 
-    /// Bytes have come.
+    /// Where the next bytes of a segment go.
     ///
-    /// - Returns: where they go, how many of them are of the segment and of the range that was named, and whether that is
-    ///   enough, though the server would send on.
-    mutating func receive(_ count: Int, of index: Int) -> (offset: Int64, count: Int, isEnough: Bool) {
+    /// - Parameter end: the offset after the range that the server sends; nil for the whole file.
+    /// - Returns: how many of the bytes are to be written, and whether that is enough although the server would send more.
+    func place(_ count: Int, of index: Int, upTo end: Int64?) -> (offset: Int64, count: Int, isEnough: Bool) {
         let segment = segments[index]
-        let offset = segment.lower + arrivals[index].count
-        let end = min(segment.upper ?? .max, arrivals[index].end ?? .max)
-        let wanted = min(Int64(count), max(0, end - offset))
-        arrivals[index].count += wanted
+        let offset = segment.lower + segment.count
+        let bound = min(segment.upper ?? .max, end ?? .max)
+        let wanted = min(Int64(count), max(0, bound - offset))
         let isFull = segment.upper == offset + wanted
         return (offset, Int(wanted), wanted < count || (isFull && segment.upper != total))
     }
@@ -310,30 +301,40 @@ struct DownloadCourse: Sendable {
         segments[index].count += Int64(count)
     }
 
-    /// The answer has come to its end.
+    /// The answer has ended.
     ///
-    /// - Returns: what is wrong with that; nil when nothing is.
-    mutating func end(of index: Int) -> NetworkError? {
-        let reached = segments[index].lower + arrivals[index].count
+    /// - Throws: what is wrong with an end there.
+    mutating func end(of index: Int) throws(NetworkError) {
+        let reached = segments[index].lower + segments[index].count
         guard let upper = segments[index].upper else {
             if let expectedTotal, reached != expectedTotal {
                 drop()
-                return NetworkError(
+                throw NetworkError(
                     code: .badServerResponse,
                     message: "the whole file has \(reached) bytes, and had \(expectedTotal) with the same ETag"
                 )
             }
             segments[index].upper = reached
             total = reached
-            return nil
+            return
         }
-        guard reached != upper else { return nil }
-        return NetworkError(code: .connectionLost, message: "the file broke off at byte \(reached) of \(upper)")
+        guard reached == upper else {
+            throw NetworkError(code: .connectionLost, message: "the file broke off at byte \(reached) of \(upper)")
+        }
     }
 
-    /// The disk has what had been written when it was asked.
-    mutating func synced(_ counts: [Int64]) {
-        guard counts.count == segments.count else { return }
+    /// Whether a segment has more bytes than it ever had, which need not come again. The first bytes of a file that comes
+    /// from its beginning each time are no gain.
+    mutating func hasGained(_ index: Int) -> Bool {
+        guard validator != nil, segments.indices.contains(index) else { return false }
+        let before = farthest[index] ?? 0
+        farthest[index] = max(before, segments[index].count)
+        return segments[index].count > before
+    }
+
+    /// The disk has what was written when it was asked.
+    mutating func synced(_ counts: [Int64], beginning: Int) {
+        guard beginning == beginningCount, counts.count == segments.count else { return }
         for (index, count) in counts.enumerated() where count <= segments[index].count {
             segments[index].safeCount = count
         }

@@ -1,0 +1,331 @@
+import Foundation
+
+/// One download from its first request to its file: asks for what is missing, writes what comes, and moves the part.
+///
+/// The rules are those of ``DownloadPlan``. Several segments are several calls at once, which take turns to write.
+actor Download {
+    /// Makes a call whose body is used like this, and returns when it has ended.
+    typealias Fetch = @Sendable (@escaping BodyUse) async -> Result<Void, NetworkError>
+
+    private enum Event: Sendable {
+        case fetch(Int)
+        case ended(Result<Void, NetworkError>)
+    }
+
+    /// The journal is written when it is behind by so many bytes or seconds.
+    private static let saveCount = 16_777_216
+    private static let saveInterval: TimeInterval = 1
+    /// Seconds between two moments at which the disk is told to keep what it has been given.
+    private static let syncInterval: TimeInterval = 10
+    /// More than usual, for each pause of the sender costs time.
+    private static let unreadLimit = 4_194_304
+
+    private let executor = FileExecutor()
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    private let file: PartialFile
+    private let options: DownloadOptions
+    private let meter: TransferMeter
+    private let clock: any NetworkClock
+    private let limits: @Sendable () -> [BandwidthLimit]
+    private var plan: DownloadPlan
+    /// What the server calls the file, or else the end of its address.
+    private var proposedName: String?
+    /// Whether a file of that name lies there, and is to stay.
+    private var isKept = false
+    /// Whether the segments do not fit each other: all of them are given up.
+    private var mustStartOver = false
+    /// Takes further segments while a fetch is under way.
+    private var events: AsyncStream<Event>.Continuation?
+    /// Bytes that the journal does not have yet.
+    private var unsavedCount = 0
+    private var savedAt: TimeInterval
+    private var syncedAt: TimeInterval
+
+    init(
+        _ file: PartialFile,
+        _ plan: DownloadPlan,
+        _ options: DownloadOptions,
+        meter: TransferMeter,
+        clock: any NetworkClock,
+        limits: @escaping @Sendable () -> [BandwidthLimit] = { [] }
+    ) {
+        self.file = file
+        self.plan = plan
+        self.options = options
+        self.meter = meter
+        self.clock = clock
+        self.limits = limits
+        savedAt = clock.now
+        syncedAt = clock.now
+    }
+
+    private var location: DownloadLocation { file.location }
+
+    // MARK: - Fetching
+
+    /// Fetches all that is missing. Cancelling the task stops that; what has come stays.
+    func fetchMissing(_ fetch: @escaping Fetch) async throws(NetworkError) {
+        repeat {
+            mustStartOver = false
+            if plan.count > 0 { meter.begin(completed: plan.count, total: plan.total) }
+            let result = await fetchOnce(fetch)
+            guard mustStartOver else { return try result.get() }
+            try discard()
+        } while true
+    }
+
+    private func fetchOnce(_ fetch: @escaping Fetch) async -> Result<Void, NetworkError> {
+        let (stream, events) = AsyncStream<Event>.makeStream()
+        self.events = events
+        for index in plan.missing { events.yield(.fetch(index)) }
+        return await withTaskGroup(of: Void.self) { group in
+            var callCount = 0
+            for await event in stream {
+                switch event {
+                case .fetch(let index):
+                    callCount += 1
+                    group.addTask {
+                        events.yield(.ended(await fetch { message in await self.use(message, for: index) }))
+                    }
+                case .ended(.success):
+                    callCount -= 1
+                    if callCount == 0 { return .success(()) }
+                case .ended(.failure(let error)):
+                    group.cancelAll()
+                    return .failure(error)
+                }
+            }
+            return .failure(NetworkError(code: .cancelled))
+        }
+    }
+
+    /// What one message asks for.
+    struct Part: Sendable {
+        let index: Int
+        let url: URL
+        let location: String
+        let question: DownloadPlan.Question?
+        let mayContinue: Bool
+    }
+
+    func use(_ message: TransportRequest, for index: Int) -> (message: TransportRequest, read: BodyReading) {
+        var message = message
+        let digest = message.url.downloadDigest
+        let mayContinue = message.mayContinueDownload
+        let question = mayContinue ? plan.question(for: index, at: digest) : nil
+        if let question {
+            message.headers["Range"] = question.range
+            message.headers["If-Range"] = question.validator.fieldValue
+        }
+        // The bytes of the file itself: compressed ones have other lengths and offsets.
+        if message.headers["Accept-Encoding"] == nil { message.headers["Accept-Encoding"] = "identity" }
+        let part = Part(
+            index: index,
+            url: message.url,
+            location: digest,
+            question: question,
+            mayContinue: mayContinue
+        )
+        return (message, { head, isAccepted, body in await self.read(body, head, isAccepted: isAccepted, for: part) })
+    }
+
+    private func read(_ body: BodyStream, _ head: TransportHead, isAccepted: Bool, for part: Part) async -> BodyEnd {
+        // A call that was cancelled may still be at it while the next one asks.
+        if Task.isCancelled || mustStartOver || isKept { return .used }
+        let isSplit = plan.segments.count > 1
+        let answer = plan.answer(
+            head,
+            to: part.question,
+            of: part.index,
+            at: part.location,
+            isAccepted: isAccepted,
+            mayContinue: part.mayContinue
+        )
+        let name = head.headers["Content-Disposition"].flatMap(ContentDisposition.init)?.fileName
+            .flatMap(SafeFileName.name)
+        do throws(NetworkError) {
+            switch answer {
+            case .collect:
+                return .collect
+            case .complete:
+                proposedName = name ?? proposedName ?? SafeFileName.name(for: part.url)
+                return .used
+            case .fail(let code, let message):
+                throw NetworkError(code: code, message: message, statusCode: head.statusCode, headers: head.headers)
+            case .startOver:
+                mustStartOver = isSplit
+                guard isSplit else {
+                    try discard()
+                    return .again
+                }
+                throw NetworkError(code: .badServerResponse, message: "the ranges do not fit each other")
+            case .whole:
+                proposedName = name ?? SafeFileName.name(for: part.url)
+                try await write(body, part.index, upTo: nil)
+            case .range(let end):
+                // A range need not repeat the name.
+                proposedName = name ?? proposedName ?? SafeFileName.name(for: part.url)
+                try await write(body, part.index, upTo: end)
+            }
+            return .used
+        } catch {
+            let hasGained = !mustStartOver && plan.hasGained(part.index)
+            return .failed(error, hasProgressed: hasGained, mayBeginAgain: !mustStartOver)
+        }
+    }
+
+    /// - Parameter end: the offset after the range that comes; nil when the whole file comes.
+    private func write(_ body: BodyStream, _ index: Int, upTo end: Int64?) async throws(NetworkError) {
+        if options.existingFile == .keep, location.name == nil, let proposedName,
+            access(location.path(named: proposedName), F_OK) == 0
+        {
+            return isKept = true
+        }
+        if end == nil { try discardPart() }
+        try file.check(room: max(0, (plan.total ?? 0) - plan.count))
+        meter.begin(completed: plan.count, total: plan.total)
+        if end == nil { for other in plan.segments.indices.dropFirst() { events?.yield(.fetch(other)) } }
+        body.setUnreadLimit(Self.unreadLimit)
+        let beginning = plan.beginningCount
+        while let chunk = try await body.next() {
+            // Given up by the answer to another segment.
+            guard beginning == plan.beginningCount else { return }
+            let (offset, count, isEnough) = plan.place(chunk.count, of: index, upTo: end)
+            try file.write(chunk.prefix(count), at: offset)
+            plan.wrote(count, of: index)
+            meter.add(count)
+            unsavedCount += count
+            saveInTime()
+            if isEnough { break }
+            let delay = limits().map { $0.delay(after: chunk.count) }.max() ?? 0
+            if delay > 0 { await clock.sleep(delay) }
+        }
+        // More may be on its way.
+        body.cancel()
+        if beginning == plan.beginningCount { try plan.end(of: index) }
+    }
+
+    /// Gives up what is there.
+    private func discard() throws(NetworkError) {
+        meter.begin(completed: 0, total: nil)
+        try discardPart()
+    }
+
+    private func discardPart() throws(NetworkError) {
+        unlink(location.journal)
+        try file.truncate()
+    }
+
+    // MARK: - The journal
+
+    private func saveInTime() {
+        let now = clock.now
+        guard unsavedCount >= Self.saveCount || now - savedAt >= Self.saveInterval else { return }
+        savedAt = now
+        save()
+        guard now - syncedAt >= Self.syncInterval, let sync = file.makeSync() else { return }
+        syncedAt = now
+        let (counts, beginning) = (plan.segments.map(\.count), plan.beginningCount)
+        DispatchQueue.global(qos: .utility).async {
+            if sync() { Task { await self.synced(counts, beginning) } }
+        }
+    }
+
+    private func synced(_ counts: [Int64], _ beginning: Int) {
+        plan.synced(counts, beginning: beginning)
+    }
+
+    /// Writes to the journal what is there, unless the part has vanished.
+    func save() {
+        unsavedCount = 0
+        if let journal = plan.journal, file.isInPlace { journal.write(to: location.journal) }
+    }
+
+    // MARK: - The end
+
+    /// Checks the complete part, and moves it to its destination.
+    ///
+    /// - Parameter isWanted: asked while the digest is calculated, and before the file takes its place.
+    /// - Returns: the file.
+    func finish(isWanted: @Sendable () -> Bool) throws(NetworkError) -> URL {
+        let name = location.name ?? proposedName ?? "download"
+        guard !isKept else { return URL(fileURLWithPath: location.path(named: name)) }
+        guard plan.isComplete else {
+            throw NetworkError(code: .connectionLost, message: "\(plan.count) bytes came, and the file has more")
+        }
+        // The part of a longer state of the file may have been there.
+        if let total = plan.total, file.size != total { try file.truncate(to: total) }
+        if let wanted = options.sha256?.lowercased() {
+            // It may take long, and a kill meanwhile is not to cost a byte.
+            save()
+            guard let found = try file.digest(isWanted: isWanted)?.hexadecimal else {
+                throw NetworkError(code: .cancelled)
+            }
+            guard found == wanted else {
+                plan.drop()
+                throw NetworkError(
+                    code: .digestMismatch,
+                    message: "the file's SHA-256 is \(found), and \(wanted) is wanted"
+                )
+            }
+        }
+        // The file that lies there stays if the download was cancelled by now.
+        guard isWanted() else { throw NetworkError(code: .cancelled) }
+        guard file.isInPlace else {
+            throw .file("the part of the download has vanished from \(location.directory)", ENOENT)
+        }
+        // Before the move, so that no kill leaves it beside the file. If the move fails, `close` writes it again.
+        unlink(location.journal)
+        return URL(fileURLWithPath: try location.movePart(named: name, options.existingFile))
+    }
+
+    /// Leaves the part for another download, or removes it.
+    ///
+    /// - Parameter keepingPart: whether it stays, if another download could resume it.
+    func close(keepingPart: Bool) {
+        // After the move, or when it has vanished, another file may lie there.
+        guard file.isInPlace else { return }
+        if keepingPart, plan.count > 0, plan.journal != nil { save() } else { location.removePart() }
+    }
+
+    /// Has the disk keep a part that stays, which may take long, and unlocks it.
+    func release() {
+        if file.isInPlace, file.makeSync()?() == true {
+            plan.synced(plan.segments.map(\.count), beginning: plan.beginningCount)
+            save()
+        }
+        file.close()
+    }
+}
+
+extension URL {
+    /// Tells it from other addresses. A digest, for there may be secrets in it.
+    var downloadDigest: String {
+        var parts = URLComponents(url: self, resolvingAgainstBaseURL: true)
+        parts?.fragment = nil
+        parts?.user = nil
+        parts?.password = nil
+        return SHA256.digest(of: Data((parts?.string ?? absoluteString).utf8)).hexadecimal
+    }
+}
+
+extension TransportRequest {
+    /// Whether the download can be resumed: a range of the user's own is not a part of the file.
+    var mayContinueDownload: Bool { method == .get && headers["Range"] == nil }
+}
+
+/// A queue for one download: a slow disk holds up nothing else.
+private final class FileExecutor: _Concurrency.SerialExecutor {
+    private let queue = DispatchQueue(label: "EasyNetwork.Download", autoreleaseFrequency: .workItem)
+
+    @available(macOS 14, iOS 17, tvOS 17, watchOS 10, *)
+    func enqueue(_ job: consuming ExecutorJob) {
+        enqueue(UnownedJob(job))
+    }
+
+    func enqueue(_ job: UnownedJob) {
+        let executor = asUnownedSerialExecutor()
+        queue.async { job.runSynchronously(on: executor) }
+    }
+}

@@ -1,0 +1,178 @@
+import Foundation
+
+/// The paths of a download: its file, and, in the same directory, its part and its journal.
+struct DownloadLocation: Hashable, Sendable {
+    private static let prefix = ".easynetwork-"
+    private static let suffix = ".part"
+
+    let directory: String
+    /// Nil when the server names the file.
+    let name: String?
+    let part: String
+    /// Identifies the part however the path of the directory is written, links included.
+    let key: String
+    var journal: String { part + ".journal" }
+
+    /// - Parameters:
+    ///   - destination: a file, or a directory: its path ends with a slash, or one lies there.
+    ///   - resource: the digest of the address, for a file whose name is not known yet.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` when no file can lie there.
+    init(_ destination: URL, resource: String) throws(NetworkError) {
+        let path = destination.standardizedFileURL.path
+        // A C string ends at the first zero byte, and so, on Linux, does Foundation's path: the file would have another name.
+        let hasZero = destination.absoluteString.contains("%00") || path.utf8.contains(0)
+        guard destination.isFileURL, !path.isEmpty, !hasZero else {
+            throw NetworkError(
+                code: .invalidRequest,
+                message: "\(destination.absoluteString) cannot be a destination: use a file URL without zero bytes"
+            )
+        }
+        var found = stat()
+        let kind = stat(path, &found) == 0 ? found.st_mode & S_IFMT : S_IFREG
+        let last = destination.standardizedFileURL.lastPathComponent
+        // Replacing a device, /dev/null for one, would break more than this download.
+        guard kind == S_IFDIR || kind == S_IFREG, last.utf8.count <= 255 else {
+            let reason = kind == S_IFREG ? "its name has more than 255 bytes" : "what lies there is not a regular file"
+            throw NetworkError(code: .invalidRequest, message: "\(path) cannot be a destination: \(reason)")
+        }
+        if kind == S_IFDIR || destination.hasDirectoryPath {
+            directory = path
+            name = nil
+        } else {
+            directory = destination.standardizedFileURL.deletingLastPathComponent().path
+            name = last
+        }
+        let content = name.map { "file \($0)" } ?? "resource \(resource)"
+        let digest = SHA256.digest(of: Data(content.utf8)).prefix(16).hexadecimal
+        part = Self.join(directory, Self.prefix + digest + Self.suffix)
+        let resolved = realpath(directory, nil)
+        defer { free(resolved) }
+        key = Self.join(resolved.map { String(cString: $0) } ?? directory, Self.prefix + digest + Self.suffix)
+    }
+
+    /// For messages.
+    var shown: String { name.map(path) ?? directory }
+
+    func path(named name: String) -> String { Self.join(directory, name) }
+
+    private static func join(_ directory: String, _ name: String) -> String {
+        directory.hasSuffix("/") ? directory + name : "\(directory)/\(name)"
+    }
+
+    /// - Throws: ``NetworkError/Code/cannotWriteFile``.
+    func makeDirectory() throws(NetworkError) {
+        do {
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        } catch {
+            throw NetworkError(
+                code: .cannotWriteFile,
+                message: "the directory \(directory) cannot be made: \(error.wording)",
+                underlying: error
+            )
+        }
+    }
+
+    func removePart() {
+        // The part first: a journal without one says nothing.
+        unlink(part)
+        unlink(journal)
+    }
+
+    // MARK: - The file
+
+    /// Moves the complete part to its destination in one step: there lies the old file or the new one, whole.
+    ///
+    /// - Returns: the path of the file that is the result.
+    /// - Throws: ``NetworkError/Code/cannotWriteFile``; then the old file is still there.
+    func movePart(named name: String, _ existing: DownloadOptions.ExistingFile) throws(NetworkError) -> String {
+        let path = path(named: name)
+        switch existing {
+        case .automatic where self.name == nil, .number:
+            let limit = 10_000
+            for number in 1...limit {
+                let path = self.path(named: number == 1 ? name : SafeFileName.numbered(name, number))
+                if try linkPart(to: path) { return path }
+            }
+            throw .file("\(limit) files with the name of the download lie in \(directory)", EEXIST)
+        case .automatic, .replace:
+            guard rename(part, path) == 0 else { throw .file("the download cannot be moved to \(path)") }
+        case .keep:
+            if try linkPart(to: path) { return path }
+            guard access(path, F_OK) == 0 else { throw .file("\(path) is a link to nothing") }
+            unlink(part)
+        }
+        return path
+    }
+
+    /// Moves the part to a path where nothing lies.
+    ///
+    /// - Returns: false when something lies there.
+    private func linkPart(to path: String) throws(NetworkError) -> Bool {
+        if link(part, path) == 0 {
+            unlink(part)
+            return true
+        }
+        let number = errno
+        if number == EEXIST { return false }
+        // Some file systems have no links. There an empty file takes the name, and the part replaces it.
+        guard [EPERM, EOPNOTSUPP, ENOTSUP, ENOSYS, EMLINK].contains(number) else {
+            throw .file("the download cannot be moved to \(path)", number)
+        }
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+        guard descriptor >= 0 else {
+            if errno == EEXIST { return false }
+            throw .file("the download cannot be moved to \(path)")
+        }
+        close(descriptor)
+        guard rename(part, path) == 0 else {
+            let number = errno
+            unlink(path)
+            throw .file("the download cannot be moved to \(path)", number)
+        }
+        return true
+    }
+
+    // MARK: - Cleanup
+
+    private static let cleaned = Locked<Set<String>>([])
+
+    /// Removes parts of other downloads from the directory, once in a process.
+    ///
+    /// - Parameter limit: parts that were changed before are removed, unless somebody has them open.
+    func cleanUpOnce(before limit: Date) {
+        guard Self.cleaned.withLock({ $0.insert(directory).inserted }),
+            let names = try? FileManager.default.contentsOfDirectory(atPath: directory)
+        else { return }
+        for name in names where name.hasPrefix(Self.prefix) {
+            let path = self.path(named: name)
+            if name.hasSuffix(Self.suffix) {
+                if Self.removeUnlocked(path, before: limit) { unlink(path + ".journal") }
+            } else if let end = name.range(of: Self.suffix + ".") {
+                // A journal goes with its part. A kill may leave one without.
+                let part = self.path(named: name[..<end.lowerBound] + Self.suffix)
+                if access(part, F_OK) != 0, errno == ENOENT { Self.removeUnlocked(path) }
+            }
+        }
+    }
+
+    @discardableResult
+    private static func removeUnlocked(_ path: String, before limit: Date = .distantFuture) -> Bool {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        guard let found = PartialFile.ownStatus(descriptor),
+            TimeInterval(found.modifiedSeconds) < limit.timeIntervalSince1970, flock(descriptor, LOCK_EX | LOCK_NB) == 0
+        else { return false }
+        return unlink(path) == 0
+    }
+}
+
+extension stat {
+    fileprivate var modifiedSeconds: Int {
+        #if canImport(Darwin)
+        st_mtimespec.tv_sec
+        #else
+        st_mtim.tv_sec
+        #endif
+    }
+}

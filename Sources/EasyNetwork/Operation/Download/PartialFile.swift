@@ -1,0 +1,231 @@
+import Foundation
+
+/// The calls to the system that a test can make fail.
+struct FileCalls: Sendable {
+    var write: @Sendable (Int32, UnsafeRawPointer, Int, Int64) -> Int = { pwrite($0, $1, $2, off_t($3)) }
+    var lock: @Sendable (Int32) -> Int32 = { flock($0, LOCK_EX | LOCK_NB) }
+    /// The free bytes in the file system of a directory; nil when it does not say.
+    var freeBytes: @Sendable (String) -> Int64? = { path in
+        var found = statvfs()
+        guard statvfs(path, &found) == 0 else { return nil }
+        let (bytes, isOverflow) = Int64(clamping: found.f_bavail)
+            .multipliedReportingOverflow(by: Int64(clamping: found.f_frsize))
+        return isOverflow ? nil : bytes
+    }
+}
+
+/// The part of a file that has come, open and locked against other processes.
+///
+/// Used by one ``Download``, one call at a time.
+final class PartialFile: @unchecked Sendable {
+    // Sendable because nothing in it changes but `descriptor`, in `close()`, which is called last.
+    let location: DownloadLocation
+    private var descriptor: Int32
+    private let calls: FileCalls
+
+    /// Opens or makes the part, and locks it. Anything else that lies there is removed without being opened.
+    ///
+    /// - Throws: ``NetworkError/Code/cannotWriteFile``; ``NetworkError/Code/refused`` when another process has it.
+    init(_ location: DownloadLocation, calls: FileCalls = FileCalls()) throws(NetworkError) {
+        self.location = location
+        self.calls = calls
+        // Another process may move the part between the opening and the locking.
+        for _ in 0..<8 {
+            // The owner of a new file is not checked: on some file systems everything belongs to another user.
+            var descriptor = open(location.part, O_RDWR | O_CREAT | O_EXCL | Self.flags, 0o666)
+            let isNew = descriptor >= 0
+            var isReadOnly = false
+            if !isNew, errno == EEXIST {
+                descriptor = open(location.part, O_RDWR | Self.flags)
+                // The part of another user may be locked, too.
+                isReadOnly = descriptor < 0 && errno == EACCES
+                if isReadOnly { descriptor = open(location.part, O_RDONLY | Self.flags) }
+                // It was removed meanwhile, or is a link or a socket.
+                if descriptor < 0, errno == ENOENT { continue }
+                if descriptor < 0, errno == ELOOP || errno == ENXIO, unlink(location.part) == 0 { continue }
+            }
+            guard descriptor >= 0 else {
+                let number = errno
+                let hint = number == ENOENT ? " (DownloadOptions.createsDirectories makes it)" : ""
+                throw .file("no file can be made in \(location.directory)\(hint)", number)
+            }
+            self.descriptor = descriptor
+            // Without locks in the file system, other processes are not kept out.
+            guard calls.lock(descriptor) == 0 || ![EWOULDBLOCK, EINTR].contains(errno) else {
+                Foundation.close(descriptor)
+                throw NetworkError(
+                    code: .refused,
+                    message: "another process downloads to \(location.shown); its part cannot be shared"
+                )
+            }
+            let isInPlace = Self.isSame(descriptor, location.part)
+            // A kill while the part was moved leaves it with a second name; writing to it would change the finished file.
+            let isPart = isNew || (!isReadOnly && Self.ownStatus(descriptor).map { $0.st_nlink <= 1 } == true)
+            if isInPlace, isPart { return }
+            let isGone = !isInPlace || unlink(location.part) == 0
+            let number = errno
+            Foundation.close(descriptor)
+            guard isGone else {
+                throw .file("\(location.part) is not a part of this user's, and cannot be removed", number)
+            }
+        }
+        throw NetworkError(code: .refused, message: "others download to \(location.shown); their part cannot be shared")
+    }
+
+    private static let flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+
+    /// In bytes; nil when it is not a regular file.
+    var size: Int64? {
+        var found = stat()
+        guard fstat(descriptor, &found) == 0, found.st_mode & S_IFMT == S_IFREG else { return nil }
+        return Int64(found.st_size)
+    }
+
+    /// Whether the file still has the path of the part.
+    var isInPlace: Bool { Self.isSame(descriptor, location.part) }
+
+    func write(_ data: Data, at offset: Int64) throws(NetworkError) {
+        let failure = data.withUnsafeBytes { buffer -> NetworkError? in
+            var count = 0
+            while let rest = buffer.baseAddress?.advanced(by: count), count < buffer.count {
+                let step = calls.write(descriptor, rest, buffer.count - count, offset + Int64(count))
+                if step > 0 { count += step }
+                if step == 0 || (step < 0 && errno != EINTR) {
+                    return .file("the download cannot be written to \(location.directory)", step == 0 ? ENOSPC : errno)
+                }
+            }
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    func truncate(to size: Int64 = 0) throws(NetworkError) {
+        guard ftruncate(descriptor, off_t(size)) == 0 else {
+            throw .file("the part in \(location.directory) cannot be cut to \(size) bytes")
+        }
+    }
+
+    /// - Throws: ``NetworkError/Code/cannotWriteFile`` when the disk has less room.
+    func check(room wanted: Int64) throws(NetworkError) {
+        guard let free = calls.freeBytes(location.directory), free < wanted else { return }
+        throw .file("the download needs \(wanted) more bytes in \(location.directory), and \(free) are free", ENOSPC)
+    }
+
+    /// - Returns: a closure that returns when all that was written has reached the disk. It has a descriptor of its own, for
+    ///   it may take long on another thread.
+    func makeSync() -> (@Sendable () -> Bool)? {
+        let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        guard copy >= 0 else { return nil }
+        return {
+            defer { Foundation.close(copy) }
+            return fsync(copy) == 0
+        }
+    }
+
+    func digest(isWanted: () -> Bool) throws(NetworkError) -> Data? {
+        var hash = SHA256()
+        var buffer = Data(count: 1_048_576)
+        var offset: Int64 = 0
+        while isWanted() {
+            let count = buffer.withUnsafeMutableBytes { bytes in
+                let count = pread(descriptor, bytes.baseAddress, bytes.count, off_t(offset))
+                if count > 0 { hash.update(UnsafeRawBufferPointer(rebasing: bytes[..<count])) }
+                return count
+            }
+            if count == 0 { return hash.finalize() }
+            guard count > 0 || errno == EINTR else { throw .file("the part in \(location.directory) cannot be read") }
+            offset += Int64(max(0, count))
+        }
+        return nil
+    }
+
+    func close() {
+        // Without it the lock would last as long as any copy of the descriptor: that of a sync, or of a child process.
+        flock(descriptor, LOCK_UN)
+        Foundation.close(descriptor)
+        descriptor = -1
+    }
+
+    /// The status of an open file; nil unless it is a regular file of this user.
+    static func ownStatus(_ descriptor: Int32) -> stat? {
+        var found = stat()
+        guard fstat(descriptor, &found) == 0, found.st_mode & S_IFMT == S_IFREG, found.st_uid == geteuid() else {
+            return nil
+        }
+        return found
+    }
+
+    private static func isSame(_ descriptor: Int32, _ path: String) -> Bool {
+        var open = stat()
+        var there = stat()
+        return fstat(descriptor, &open) == 0 && lstat(path, &there) == 0 && open.st_ino == there.st_ino
+            && open.st_dev == there.st_dev
+    }
+}
+
+extension NetworkError {
+    /// The failure of a call to the system about a file.
+    ///
+    /// - Parameter number: the reason. Default that of the last call.
+    static func file(_ message: String, _ number: Int32 = errno) -> NetworkError {
+        let code = POSIXErrorCode(rawValue: number)
+        return NetworkError(
+            code: .cannotWriteFile,
+            message: "\(message): \(String(cString: strerror(number)))",
+            underlying: code.map { POSIXError($0) }
+        )
+    }
+}
+
+/// Keeps other downloads of this process away from a part. The lock of ``PartialFile`` keeps other processes away, and
+/// cannot tell that a download is about to release its part.
+final class PartClaim: Sendable {
+    private static let claims = Locked<[String: PartClaim]>([:])
+
+    /// Whether the part will be released soon.
+    private let isEnding = Locked(false)
+    /// Nil once the part was released.
+    private let waiters = Locked<[OneShot]?>([])
+
+    /// Takes the part, if necessary as soon as a download that is ending has released it.
+    ///
+    /// - Returns: false when another download has it, or this claim or the task was cancelled.
+    func take(_ part: String) async -> Bool {
+        while true {
+            if Task.isCancelled { return false }
+            let owner = Self.claims.withLock { claims -> PartClaim? in
+                guard let owner = claims[part] else {
+                    if !isEnding.withLock({ $0 }) { claims[part] = self }
+                    return nil
+                }
+                return owner
+            }
+            guard let owner else { return !isEnding.withLock { $0 } }
+            guard owner.isEnding.withLock({ $0 }) else { return false }
+            await owner.released()
+        }
+    }
+
+    /// The part will be released soon, so that another download may wait for it.
+    func willRelease() {
+        isEnding.withLock { $0 = true }
+    }
+
+    /// Does nothing when this claim does not have the part.
+    func release(_ part: String) {
+        willRelease()
+        Self.claims.withLock { claims in
+            if claims[part] === self { claims[part] = nil }
+        }
+        for waiter in waiters.exchange(nil) ?? [] { waiter.end() }
+    }
+
+    private func released() async {
+        let waiter = OneShot()
+        let waits = waiters.withLock { waiters in
+            waiters?.append(waiter)
+            return waiters != nil
+        }
+        if waits { await waiter.wait() }
+    }
+}

@@ -1,0 +1,123 @@
+import Foundation
+
+/// What is known of a file of which a part has come. It lies beside the part, so that a later download can resume it.
+struct ResumeJournal: Codable, Equatable, Sendable {
+    struct Segment: Codable, Equatable, Sendable {
+        /// The offset of its first byte in the file.
+        var lower: Int64
+        /// The offset after its last byte; nil while it is not known.
+        var upper: Int64?
+        /// How many bytes of it have been written.
+        var count: Int64 = 0
+        /// How many of them have reached the disk, and survive a crash of the machine.
+        var safeCount: Int64 = 0
+
+        var isComplete: Bool { upper == lower + count }
+    }
+
+    static let currentVersion = 1
+
+    var version = ResumeJournal.currentVersion
+    /// The digest of the address, which may have secrets in it. Nil when the bytes are of several addresses.
+    var resource: String?
+    /// The digest of the address that answered, after redirects; nil when there were several.
+    var location: String?
+    /// Tells this state of the file from others.
+    var validator: RangeValidator
+    /// The length of the file; nil while it is not known.
+    var total: Int64?
+    var segments: [Segment]
+    /// The run of the machine in which it was written; nil when the system does not say. In the same run all that was
+    /// written is there, even after a crash of the process.
+    var boot: String?
+
+    /// The journal as far as it can be trusted now.
+    ///
+    /// - Parameter size: of the part, in bytes.
+    /// - Returns: nil when it says nothing about this part.
+    func trusted(boot: String?, size: Int64) -> ResumeJournal? {
+        guard version == Self.currentVersion, isSound else { return nil }
+        var journal = self
+        if boot == nil || boot != self.boot {
+            for index in segments.indices { journal.segments[index].count = segments[index].safeCount }
+        }
+        let isThere = journal.segments.allSatisfy { $0.count == 0 || $0.lower + $0.count <= size }
+        guard isThere, journal.segments.contains(where: { $0.count > 0 }) else { return nil }
+        return journal
+    }
+
+    /// Whether the segments cover the file, each byte once; the file may have been altered.
+    private var isSound: Bool {
+        var position: Int64 = 0
+        for (index, segment) in segments.enumerated() {
+            guard segment.lower == position, segment.count >= 0, segment.safeCount >= 0,
+                segment.count <= Self.lengthLimit, segment.safeCount <= segment.count
+            else { return false }
+            guard let upper = segment.upper else { return index == segments.count - 1 && total == nil }
+            guard upper >= segment.lower + segment.count, upper <= Self.lengthLimit else { return false }
+            position = upper
+        }
+        return !segments.isEmpty && total == position
+    }
+
+    /// No file is longer, and the sum of two such numbers fits.
+    private static let lengthLimit = Int64.max / 4
+
+    // MARK: - Its file
+
+    /// No journal has more bytes: it has some hundred for each segment.
+    private static let byteLimit = 16_777_216
+
+    /// - Returns: nil when no readable journal of this user lies there.
+    init?(at path: String) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        guard PartialFile.ownStatus(descriptor) != nil, let data = try? file.read(upToCount: Self.byteLimit),
+            let journal = try? JSONDecoder().decode(Self.self, from: data)
+        else { return nil }
+        self = journal
+    }
+
+    init(
+        resource: String? = nil,
+        location: String? = nil,
+        validator: RangeValidator,
+        total: Int64?,
+        segments: [Segment],
+        boot: String?
+    ) {
+        self.resource = resource
+        self.location = location
+        self.validator = validator
+        self.total = total
+        self.segments = segments
+        self.boot = boot
+    }
+
+    /// Replaces the journal in one step. A failure costs bytes later, and is not an error now.
+    func write(to path: String) {
+        guard let data = try? JSONEncoder().encode(self) else { return }
+        let new = path + ".new"
+        // Left by a kill, or made by somebody else.
+        unlink(new)
+        let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return }
+        let isWritten = data.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) } == data.count
+        close(descriptor)
+        if !isWritten || rename(new, path) != 0 { unlink(new) }
+    }
+
+    /// Identifies the run of the machine; nil where the system does not tell.
+    static let currentBoot: String? = {
+        #if os(Linux)
+        try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8).trimmed
+        #elseif canImport(Darwin)
+        var time = timeval()
+        var size = MemoryLayout<timeval>.size
+        return sysctlbyname("kern.boottime", &time, &size, nil, 0) == 0 ? "\(time.tv_sec)" : nil
+        #else
+        nil
+        #endif
+    }()
+}
