@@ -1,33 +1,33 @@
 import Foundation
 
-/// The order in which the progresses of one tree change, one after the other: on Linux the members of a tree are not safe
-/// to change from several threads (counts are lost, and the process stops), and on Apple's platforms observers are called,
-/// which must not happen under a lock.
+/// Runs the changes of the progresses of one tree one after the other: on Linux, changes from several threads lose counts and
+/// stop the process; on Apple's platforms a change calls observers, which must not happen under a lock.
 ///
-/// A tree each, so that an observer that blocks holds up no other tree. Two orders become one when their trees do.
+/// Each tree has its own order, so that an observer that blocks holds up no other tree. Two orders become one when their
+/// trees do (union by size).
 final class ProgressOrder: Sendable {
     private struct State {
-        /// The order that this one has become part of.
+        /// The order that this one has become a part of.
         var whole: ProgressOrder?
-        /// How many orders are parts of this one, remote ones included.
+        /// The number of orders that are parts of this one, at any depth.
         var partCount = 0
-        /// The threads that run changes: several only until those that ran before a union are done.
+        /// The number of threads that run changes: more than one only while those that ran before a union finish.
         var runnerCount = 0
         var waiting: [@Sendable () -> Void] = []
     }
 
-    /// One lock for all orders, as a union changes two of them. It is held for some instructions.
-    // Not of `()`: the thread sanitizer takes a change of nothing for one of what lies at its address.
+    /// One lock for all orders, for a union changes two of them. It is held for a few instructions.
+    // Not `Locked(())`: the thread sanitizer would report a race at its address.
     private static let lock = Locked(0)
-    // Changed under `lock` only.
+    // Used under `lock` only, which belongs to no single order.
     private nonisolated(unsafe) var state = State()
 
-    /// Adds a change, also under the lock that decides its place in the order. Call ``run()`` when that is open.
+    /// Adds a change, perhaps under a lock that decides its place. Call ``run()`` outside that lock.
     func add(_ change: @escaping @Sendable () -> Void) {
         Self.lock.withLock { _ in whole.state.waiting.append(change) }
     }
 
-    /// Makes the changes that were added, unless another thread is at it.
+    /// Runs the changes that were added, unless another thread does.
     func run() {
         let isFirst = Self.lock.withLock { _ in
             let whole = whole
@@ -41,13 +41,12 @@ final class ProgressOrder: Sendable {
         }
     }
 
-    /// From now on this order and the other are one. What was added to either before runs first, and may run at the same
-    /// time.
+    /// Makes this order and the other one. Changes that were added to them before may run at the same time.
     func unite(with other: ProgressOrder) {
         Self.lock.withLock { _ in
             var (whole, part) = (whole, other.whole)
             guard whole !== part else { return }
-            // The smaller one becomes the part, or a chain of orders would be as long as that of the groups.
+            // The smaller one becomes the part, to keep the way to the whole short.
             if whole.state.partCount < part.state.partCount { swap(&whole, &part) }
             whole.state.partCount += part.state.partCount + 1
             whole.state.runnerCount += part.state.runnerCount
@@ -56,14 +55,14 @@ final class ProgressOrder: Sendable {
         }
     }
 
-    /// The order that this one is part of, or itself. Under the lock.
+    /// The order that this one is a part of, or itself. Call it under the lock.
     private var whole: ProgressOrder {
         var order = self
         while let next = order.state.whole { order = next }
         return order
     }
 
-    /// - Returns: nil when this thread is done: nothing waits, or another thread goes on.
+    /// - Returns: nil when nothing is left for this thread.
     private func next() -> [@Sendable () -> Void]? {
         Self.lock.withLock { _ in
             let whole = whole
@@ -76,12 +75,12 @@ final class ProgressOrder: Sendable {
 
 /// A progress that may be cancelled, paused and resumed while it changes.
 final class OrderedProgress: Progress, @unchecked Sendable {
-    // Sendable because it is changed by one thread at a time, see `ProgressOrder`, and `userInfo` is behind a lock
-    // where Foundation has none.
+    // Sendable because one thread at a time changes it, see `ProgressOrder`, and `userInfo` has a lock where Foundation has
+    // none.
     let order = ProgressOrder()
 
     #if !canImport(Darwin)
-    /// A program may put progresses of several orders into a tree of its own.
+    /// A program may put progresses of several orders into one tree.
     private static let changeLock = Locked(0)
     private let userInfoLock = Locked(0)
 
@@ -94,7 +93,7 @@ final class OrderedProgress: Progress, @unchecked Sendable {
     }
     #endif
 
-    /// One that is part of no other.
+    /// A progress without a parent.
     static func root() -> OrderedProgress {
         OrderedProgress(parent: nil, userInfo: nil)
     }
@@ -104,7 +103,7 @@ final class OrderedProgress: Progress, @unchecked Sendable {
         #if canImport(Darwin)
         change()
         #else
-        // Nobody is called by that here: this Foundation has no observers.
+        // This Foundation has no observers that it could call.
         Self.changeLock.withLock { _ in change() }
         #endif
     }

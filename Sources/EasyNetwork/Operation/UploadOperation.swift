@@ -1,6 +1,6 @@
 import Foundation
 
-/// A job that sends a large body, in constant memory, and tells how far it is.
+/// A job that sends a large body in constant memory, and has its progress.
 ///
 /// ```swift
 /// let upload = UploadOperation(PutMovie(id: 7), from: .file(movie))
@@ -9,17 +9,17 @@ import Foundation
 /// for await progress in upload.updates { print(progress.completedBytes) }
 /// ```
 ///
-/// The body is the request's own, or another one in its place: data, a file, a stream, a multipart form. Files and
-/// streams are read while they are sent. The length is sent with it when it is known (`Content-Length`), else HTTP/1.1
-/// sends it in chunks (RFC 9112, section 7.1). ``URLSessionTransport`` writes a stream to a temporary file first.
+/// The body is that of the request, or another in its place: data, a file, a stream, a multipart form. Files and streams are
+/// read while they are sent. The length is sent when it is known (`Content-Length`), else HTTP/1.1 sends the body in chunks
+/// (RFC 9112, section 7.1). ``URLSessionTransport`` writes a stream to a temporary file first.
 ///
-/// A retry, a redirect that keeps the method, and a credential that is asked for send the body anew from its beginning:
-/// HTTP has no way to go on with one. So an upload cannot be paused either. What cannot be sent anew
-/// (``TransportBodyStream/isReplayable``) is not. A server that answers before it has read the body, `413 Content Too
-/// Large` for instance, ends the upload at once; the rest is not sent.
+/// A retry, a redirect that keeps the method, and a challenge send the body again from its beginning, for HTTP cannot resume
+/// an upload; so it cannot be paused either. A body that cannot be read twice (``TransportBodyStream/isReplayable``) is sent
+/// once. When a server answers before it has read the body, with `413 Content Too Large` for instance, the upload ends at
+/// once, and the rest is not sent.
 ///
-/// Callbacks, ``RequestOperation/value`` and the rest are those of ``RequestOperation``, but that an upload is never
-/// joined: ``RepeatPolicy/join`` is ``RepeatPolicy/allow`` here.
+/// Callbacks, ``RequestOperation/value`` and the rest are those of ``RequestOperation``. Uploads are never joined:
+/// ``RepeatPolicy/join`` means ``RepeatPolicy/allow`` here.
 public final class UploadOperation<Request: APIRequest>: RequestOperation<Request>, @unchecked Sendable {
     // Sendable because everything that changes is in `limit`, behind its lock.
     private let body: RequestBody?
@@ -38,11 +38,11 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         self.init(request, body: nil, service)
     }
 
-    /// An operation that sends another body than the request has.
+    /// An operation that sends another body than that of the request.
     ///
     /// - Parameters:
-    ///   - request: with a method that has a body, POST or PUT. Parameters it has go into its query (`.path`).
-    ///   - body: what is sent, with its Content-Type.
+    ///   - request: with a method that has a body, POST or PUT. Its parameters go into its query (`.path`).
+    ///   - body: the body, with its Content-Type.
     ///   - service: gives the host, and cancels this operation's call when it is cancelled itself. Default
     ///     ``HostConfiguration/shared`` as it is now.
     public convenience init(
@@ -62,25 +62,23 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
 
     // MARK: - Progress
 
-    /// Bytes of the body that have been handed to the system, of those that it has; indeterminate while nobody knows how
-    /// many these are. It begins again when the body is sent anew, and is finished when the operation has succeeded.
-    /// Cancelling it cancels the operation; pausing it does nothing. It changes on background threads, at most ten
-    /// times a second.
+    /// Bytes of the body that have been handed to the system, of those that it has; indeterminate while that is not known. It
+    /// begins again when the body is sent again, and is finished when the operation has succeeded. Cancelling it cancels the
+    /// operation; pausing it does nothing. It changes on background threads, at most ten times a second.
     public var progress: Progress { meter.progress }
 
-    /// Bytes, rate and time left as they change, at most ten times a second, and once more at the end. Each caller gets a
-    /// sequence of its own.
+    /// Bytes, rate and time left as they change, at most ten times a second, and once more at the end. Each call returns a new
+    /// sequence.
     public var updates: AsyncStream<TransferProgress> { meter.updates() }
 
     override func claimProgress() -> OrderedProgress? { meter.claimShare() }
 
-    // MARK: - Pace
+    // MARK: - Bandwidth
 
-    /// How fast the body may be sent; it counts beside ``NetworkQueue/bandwidthLimit``, and may be shared. Default nil: as
-    /// fast as the network takes it.
+    /// How fast the body may be sent, besides ``NetworkQueue/bandwidthLimit``; it may be shared. Default nil: no limit.
     ///
-    /// One that is there when the body begins holds it back; one that is set later does so for a stream at once, for data
-    /// and files when they are sent anew. A body that is held back is sent as a stream.
+    /// Set it before the body begins. A later change takes effect at once for a stream, and for data and files when they are
+    /// sent again. A body with a limit is sent as a stream.
     public var bandwidthLimit: BandwidthLimit? {
         get { limit.withLock { $0 } }
         set { limit.exchange(newValue) }
@@ -91,15 +89,15 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         BandwidthLimit.both(bandwidthLimit, scheduling?.queue.bandwidthLimit)
     }
 
-    /// The body begins, or begins anew.
+    /// The body begins, or begins again.
     ///
-    /// - Returns: the body as it is sent.
+    /// - Returns: the body to send.
     private func begin(_ body: TransportBody) throws(NetworkError) -> TransportBody {
         meter.begin(completed: 0, total: try body.length().map(Int64.init))
         if case .stream = body {} else if limits.isEmpty { return body }
         let pace = BodyPace { [weak self] in
             let slowest = self?.limits.map(\.bytesPerSecond).min()
-            // A tenth of a second's: large pieces would come in jerks, with long silences between them.
+            // As much as a tenth of a second takes: larger pieces would leave long silences between them.
             return slowest.map { min(65_536, max(1, $0 / 10)) } ?? .max
         } delay: { [weak self] count in
             self?.limits.map { $0.delay(after: count) }.max() ?? 0
@@ -130,20 +128,20 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     }
 }
 
-/// The request with the body of the upload, which is told when it begins.
+/// The request with the body of the upload.
 private struct UploadRequest: RequestWrapper {
     let wrapped: any BaseAPIRequest
     let replacement: RequestBody?
     let beginning: UploadBeginning
 
     var body: RequestBody? { replacement ?? wrapped.body }
-    // The form that is the default without a body would be another one.
+    // The parameters would be a body of their own.
     var query: NetworkService.QueryType { replacement != nil && wrapped.query == .form ? .path : wrapped.query }
-    // The last one: it sees the body as it is sent.
+    // The last one, so that it sees the body as it is sent.
     var interceptors: [any RequestInterceptor] { wrapped.interceptors + [beginning] }
 }
 
-/// Looks at the body of each attempt.
+/// Prepares the body of each attempt.
 private struct UploadBeginning: RequestInterceptor {
     let begin: @Sendable (TransportBody) throws(NetworkError) -> TransportBody
 

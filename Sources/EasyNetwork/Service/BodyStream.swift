@@ -12,7 +12,7 @@ import Foundation
 /// The exchange is paused while more than ``unreadLimit`` bytes are unread, and resumed below half of that. A small answer
 /// is read with ``collect(upTo:)`` instead, which never pauses and wakes its task once.
 final class BodyStream: Sendable {
-    /// What ``collect(upTo:)`` returns.
+    /// The result of ``collect(upTo:)``.
     struct Collected: Sendable {
         var head: TransportHead?
         var body = Data()
@@ -20,11 +20,11 @@ final class BodyStream: Sendable {
         var end: TransportEnd?
     }
 
-    /// What is left to do outside the lock once the stream has ended before its exchange.
+    /// The effects of an early end, for which the lock is left.
     private typealias Stopped = (exchange: (any TransportExchange)?, waiters: [Waiter])
     private typealias Waiter = (event: Event, continuation: CheckedContinuation<Void, Never>)
 
-    /// What a task waits for. The end counts for each of them.
+    /// An event that a task waits for. The end ends every wait.
     private enum Event {
         case head
         case chunk
@@ -166,7 +166,7 @@ final class BodyStream: Sendable {
     ///
     /// Nothing is thrown, so that the head and the beginning of the body stay known beside the error.
     func collect(upTo limit: Int? = nil) async -> Collected {
-        await wait(for: .all(limit: limit ?? .max))
+        await wait(for: .all(limit: max(0, limit ?? .max)))
         let collected = state.withLock { state in
             defer {
                 state.chunks = []
@@ -199,8 +199,8 @@ final class BodyStream: Sendable {
     /// Ends the stream with `error` when the body has more than `count` bytes. The bytes up to there can be read.
     func limit(to count: Int, otherwise error: NetworkError) {
         let stopped = state.withLock { state in
-            state.maximum = (count, error)
-            guard state.receivedCount > count, state.end == nil else { return Stopped?.none }
+            state.maximum = (max(0, count), error)
+            guard state.receivedCount > max(0, count), state.end == nil else { return Stopped?.none }
             return state.finish(TransportEnd(error: error))
         }
         conclude(stopped)
@@ -267,7 +267,7 @@ final class BodyStream: Sendable {
             if state.withLock({ $0.end == nil }) { sent(count) }
             return
         }
-        // What belongs to the exchange is released outside the lock.
+        // Released outside the lock.
         var exchange: (any TransportExchange)?
         let (stopped, waiters, mustTell) = state.withLock { state -> (Stopped?, [Waiter], Bool) in
             guard state.end == nil else { return (nil, [], false) }
@@ -348,7 +348,7 @@ typealias BodyUse = @Sendable (TransportRequest) async -> (message: TransportReq
 /// - Parameter isAccepted: whether status and media type are accepted, and it is no redirect that is followed.
 typealias BodyReading = @Sendable (_ head: TransportHead, _ isAccepted: Bool, _ body: BodyStream) async -> BodyEnd
 
-/// What a ``BodyReading`` has made of a body.
+/// The result of a ``BodyReading``.
 enum BodyEnd: Sendable {
     /// Nothing: the call collects it, as an error, a redirect or a challenge.
     case collect

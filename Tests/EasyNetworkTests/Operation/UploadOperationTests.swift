@@ -211,7 +211,7 @@ struct UploadOperationTests {
         #expect(!upload.progress.isFinished)
     }
 
-    @Test("TRF-4: what can be sent again is, and the progress begins again", arguments: [true, false])
+    @Test("TRF-4: a replayable body is sent again, and the progress begins again", arguments: [true, false])
     func replay(isReplayable: Bool) async throws {
         let (server, service) = try server()
         server.failNextRequests(with: .reset(at: .requestBody(after: 600_000)))
@@ -229,7 +229,7 @@ struct UploadOperationTests {
         if isReplayable { #expect(server.requests.first?.body == bytes) }
     }
 
-    @Test("TRF-4: a redirect that keeps the method sends the body anew", arguments: [Form.file, .form])
+    @Test("TRF-4: a redirect that keeps the method sends the body again", arguments: [Form.file, .form])
     func redirect(form: Form) async throws {
         let (server, service) = try server()
         server.route("PUT", "/elsewhere") { request in .text("\(request.body.count)") }

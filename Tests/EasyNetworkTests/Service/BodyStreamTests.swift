@@ -167,6 +167,17 @@ struct BodyStreamTests {
         #expect(await collected.body.count == 5 * 65_536)
     }
 
+    @Test("RSP-3: an empty body is within every limit, also a negative one")
+    func negativeLimit() async throws {
+        let (body, exchange) = try begun()
+        body.limit(to: -1, otherwise: NetworkError(code: .bodyTooLong))
+        async let pending = body.collect(upTo: -1)
+        exchange.head()
+        exchange.end()
+        let collected = await pending
+        #expect(collected.end != nil && collected.failure == nil)
+    }
+
     @Test("RSP-3: a body longer than it may be ends with that error, after the bytes up to there")
     func tooLong() async throws {
         for isKnownBefore in [true, false] {

@@ -29,7 +29,7 @@ actor Download {
     private let clock: any NetworkClock
     private let limits: @Sendable () -> [BandwidthLimit]
     private var plan: DownloadPlan
-    /// What the server calls the file, or else the end of its address.
+    /// The server's name for the file, or else the end of its address.
     private var proposedName: String?
     /// Whether a file of that name lies there, and is to stay.
     private var isKept = false
@@ -100,7 +100,7 @@ actor Download {
         }
     }
 
-    /// What one message asks for.
+    /// The question of one message.
     struct Part: Sendable {
         let index: Int
         let url: URL
@@ -257,7 +257,7 @@ actor Download {
         // The part of a longer state of the file may have been there.
         if let total = plan.total, file.size != total { try file.truncate(to: total) }
         if let wanted = options.sha256?.lowercased() {
-            // It may take long, and a kill meanwhile is not to cost a byte.
+            // The digest may take long, and a kill until then is not to cost a byte.
             save()
             guard let found = try file.digest(isWanted: isWanted)?.hexadecimal else {
                 throw NetworkError(code: .cancelled)
@@ -327,5 +327,10 @@ private final class FileExecutor: _Concurrency.SerialExecutor {
     func enqueue(_ job: UnownedJob) {
         let executor = asUnownedSerialExecutor()
         queue.async { job.runSynchronously(on: executor) }
+    }
+
+    // Before macOS 14 there is no default.
+    func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+        UnownedSerialExecutor(ordinary: self)
     }
 }

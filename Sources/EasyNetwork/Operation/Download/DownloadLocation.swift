@@ -138,7 +138,7 @@ struct DownloadLocation: Hashable, Sendable {
 
     /// Removes parts of other downloads from the directory, once in a process.
     ///
-    /// - Parameter limit: parts that were changed before are removed, unless somebody has them open.
+    /// - Parameter limit: parts that were changed before are removed, unless a download has them open.
     func cleanUpOnce(before limit: Date) {
         guard Self.cleaned.withLock({ $0.insert(directory).inserted }),
             let names = try? FileManager.default.contentsOfDirectory(atPath: directory)

@@ -2,46 +2,46 @@ import Foundation
 
 /// How a ``DownloadOperation`` makes its file.
 public struct DownloadOptions: Sendable {
-    /// What becomes of a file that lies at the destination.
+    /// How a file that lies at the destination is treated.
     public enum ExistingFile: Sendable {
-        /// ``replace`` where the destination names the file, and ``number`` where it is a directory: there the server
-        /// says the name, and would choose which file to replace.
+        /// ``replace`` where the destination names the file, and ``number`` where it is a directory, in which the server would
+        /// choose the file to replace.
         case automatic
-        /// The download takes its place, in one step, when it is complete and has been checked.
+        /// The download replaces it in one step, when it is complete and has been checked.
         case replace
-        /// It stays, and is the result; nothing is fetched when its name is known before, little when the server says the
-        /// name.
+        /// It stays, and is the result. Nothing is fetched when its name is known before, and little when the server names the
+        /// file.
         case keep
         /// It stays, and the download gets a name with a number: `report (2).pdf`.
         case number
     }
 
-    /// What becomes of a file that lies at the destination. A link to a file counts as the file, and is replaced itself.
+    /// How a file that lies at the destination is treated. A link to a file counts as the file, and is replaced itself.
     /// Default ``ExistingFile/automatic``.
     public var existingFile = ExistingFile.automatic
 
-    /// Whether directories that are missing on the way to the destination are made. Default false: that is an error.
+    /// Whether missing directories of the destination are made. Default false: they are an error.
     public var createsDirectories = false
 
     /// The SHA-256 digest (FIPS 180-4) that the file must have, 64 hexadecimal digits. Default nil: any.
     public var sha256: String?
 
-    /// In how many ranges the file is fetched at once, when the server allows it: it says `Accept-Ranges: bytes`, a length
-    /// and a strong validator, and each gets at least a megabyte. Below 1 counts as 1. Default 1.
+    /// The number of ranges that are fetched at once, each of at least a megabyte, when the server sends
+    /// `Accept-Ranges: bytes`, a length and a strong validator. Less than 1 counts as 1. Default 1.
     ///
-    /// They are exchanges of one operation, and count once in the limits of a queue.
+    /// They belong to one operation, and count once in the limits of a queue.
     public var segmentCount = 1
 
-    /// Whether what has come is kept when the operation fails or is cancelled, for another one to go on with. Default
-    /// true. See ``DownloadOperation/cancel(keepingPart:)``.
+    /// Whether the part is kept when the operation fails or is cancelled, so that another one can resume it. Default true.
+    /// See ``DownloadOperation/cancel(keepingPart:)``.
     public var keepsPart = true
 
-    /// How long the parts of others that lie in the same directory are kept, in seconds; older ones are removed when a
-    /// download begins there, once in a process. Default seven days; nil: for ever.
+    /// How long parts of other downloads in the same directory are kept, in seconds. Older ones are removed when a download
+    /// begins there, once in a process. Default seven days; nil: for ever.
     public var partLifetime: TimeInterval? = 7 * 24 * 3_600
 
-    /// How many bytes a second come at most; its ``BandwidthLimit/bytesPerSecond`` may be changed later. Default nil: no
-    /// limit but that of the queue.
+    /// How fast the bytes may come; its ``BandwidthLimit/bytesPerSecond`` may be changed later. Default nil: no limit but that
+    /// of the queue.
     public var bandwidthLimit: BandwidthLimit?
 
     public init() {}

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a download has, what it asks for next, and what an answer is: a value without I/O.
+/// The rules of a download: which bytes it has, which it asks for, and how an answer is used. A value without I/O.
 ///
 /// A file comes in one segment, or in several at once. The missing rest of each is asked for with `Range`, and with
 /// `If-Range` and a strong validator, so that a file that has changed comes whole (RFC 9110, sections 13.1.5 and 14).
@@ -76,7 +76,7 @@ struct DownloadPlan: Sendable {
     var count: Int64 { segments.reduce(0) { $0 + $1.count } }
     var isComplete: Bool { segments.allSatisfy(\.isComplete) }
 
-    /// What is written beside the part; nil when a later download could not use it.
+    /// The journal of the part; nil when a later download could not use it.
     var journal: ResumeJournal? {
         guard let validator else { return nil }
         return ResumeJournal(

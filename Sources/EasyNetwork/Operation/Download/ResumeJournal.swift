@@ -1,6 +1,6 @@
 import Foundation
 
-/// What is known of a file of which a part has come. It lies beside the part, so that a later download can resume it.
+/// The state of a partial file. It lies beside the part, so that a later download can resume it.
 struct ResumeJournal: Codable, Equatable, Sendable {
     struct Segment: Codable, Equatable, Sendable {
         /// The offset of its first byte in the file.

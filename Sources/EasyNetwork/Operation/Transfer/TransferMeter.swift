@@ -1,44 +1,40 @@
+import Dispatch
 import Foundation
 
-/// Tells of a transfer: a `Progress`, any number of asynchronous sequences, and a share in the progress of a group.
+/// Publishes how far a transfer is: in a `Progress`, in asynchronous sequences, and as a share in the progress of a group.
 ///
-/// The counts may come thousands of times a second, on a thread that must not be held up; what they are is published
-/// ten times a second at most, on other threads. Everything may be called from any thread.
+/// Counts may come thousands of times a second, on a thread that must not be blocked. They are published at most ten times
+/// a second, on other threads. All members may be used from any thread.
 final class TransferMeter: Sendable {
     enum Kind: String {
         case downloading = "NSProgressFileOperationKindDownloading"
         case uploading = "NSProgressFileOperationKindUploading"
     }
 
-    typealias Listener = AsyncStream<TransferProgress>.Continuation
-
     struct State {
         var tally = TransferTally()
         var timer: (any ClockTimer)?
-        /// Whether there will be another look at the rate.
+        /// Whether the rate will be looked at again, and the timer for that.
         var isLooking = false
         var lookTimer: (any ClockTimer)?
-        /// What has been published last.
+        /// The last publication.
         var latest: TransferProgress?
         var isOver = false
-        var listeners: [Int: Listener] = [:]
-        /// Those that have heard nothing yet.
-        var newcomers: [Int: Listener] = [:]
+        var listeners: [Int: AsyncStream<TransferProgress>.Continuation] = [:]
         var lastListener = 0
         var share: OrderedProgress?
-        /// What waits for the last publication.
+        /// Called after the last publication.
         var endActions: [@Sendable () -> Void] = []
     }
 
-    /// In bytes; indeterminate until the total is known. It is finished when the transfer has succeeded and not before,
-    /// for what is finished must not go back when the transfer begins anew; of one that failed it stays where it was.
-    let progress: OrderedProgress
+    /// In bytes; indeterminate until the total is known. It is finished when the transfer has succeeded and not before, for a
+    /// finished progress must not go back when the transfer begins again. After a failure it stays where it was.
+    let progress = OrderedProgress.root()
     private let clock: any NetworkClock
     let state = Locked(State())
 
     init(kind: Kind, clock: any NetworkClock) {
         self.clock = clock
-        progress = OrderedProgress.root()
         progress.kind = .file
         progress.totalUnitCount = -1
         // On Linux it is neither by default.
@@ -48,132 +44,107 @@ final class TransferMeter: Sendable {
         progress.setUserInfoObject(operationKind, forKey: .fileOperationKindKey)
     }
 
-    /// Its owner never ended.
+    /// The owner may never have ended.
     deinit {
-        let (listeners, newcomers) = state.withLock { ($0.listeners, $0.newcomers) }
-        for listener in listeners.values { listener.finish() }
-        for listener in newcomers.values { listener.finish() }
+        for listener in state.withLock({ $0.listeners.values }) { listener.finish() }
     }
 
     // MARK: - Counting
 
-    /// The transfer begins, or begins anew.
+    /// The transfer begins, or begins again.
     ///
     /// - Parameters:
     ///   - completed: the bytes that are there already.
     ///   - total: with those; nil when it is not known.
     func begin(completed: Int64, total: Int64?) {
-        let now = clock.now
-        perform(state.withLock { $0.tally.begin(completed: completed, total: total, at: now) })
+        change { $0.begin(completed: completed, total: total, at: $1) }
     }
 
     func add(_ count: Int) {
-        let now = clock.now
-        perform(state.withLock { $0.tally.add(count, at: now) })
+        change { $0.add(count, at: $1) }
     }
 
-    /// - Parameter completed: fewer than before when what was moved is moved again.
+    /// - Parameter completed: fewer than before when bytes are moved again.
     func set(completed: Int64) {
-        let now = clock.now
-        perform(state.withLock { $0.tally.set(completed: completed, at: now) })
+        change { $0.set(completed: completed, at: $1) }
     }
 
     /// Nothing is to come until the next beginning.
     func rest() {
-        let now = clock.now
-        perform(state.withLock { $0.tally.rest(at: now) })
+        change { $0.rest(at: $1) }
     }
 
-    /// The transfer is over; what is counted afterwards is ignored, and so is another end.
+    /// Ends the transfer; later counts and ends are ignored.
     ///
-    /// - Parameter then: called on a background thread when that has been published.
+    /// - Parameter then: called on a background thread when the end has been published.
     func finish(success: Bool, then: (@Sendable () -> Void)? = nil) {
-        let (step, timers, isOver) = state.withLock { state in
+        let (timers, isOver) = state.withLock { state in
             if !state.isOver, let then { state.endActions.append(then) }
-            let timers = [state.timer.take(), state.lookTimer.take()]
-            return (state.tally.finish(success: success), timers, state.isOver)
+            return ([state.timer.take(), state.lookTimer.take()], state.isOver)
         }
         for timer in timers { timer?.cancel() }
-        perform(step)
+        change { tally, _ in tally.finish(success: success) }
         if isOver { then?() }
+    }
+
+    private func change(_ change: (inout TransferTally, TimeInterval) -> TimeInterval?) {
+        let now = clock.now
+        guard let delay = state.withLock({ change(&$0.tally, now) }) else { return }
+        if delay > 0 { setTimer(after: delay, isLook: false) } else { publish() }
+    }
+
+    /// - Parameter isLook: whether it is time for a look at the rate then, or for a publication.
+    private func setTimer(after delay: TimeInterval, isLook: Bool) {
+        let timer = clock.schedule(after: delay) { [weak self] in
+            if isLook { self?.look() } else { self?.publish() }
+        }
+        let isOver = state.withLock { state in
+            if state.tally.outcome != nil { return true }
+            if isLook { state.lookTimer = timer } else { state.timer = timer }
+            return false
+        }
+        if isOver { timer.cancel() }
+    }
+
+    /// Publishes the rate again if it has fallen because nothing has come.
+    private func look() {
+        state.withLock { $0.isLooking = false }
+        change { $0.look(at: $1) }
     }
 
     // MARK: - Publishing
 
-    private func perform(_ step: TransferTally.Step) {
-        switch step {
-        case .nothing: break
-        case .publish: publish()
-        case .publishLater(let delay):
-            let timer = clock.schedule(after: delay) { self.publish() }
-            let isOver = state.withLock { state in
-                let isOver = state.tally.outcome != nil
-                if !isOver { state.timer = timer }
-                return isOver
-            }
-            if isOver { timer.cancel() }
-        }
-    }
-
+    /// One publication at a time, and not on the caller's thread: observers of the progress may take long.
     private func publish() {
-        inTurn { self.publishNewest() }
-    }
-
-    /// One thread at a time, and not the caller's: observers of the progress may take their time.
-    private func inTurn(_ work: @escaping @Sendable () -> Void) {
-        WorkQueue.shared.async { [order = progress.order] in
-            order.add(work)
-            order.run()
+        WorkQueue.shared.async {
+            self.progress.order.add { self.publishLatest() }
+            self.progress.order.run()
         }
     }
 
-    private func publishNewest() {
+    private func publishLatest() {
         let now = clock.now
-        let (latest, outcome, share, listeners, actions) = state.withLock { state in
+        let (latest, outcome, mustLook) = state.withLock { state in
             let latest = state.tally.take(at: now)
-            if let latest { state.latest = latest }
-            let outcome = state.tally.outcome
-            state.isOver = outcome != nil
-            let listeners = Array(state.listeners.values)
-            if state.isOver { state.listeners = [:] }
-            return (latest, outcome, state.share, listeners, state.endActions.take())
+            if let latest {
+                state.latest = latest
+                // Under the lock, so that a new listener gets no older value after this one.
+                for listener in state.listeners.values { listener.yield(latest) }
+            }
+            state.isOver = state.tally.outcome != nil
+            let mustLook = !state.isOver && !state.isLooking && state.tally.mayFall
+            if mustLook { state.isLooking = true }
+            return (latest, state.tally.outcome, mustLook)
         }
-        if outcome == nil { lookAgain() }
+        if mustLook { setTimer(after: TransferTally.lookInterval, isLook: true) }
         if let latest {
             update(latest, outcome: outcome)
-            if let share { update(share) }
-            for listener in listeners { listener.yield(latest) }
+            if let share = state.withLock({ $0.share }) { update(share) }
         }
         guard outcome != nil else { return }
-        for listener in listeners { listener.finish() }
+        let (listeners, actions) = state.withLock { (exchange(&$0.listeners, with: [:]), $0.endActions.take()) }
+        for listener in listeners.values { listener.finish() }
         for action in actions { WorkQueue.shared.async(execute: action) }
-    }
-
-    /// Where nothing comes any more, nothing else would tell that the rate falls. Only called by one thread at a time.
-    private func lookAgain() {
-        let isNew = state.withLock { state in
-            guard !state.isLooking, state.tally.mayFall else { return false }
-            state.isLooking = true
-            return true
-        }
-        guard isNew else { return }
-        let timer = clock.schedule(after: TransferTally.lookInterval) { [weak self] in self?.look() }
-        let isWanted = state.withLock { state in
-            guard state.isLooking, state.tally.outcome == nil else { return false }
-            state.lookTimer = timer
-            return true
-        }
-        if !isWanted { timer.cancel() }
-    }
-
-    private func look() {
-        let now = clock.now
-        let (step, timer) = state.withLock { state in
-            state.isLooking = false
-            return (state.tally.look(at: now), state.lookTimer.take())
-        }
-        withExtendedLifetime(timer) {}
-        perform(step)
     }
 
     private func update(_ latest: TransferProgress, outcome: Bool?) {
@@ -188,7 +159,7 @@ final class TransferMeter: Sendable {
         let totalUnitCount = total.map { $0 > 0 ? $0 : -1 } ?? -1
         progress.count {
             if progress.totalUnitCount != totalUnitCount {
-                // On Linux a change from one total to another leaves fractions behind whose sign goes wrong in the end.
+                // On Linux a change from one total to another leaves fractions of the wrong sign in the parent.
                 if progress.totalUnitCount > 0 { progress.totalUnitCount = -1 }
                 progress.totalUnitCount = totalUnitCount
             }
@@ -201,40 +172,92 @@ final class TransferMeter: Sendable {
 
     // MARK: - Listening
 
-    /// The newest value now, and whenever there is another, ten times a second at most; a last one at the end, after
-    /// which the sequence ends. Who is slow misses what is not the newest.
+    /// The latest value now, the next ones at most ten times a second, and a last one at the end. A slow reader misses the
+    /// values between.
     func updates() -> AsyncStream<TransferProgress> {
         let (stream, listener) = AsyncStream.makeStream(of: TransferProgress.self, bufferingPolicy: .bufferingNewest(1))
-        let number = state.withLock { state in
+        let (number, isOver) = state.withLock { state in
             state.lastListener += 1
-            state.newcomers[state.lastListener] = listener
-            return state.lastListener
+            if let latest = state.latest { listener.yield(latest) }
+            if !state.isOver { state.listeners[state.lastListener] = listener }
+            return (state.lastListener, state.isOver)
         }
-        listener.onTermination = { [weak self] _ in self?.remove(number) }
-        // In turn, as what is newest now is not to come behind what is newer.
-        inTurn { self.greetNewcomers() }
+        if isOver { listener.finish() }
+        listener.onTermination = { [weak self] _ in
+            // Released outside the lock.
+            let listener = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
+            withExtendedLifetime(listener) {}
+        }
         return stream
     }
 
-    private func greetNewcomers() {
-        let (latest, isOver, newcomers) = state.withLock { state in
-            let newcomers = state.newcomers
-            state.newcomers = [:]
-            if !state.isOver { state.listeners.merge(newcomers) { $1 } }
-            return (state.latest, state.isOver, newcomers.values)
+    // MARK: - In a group
+
+    private static let shareTotal: Int64 = 1_000
+
+    /// The share that a group makes a part of its own progress, once, for it can have one parent.
+    ///
+    /// The group finishes it when the operation has finished in any way. It counts in thousandths: fractions of byte counts
+    /// have no common denominator that Foundation on Linux could keep exact.
+    func claimShare() -> OrderedProgress? {
+        let share = OrderedProgress.root()
+        share.totalUnitCount = Self.shareTotal
+        share.cancellationHandler = { [weak progress] in progress?.cancel() }
+        Self.observePauses(share) { [weak progress] isPaused in
+            guard let progress, progress.isPausable else { return }
+            if isPaused { progress.pause() } else { progress.resume() }
         }
-        for listener in newcomers {
-            if let latest { listener.yield(latest) }
-            if isOver { listener.finish() }
+        let isFirst = state.withLock { state in
+            defer { state.share = state.share ?? share }
+            return state.share == nil
         }
+        guard isFirst else { return nil }
+        update(share)
+        return share
     }
 
-    private func remove(_ number: Int) {
-        // Let go of outside the lock.
-        let listeners = state.withLock { state in
-            (state.listeners.removeValue(forKey: number), state.newcomers.removeValue(forKey: number))
+    /// In the order of the group, which another part of it may hold up.
+    private func update(_ share: OrderedProgress) {
+        share.order.add {
+            guard let latest = self.state.withLock({ $0.latest }), !share.isFinished else { return }
+            // Not to its end: a transfer that begins again could not go back from there.
+            let thousandths = Int64((latest.fractionCompleted ?? 0) * Double(Self.shareTotal))
+            share.count { share.completedUnitCount = min(thousandths, Self.shareTotal - 1) }
         }
-        withExtendedLifetime(listeners) {}
+        share.order.run()
+    }
+
+    // MARK: - For the owner
+
+    /// - Parameter action: called on a background thread when the progress is cancelled.
+    func whenCancelled(_ action: @escaping @Sendable () -> Void) {
+        progress.cancellationHandler = action
+    }
+
+    /// Makes the progress pausable.
+    ///
+    /// - Parameter action: called on background threads, one call at a time, with the state of the progress.
+    func whenPauseChanges(_ action: @escaping @Sendable (_ isPaused: Bool) -> Void) {
+        Self.observePauses(progress, action)
+        progress.isPausable = true
+    }
+
+    /// On Linux, Foundation calls handlers at the same time, and the last call need not have the last state.
+    private static func observePauses(
+        _ progress: OrderedProgress,
+        _ action: @escaping @Sendable (_ isPaused: Bool) -> Void
+    ) {
+        let queue = DispatchQueue(label: "EasyNetwork.pauses", target: WorkQueue.shared)
+        let order = progress.order
+        let tell: @Sendable () -> Void = { [weak progress] in
+            order.add { [weak progress] in
+                guard let isPaused = progress?.isPaused else { return }
+                queue.async { action(isPaused) }
+            }
+            order.run()
+        }
+        progress.pausingHandler = tell
+        progress.resumingHandler = tell
     }
 }
 

@@ -11,17 +11,17 @@ public struct TransferProgress: Hashable, Sendable {
     /// The bytes of the body that have been moved, ``initialBytes`` included.
     public var completedBytes: Int64
 
-    /// Those that were there when the operation began: a download goes on from an earlier one. 0 when it begins anew.
+    /// The bytes that were there when the operation began: of an earlier download. 0 when it begins again.
     public var initialBytes: Int64
 
     /// The length of the body in bytes; nil while it is not known.
     public var totalBytes: Int64?
 
-    /// The speed of the last seconds, smoothed; ``initialBytes`` do not count. 0 before the first ones. While nothing comes
-    /// it falls, which is told once a second.
+    /// The average speed of the last seconds, without ``initialBytes``. 0 before the first bytes. While nothing comes it falls,
+    /// and is published once a second.
     public var bytesPerSecond: Double
 
-    /// How many seconds the rest takes at ``bytesPerSecond``; nil when that or the total is not known.
+    /// The seconds that the rest takes at ``bytesPerSecond``; nil when that or the total is not known.
     public var secondsLeft: TimeInterval?
 
     public init(

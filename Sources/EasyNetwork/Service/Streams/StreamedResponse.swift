@@ -68,7 +68,7 @@ public struct StreamedResponse: AsyncSequence, Sendable {
         }
     }
 
-    /// The body, and the call that brings it. Cancels the call when nobody can iterate any more.
+    /// The body, and the call that brings it. Its release cancels the call.
     final class Source: Sendable {
         typealias Call = Task<Result<NetworkResponse, NetworkError>, Never>
 

@@ -4,11 +4,11 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("DownloadOperation at awkward moments")
+@Suite("DownloadOperation: edge cases")
 struct DownloadEdgeTests {
     // MARK: - Segments
 
-    @Test("TRF-3: a file that changes when one segment alone is missing comes anew, in one")
+    @Test("TRF-3: a file that changes when only one segment is missing comes from its beginning, in one segment")
     func lastSegment() async throws {
         let fixture = try DownloadFixture(5_000_001)
         fixture.file.change { request, _, response in
@@ -93,7 +93,7 @@ struct DownloadEdgeTests {
         #expect(answer("Sat, 07 Nov 2026 11:00:00 GMT") == .startOver)
     }
 
-    @Test("TRF-3: a range without a type goes on with a file whose type was wanted (RFC 9110, section 15.3.7)")
+    @Test("TRF-3: a range may lack the media type that the whole file had (RFC 9110, section 15.3.7)")
     func rangeWithoutType() async throws {
         let fixture = try DownloadFixture()
         fixture.file.change { _, _, response in
@@ -109,7 +109,7 @@ struct DownloadEdgeTests {
         #expect(fixture.folder.data("out") == fixture.file.data)
     }
 
-    @Test("TRF-3: what asks for no range begins anew in one where segments lie")
+    @Test("TRF-3: a request without a range begins again in one segment")
     func segmentsOfAnother() async throws {
         let fixture = try DownloadFixture(5_000_001)
         fixture.file.change { request, _, response in
@@ -170,7 +170,7 @@ struct DownloadEdgeTests {
         #expect(fixture.folder.names == ["out"])
     }
 
-    @Test("TRF-3: ended at any moment, it leaves what the next one lands, whole", arguments: UInt64(1)...4)
+    @Test("TRF-3: ended at any moment, it leaves a part that the next one completes", arguments: UInt64(1)...4)
     func endedAnywhere(seed: UInt64) async throws {
         let fixture = try DownloadFixture(3_000_000)
         let queue = NetworkQueue(name: "downloads")
@@ -287,7 +287,7 @@ struct DownloadEdgeTests {
         #expect(fixture.folder.data("file") == data)
     }
 
-    @Test("TRF-3: a part of one's own that is old is gone on with")
+    @Test("TRF-3: an operation resumes its own part however old it is")
     func ownOldPart() async throws {
         let fixture = try DownloadFixture()
         await fixture.breakOff(after: 100_000)
@@ -323,7 +323,7 @@ struct DownloadEdgeTests {
         #expect(sync())
     }
 
-    @Test("TRF-2: a file system without locks is one to download to")
+    @Test("TRF-2: a file system without locks is no obstacle")
     func noLocks() async throws {
         let fixture = try DownloadFixture()
         var calls = FileCalls()
@@ -357,7 +357,7 @@ struct DownloadEdgeTests {
         await first.finished()
     }
 
-    @Test("TRF-2: an operation that is over, or paused and on no queue, is kept by nobody")
+    @Test("TRF-2: an operation is released when it is over, or paused and on no queue")
     func released() async throws {
         let fixture = try DownloadFixture(3_000_000)
         weak var over: DownloadOperation?
@@ -376,7 +376,7 @@ struct DownloadEdgeTests {
         #expect(await eventually { over == nil && paused == nil })
     }
 
-    @Test("TRF-2: a link to nothing is no file that could be kept")
+    @Test("TRF-2: a link to nothing cannot be kept")
     func danglingLink() async throws {
         let fixture = try DownloadFixture(10)
         let path = fixture.destination.path

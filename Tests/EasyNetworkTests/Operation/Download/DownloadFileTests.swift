@@ -100,7 +100,7 @@ struct DownloadFileTests {
     }
 
     @Test(
-        "TRF-2: no place for a file is an error of the request",
+        "TRF-2: a destination that cannot hold a file is an error of the request",
         arguments: [
             "https://example.com/out", "file:///tmp/a%00b", "file:///dev/null",
             "file:///tmp/\(String(repeating: "x", count: 256))",
@@ -133,7 +133,7 @@ struct DownloadFileTests {
         #expect(fixture.folder.names == [name])
     }
 
-    @Test("TRF-3: a download to a directory goes on with its part")
+    @Test("TRF-3: a download to a directory resumes its part")
     func directoryResumed() async throws {
         let fixture = try DownloadFixture()
         fixture.file.change { _, _, response in response.fault = .truncate(after: 100_000) }
@@ -171,7 +171,7 @@ struct DownloadFileTests {
         #expect(fixture.folder.names == ["file"])
     }
 
-    @Test("TRF-2: what lies in the way as a directory stays, and is an error that names it")
+    @Test("TRF-2: a directory in the way stays, and the error names it")
     func directoryInTheWay() async throws {
         let fixture = try DownloadFixture(10)
         fixture.file.change { _, _, response in
@@ -214,7 +214,7 @@ struct DownloadFileTests {
     }
 
     @Test(
-        "TRF-3: a journal that is none, or does not fit its part, is of no use, and does no harm",
+        "TRF-3: a journal that is malformed or does not fit its part is ignored",
         arguments: [
             "", "{}", "null", "[1]",
             #"{"version":1,"resource":"RESOURCE","validator":{"entityTag":{"_0":"\"one\""}},"total":300000,"segments":[{"lower":0,"upper":300000,"count":200000,"safeCount":200000}]}"#,

@@ -51,7 +51,7 @@ struct DownloadKillTests {
     }
 
     @Test(
-        "TRF-3: killed at any moment, it goes on with what the journal says, and no byte of that comes again",
+        "TRF-3: killed at any moment, it resumes from its journal, and no byte of that comes again",
         arguments: [1, 3]
     )
     func kills(segments: Int) async throws {
@@ -80,7 +80,7 @@ struct DownloadKillTests {
     }
 
     @Test(
-        "TRF-3: killed, cut off and with a file that changes midway, what lands is one state of the file, whole",
+        "TRF-3: after kills, lost connections and a change, the file is one whole state of it",
         arguments: [1, 3]
     )
     func chaos(segments: Int) async throws {

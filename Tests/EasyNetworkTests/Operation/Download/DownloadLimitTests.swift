@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("DownloadOperation and the pace", .timeLimit(.minutes(10)))
+@Suite("DownloadOperation and bandwidth limits", .timeLimit(.minutes(10)))
 struct DownloadLimitTests {
     @Test(
         "TRF-1: a file takes as long as its limit says, that of the operation or of the queue",

@@ -33,13 +33,13 @@ struct DownloadPlanTests {
         DownloadPlan(journal, resource: "r", boot: "b", segmentLimit: limit)
     }
 
-    @Test("TRF-3: what is there is not asked for, and what is not is, once")
+    @Test("TRF-3: missing bytes are asked for once, present bytes never")
     func questions() {
-        var plan = plan(journal([10, 25, 0, 25], of: 100))
+        let plan = plan(journal([10, 25, 0, 25], of: 100))
         #expect(plan.missing == [0, 2])
         #expect(plan.question(for: 0)?.range == "bytes=10-24")
         #expect(plan.question(for: 2)?.range == "bytes=50-74")
-        var last = self.plan(journal([25, 3], of: 50))
+        let last = self.plan(journal([25, 3], of: 50))
         #expect(last.missing == [1])
         #expect(last.question(for: 1)?.range == "bytes=28-")
     }
@@ -89,7 +89,7 @@ struct DownloadPlanTests {
         if answer == .startOver { #expect(plan.journal == nil && plan.question(for: 0) == nil) }
     }
 
-    @Test("TRF-3: a part tells the length that nobody knew")
+    @Test("TRF-3: a range tells the length that was not known before")
     func learned() throws {
         var plan = plan(journal([40], of: nil))
         let asked = plan.question(for: 0)
@@ -102,7 +102,7 @@ struct DownloadPlanTests {
         #expect(throws: NetworkError.self) { try plan.end(of: 0) }
     }
 
-    @Test("TRF-3: a range that nobody asked for is no file, one of the user's own is")
+    @Test("TRF-3: a range is a file only if the user asked for it")
     func uninvited() {
         var plan = plan()
         let part = head(206, ["Content-Range": "bytes 0-9/100"])
@@ -111,7 +111,7 @@ struct DownloadPlanTests {
         #expect(plan.journal == nil)
     }
 
-    @Test("TRF-3: what is compressed is not gone on with, and its length is not that of the file")
+    @Test("TRF-3: a compressed answer cannot be resumed, and its length is not that of the file")
     func coded() {
         var plan = plan(limit: 4)
         let answer = head(

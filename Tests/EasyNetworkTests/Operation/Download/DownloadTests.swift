@@ -17,7 +17,7 @@ struct DownloadTests {
         #expect(fixture.file.requests.first?.headers["Accept-Encoding"] == "identity")
     }
 
-    @Test("TRF-3: over either transport a file comes whole, goes on, and comes in ranges", arguments: Wire.allCases)
+    @Test("TRF-3: over both transports a file comes whole, is resumed, and comes in ranges", arguments: Wire.allCases)
     func wires(wire: Wire) async throws {
         let fixture = try DownloadFixture(3_000_000, retries: 1, over: wire)
         fixture.file.change { _, number, response in
@@ -41,7 +41,7 @@ struct DownloadTests {
         #expect(fixture.folder.names == ["out"])
     }
 
-    @Test("TRF-2: a file whose length nobody knows comes whole")
+    @Test("TRF-2: a file of unknown length comes whole")
     func chunked() async throws {
         let fixture = try DownloadFixture()
         let data = fixture.file.data
@@ -50,7 +50,7 @@ struct DownloadTests {
         #expect(fixture.folder.data("out") == data)
     }
 
-    @Test("TRF-2: closures, value and what follows get the file")
+    @Test("TRF-2: closures, value and the next operation get the file")
     func outcome() async throws {
         let fixture = try DownloadFixture(10)
         let operation = fixture.operation()
@@ -100,7 +100,7 @@ struct DownloadTests {
         #expect(operation.error == nil)
     }
 
-    @Test("TRF-3: what has come is not asked for again, and the rest only of the same file")
+    @Test("TRF-3: only the rest of the same file is asked for")
     func resumed() async throws {
         let fixture = try DownloadFixture()
         await fixture.breakOff(after: 100_000)
@@ -114,7 +114,7 @@ struct DownloadTests {
         #expect(fixture.file.requests.last?.headers["If-Range"] == "\"one\"")
     }
 
-    @Test("TRF-3: a retry goes on where the attempt before broke off, and counts anew when bytes were gained")
+    @Test("TRF-3: a retry resumes where the attempt before stopped, and progress resets the retry count")
     func retried() async throws {
         let fixture = try DownloadFixture(retries: 1)
         fixture.file.change { _, number, response in
@@ -146,7 +146,7 @@ struct DownloadTests {
         #expect(fixture.file.requests.count == 101)
     }
 
-    @Test("TRF-3: a file that has changed comes anew")
+    @Test("TRF-3: a file that has changed comes from its beginning")
     func changed() async throws {
         let fixture = try DownloadFixture()
         await fixture.breakOff(after: 100_000)
@@ -157,7 +157,7 @@ struct DownloadTests {
         #expect(fixture.file.requests.count == 2)
     }
 
-    @Test("TRF-3: a file that changes under a retry comes anew")
+    @Test("TRF-3: a file that changes before a retry comes from its beginning")
     func changedMidway() async throws {
         let fixture = try DownloadFixture(retries: 1)
         let other = RangedFile.bytes(200_000, seed: 2)
@@ -172,7 +172,7 @@ struct DownloadTests {
     }
 
     @Test(
-        "TRF-3: a part that answers something else is given up, and the file comes anew",
+        "TRF-3: after a range that does not fit, the part is given up and the file comes from its beginning",
         arguments: [
             "bytes 99999-299999/300000", "bytes 100000-299999/300001", "bytes 100000-", "lines 100000-299999/300000",
             nil,
@@ -211,7 +211,7 @@ struct DownloadTests {
         #expect(fixture.folder.data("out") == fixture.file.data)
     }
 
-    @Test("TRF-3: without a strong validator nothing stays to go on with", arguments: [nil, "W/\"one\""])
+    @Test("TRF-3: without a strong validator no part is kept", arguments: [nil, "W/\"one\""])
     func weak(tag: String?) async throws {
         let fixture = try DownloadFixture(tag: tag)
         await fixture.breakOff(after: 100_000)
@@ -256,7 +256,7 @@ struct DownloadTests {
         #expect(fixture.folder.names == ["out"])
     }
 
-    @Test("TRF-2: a digest that is wrong leaves the old file, and no part; the right one lands")
+    @Test("TRF-2: a wrong digest leaves the old file and no part; with the right one the file is moved")
     func digest() async throws {
         let fixture = try DownloadFixture()
         fixture.folder.write("old", to: "out")

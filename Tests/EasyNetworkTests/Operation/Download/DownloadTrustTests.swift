@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("DownloadOperation and what must not be believed")
+@Suite("DownloadOperation and untrusted answers")
 struct DownloadTrustTests {
     /// Another file of the same server, with the same tag and length.
     private func otherFile(of fixture: DownloadFixture, at path: String = "/other") -> RangedFile {
@@ -15,7 +15,7 @@ struct DownloadTrustTests {
 
     // MARK: - Addresses
 
-    @Test("TRF-3: a tag counts within one address: what another one brought is not gone on with (RFC 9110, 8.8.3)")
+    @Test("TRF-3: an ETag counts for one address: the part of another address is not resumed (RFC 9110, 8.8.3)")
     func sameTag() async throws {
         let fixture = try DownloadFixture()
         let other = otherFile(of: fixture)
@@ -25,7 +25,7 @@ struct DownloadTrustTests {
         #expect(other.ranges == [nil])
     }
 
-    @Test("TRF-3: with a digest another address goes on with the part, and the digest decides")
+    @Test("TRF-3: with a digest, the part may be resumed from another address")
     func digestOfBoth() async throws {
         let fixture = try DownloadFixture()
         let mirror = RangedFile(fixture.file.data, tag: "\"one\"")
@@ -38,7 +38,7 @@ struct DownloadTrustTests {
         #expect(fixture.folder.data("out") == fixture.file.data)
     }
 
-    @Test("TRF-3: bytes of two addresses are gone on with by a digest alone")
+    @Test("TRF-3: a part with bytes of two addresses is resumed only with a digest")
     func mixed() async throws {
         let fixture = try DownloadFixture()
         let other = otherFile(of: fixture)
@@ -69,7 +69,7 @@ struct DownloadTrustTests {
     // MARK: - Whole answers
 
     @Test(
-        "TRF-3: a whole that is shorter than the same tag had before is an error, and no file",
+        "TRF-3: a whole file that is shorter than before under the same ETag is an error",
         arguments: [true, false]
     )
     func shorterWhole(hasLength: Bool) async throws {
@@ -92,7 +92,7 @@ struct DownloadTrustTests {
         #expect(fixture.folder.data("out") == fixture.file.data)
     }
 
-    @Test("TRF-3: a whole that answers a range begins at the first byte, whatever its Content-Range says")
+    @Test("TRF-3: a 200 to a range is the whole file, whatever its Content-Range says")
     func wholeWithRange() async throws {
         let fixture = try DownloadFixture()
         let data = fixture.file.data
@@ -189,7 +189,7 @@ struct DownloadTrustTests {
 
     // MARK: - Names
 
-    @Test("TRF-2: what lies in a folder stays beside a file whose name the server says, unless it is to be replaced")
+    @Test("TRF-2: in a folder, an existing file is kept beside the new one unless it is to be replaced")
     func namedByServer() async throws {
         let fixture = try DownloadFixture(10)
         fixture.file.change { _, _, response in
@@ -205,7 +205,7 @@ struct DownloadTrustTests {
         #expect(fixture.folder.data("report.pdf") == fixture.file.data)
     }
 
-    @Test("TRF-2: of downloads into one folder at once none takes the name of another")
+    @Test("TRF-2: several downloads into one folder at once get different names")
     func namesAtOnce() async throws {
         let fixture = try DownloadFixture(10_000)
         let files = (0..<8).map { RangedFile(RangedFile.bytes(10_000, seed: UInt64($0) + 10)) }
@@ -226,7 +226,7 @@ struct DownloadTrustTests {
     // MARK: - Parts and journals
 
     @Test(
-        "TRF-3: a part that is a link, or no file, is none: what it leads to is left alone",
+        "TRF-3: a part that is a link or not a file is replaced, and the target of the link is not changed",
         arguments: ["link", "pipe"]
     )
     func noPart(kind: String) async throws {
@@ -244,7 +244,7 @@ struct DownloadTrustTests {
         #expect(fixture.folder.names == ["out", "victim"])
     }
 
-    @Test("TRF-3: a part that has another name, as after a kill while it landed, is left as it is")
+    @Test("TRF-3: a part with a second name, as after a kill during the move, is not changed")
     func linkedPart() async throws {
         let fixture = try DownloadFixture()
         let place = try DownloadLocation(fixture.destination, resource: "")
@@ -293,7 +293,7 @@ struct DownloadTrustTests {
         #expect(fixture.folder.names == ["out"])
     }
 
-    @Test("TRF-3: a journal that a kill left beside its landed file goes with the next download in the folder")
+    @Test("TRF-3: a journal that a kill left beside its file is removed by the next download in the folder")
     func strayJournal() async throws {
         let fixture = try DownloadFixture(10)
         fixture.folder.write("{}", to: ".easynetwork-1.part.journal")

@@ -59,7 +59,7 @@ struct NginxDownloadTests {
         #expect(folder.names == ["out"])
     }
 
-    @Test("TRF-3: what is there is not fetched again, unless the file is another one", arguments: listeners)
+    @Test("TRF-3: bytes that are there are fetched again only if the file has changed", arguments: listeners)
     func resumed(listener: NginxServer.Listener) async throws {
         let name = "resumed-\(listener)"
         let client = try await client(name, listener)
@@ -84,7 +84,7 @@ struct NginxDownloadTests {
         }
     }
 
-    @Test("TRF-3: a part that is the whole file is asked about, and lands", arguments: listeners)
+    @Test("TRF-3: a part that is the whole file is confirmed by the server, and moved", arguments: listeners)
     func complete(listener: NginxServer.Listener) async throws {
         let name = "complete-\(listener)"
         let client = try await client(name, listener)
@@ -104,7 +104,7 @@ struct NginxDownloadTests {
         #expect(folder.data("out") == Self.bytes)
     }
 
-    @Test("TRF-3: what comes compressed is read as it is, and never gone on with", arguments: listeners)
+    @Test("TRF-3: a compressed answer is decoded, and never resumed", arguments: listeners)
     func gzip(listener: NginxServer.Listener) async throws {
         let client = try await NginxClient()
         let plain = await client.outcome(listener, "/text", .head)

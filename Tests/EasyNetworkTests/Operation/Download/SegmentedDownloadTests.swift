@@ -65,7 +65,7 @@ struct SegmentedDownloadTests {
         #expect(fixture.folder.data("out") == fixture.file.data)
     }
 
-    @Test("TRF-3: what each segment has is not fetched again", arguments: UInt64(1)...3)
+    @Test("TRF-3: the bytes of a segment are not fetched again", arguments: UInt64(1)...3)
     func resumed(seed: UInt64) async throws {
         let fixture = try DownloadFixture(Self.count, retries: 2)
         let generator = Locked(SeededGenerator(seed: seed))
@@ -89,7 +89,7 @@ struct SegmentedDownloadTests {
         #expect(Set(lowers).count == lowers.count, "seed \(seed): \(lowers)")
     }
 
-    @Test("TRF-3: a file that changes under its segments comes anew, in one")
+    @Test("TRF-3: a file that changes between its segments comes from its beginning, in one segment")
     func changed() async throws {
         let fixture = try DownloadFixture(Self.count)
         let other = RangedFile.bytes(3_000_000, seed: 9)

@@ -17,7 +17,7 @@ import Testing
         #expect(abs(afterPause - 0.1) < 1e-9)
     }
 
-    @Test("TRF-4: whatever the pieces, what moves in a span is the rate times it and a tenth of a second more")
+    @Test("TRF-4: with pieces of any size, no more moves than the rate allows, and a tenth of a second in advance")
     func longRun() {
         let seed = UInt64.random(in: 0...99_999)
         print("seed of BandwidthLimitTests.longRun: \(seed)")
@@ -34,7 +34,7 @@ import Testing
         #expect(abs(Double(moved) / now - 50_000) < 500)
     }
 
-    @Test("TRF-4: what is owed is paid at the new rate; extreme numbers stay finite")
+    @Test("TRF-4: a debt is paid at the new rate; extreme numbers stay finite")
     func change() {
         var bucket = ByteBucket(bytesPerSecond: 1_000, at: 0)
         var delays = [bucket.take(1_100, at: 0)]
@@ -48,7 +48,7 @@ import Testing
         #expect(delays.allSatisfy { $0.isFinite && $0 >= 0 })
     }
 
-    @Test("TRF-4: those that share a limit wait for each other's bytes")
+    @Test("TRF-4: transfers that share a limit wait for each other's bytes")
     func shared() {
         let clock = ManualClock()
         let limit = BandwidthLimit(bytesPerSecond: 1_000, clock: clock)

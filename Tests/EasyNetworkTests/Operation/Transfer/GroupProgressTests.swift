@@ -146,7 +146,7 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         #expect(transfers.allSatisfy { $0.isCancelled })
     }
 
-    @Test("TRF-1: what blocks in one tree of progresses holds up no other group and no other transfer")
+    @Test("TRF-1: a blocked tree of progresses holds up no other group and no other transfer")
     func blocked() async {
         let held = HeldProgress.root()
         let batch = BatchOperation([TestJob()])

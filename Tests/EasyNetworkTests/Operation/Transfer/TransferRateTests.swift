@@ -49,7 +49,7 @@ import Testing
         #expect((9_800...10_001).contains(rate.bytesPerSecond(at: 125)))
     }
 
-    @Test("TRF-1: a step back begins anew")
+    @Test("TRF-1: after a step back the rate begins again")
     func stepBack() {
         var rate = TransferRate(completed: 0, at: 0)
         rate.note(completed: 1_000_000, at: 1)

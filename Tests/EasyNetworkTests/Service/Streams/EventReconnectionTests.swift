@@ -23,7 +23,7 @@ struct EventReconnectionTests {
         #expect(again == [3, 6])
     }
 
-    @Test("BEY-8: what the server says counts until it says otherwise, also beyond the bound")
+    @Test("BEY-8: the server's time counts until it sends another, also beyond the bound")
     func server() {
         var reconnection = reconnection(maximum: 10)
         reconnection.adopt(lastEventID: "1", retry: 5)

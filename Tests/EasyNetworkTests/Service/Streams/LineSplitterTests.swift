@@ -3,7 +3,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Bytes taken apart into lines")
+@Suite("LineSplitter")
 struct LineSplitterTests {
     private func lines(
         _ pieces: [String],
@@ -24,7 +24,7 @@ struct LineSplitterTests {
         return lines
     }
 
-    @Test("BEY-3: LF and CRLF end a line, empty lines count, and what follows the last end is a line")
+    @Test("BEY-3: LF and CRLF end a line, empty lines count, and the text after the last end is a line")
     func ends() throws {
         #expect(try lines(["a\nb\r\n\n\r\nc"]) == ["a", "b", "", "", "c"])
         #expect(try lines(["a\n"]) == ["a"])

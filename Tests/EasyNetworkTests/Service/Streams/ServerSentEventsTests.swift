@@ -79,7 +79,7 @@ struct ServerSentEventsTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test("BEY-3: with nobody there it waits twice as long each time, and from the beginning once somebody was")
+    @Test("BEY-3: while no server answers the wait doubles each time; an answer resets it")
     func doubling() async throws {
         let seen = Locked<[ServerSentEvent]>([])
         let task = read(service().events(Get(api: "x"), reconnectionTime: 1, maximumReconnectionTime: 3), into: seen)
@@ -126,7 +126,7 @@ struct ServerSentEventsTests {
     }
 
     @Test(
-        "BEY-3: the fields take the place of the request's own, in whatever case, and go into a message of one's own too"
+        "BEY-3: the fields replace those of the request in any case, also in a custom URLRequest"
     )
     func fields() async throws {
         struct Own: BaseAPIRequest {
@@ -269,7 +269,7 @@ struct ServerSentEventsTests {
         #expect(transport.exchanges.count == 1)
     }
 
-    @Test("BEY-5: who stops iterating has no connection left")
+    @Test("BEY-5: the connection ends when the iteration stops")
     func stopping() async throws {
         let events = service().events(Get(api: "x"))
         let task = Task { for try await _ in events { break } }

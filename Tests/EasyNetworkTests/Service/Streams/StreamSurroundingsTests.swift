@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("What is around a streamed body", .timeLimit(.minutes(10)))
+@Suite("Interceptors and cookies of a streamed body", .timeLimit(.minutes(10)))
 struct StreamSurroundingsTests {
     private struct Witness: RequestInterceptor {
         let seen: Locked<[String]>

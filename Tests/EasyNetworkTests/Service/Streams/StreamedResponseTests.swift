@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Bodies that are iterated over", .timeLimit(.minutes(10)))
+@Suite("StreamedResponse", .timeLimit(.minutes(10)))
 struct StreamedResponseTests {
     private func text(_ data: Data?) -> String? {
         data.map { String(decoding: $0, as: UTF8.self) }
@@ -63,7 +63,7 @@ struct StreamedResponseTests {
         #expect(!exchange.isCancelled)
     }
 
-    @Test("BEY-3: a chunk wakes up who waits for it")
+    @Test("BEY-3: a chunk wakes the task that waits for it")
     func waking() async throws {
         let (answer, exchange) = try await begun()
         let reader = Task {
@@ -79,7 +79,7 @@ struct StreamedResponseTests {
         #expect(try await reader.value == (0..<100).map { "\($0)," }.joined())
     }
 
-    @Test("BEY-3, RSP-4: what is not accepted is thrown before there is anything to iterate over, with its body")
+    @Test("BEY-3, RSP-4: an answer that is not accepted is thrown with its body")
     func refused() async throws {
         let server = try MockServer()
         server.route("GET", "/x") { _ in .json(["message": "gone away"], status: 410) }
@@ -136,7 +136,7 @@ struct StreamedResponseTests {
 
     // MARK: - The end
 
-    @Test("BEY-3: what breaks off is thrown after the bytes that came before, once, and nothing is sent again")
+    @Test("BEY-3: a lost connection is thrown once, after the bytes that came before, and nothing is sent again")
     func broken() async throws {
         let transport = ScriptedTransport { _, _ in
             let end = TransportEnd(error: NetworkError(code: .connectionLost))
@@ -195,7 +195,7 @@ struct StreamedResponseTests {
         #expect(await eventually { exchange.isCancelled })
     }
 
-    @Test("BEY-3: iterated over once; who begins a second time is told, and the first goes on")
+    @Test("BEY-3: a second iteration throws, and the first goes on")
     func once() async throws {
         let (answer, exchange) = try await begun()
         var first = answer.makeAsyncIterator()
@@ -289,7 +289,7 @@ struct StreamedResponseTests {
         }
     }
 
-    @Test("BEY-5: lines that have come are not handed out any more once the task is cancelled")
+    @Test("BEY-5: lines that have come are not returned once the task is cancelled")
     func cancelledLines() async throws {
         let (answer, exchange) = try await begun()
         exchange.body("a\nb\n")
@@ -308,7 +308,7 @@ struct StreamedResponseTests {
         #expect(await eventually { exchange.isCancelled })
     }
 
-    @Test("BEY-5: the service that it is of ends it, after the bytes that have come")
+    @Test("BEY-5: cancelling the service ends the iteration, after the bytes that have come")
     func cancelledService() async throws {
         let transport = SteeredTransport()
         let service = EasyNetworkService(transport.host())
@@ -348,7 +348,7 @@ struct StreamedResponseTests {
 
     // MARK: - Back-pressure
 
-    @Test("BEY-3: the sender is held back when more waits than 256 KiB, and goes on below half of it")
+    @Test("BEY-3: the sender is paused above 256 KiB of unread bytes, and resumed below half of that")
     func heldBack() async throws {
         let (answer, exchange) = try await begun()
         var chunks = answer.makeAsyncIterator()
@@ -368,7 +368,7 @@ struct StreamedResponseTests {
     }
 
     @Test(
-        "BEY-3: a server of 64 MiB waits for who reads slowly; what has come and is not read has a bound; all bytes come"
+        "BEY-3: a server of 64 MiB waits for a slow reader; the unread bytes have a bound, and all come"
     )
     func backPressure() async throws {
         let total = 64 * 1_024 * 1_024
