@@ -1,16 +1,17 @@
 import Dispatch
 import Foundation
 
-/// The way of a child: taken in, handed on to the queue, finished, told of, settled.
+/// The way of a child: added, handed on to the queue, finished, reported, settled.
 extension GroupOperation {
-    // MARK: - Taken in
+    // MARK: - Adding
 
-    /// - Returns: false when the group has ended, or the child is a group that this one is in. The child ends then with
+    /// Adds a child.
+    ///
+    /// - Returns: false when the group has ended, or the child is a group that contains this one. The child ends then with
     ///   ``NetworkError/Code/refused`` or ``NetworkError/Code/cycle``.
     final func append(_ operation: NetworkOperation, then: (@Sendable () -> Void)? = nil) -> Bool {
-        let group = operation as? GroupOperation
-        if let circle = group.flatMap(way) {
-            refuse(operation, .cycle(circle))
+        if let cycle = (operation as? GroupOperation).flatMap({ DependencyCycleFinder.nesting(of: self, in: $0) }) {
+            refuse(operation, .cycle(cycle))
             return false
         }
         let child = Child(
@@ -19,10 +20,9 @@ extension GroupOperation {
             weight: operation.progressWeight,
             then: then
         )
-        group?.addParent(self)
-        operation.join(self)
+        operation.addWaiter(self)
         let isAdded = state.withLock { state in
-            guard state.ledger.add() else { return false }
+            guard state.group.add() else { return false }
             state.children.append(child)
             if let part = child.progress { orderedProgress.order.unite(with: part.order) }
             orderedProgress.order.add { [orderedProgress] in
@@ -38,58 +38,26 @@ extension GroupOperation {
             return false
         }
         orderedProgress.order.run()
-        endIfItsTurnNeverComes(operation)
+        // The group may be waiting for an operation that waits for this child.
+        if isTaken, !operation.isTaken, let cycle = DependencyCycleFinder.cycle(through: operation) {
+            refuse(operation, .cycle(cycle))
+        }
         handOn()
         return true
     }
 
-    /// A child that is not taken ends all the same, as somebody may wait for it.
+    /// Ends a child that is not added: other operations may wait for it.
     private func refuse(_ child: NetworkOperation, _ error: NetworkError) {
         guard !child.isTaken else { return }
         child.finish(error)
-        (scheduling?.queue ?? NetworkQueue.forGroup(limit: nil)).add([child], in: self, limit: limit)
+        (scheduling?.queue ?? makeQueue(limit: nil)).add([child], in: self, limit: limit)
     }
 
-    private func addParent(_ parent: GroupOperation) {
-        state.withLock { $0.parents.append(WeakGroup(group: parent)) }
-    }
+    // MARK: - Handing on
 
-    /// The way from a group that this one is in down to this one, and back; nil when it is not in that group.
-    private func way(from other: GroupOperation) -> [Operation]? {
-        var inner: [ObjectIdentifier: GroupOperation?] = [ObjectIdentifier(self): nil]
-        var groups = [self]
-        while let group = groups.popLast() {
-            if group === other {
-                var way: [Operation] = [group]
-                var next = group
-                while let child = inner[ObjectIdentifier(next)] ?? nil {
-                    way.append(child)
-                    next = child
-                }
-                return way + [other]
-            }
-            for parent in group.state.withLock({ $0.parents.compactMap(\.group) })
-            where inner[ObjectIdentifier(parent)] == nil {
-                inner[ObjectIdentifier(parent)] = .some(group)
-                groups.append(parent)
-            }
-        }
-        return nil
-    }
-
-    /// One that is waited for by what this group waits for.
-    private func endIfItsTurnNeverComes(_ child: NetworkOperation) {
-        guard isTaken, !child.isTaken, child.mayBeInCircle,
-            let circle = WaitWalk(scheduler: nil).circle(of: child)
-        else { return }
-        refuse(child, .cycle(circle))
-    }
-
-    // MARK: - Handed on
-
-    /// Hands on what may be handed on.
+    /// Hands on the children that may be handed on.
     final func handOn() {
-        // By one thread at a time, and in a loop: a child that has finished already asks for the next from in here.
+        // By one thread at a time, and in a loop: a child that has finished already asks for the next one in here.
         let isMine = state.withLock { state in
             defer { state.isHandingOn = true }
             return !state.isHandingOn
@@ -105,7 +73,7 @@ extension GroupOperation {
     private func takeNext() -> [(index: Int, operation: NetworkOperation)] {
         state.withLock { state in
             var next: [(index: Int, operation: NetworkOperation)] = []
-            while let index = state.ledger.takeNext() { next.append((index, state.children[index].operation)) }
+            while let index = state.group.takeNext() { next.append((index, state.children[index].operation)) }
             state.isHandingOn = !next.isEmpty
             return next
         }
@@ -113,47 +81,51 @@ extension GroupOperation {
 
     /// Hands children on together, so that the one with the highest priority goes first.
     private func run(_ children: [(index: Int, operation: NetworkOperation)]) {
-        let scheduler = scheduler
+        let queue = queue
         var untaken: [NetworkOperation] = []
         for (_, child) in children where !child.isFinished {
             guard child.isTaken else {
                 untaken.append(child)
                 continue
             }
-            // What comes behind a barrier that waits for this group would wait for the group, too.
-            scheduler.passBarriers(child)
-            if child.mayBeInCircle, let circle = WaitWalk(scheduler: scheduler).circle(of: child) {
-                child.finish(.cycle(circle))
-            }
+            // A child behind a barrier that waits for this group would wait for the group.
+            queue.passBarriers(child)
+            if let cycle = DependencyCycleFinder.cycle(through: child) { child.finish(.cycle(cycle)) }
         }
-        scheduler.add(untaken, in: self, limit: limit)
+        queue.add(untaken, in: self, limit: limit)
         for (index, child) in children { child.whenFinished { self.childDidFinish(child, at: index) } }
     }
 
-    /// Nil when the group has none of its own.
+    /// Nil when the group has no limit.
     private var limit: Int? {
         maxConcurrentOperationCount > 0 ? maxConcurrentOperationCount : nil
     }
 
-    private var scheduler: NetworkQueue {
-        if let scheduler = scheduling?.queue { return scheduler }
+    /// The queue of the children.
+    private var queue: NetworkQueue {
+        if let queue = scheduling?.queue { return queue }
         return state.withLock { state in
-            let scheduler = state.scheduler ?? NetworkQueue.forGroup(limit: limit)
-            // What waits for this group is elsewhere.
-            SchedulerCrossing.note()
-            state.scheduler = scheduler
-            return scheduler
+            let queue = state.ownQueue ?? makeQueue(limit: limit)
+            state.ownQueue = queue
+            return queue
         }
     }
 
-    // MARK: - Finished, told of, settled
+    private func makeQueue(limit: Int?) -> NetworkQueue {
+        NetworkQueue(
+            name: "EasyNetwork.GroupOperation",
+            maxConcurrentOperationCount: limit ?? NetworkQueue.defaultMaxConcurrentOperationCount
+        )
+    }
+
+    // MARK: - Finishing
 
     private func childDidFinish(_ child: NetworkOperation, at index: Int) {
         let error = child.error
         if let error { childDidFail(child, at: index, error) }
         let then = state.withLock { state in
             let (part, weight) = (state.children[index].progress, state.children[index].weight)
-            // In the order in which they end, so that the last one is the last; before the callback, which may look.
+            // In the order in which the children end; before the callback, which may read the progress.
             orderedProgress.order.add { [orderedProgress] in
                 orderedProgress.count {
                     if let part {
@@ -170,9 +142,9 @@ extension GroupOperation {
         let callback = callback(for: child, at: index)
         let isThenCalled = error == nil && then != nil
         guard callback != nil || isThenCalled else { return settle() }
-        turns.async {
+        serialQueue.async {
             callback?()
-            // The end is final, also for what was on its way.
+            // The group may have ended since.
             if isThenCalled, !self.hasOutcome { then?() }
             self.settle()
         }
@@ -180,65 +152,65 @@ extension GroupOperation {
 
     private func childDidFail(_ child: NetworkOperation, at index: Int, _ error: NetworkError) {
         var (index, child, error) = (index, child, error)
-        guard state.withLock({ $0.ledger.endsAtFirstFailure && $0.ledger.isOpen }) else { return }
-        // One that failed because another child did may be heard of before that one.
+        guard state.withLock({ $0.group.endsAtFirstFailure && $0.group.isOpen }) else { return }
+        // A child that failed because another one did may be reported before that one.
         if error.code == .dependencyFailed,
             let origin = failures.first(where: { $0.error.code != .dependencyFailed })
         {
             (index, child, error) = (origin.index, origin.operation, origin.error)
         }
-        guard state.withLock({ $0.ledger.fail(index) }) else { return }
+        guard state.withLock({ $0.group.fail(index) }) else { return }
         finish(error.ofChild(child, at: index))
-        // Accessories may delay the delivery, which does it too.
+        // Accessories may delay the delivery, which ends the children too.
         endChildren()
     }
 
     private func settle() {
-        state.withLock { $0.ledger.settle() }
+        state.withLock { $0.group.settle() }
         handOn()
         endIfComplete()
         deliverIfDrained()
     }
 
     final func endIfComplete() {
-        if state.withLock({ $0.ledger.succeed() }) { finish() }
+        if state.withLock({ $0.group.succeed() }) { finish() }
     }
 
-    // MARK: - The end
+    // MARK: - Ending
 
     /// Ends the children that have not finished, once.
     final func endChildren() {
-        let (handedOnCount, children) = state.withLock { ($0.ledger.takeRest(), $0.children) }
+        let (handedOnCount, children) = state.withLock { ($0.group.takeRest(), $0.children) }
         guard let handedOnCount else { return }
         let reason = reasonForRest
-        // Those that run come last: their end would let the next one begin, which is to be cancelled too.
+        // Running children come last: their end would start the next ones, which are to be cancelled too.
         let order = children.indices.map { (index: $0, isRunning: children[$0].operation.isExecuting) }
         for (index, _) in order.filter({ !$0.isRunning }) + order.filter(\.isRunning) {
             let child = children[index].operation
             if let reason, index >= handedOnCount { child.finish(reason) } else { child.cancel() }
         }
-        state.withLock { $0.ledger.restEnded() }
+        state.withLock { $0.group.restEnded() }
         handOn()
         deliverIfDrained()
     }
 
-    /// How those end whose turn never came; nil when they are cancelled.
+    /// The error of the children that were not handed on; nil when they are cancelled.
     private var reasonForRest: NetworkError? {
         guard !isCancelled, let error else { return nil }
-        let ledger = state.withLock { $0.ledger }
-        guard let failedIndex = ledger.failedIndex else { return error.code == .dependencyFailed ? error : nil }
-        guard ledger.order == .inTurn else { return nil }
+        let group = state.withLock { $0.group }
+        guard let failedIndex = group.failedIndex else { return error.code == .dependencyFailed ? error : nil }
+        guard group.order == .inTurn else { return nil }
         let failed = state.withLock { $0.children[failedIndex].operation }
         return OperationDependency(operation: failed, policy: .requireSuccess).failure
     }
 
     final func deliverIfDrained() {
         let (done, isEmpty) = state.withLock { state in
-            (state.ledger.isDrained ? state.done.take() : nil, state.ledger.count == 0)
+            (state.group.isDrained ? state.done.take() : nil, state.group.count == 0)
         }
         guard let done else { return }
         let callback = takeEndCallback(error)
-        let queue = callback == nil ? WorkQueue.shared : turns
+        let queue = callback == nil ? WorkQueue.shared : serialQueue
         // Behind the last change of the progress.
         orderedProgress.order.add { [orderedProgress] in
             if isEmpty {
@@ -255,19 +227,19 @@ extension GroupOperation {
         orderedProgress.order.run()
     }
 
-    /// Callbacks run one after the other also where the queue would run several at once.
-    private var turns: DispatchQueue {
+    /// Runs callbacks one after the other, also on a concurrent callback queue.
+    private var serialQueue: DispatchQueue {
         let target = deliveryQueue
         return state.withLock { state in
-            let turns = state.turns ?? DispatchQueue(label: "EasyNetwork.GroupOperation", target: target)
-            state.turns = turns
-            return turns
+            let queue = state.serialQueue ?? DispatchQueue(label: "EasyNetwork.GroupOperation", target: target)
+            state.serialQueue = queue
+            return queue
         }
     }
 }
 
 extension NetworkError {
-    /// The error of a group that ended with this one of a child.
+    /// The error of a group that failed with this error of a child.
     fileprivate func ofChild(_ child: NetworkOperation, at index: Int) -> NetworkError {
         var error = self
         let place = "operations[\(index)], \(child.nameForMessages)"

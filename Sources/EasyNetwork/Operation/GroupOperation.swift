@@ -1,83 +1,77 @@
 import Dispatch
 import Foundation
 
-/// What ``BatchOperation`` and ``ChainOperation`` have in common: one outcome for several operations.
+/// The base class of ``BatchOperation`` and ``ChainOperation``: one outcome for several operations.
 ///
-/// It takes no slot of its queue. Its children become jobs of the same ``NetworkQueue``; on a plain `OperationQueue`
-/// they run on a `NetworkQueue` of the group's own. A child that is already on a queue is left there and waited for;
-/// one whose `isReady` somebody has asked for counts as being on a plain queue, which is how such a queue shows itself.
+/// A group takes no slot of its queue. Its children become jobs of the same ``NetworkQueue``; on a plain `OperationQueue`
+/// they run on a private `NetworkQueue` of the group. A child that is already on a queue stays there, and the group waits
+/// for it. A child whose `isReady` has been read counts as being on a plain queue.
 ///
-/// The group ends when it is cancelled, when a dependency or, as its policy has it, a child fails, or when the last
-/// child has finished. It has finished, and its callbacks run, when every child has finished and the children's
-/// callbacks have run: those that are left when it ends are cancelled. A child on a plain `OperationQueue`, which needs
-/// a slot to finish, is waited for nevertheless.
+/// The group ends when it is cancelled, when a dependency or, depending on its policy, a child fails, or when the last
+/// child has finished. Then the remaining children are cancelled. The group has finished, and its callbacks run, when
+/// every child has finished and the children's callbacks have run. A child on a plain `OperationQueue`, which needs a slot
+/// to finish, is waited for too.
 ///
-/// Groups may hold groups. A child must not wait for the group that it is in, or for one around that, at whatever
-/// remove: what closes the circle ends with ``NetworkError/Code/cycle``. A child on no queue counts as waiting for its
-/// group's turn: add one that is to run before that to its queue first. One that was added to the group's queue behind
-/// a barrier passes the barrier if that waits for the group; what the child depends on does not. The children are kept
-/// as long as the group, for what they know of their outcomes. All members may be used from any thread.
+/// Groups may contain groups. A child must not wait for the group that it is in, or for one around that, directly or
+/// indirectly: the operation that closes the cycle ends with ``NetworkError/Code/cycle``. A child on no queue counts as
+/// waiting for its group's turn: to run a child before that, add it to its queue first. A child that was added to the
+/// group's queue behind a barrier passes the barrier if that waits for the group; the dependencies of the child do not.
+/// The group keeps its children alive, for their results. All members may be used from any thread.
 open class GroupOperation: NetworkOperation, @unchecked Sendable {
-    // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own, and
+    // Sendable because all mutable state is in `state`, behind its lock; subclasses answer for their own state, and
     // `progress` is changed by one thread at a time, see `ProgressOrder`.
     struct Child {
         let operation: NetworkOperation
-        /// Its own progress, as a part of the group's; nil when it counts only as a whole.
+        /// The child's own progress, as a part of the group's; nil when the child has none.
         let progress: OrderedProgress?
-        /// What it counts in the group's progress.
+        /// The child's weight in the group's progress.
         let weight: Int64
-        /// Called on the callback queue when it has succeeded, and released when it has finished.
+        /// Called on the callback queue when the child has succeeded, and released when it has finished.
         var then: (@Sendable () -> Void)?
     }
 
     struct State {
-        var ledger: ChildLedger
+        var group: GroupState
         var children: [Child] = []
         var callbackQueue: DispatchQueue?
-        /// Where callbacks run one after the other, once the first one has.
-        var turns: DispatchQueue?
-        /// Where children run when the group is on no ``NetworkQueue``, once the first one does.
-        var scheduler: NetworkQueue?
+        /// The serial queue of the callbacks, once the first one runs.
+        var serialQueue: DispatchQueue?
+        /// The children's queue when the group is on no ``NetworkQueue``, once the first child runs.
+        var ownQueue: NetworkQueue?
         var isHandingOn = false
         /// Called when the group has ended and every child has finished.
         var done: (@Sendable () -> Void)?
-        /// The groups that this one is in.
-        var parents: [WeakGroup] = []
         var isProgressClaimed = false
-    }
-
-    struct WeakGroup {
-        weak var group: GroupOperation?
     }
 
     let state: Locked<State>
 
-    /// How many children run at once; a number below 1 means as many as the queue lets. In a ``ChainOperation`` 1.
+    /// The number of children that run at once; a number below 1 means as many as the queue allows. In a
+    /// ``ChainOperation`` 1.
     public let maxConcurrentOperationCount: Int
 
-    /// How much of the children's work is done: each counts as much as its ``NetworkOperation/progressWeight``, 1 by
-    /// default, and has done its part when it has finished, in whatever way.
+    /// The progress of the children: each counts as much as its ``NetworkOperation/progressWeight``, 1 by default, and is
+    /// complete when it has finished, with success or failure.
     ///
-    /// A transfer and a group in this one count by their own progress meanwhile, in `fractionCompleted`. Cancelling it
-    /// cancels the group; pausing and resuming it pauses and resumes the transfers that can be. The progress of a group
-    /// in this one is a child of this progress, so do not add that to another one. An empty group ends at 1 of 1. It
-    /// changes on background threads.
+    /// A transfer and a nested group count by their own progress until then, in `fractionCompleted`. Cancelling the
+    /// progress cancels the group; pausing and resuming it pauses and resumes the transfers that can be. The progress of a
+    /// nested group is a child of this progress, so do not add it to another one. An empty group ends at 1 of 1. The
+    /// progress changes on background threads.
     public final var progress: Progress { orderedProgress }
     let orderedProgress = OrderedProgress.root()
 
-    init(order: ChildLedger.Order, endsAtFirstFailure: Bool, maxConcurrentOperationCount: Int) {
-        let ledger = ChildLedger(order: order, endsAtFirstFailure: endsAtFirstFailure)
-        state = Locked(State(ledger: ledger))
+    init(order: GroupState.Order, endsAtFirstFailure: Bool, maxConcurrentOperationCount: Int) {
+        state = Locked(State(group: GroupState(order: order, endsAtFirstFailure: endsAtFirstFailure)))
         self.maxConcurrentOperationCount = maxConcurrentOperationCount
         super.init()
         progress.cancellationHandler = { [weak self] in self?.cancel() }
     }
 
-    // MARK: - What can be read
+    // MARK: - Results
 
     /// A child that failed, or was cancelled.
     public struct Failure: Sendable {
-        /// Its place in ``GroupOperation/operations``.
+        /// The index in ``GroupOperation/operations``.
         public let index: Int
         /// The child.
         public let operation: NetworkOperation
@@ -100,7 +94,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     /// The child whose failure ended the group; nil when none did.
     public final var decisiveFailure: Failure? {
         let decisive = state.withLock { state in
-            state.ledger.failedIndex.map { (index: $0, operation: state.children[$0].operation) }
+            state.group.failedIndex.map { (index: $0, operation: state.children[$0].operation) }
         }
         guard let decisive, let error = decisive.operation.error else { return nil }
         return Failure(index: decisive.index, operation: decisive.operation, error: error)
@@ -115,21 +109,21 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
 
     // MARK: - For the subclasses in this package
 
-    /// - Returns: what is to be called because a child has finished, on the callback queue.
+    /// - Returns: the closure to call on the callback queue because a child has finished.
     func callback(for child: NetworkOperation, at index: Int) -> (@Sendable () -> Void)? {
         nil
     }
 
-    /// - Returns: what is to be called at the end, on the callback queue; called once.
+    /// - Returns: the closure to call on the callback queue at the end. Called once.
     func takeEndCallback(_ error: NetworkError?) -> (@Sendable () -> Void)? {
         nil
     }
 
     // MARK: - The work
 
-    /// Starts the children. A subclass may override it to add children first, and calls `super`.
+    /// Starts the children. A subclass may override it to add children first, and must call `super`.
     open override func execute() {
-        state.withLock { $0.ledger.begin() }
+        state.withLock { $0.group.begin() }
         handOn()
         endIfComplete()
     }
@@ -137,11 +131,9 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     override var occupiesSlot: Bool { false }
     override var takesCategories: Bool { true }
 
-    override var isComposite: Bool { true }
-
     override func claimProgress() -> OrderedProgress? {
         let isClaimed = state.withLock { state in
-            guard !state.isProgressClaimed, !state.ledger.isDrained else { return false }
+            guard !state.isProgressClaimed, !state.group.isDrained else { return false }
             state.isProgressClaimed = true
             return true
         }
@@ -156,7 +148,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
         state.withLock { state in
-            state.ledger.begin()
+            state.group.begin()
             state.done = done
         }
         endChildren()

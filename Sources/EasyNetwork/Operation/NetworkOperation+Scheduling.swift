@@ -1,6 +1,18 @@
 import Foundation
 
-/// What the rest of the package asks of an operation.
+/// The place of a job in its queue's graph. Places are reused; the generation tells their jobs apart.
+struct JobID: Hashable, Sendable {
+    let index: Int32
+    let generation: UInt64
+}
+
+/// The queue of an operation and its place there.
+struct Scheduling {
+    let queue: NetworkQueue
+    let job: JobID
+}
+
+/// What a queue asks of an operation.
 extension NetworkOperation {
     /// Calls `action` once, when the operation has finished; at once, on this thread, if it already has.
     final func whenFinished(_ action: @escaping @Sendable () -> Void) {
@@ -15,40 +27,26 @@ extension NetworkOperation {
         scheduling?.queue.operation(self, didMissCache: miss)
     }
 
-    /// Takes the operation in, once: an operation that has a scheduler, or has been started, is not taken again.
+    /// Assigns the operation to a queue, once: an operation that has a queue or has been started is not assigned again.
     ///
-    /// - Returns: its dependencies; nil when it is not taken.
-    final func adopt(_ scheduling: Scheduling) -> [OperationDependency]? {
-        let (dependencies, isForeign) = core.withLock { state -> ([OperationDependency]?, Bool) in
-            guard state.scheduling == nil, state.lifecycle.phase == .waiting else { return (nil, false) }
+    /// - Returns: its dependencies, and whether anything outside of this queue waits for it; nil when it is not assigned.
+    final func adopt(_ scheduling: Scheduling) -> NetworkQueue.Adoption? {
+        core.withLock { state in
+            guard state.scheduling == nil, state.lifecycle.phase == .waiting else { return nil }
             state.scheduling = scheduling
-            let isForeign = state.awaitedBy.map { $0 != ObjectIdentifier(scheduling.queue) } ?? false
-            return (state.dependencies, isForeign)
+            return NetworkQueue.Adoption(dependencies: state.dependencies, isAwaited: !state.waiters.isEmpty)
         }
-        if isForeign { SchedulerCrossing.note() }
-        return dependencies
     }
 
-    /// Whether some queue has the operation, or it has been started. A plain `OperationQueue` gives itself away by asking
-    /// whether it is ready.
+    /// Whether a queue has the operation, or it has been started. A plain `OperationQueue` shows itself by asking whether
+    /// the operation is ready.
     final var isTaken: Bool {
         core.withLock { $0.scheduling != nil || $0.readiness.isWatching || $0.lifecycle.phase != .waiting }
     }
 
-    /// The operation's place in `scheduler`; nil when it is not there, or not any more.
-    final func job(in scheduler: NetworkQueue) -> JobID? {
-        core.withLock { $0.scheduling?.queue === scheduler ? $0.scheduling?.job : nil }
-    }
-
-    /// A scheduler is about to wait for the operation, which is no job of its own.
-    final func noteAwaited(by scheduler: NetworkQueue) {
-        let isForeign = core.withLock { state in
-            let first = state.awaitedBy ?? ObjectIdentifier(scheduler)
-            state.awaitedBy = first
-            let isElsewhere = state.scheduling.map { $0.queue !== scheduler } ?? false
-            return isElsewhere || first != ObjectIdentifier(scheduler)
-        }
-        if isForeign { SchedulerCrossing.note() }
+    /// The operation's place in `queue`; nil when it is not there, or not any more.
+    final func job(in queue: NetworkQueue) -> JobID? {
+        core.withLock { $0.scheduling?.queue === queue ? $0.scheduling?.job : nil }
     }
 
     final var scheduling: Scheduling? {
@@ -60,13 +58,54 @@ extension NetworkOperation {
         core.withLock { $0.lifecycle.hasFailed }
     }
 
-    /// All options at once; nil when none was ever set.
-    final var optionsIfAny: OperationOptions? {
-        core.withLock { $0.options?.options }
-    }
-
-    /// Whether the outcome is known; the callbacks may still be under way.
+    /// Whether the outcome is known; the callbacks may still be running.
     final var hasOutcome: Bool {
         core.withLock { $0.lifecycle.outcome != nil }
+    }
+}
+
+/// Giving the slot back for a while.
+extension NetworkOperation {
+    /// Gives the operation's slot in its ``NetworkQueue`` back while it waits for something: a moment, a token, the
+    /// network. It counts in no limit then.
+    ///
+    /// Call it from ``execute()`` or later. Without a `NetworkQueue` it does nothing.
+    public final func releaseSlot() {
+        releaseSlot { true }
+    }
+
+    /// - Parameter isWanted: called under the queue's lock when the slot would be given back, so that a task which has
+    ///   taken the slot over does not lose it.
+    final func releaseSlot(if isWanted: () -> Bool) {
+        if let scheduling { scheduling.queue.operationDidReleaseSlot(scheduling.job, if: isWanted) }
+    }
+
+    /// Asks for a slot again, and runs `action` when the operation's turn has come, on a background queue.
+    ///
+    /// The operation waits among those of its priority like any other that is ready. `action` does not run if the
+    /// operation ends before. Without a `NetworkQueue`, or when the slot was not released, it runs at once. Called again
+    /// before there is a slot, it runs all the actions then.
+    public final func reclaimSlot(_ action: @escaping @Sendable () -> Void) {
+        reclaimSlot(if: { true }) {
+            if !self.hasOutcome { action() }
+        }
+    }
+
+    /// Asks for a slot again, and runs `action` when the operation has it, or has ended.
+    ///
+    /// - Parameter isWanted: called under the queue's lock when the slot would be asked for; if it returns false, nothing
+    ///   changes.
+    final func reclaimSlot(if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
+        if let scheduling {
+            scheduling.queue.operation(self, job: scheduling.job, reclaimsSlotFor: action, if: isWanted)
+        } else if isWanted() {
+            WorkQueue.shared.async(execute: action)
+        }
+    }
+
+    /// Gives the slot back, also one that has been asked for and has not come yet; the actions that wait for it are
+    /// dropped.
+    final func forgoSlot() {
+        if let scheduling { scheduling.queue.operation(self, didForgoSlot: scheduling.job) }
     }
 }

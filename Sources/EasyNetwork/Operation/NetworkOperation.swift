@@ -11,34 +11,30 @@ import Foundation
 /// ```
 ///
 /// Add it to a ``NetworkQueue``, or to any `OperationQueue`. It ends exactly once, with success or with one
-/// ``NetworkError``, which dependents may read as ``error``; an ending that comes later is ignored. Its callbacks have
-/// run before its dependents start.
+/// ``NetworkError``, which dependents may read as ``error``; a later ending is ignored. Its callbacks have run before its
+/// dependents start.
 ///
 /// `cancel()` ends it: before its start, ``execute()`` is never called; later, the operation ends at once with
-/// ``NetworkError/Code/cancelled`` and what ``execute()`` still does has no effect. Override `cancel()` (and call
-/// `super`) to stop the work itself.
+/// ``NetworkError/Code/cancelled``, and a later ``finish(_:)`` has no effect. Override `cancel()` (and call `super`) to
+/// stop the work itself.
 ///
 /// All members may be used from any thread.
 open class NetworkOperation: Operation, @unchecked Sendable {
-    // Sendable because everything that changes is in `core`, behind its lock; subclasses answer for their own.
+    // Sendable because all mutable state is in `core`, behind its lock; subclasses answer for their own state.
     struct State {
         var lifecycle = OperationLifecycle()
         var dependencies: [OperationDependency] = []
         var readiness = OperationReadiness()
         var finishActions: [@Sendable () -> Void] = []
-        /// Finished, and its queue knows.
+        /// Whether the operation has finished and its queue has removed it.
         var isConcluded = false
         var completion: (@Sendable () -> Void)?
         var scheduling: Scheduling?
-        /// What runs when the slot that was given back has been given again. Changed under the queue's lock, together
-        /// with what the graph knows of the slot.
+        /// The actions that run when the operation has a slot again. Changed under the queue's lock, together with the
+        /// job's phase in the graph.
         var slotActions: [@Sendable () -> Void] = []
-        var options: OperationOptionsBox?
-        /// The first scheduler that waited for the operation without having it.
-        var awaitedBy: ObjectIdentifier?
-        /// The group that it was added to last.
-        weak var group: GroupOperation?
-        var isInSeveralGroups = false
+        var options: OperationOptions?
+        var waiters = Waiters()
     }
 
     let core = Locked(State())
@@ -55,9 +51,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Does the work. Override this, and call ``finish(_:)`` once when all is done, from any thread.
     ///
-    /// Called on a thread of the queue, which must not be blocked. Not called when the operation was cancelled before
-    /// or a dependency failed. The implementation here does nothing, for those who override `start()` instead; an
-    /// operation that overrides neither has no work to end it.
+    /// Called on a thread of the queue, which must not be blocked. Not called when the operation was cancelled before or a
+    /// dependency failed. The implementation here does nothing, for subclasses that override `start()` instead; an
+    /// operation that overrides neither ends with ``NetworkError/Code/invalidRequest``.
     open func execute() {
         if type(of: self) == NetworkOperation.self {
             finish(NetworkError(code: .invalidRequest, message: "a NetworkOperation needs its execute() overridden"))
@@ -69,36 +65,36 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// The first call counts, later ones are ignored. Called before the operation was started, it takes effect at the
     /// start, without ``execute()``.
     ///
-    /// - Parameter error: why it failed; nil, the default, for success, or in a ``ServiceOperation`` for the end that its
-    ///   last call had.
+    /// - Parameter error: the failure; nil, the default, for success, or in a ``ServiceOperation`` for the outcome of its
+    ///   last call.
     public final func finish(_ error: NetworkError? = nil) {
         guard error == nil, let missing = missingResultError() else { return end(error) }
         if missing.code == .cancelled { endCancelled() } else { end(missing) }
     }
 
-    /// ``finish(_:)`` for one whose result, if it is to have one, is there.
+    /// Ends the operation without asking for a missing result.
     final func end(_ error: NetworkError?) {
         let (wins, action) = core.withLock { $0.lifecycle.end(error.map { .failure($0) } ?? .success) }
         if wins { proceed(with: action) }
     }
 
-    /// Why the operation failed; nil while it goes on and after success.
+    /// The error of the operation; nil before the end and after success.
     public final var error: NetworkError? {
         core.withLock { $0.lifecycle.error }
     }
 
-    /// The host that the operation calls, as in its URL, with the port if that names one: what limits and cancellation
-    /// by host go by. Read once, when the operation is added to a queue. Default nil: none, or none that is known yet.
+    /// The host that the operation calls, for limits and cancellation by host: as in its URL, with the port if that names
+    /// one. Read once, when the operation is added to a queue. Default nil: none, or not known yet.
     open var host: String? { nil }
 
     // MARK: - For subclasses in this package
 
-    /// The work is not wanted any more, or not at all: stop it, and refuse what is asked for later.
+    /// Stops the work, and refuses later calls.
     ///
-    /// Called without a lock, by whoever cancels or on the queue's thread, possibly twice.
+    /// Called without a lock, on the thread that cancels or the queue's, possibly twice.
     func stop() {}
 
-    /// Nobody wants to hear of it any more: lets go of the callbacks, which are not called. The work goes on.
+    /// Releases the callbacks without calling them. The work goes on.
     func detach() {}
 
     /// Runs the callbacks, then calls `done`, on any thread.
@@ -106,40 +102,36 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         done()
     }
 
-    /// Where callbacks run.
+    /// The queue of the callbacks.
     var deliveryQueue: DispatchQueue {
         scheduling?.queue.callbackQueue ?? WorkQueue.shared
     }
 
-    /// Whether the operation counts in the limits of its queue. One that only waits for others takes no slot: it is
-    /// started when its dependencies are over and the queue is not suspended. Must not change.
+    /// Whether the operation counts in the limits of its queue. An operation that only waits for others takes no slot: it
+    /// is started when its dependencies are over and the queue is not suspended. Must not change.
     var occupiesSlot: Bool { true }
 
     /// Whether the operation itself holds its ``mutualExclusionCategories``. Must not change.
     var takesCategories: Bool { occupiesSlot }
 
-    /// Whether what it counts by is known only when ``prepare()`` has run: its host, its priority. Must not change.
+    /// Whether its host and priority are known only when ``prepare()`` has run. Must not change.
     var isPreparedFirst: Bool { false }
 
     /// Whether code that may block runs in `start()`: that of a subclass of the user's.
     var startRunsUserCode: Bool { true }
 
-    /// Finds out what it counts by. Called once, after its dependencies have ended and before it has a slot.
+    /// Finds out its host and priority. Called once, after its dependencies have ended and before it has a slot.
     func prepare() {}
 
-    /// Whether it is a job of the package's own making, a part of others: its queue does not show it, and it waits for
-    /// no barrier, which waits for those others. Must not change.
+    /// Whether it is an internal job, a part of others: its queue does not show it, and it waits for no barrier, which
+    /// waits for those others. Must not change.
     var isHidden: Bool { false }
 
-    /// Whether it waits for others after its start, which its queue does not see. Must not change.
-    var isComposite: Bool { false }
-
-    /// The operation's own progress, for the group that it is added to: a part of the group's, which the group finishes
-    /// when the operation has finished. Only the first group gets it; nil, the default, when there is none.
+    /// The operation's own progress, for the group that it is added to, which completes it when the operation has
+    /// finished. Only the first group gets it; nil, the default, when there is none.
     func claimProgress() -> OrderedProgress? { nil }
 
-    /// So many bytes of the body of the operation's request have been sent, of the attempt that is under way. Called on
-    /// the transport's thread.
+    /// Tells how many bytes of the request's body the current attempt has sent. Called on the transport's thread.
     func didSend(_ count: Int) {}
 
     /// Called once, without a lock, when a ``NetworkQueue`` has taken the operation in; it may run by then.
@@ -151,7 +143,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Called once, without a lock, when the operation has finished.
     func didConclude() {}
 
-    /// Why an end without an error is no success.
+    /// The error of an end that has neither an error nor a result.
     func missingResultError() -> NetworkError? {
         nil
     }
@@ -165,17 +157,16 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         willChangeValue(forKey: "isExecuting")
         let (dependencies, conditions, accessories) = core.withLock { state in
             state.lifecycle.showExecuting()
-            let options = state.options
-            let conditions = options?.options.conditions.take() ?? []
-            let accessories = options?.options.accessories ?? []
-            if !conditions.isEmpty || !accessories.isEmpty { options?.options.heldCalls = [] }
+            let conditions = state.options?.conditions.take() ?? []
+            let accessories = state.options?.accessories ?? []
+            if !conditions.isEmpty || !accessories.isEmpty { state.options?.heldCalls = [] }
             return (state.dependencies, conditions, accessories)
         }
         didChangeValue(forKey: "isExecuting")
         let obstacle = dependencies.lazy.compactMap(\.failure).first
         guard !accessories.isEmpty, obstacle == nil, !hasOutcome else { return begin(obstacle, conditions) }
         tellAccessories(accessories, { $0.operationWillStart(self) }) {
-            // Not on the callback queue, where no work belongs.
+            // Work does not belong on the callback queue.
             WorkQueue.shared.async { self.begin(nil, conditions) }
         }
     }
@@ -196,19 +187,18 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func work() {
-        let calls = core.withLock { $0.options?.options.heldCalls.take() ?? [] }
+        let calls = core.withLock { $0.options?.heldCalls.take() ?? [] }
         execute()
         for call in calls { call() }
     }
 
-    /// Keeps a call that an overridden `start()` makes before the work may begin: accessories or conditions are to come
-    /// first.
+    /// Keeps a call that an overridden `start()` makes before accessories and conditions let the work begin.
     ///
     /// - Returns: false when the call may begin now.
     final func holdsBack(_ call: @escaping @Sendable () -> Void) -> Bool {
         core.withLock { state in
-            guard let options = state.options, options.options.heldCalls != nil else { return false }
-            options.options.heldCalls?.append(call)
+            guard let options = state.options, options.heldCalls != nil else { return false }
+            options.heldCalls?.append(call)
             return true
         }
     }
@@ -240,7 +230,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         core.withLock { $0.lifecycle.phase == .finished }
     }
 
-    /// Default `.normal`. A change while the operation waits puts it at the end of the row of its new priority.
+    /// Default `.normal`. A change while the operation waits puts it behind the others of its new priority.
     open override var queuePriority: QueuePriority {
         get { super.queuePriority }
         set {
@@ -251,7 +241,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Called once on a background queue when the operation has finished, then released. Default nil.
     ///
-    /// Kept here and not by Foundation, which on Linux reads it without a lock and never lets go of it.
+    /// Stored here and not by Foundation, which on Linux reads it without a lock and never releases it.
     public final override var completionBlock: (@Sendable () -> Void)? {
         get { core.withLock { $0.completion } }
         set { _ = core.withLock { exchange(&$0.completion, with: newValue) } }
@@ -268,9 +258,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func deliverAndConclude() {
-        let accessories = option(\.accessories)
+        let accessories = option { $0.accessories }
         guard !accessories.isEmpty else { return deliver { self.conclude() } }
-        setOption(\.accessories, [])
+        setOption([]) { swap(&$0.accessories, &$1) }
         tellAccessories(accessories, { $0.operationWillStop(self) }) {
             self.deliver {
                 self.tellAccessories(accessories, { $0.operationDidStop(self) }) { self.conclude() }
@@ -284,9 +274,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         let (_, heldCalls, dependencies) = core.withLock { state in
             state.lifecycle.concluded()
             let options = state.options
-            return (options?.options.ownerTie.take(), options?.options.heldCalls.take(), state.dependencies.take())
+            return (options?.ownerRegistration.take(), options?.heldCalls.take(), state.dependencies.take())
         }
-        // Ended before the work began: they are refused, with the operation's error.
+        // Calls held back until the end are refused, with the operation's error.
         if heldCalls?.isEmpty == false { stop() }
         // Observers may block.
         WorkQueue.userCode {
@@ -294,15 +284,16 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             didChangeValue(forKey: "isFinished")
         }
 
-        // The queue first: who hears that the operation has finished finds it gone from there.
+        // The queue first: observers of the end find the operation gone from there.
         if let scheduling { scheduling.queue.operationDidFinish(self, job: scheduling.job) }
         let (actions, completion, slotActions) = core.withLock { state in
             state.isConcluded = true
             state.scheduling = nil
+            state.waiters = Waiters()
             return (state.finishActions.take(), state.completion.take(), state.slotActions.take())
         }
         didConclude()
-        // Ended while it asked for its slot: a call that goes on needs none any more.
+        // A call that asked for the slot goes on without one.
         for action in slotActions { WorkQueue.shared.async(execute: action) }
         if let completion { DispatchQueue.global().async(execute: completion) }
         for action in actions { action() }
@@ -316,10 +307,10 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         addDependency(operation, policy: .requireSuccess)
     }
 
-    /// Makes this operation wait for another one: of this package or not, on the same queue, another one or none.
+    /// Makes this operation wait for any other one, on the same queue, another one or none.
     ///
-    /// Ignored once the operation has started, or its queue is starting it. An operation made to depend on itself ends
-    /// with ``NetworkError/Code/cycle``. The dependency is not added to any queue by this, and one that never runs
+    /// Ignored once the operation has started, or its queue is starting it. An operation that would wait for itself, also
+    /// indirectly, ends with ``NetworkError/Code/cycle``. The dependency is not added to a queue, and one that never runs
     /// keeps its dependents waiting.
     public final func addDependency(_ operation: Operation, policy: DependencyPolicy) {
         guard operation !== self else {
@@ -338,7 +329,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             if isTooLate {
                 removeLast(dependency)
             } else if core.withLock({ $0.dependencies.lastIndex { $0.operation === operation } }) == nil {
-                // Taken back meanwhile, before the scheduler knew of it.
+                // Removed again before the queue knew of it.
                 scheduling.queue.operation(self, job: scheduling.job, didRemove: operation)
             }
         } else if isWatching {
@@ -347,8 +338,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// Takes back what ``addDependency(_:)`` did. Ignored once the operation has started, and once it waits in a plain
-    /// `OperationQueue`.
+    /// Removes a dependency. Ignored once the operation has started, and once it waits in a plain `OperationQueue`.
     open override func removeDependency(_ operation: Operation) {
         let (before, scheduling) = core.withLock { state -> ([OperationDependency], Scheduling?) in
             let before = state.dependencies
@@ -358,12 +348,12 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             return (before, before.count == state.dependencies.count ? nil : state.scheduling)
         }
         if let scheduling {
-            // As many times as it was declared.
+            // As many times as it was added.
             for dependency in before where dependency.operation === operation {
                 scheduling.queue.operation(self, job: scheduling.job, didRemove: dependency.operation)
             }
         }
-        // What was removed is let go of outside the lock.
+        // Released outside the lock.
         withExtendedLifetime(before) {}
     }
 
@@ -374,13 +364,13 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// The operations that this one waits for; empty once it has finished, when it has let go of them.
+    /// The operations that this one waits for; empty once it has finished.
     public final override var dependencies: [Operation] {
         core.withLock { $0.dependencies.map(\.operation) }
     }
 
-    /// Whether a plain `OperationQueue` may start the operation. On a ``NetworkQueue``, which holds it back itself, always
-    /// true.
+    /// Whether a plain `OperationQueue` may start the operation. Always true on a ``NetworkQueue``, which holds jobs back
+    /// itself.
     public final override var isReady: Bool {
         guard super.isReady else { return false }
         let unwatched = core.withLock { state -> [OperationDependency]? in

@@ -67,6 +67,80 @@ extension NetworkOperation {
     /// What must hold before the operation does its work. Default none; none any more once it has started, when it lets
     /// go of what the conditions hold as it is done with them.
     public final var conditions: [any OperationCondition] {
-        option(\.conditions)
+        option { $0.conditions }
+    }
+}
+
+extension NetworkOperation {
+    /// Runs `work` when every condition holds and the operation has a slot again; ends the operation when one does not
+    /// hold. Called when the operation has been started.
+    final func hold(until conditions: [any OperationCondition], then work: @escaping @Sendable () -> Void) {
+        releaseSlot()
+        let task = Task {
+            do {
+                for condition in conditions { try await self.wait(for: condition) }
+                self.pendingCondition = nil
+                self.reclaimSlot(work)
+            } catch {
+                let name = self.pendingCondition ?? ""
+                self.pendingCondition = nil
+                self.finish(.thrown(error, otherwise: .refused, prefix: "the condition '\(name)' does not hold: "))
+            }
+        }
+        // Cancelled, or finished manually.
+        whenFinished { task.cancel() }
+    }
+
+    /// The name of the condition that holds the operation; nil when none does.
+    final var pendingCondition: String? {
+        get { option { $0.pendingCondition } }
+        set { setOption(newValue) { swap(&$0.pendingCondition, &$1) } }
+    }
+
+    private func wait(for condition: any OperationCondition) async throws {
+        try Task.checkCancellation()
+        pendingCondition = condition.name
+        try await ConditionContext.$operation.withValue(ObjectIdentifier(self)) {
+            try await condition.satisfy(for: self)
+        }
+    }
+}
+
+extension NetworkOperation {
+    /// Whether the current task evaluates a condition of the operation: calls made there do not wait for the conditions.
+    final var isEvaluatingCondition: Bool { ConditionContext.operation == ObjectIdentifier(self) }
+}
+
+/// The operation whose condition the current task evaluates.
+private enum ConditionContext {
+    @TaskLocal static var operation: ObjectIdentifier?
+}
+
+extension OperationCondition {
+    /// Runs the prerequisite, then evaluates the condition.
+    func satisfy(for operation: NetworkOperation) async throws {
+        if let prerequisite = prerequisite(for: operation) {
+            try await finish(of: prerequisite, for: operation)
+            try Task.checkCancellation()
+        }
+        try await evaluate(for: operation)
+    }
+
+    /// Adds the prerequisite and returns when it has finished, or when the task is cancelled.
+    private func finish(of prerequisite: Operation, for operation: NetworkOperation) async throws {
+        let own = operation.scheduling?.queue
+        // Noted before the search: of two operations that wait for each other, the second one sees it.
+        operation.setOption(prerequisite) { swap(&$0.pendingPrerequisite, &$1) }
+        defer { operation.setOption(nil) { swap(&$0.pendingPrerequisite, &$1) } }
+        NetworkQueue.addWaiter(operation, for: prerequisite)
+        // If it is a job already.
+        own?.passBarriers(prerequisite)
+        if let cycle = DependencyCycleFinder.cycle(of: operation, for: prerequisite) {
+            throw NetworkError.cycle(cycle)
+        }
+        let over = OneShot()
+        FinishWatcher.watch(prerequisite) { over.end() }
+        (own ?? .shared).addPrerequisite(prerequisite)
+        await over.wait()
     }
 }

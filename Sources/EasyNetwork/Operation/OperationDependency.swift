@@ -1,12 +1,12 @@
 import Foundation
 
-/// What an operation needs of one that it depends on.
+/// What an operation requires of one that it depends on.
 public enum DependencyPolicy: Sendable {
-    /// It must end without an error; else the dependent ends with `NetworkError.Code.dependencyFailed` and does not
-    /// execute. A plain `Operation` counts as successful unless it was cancelled. This is what
-    /// `addDependency(_:)` means.
+    /// The dependency must end without an error; otherwise the dependent ends with `NetworkError.Code.dependencyFailed`
+    /// and does not execute. A plain `Operation` counts as successful unless it was cancelled. `addDependency(_:)` means
+    /// this policy.
     case requireSuccess
-    /// It must have ended, well or not.
+    /// The dependency must have ended, with success or failure.
     case allowFailure
 }
 
@@ -15,10 +15,10 @@ struct OperationDependency {
     let operation: Operation
     let policy: DependencyPolicy
 
-    /// The error of the dependent if this dependency has ended in a way that it cannot go on from.
+    /// The error of the dependent if this dependency ended in a way that the policy does not allow.
     var failure: NetworkError? {
         guard policy == .requireSuccess, let cause else { return nil }
-        // The root cause and not the dependency's own error: a chain of a hundred thousand would else nest as deep.
+        // The root cause and not the dependency's own error: a chain of 100,000 would nest as deep.
         return NetworkError(
             code: .dependencyFailed,
             message: "\(operation.nameForMessages) did not succeed: \(cause.rootCause.wording)",
@@ -34,12 +34,12 @@ struct OperationDependency {
         return operation.error
     }
 
-    /// Lets go of dependencies, one after the other.
+    /// Releases dependencies one after the other.
     ///
-    /// Left to themselves, the members of a long chain release each other from the inside, and a hundred thousand
-    /// overflow the stack. Here each hands its own on to the loop that is releasing it, on the same thread.
+    /// Otherwise the members of a long chain would release each other recursively, and 100,000 overflow the stack. Here
+    /// each hands its own dependencies to the loop that is releasing it, on the same thread.
     static func releaseInTurn(_ dependencies: consuming [OperationDependency]) {
-        // One that has finished holds no others any more.
+        // A finished operation holds no others.
         guard dependencies.contains(where: { !$0.operation.isFinished }) else { return }
         let thread = Thread.current.threadDictionary
         if let releasing = thread[Releasing.key] as? Releasing {
@@ -62,8 +62,50 @@ struct OperationDependency {
     }
 }
 
+/// Tells when any `Operation` has finished, also one that is not of this package.
+///
+/// Linux has no key-value observing and a completion block belongs to the user, so a plain operation is watched by an
+/// operation that depends on it.
+enum FinishWatcher {
+    /// Calls `action` once when `operation` has finished; at once, on this thread, if it already has.
+    ///
+    /// A plain operation that never finishes is kept alive by this.
+    static func watch(_ operation: Operation, _ action: @escaping @Sendable () -> Void) {
+        if let operation = operation as? NetworkOperation {
+            operation.whenFinished(action)
+        } else if operation.isFinished {
+            NetworkQueue.forgetPlain(operation)
+            action()
+        } else {
+            // A queue for each: a shared queue would look through all that wait whenever one is done. The watcher keeps
+            // its queue.
+            let queue = OperationQueue()
+            let watcher = BlockOperation {
+                NetworkQueue.forgetPlain(operation)
+                withExtendedLifetime(queue, action)
+            }
+            watcher.addDependency(operation)
+            queue.addOperationReliably(watcher)
+        }
+    }
+}
+
+extension Operation {
+    /// The name that the user gave, else the type's.
+    var nameOrType: String {
+        if let name, !name.isEmpty { return name }
+        return String(describing: type(of: self))
+    }
+
+    /// ``nameOrType``, with a given name in quotes.
+    var nameForMessages: String {
+        if let name, !name.isEmpty { return "'\(name)'" }
+        return nameOrType
+    }
+}
+
 extension NetworkError {
-    /// A circle among operations, which begins and ends with the same one.
+    /// A cycle of operations, which begins and ends with the same one.
     static func cycle(_ operations: [Operation]) -> NetworkError {
         let names = operations.reduce([]) { Self.path($0, continuedBy: $1.nameForMessages) }
         return NetworkError(
@@ -73,7 +115,7 @@ extension NetworkError {
         )
     }
 
-    /// A path grows no longer than this: the first names and the last ones say enough.
+    /// The longest path: the first names and the last ones say enough.
     private static let pathLimit = 16
 
     fileprivate static func path(_ path: [String], continuedBy name: String) -> [String] {

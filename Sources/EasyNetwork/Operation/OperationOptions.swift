@@ -1,11 +1,13 @@
 import Dispatch
 import Foundation
 
-/// What few operations are given. It lives in a box of its own, so that the others pay for one pointer.
-struct OperationOptions {
+/// The settings that few operations have. They live in an object of their own, so the other operations pay for one
+/// pointer.
+final class OperationOptions: @unchecked Sendable {
+    // Sendable because it is used under the lock of the operation that owns it; `defaults` never changes.
     var tags: Set<String> = []
     var mutualExclusionCategories: Set<String> = []
-    /// The categories that the group holds of which the operation is a part.
+    /// The categories that are held by the group of which the operation is a part.
     var heldCategories: Set<String> = []
     /// Nil: the request's, where that is known.
     var repeatPolicy: RepeatPolicy?
@@ -13,27 +15,89 @@ struct OperationOptions {
     var ignoresCache = false
     /// Whether the operation waits for an answer that it shares.
     var isSharing = false
-    var ownerTie: OwnerTie?
+    var ownerRegistration: OwnerRegistration?
     var conditions: [any OperationCondition] = []
     /// The sessions for whose refresh the operation was made.
     var refreshedSessions: [ObjectIdentifier] = []
-    /// The name of the condition that is being waited for.
+    /// The name of the condition that is being evaluated.
     var pendingCondition: String?
-    /// The prerequisite that is being waited for.
+    /// The prerequisite that the operation waits for.
     var pendingPrerequisite: Operation?
     var accessories: [any OperationAccessory] = []
-    /// Calls that were made at the start, while accessories or conditions hold the work back; nil when nothing does.
+    /// Calls made at the start, while accessories or conditions hold the work back; nil when nothing does.
     var heldCalls: [@Sendable () -> Void]?
     /// Nil: the queue's, or else the host's.
     var callbackQueue: DispatchQueue?
     /// Nil: as the host says.
     var silencesCancellation: Bool?
     var progressWeight: Int64 = 1
-    /// Given when it is asked for.
+    /// Given when it is first read.
     var operationID: UInt64?
+
+    fileprivate static let defaults = OperationOptions()
 }
 
-/// The box of an operation's options; only the operation that owns it touches it, under its lock.
-final class OperationOptionsBox {
-    var options = OperationOptions()
+extension NetworkOperation {
+    /// Reads an option, or its default.
+    final func option<Value>(_ read: (OperationOptions) -> Value) -> Value {
+        core.withLock { read($0.options ?? .defaults) }
+    }
+
+    /// Sets an option with a closure that swaps it for the new value. The old value is released outside the lock.
+    final func setOption<Value>(_ newValue: Value, _ swap: (OperationOptions, inout Value) -> Void) {
+        var value = newValue
+        changeOptions { options, _ in swap(options, &value) }
+        withExtendedLifetime(value) {}
+    }
+
+    /// Changes options under the lock, depending on the phase of the operation.
+    final func changeOptions<Value>(_ change: (OperationOptions, OperationLifecycle.Phase) -> Value) -> Value {
+        core.withLock { state in
+            let options = state.options ?? OperationOptions()
+            state.options = options
+            return change(options, state.lifecycle.phase)
+        }
+    }
+
+    /// The tags of the operation, for limits and for cancelling several operations: `cancelOperations(tag:)`. Read when it
+    /// is added to a queue. Default none.
+    public final var tags: Set<String> {
+        get { option { $0.tags } }
+        set { setOption(newValue) { swap(&$0.tags, &$1) } }
+    }
+
+    /// The categories of which a queue runs one operation at a time. Read when the operation is added to a queue. Default
+    /// none.
+    ///
+    /// All categories are taken together when the operation starts, so no two operations wait for each other. They are
+    /// released with its slot, also by ``releaseSlot()``. A batch or chain keeps them until it ends, and its children need
+    /// not wait for them. A child must not wait for another operation of the category, which waits for the batch: that
+    /// cycle is not seen.
+    public final var mutualExclusionCategories: Set<String> {
+        get { option { $0.mutualExclusionCategories } }
+        set { setOption(newValue) { swap(&$0.mutualExclusionCategories, &$1) } }
+    }
+
+    private static let lastID = Locked<UInt64>(0)
+
+    /// A number that no other operation of the process has: for ``NetworkQueue/cancelOperation(id:)``, where the operation
+    /// itself is not at hand.
+    public final var operationID: UInt64 {
+        changeOptions { options, _ in
+            if let id = options.operationID { return id }
+            let id = Self.lastID.withLock { last in
+                last += 1
+                return last
+            }
+            options.operationID = id
+            return id
+        }
+    }
+
+    /// The weight of the operation in the ``GroupOperation/progress`` of its batch or chain, for instance the expected size
+    /// of a download in kilobytes. Read when it is added to the group. Default 1. Values are clamped to 1...2^40.
+    public final var progressWeight: Int64 {
+        get { option { $0.progressWeight } }
+        set { setOption(min(max(1, newValue), 1 << 40)) { swap(&$0.progressWeight, &$1) } }
+    }
 }

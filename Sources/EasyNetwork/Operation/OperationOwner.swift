@@ -1,5 +1,4 @@
-/// Whoever wants the outcome of operations: hold it in a screen, and when the screen goes, its operations end or go on
-/// unheard.
+/// The owner of operations, for instance a screen: when it is deallocated, its operations end or go on without callbacks.
 ///
 /// ```swift
 /// final class ProfileViewController: UIViewController {
@@ -14,48 +13,114 @@
 /// }
 /// ```
 ///
-/// What an operation's ``NetworkOperation/releasePolicy`` says happens when the owner is deallocated, on the thread on
-/// which it is. The owner keeps no operation alive, and is kept alive by none.
+/// The ``NetworkOperation/releasePolicy`` of an operation says what happens when the owner is deallocated, on the thread
+/// on which it is. The owner keeps no operation alive, and no operation keeps the owner alive.
 public final class OperationOwner: Sendable {
-    let ties = OwnerTies()
+    let operations = OwnedOperations()
 
     public init() {}
 
     deinit {
-        ties.ownerIsGone()
+        operations.ownerIsGone()
     }
 }
 
-/// What becomes of an operation when its owner goes.
+/// What happens to an operation when its owner is deallocated.
 public enum ReleasePolicy: Sendable {
-    /// Its queue holds it until it is done, and its callbacks are called. The default.
+    /// The queue holds the operation until it is done, and its callbacks are called. The default.
     case held
-    /// It is cancelled when the owner goes; ``RequestOperation/failure`` gets ``NetworkError/Code/cancelled``.
+    /// The operation is cancelled with the owner; ``RequestOperation/failure`` gets ``NetworkError/Code/cancelled``.
     case cancelled(with: OperationOwner)
-    /// It goes on when the owner has gone, but its `success` and `failure`, and the delegate of a batch or a chain, are
-    /// let go of without having been called. Tasks that await its value get it. What belongs to the work is kept: the
-    /// `then` of a chain's steps, and the closures of the children, which have policies of their own.
+    /// The operation goes on without the owner, but its `success` and `failure`, and the delegate of a batch or a chain,
+    /// are released without having been called. Tasks that await its value get it. The `then` closures of a chain's steps
+    /// and the closures of the children, which have policies of their own, are kept.
     case detached(from: OperationOwner)
 }
 
 extension NetworkOperation {
-    /// What becomes of the operation when its owner goes. Default ``ReleasePolicy/held``, also when the operation has
-    /// finished or the owner has gone.
+    /// What happens to the operation when its owner is deallocated. Default ``ReleasePolicy/held``, also when the operation
+    /// has finished or the owner is gone.
     ///
-    /// Set it at any time before the end; the latest counts. It does not keep the owner alive. An operation without
+    /// Set it at any time before the end; the latest value counts. It does not keep the owner alive. An operation without
     /// closures of its own is not changed by ``ReleasePolicy/detached(from:)``.
     public final var releasePolicy: ReleasePolicy {
         get {
-            guard let tie = option(\.ownerTie), let owner = tie.owner else { return .held }
-            return tie.isCancelled ? .cancelled(with: owner) : .detached(from: owner)
+            guard let registration = option({ $0.ownerRegistration }), let owner = registration.owner else {
+                return .held
+            }
+            return registration.cancels ? .cancelled(with: owner) : .detached(from: owner)
         }
         set {
             guard !isFinished else { return }
-            switch newValue {
-            case .held: setOption(\.ownerTie, nil)
-            case .cancelled(let owner): setOption(\.ownerTie, OwnerTie(self, owner, isCancelled: true))
-            case .detached(let owner): setOption(\.ownerTie, OwnerTie(self, owner, isCancelled: false))
-            }
+            let registration: OwnerRegistration? =
+                switch newValue {
+                case .held: nil
+                case .cancelled(let owner): OwnerRegistration(self, owner, cancels: true)
+                case .detached(let owner): OwnerRegistration(self, owner, cancels: false)
+                }
+            setOption(registration) { swap(&$0.ownerRegistration, &$1) }
+        }
+    }
+}
+
+/// The registration of an operation with its owner. It ends when it is released.
+final class OwnerRegistration: Sendable {
+    let cancels: Bool
+    // Not the owner, which it must not keep alive.
+    private let operations: OwnedOperations
+
+    init(_ operation: NetworkOperation, _ owner: OperationOwner, cancels: Bool) {
+        self.cancels = cancels
+        operations = owner.operations
+        operations.add(ObjectIdentifier(self), .init(operation: operation, cancels: cancels), owner)
+    }
+
+    deinit {
+        operations.remove(ObjectIdentifier(self))
+    }
+
+    var owner: OperationOwner? { operations.owner }
+}
+
+/// The operations of one owner.
+final class OwnedOperations: Sendable {
+    struct Member {
+        weak var operation: NetworkOperation?
+        let cancels: Bool
+    }
+
+    private struct State {
+        weak var owner: OperationOwner?
+        /// Nil when the owner is gone.
+        var members: [ObjectIdentifier: Member]? = [:]
+    }
+
+    private let state = Locked(State())
+
+    /// The number of operations that are registered and have not finished.
+    var count: Int { state.withLock { $0.members?.count ?? 0 } }
+
+    var owner: OperationOwner? { state.withLock { $0.owner } }
+
+    func add(_ registration: ObjectIdentifier, _ member: Member, _ owner: OperationOwner) {
+        state.withLock { state in
+            state.owner = owner
+            state.members?[registration] = member
+        }
+    }
+
+    func remove(_ registration: ObjectIdentifier) {
+        state.withLock { _ = $0.members?.removeValue(forKey: registration) }
+    }
+
+    func ownerIsGone() {
+        let members = state.withLock { state in
+            defer { state.members = nil }
+            return state.members ?? [:]
+        }
+        for member in members.values {
+            guard let operation = member.operation else { continue }
+            if member.cancels { operation.cancel() } else { operation.detach() }
         }
     }
 }

@@ -14,8 +14,8 @@ extension RequestOperation {
     /// Set it before the operation is added to a queue. It joins only operations that ignore the cache as well
     /// (``RepeatPolicy/join``).
     public final var ignoresCache: Bool {
-        get { option(\.ignoresCache) }
-        set { setOption(\.ignoresCache, newValue) }
+        get { option({ $0.ignoresCache }) }
+        set { setOption(newValue) { swap(&$0.ignoresCache, &$1) } }
     }
 
     /// The item of the cache when the network's was to follow; nil when there was none. It stays when that has come.

@@ -8,15 +8,15 @@ extension RequestOperation {
     /// Set it before the operation is added to a queue; later it is ignored. For an operation whose request is made
     /// when it starts, see ``then(_:)``, the policy acts then; that of its request is not told here.
     public final var repeatPolicy: RepeatPolicy {
-        get { option(\.repeatPolicy) ?? .allow }
-        set { if scheduling == nil { setOption(\.repeatPolicy, newValue) } }
+        get { option({ $0.repeatPolicy }) ?? .allow }
+        set { if scheduling == nil { setOption(newValue) { swap(&$0.repeatPolicy, &$1) } } }
     }
 
     /// What makes operations alike, instead of the message they send. Default nil: the request's
     /// ``BaseAPIRequest/repeatKey``. Set it before the operation is added to a queue; later it is ignored.
     public final var repeatKey: String? {
-        get { option(\.repeatKey) }
-        set { if scheduling == nil { setOption(\.repeatKey, newValue) } }
+        get { option({ $0.repeatKey }) }
+        set { if scheduling == nil { setOption(newValue) { swap(&$0.repeatKey, &$1) } } }
     }
 
     /// Tells the queue what the operation repeats.
@@ -24,8 +24,8 @@ extension RequestOperation {
     /// - Returns: whether it may go on; if not, it has been ended.
     final func noticeRepeats(of request: Request) -> Bool {
         guard let scheduler = scheduling?.queue, !hasOutcome else { return true }
-        let policy = option(\.repeatPolicy) ?? request.repeatPolicy
-        let name = option(\.repeatKey) ?? request.repeatKey
+        let policy = option({ $0.repeatPolicy }) ?? request.repeatPolicy
+        let name = option({ $0.repeatKey }) ?? request.repeatKey
         guard policy != .allow || name != nil else { return true }
         // What cannot be built is no repeat; it fails when it is sent.
         guard
@@ -37,15 +37,15 @@ extension RequestOperation {
 
     /// - Returns: nil when the operation sends its request itself.
     final func sharedMessage(for request: Request) -> SharedMessage? {
-        let policy = option(\.repeatPolicy) ?? request.repeatPolicy
+        let policy = option({ $0.repeatPolicy }) ?? request.repeatPolicy
         // One that a refresh asks for would wait for those that wait for the refresh.
-        guard policy == .join, mayShareAnswer, option(\.refreshedSessions).isEmpty else { return nil }
+        guard policy == .join, mayShareAnswer, option({ $0.refreshedSessions }).isEmpty else { return nil }
         // Each has its item of the cache, and the message may be sent once the others have ended.
         let cache = request.cache ?? service.configuration.settings.cachePolicy(for: request.method)
         guard cache.reading != .cacheThenNetwork || ignoresCache, let message = message(for: request) else {
             return nil
         }
-        let name = option(\.repeatKey) ?? request.repeatKey
+        let name = option({ $0.repeatKey }) ?? request.repeatKey
         return SharedMessage(
             key: SharingKey(
                 name: name,
@@ -54,7 +54,7 @@ extension RequestOperation {
                 host: service.configuration,
                 ignoresCache: ignoresCache,
                 // What holds it as a part of a group already has its categories.
-                categories: mutualExclusionCategories.subtracting(option(\.heldCategories))
+                categories: mutualExclusionCategories.subtracting(option({ $0.heldCategories }))
             ),
             request: request,
             configuration: service.configuration,

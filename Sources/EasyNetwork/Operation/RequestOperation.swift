@@ -15,7 +15,7 @@ struct RequestOperationState {
 
     /// Taken when it is sent.
     var source: Source?
-    var closures = EndClosures<@Sendable (Item) -> Void, @Sendable (NetworkError) -> Void>()
+    var closures = Callbacks<@Sendable (Item) -> Void, @Sendable (NetworkError) -> Void>()
     var preprocess: ResultCallback?
     var willDeliver: ResultCallback?
     weak var delegate: (any RequestOperationDelegate)?
@@ -278,7 +278,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         }
         // One that learned only now that it joins was given a slot.
         releaseSlot()
-        setOption(\.isSharing, true)
+        setOption(true) { swap(&$0.isSharing, &$1) }
         service.share(map: map) { receive in
             scheduler.operation(self, shares: message, receive: receive)
         } leave: { [weak self] in
@@ -290,7 +290,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     override func stop() {
         // At once: what is fetched for this one alone is not sent any more when the cancel has returned.
-        if option(\.isSharing) { scheduling?.queue.operationDidStopSharing(self) }
+        if option({ $0.isSharing }) { scheduling?.queue.operationDidStopSharing(self) }
         super.stop()
     }
 
@@ -347,14 +347,14 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     }
 
     /// One that joins only waits for the one that carries the message.
-    override var occupiesSlot: Bool { option(\.repeatPolicy) != .join }
+    override var occupiesSlot: Bool { option({ $0.repeatPolicy }) != .join }
 
     open override var queuePriority: QueuePriority {
         get { super.queuePriority }
         set {
             state.withLock { $0.hasOwnPriority = true }
             super.queuePriority = newValue
-            if option(\.isSharing) { scheduling?.queue.operationDidChangePriorityOfShare(self) }
+            if option({ $0.isSharing }) { scheduling?.queue.operationDidChangePriorityOfShare(self) }
         }
     }
 

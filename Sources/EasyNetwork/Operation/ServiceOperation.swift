@@ -47,12 +47,12 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     /// What a refresh asks for does not wait for it.
     private func adoptRefresh() {
         let sessions = RefreshContext.sessions
-        if !sessions.isEmpty { setOption(\.refreshedSessions, sessions) }
+        if !sessions.isEmpty { setOption(sessions) { swap(&$0.refreshedSessions, &$1) } }
     }
 
     /// Does something as a part of the refresh for which the operation was made, if it was for one.
     final func inRefreshContext(_ action: () -> Void) {
-        let sessions = option(\.refreshedSessions)
+        let sessions = option({ $0.refreshedSessions })
         if sessions.isEmpty { action() } else { RefreshContext.$sessions.withValue(sessions, operation: action) }
     }
 
@@ -61,15 +61,15 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
 
     /// Where the closures are called. Default nil: the ``NetworkQueue``'s, or else the host's callback queue.
     public final var callbackQueue: DispatchQueue? {
-        get { option(\.callbackQueue) }
-        set { setOption(\.callbackQueue, newValue) }
+        get { option({ $0.callbackQueue }) }
+        set { setOption(newValue) { swap(&$0.callbackQueue, &$1) } }
     }
 
     /// Whether none of the callbacks is called when the operation was cancelled. Its accessories are still told of the
     /// end, and ``RequestOperation/value`` throws. Default: ``HostSettings/silencesCancellation``, which is false.
     public final var silencesCancellation: Bool {
-        get { option(\.silencesCancellation) ?? service.configuration.settings.silencesCancellation }
-        set { setOption(\.silencesCancellation, newValue) }
+        get { option({ $0.silencesCancellation }) ?? service.configuration.settings.silencesCancellation }
+        set { setOption(newValue) { swap(&$0.silencesCancellation, &$1) } }
     }
 
     open override func execute() {

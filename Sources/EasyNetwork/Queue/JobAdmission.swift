@@ -1,8 +1,8 @@
 import Foundation
 
-/// What jobs are counted by, beside all together.
+/// A property by which jobs are counted and limited together.
 enum LimitKey: Hashable, Sendable {
-    /// What every job counts by that needs a slot: the rate of the whole queue.
+    /// All jobs that need a slot: for the rate of the whole queue.
     case everything
     case host(String)
     case tag(String)
@@ -11,8 +11,8 @@ enum LimitKey: Hashable, Sendable {
     /// The children of one batch.
     case group(ObjectIdentifier)
 
-    /// Whether a job that needs no slot, since it only waits for others, counts by this key all the same. Not where
-    /// those others count too: it would hold what they wait for.
+    /// Whether a job that needs no slot, since it only waits for others, counts by this key too. Not where those others
+    /// count as well: it would hold the room that they wait for.
     fileprivate var countsWithoutSlot: Bool {
         switch self {
         case .exclusion, .group: true
@@ -21,64 +21,73 @@ enum LimitKey: Hashable, Sendable {
     }
 }
 
-/// Which of the jobs that are ready may start: rows by priority, limits, rates. A value; it knows jobs by their place.
+/// Chooses the next job to start, by priority, limits and rates: a value that knows jobs by their place in the graph.
 ///
-/// A job stands in one lane. It joins the main one. When its turn has come but one of its keys is at its limit, it
-/// steps over to the lane of that key, and comes back, to where it stood, when the key has room: so a job is looked at
-/// when something has changed for it, and not whenever anything has.
+/// A ready job stands in one lane. It joins the main lane. When its turn has come and one of its keys has no room, it moves
+/// to the lane of that key.
+///
+/// ```
+///                  veryHigh    high    normal     low    veryLow
+/// main lane                            g ─ h ─ i   k
+/// lane of host a                       b ─ e                       closed: as many jobs of the host run as may
+/// lane of tag t                d       f                           open: the tag has room again
+/// ```
+///
+/// A bucket, one a priority and lane, is ordered by turn. The next job is the best head in the main lane and the open
+/// lanes, by priority and then by turn: here `d`. If another key of it has no room, it moves to that lane, and the next
+/// best is tried. So the cost of a start depends on the number of open lanes and not on the number of jobs.
+///
+/// Every lane exists twice: for jobs that need a slot, and for jobs that need none, which also start when all slots are
+/// taken.
 struct JobAdmission {
-    /// How many jobs may have a slot at once; nil means no limit.
+    /// The number of jobs that may have a slot at once; nil means no limit.
     var limit: Int?
     var isSuspended = false
     /// Jobs that have a slot.
     private(set) var runningCount = 0
-    /// After how many starts of higher priority in a row a lower one has its turn, so that it is not starved; nil
-    /// means never.
+    /// The number of starts of higher priority in a row after which a lower one is next; nil means no such number. Without
+    /// it a steady flow of urgent jobs would starve the others (OPQ-3).
     var overtakingLimit: Int?
 
     private var limits: [LimitKey: Int] = [:]
-    /// For each host that has no limit of its own.
+    /// The limit of each host that has none of its own.
     private(set) var hostLimit: Int?
 
-    private var standings: [Standing] = []
+    private var entries: [Entry] = []
     private var counters: [Counter] = []
     private var freeCounters: [Int32] = []
     private var counterIndices: [LimitKey: Int32] = [:]
-    /// The counters that have a rate, and jobs that wait for it.
-    private var awaitedGates: Set<Int32> = []
-    private var rows = [Row](repeating: Row(), count: 2 * JobPriority.allCases.count)
+    /// The counters that are below their limit and in whose lane jobs wait.
+    private var openCounters: Set<Int32> = []
+    private var buckets: [Bucket] = []
     private var turns: UInt64 = 0
 
     private static let mainLane: Int32 = 0
-    /// For jobs that need no slot.
-    private static let freeLane: Int32 = 1
-    private static let firstKeyLane: Int32 = 2
-    /// The counter that is always there.
+    /// The counter that always exists.
     private static let everythingIndex: Int32 = 0
 
-    /// Where a job stands.
-    private struct Standing {
+    /// The state of one job.
+    private struct Entry {
         var keys: [Int32] = []
-        /// When it joined its row: those with a lower number are before it.
+        /// The number that the job drew when it became ready: lower ones go first.
         var turn: UInt64 = 0
         var previous: Int32 = -1
         var next: Int32 = -1
-        /// Nil (-1) when it stands nowhere.
+        /// -1 when it stands in no lane.
         var lane: Int32 = -1
-        /// The counter whose lane it came back from, and whose room is meant for it.
-        var promisedBy: Int32 = -1
         var priority = JobPriority.normal
         var occupiesSlot = true
         /// It counts by no key yet, see ``JobGraph/Traits/isPreparing``.
         var isPreparing = false
-        /// It has started before: rates concern it no more.
+        /// It has started before: rates do not apply to it.
         var isReturning = false
     }
 
-    private struct Row {
+    /// The jobs of one lane and priority, linked through their entries.
+    private struct Bucket {
         var first: Int32 = -1
         var last: Int32 = -1
-        /// How many of a higher row have gone since one of this row has.
+        /// The number of jobs of higher priority that have started since one of this bucket has.
         var overtaken: Int32 = 0
     }
 
@@ -87,24 +96,20 @@ struct JobAdmission {
         var limit: Int?
         var gate: RateGate?
         var running = 0
-        /// Jobs that came back from its lane and have not started.
-        var promised = 0
         /// Jobs that have the key and have not finished.
         var users = 0
         /// Jobs in its lane.
         var waiting = 0
 
-        func hasRoom(at now: TimeInterval, isReturning: Bool) -> Bool {
-            limit.map { running < $0 } ?? true && (isReturning || gate.map { $0.opens <= now } ?? true)
-        }
+        var isBelowLimit: Bool { limit.map { running < $0 } ?? true }
 
-        /// Whether one more job may come back from the lane.
-        func isInviting(at now: TimeInterval) -> Bool {
-            limit.map { running + promised < $0 } ?? true && gate.map { $0.opens <= now && promised == 0 } ?? true
+        func hasRoom(at now: TimeInterval, isReturning: Bool) -> Bool {
+            isBelowLimit && (isReturning || gate.map { $0.opens <= now } ?? true)
         }
     }
 
     init() {
+        addLane()
         _ = counterIndex(of: .everything)
     }
 
@@ -114,19 +119,204 @@ struct JobAdmission {
 
     mutating func register(_ place: Int32, keys: [LimitKey], occupiesSlot: Bool, isPreparing: Bool = false) {
         let place = Int(place)
-        while standings.count <= place { standings.append(Standing()) }
-        standings[place] = Standing(occupiesSlot: occupiesSlot && !isPreparing, isPreparing: isPreparing)
-        standings[place].keys = use(keys)
+        while entries.count <= place { entries.append(Entry()) }
+        entries[place] = Entry(occupiesSlot: occupiesSlot && !isPreparing, isPreparing: isPreparing)
+        entries[place].keys = use(keys)
     }
 
-    /// The job has been prepared, and counts by these keys from now on, and by its group. It stands nowhere and has no
-    /// slot.
+    /// Makes a job that has been prepared count by these keys, and by its group. It stands in no lane and has no slot.
     mutating func endPreparing(_ place: Int32, keys: [LimitKey], occupiesSlot: Bool) {
-        let before = standings[Int(place)].keys
+        let before = entries[Int(place)].keys
         let group = before.filter { if case .group = counters[Int($0)].key { true } else { false } }
-        standings[Int(place)] = Standing(keys: use(keys) + group, occupiesSlot: occupiesSlot)
+        entries[Int(place)] = Entry(keys: use(keys) + group, occupiesSlot: occupiesSlot)
         drop(before.filter { !group.contains($0) })
     }
+
+    /// Removes a job that stands in no lane and has no slot.
+    mutating func unregister(_ place: Int32) {
+        guard entries.indices.contains(Int(place)) else { return }
+        drop(entries[Int(place)].keys.take())
+    }
+
+    /// Gives the memory of a burst back when no job is left.
+    mutating func removeAllEntries() {
+        entries = []
+    }
+
+    /// Adds a job that is ready to the main lane, behind the others of its priority.
+    ///
+    /// - Parameter isReturning: whether it has had a slot before; nil means as it was.
+    mutating func enqueue(_ place: Int32, priority: JobPriority, isReturning: Bool? = nil) {
+        turns += 1
+        entries[Int(place)].turn = turns
+        entries[Int(place)].priority = priority
+        if let isReturning { entries[Int(place)].isReturning = isReturning }
+        join(place, lane: Self.mainLane)
+    }
+
+    /// Removes a job from its lane, if it stands in one.
+    mutating func dequeue(_ place: Int32) {
+        if entries[Int(place)].lane >= 0 { leave(place) }
+    }
+
+    /// The next job to start, which now has its slot; nil when none may start.
+    mutating func next(at now: TimeInterval) -> Int32? {
+        guard !isSuspended else { return nil }
+        return next(occupyingSlot: false, at: now) ?? next(occupyingSlot: true, at: now)
+    }
+
+    private mutating func next(occupyingSlot: Bool, at now: TimeInterval) -> Int32? {
+        while !occupyingSlot || limit.map({ runningCount < $0 }) ?? true,
+            let place = best(occupyingSlot: occupyingSlot, at: now)
+        {
+            if let full = firstFull(of: place, at: now) {
+                leave(place)
+                join(place, lane: full + 1)
+            } else {
+                noteOvertaking(by: place)
+                leave(place)
+                occupy(place, at: now)
+                return place
+            }
+        }
+        return nil
+    }
+
+    /// The best head of the main lane and the open lanes.
+    private func best(occupyingSlot: Bool, at now: TimeInterval) -> Int32? {
+        var best: (place: Int32, rank: Int, turn: UInt64)?
+        func look(at lane: Int32) {
+            for priority in JobPriority.allCases {
+                let bucket = buckets[bucketIndex(lane, priority, occupyingSlot)]
+                guard bucket.first >= 0 else { continue }
+                let (turn, isReturning) = (entries[Int(bucket.first)].turn, entries[Int(bucket.first)].isReturning)
+                guard lane == Self.mainLane || counters[Int(lane - 1)].hasRoom(at: now, isReturning: isReturning)
+                else { continue }
+                let isDue = overtakingLimit.map { bucket.overtaken >= $0 } ?? false
+                let rank = Int(priority.rawValue) + (isDue ? JobPriority.allCases.count : 0)
+                if let best, (best.rank, turn) > (rank, best.turn) { continue }
+                best = (bucket.first, rank, turn)
+            }
+        }
+        look(at: Self.mainLane)
+        for index in openCounters { look(at: index + 1) }
+        return best?.place
+    }
+
+    /// Counts the start of a job for those of lower priority that might have started instead.
+    private mutating func noteOvertaking(by place: Int32) {
+        noteOvertaking(by: place, in: Self.mainLane)
+        for index in openCounters { noteOvertaking(by: place, in: index + 1) }
+        buckets[bucketIndex(of: place)].overtaken = 0
+    }
+
+    private mutating func noteOvertaking(by place: Int32, in lane: Int32) {
+        let first = bucketIndex(lane, .veryLow, entries[Int(place)].occupiesSlot)
+        for bucket in first..<first + Int(entries[Int(place)].priority.rawValue) where buckets[bucket].first >= 0 {
+            buckets[bucket].overtaken &+= 1
+        }
+    }
+
+    /// The first key of the job that has no room.
+    private func firstFull(of place: Int32, at now: TimeInterval) -> Int32? {
+        let entry = entries[Int(place)]
+        if entry.occupiesSlot, !everything.hasRoom(at: now, isReturning: entry.isReturning) {
+            return Self.everythingIndex
+        }
+        return entry.keys.first { index in
+            counts(place, index) && !counters[Int(index)].hasRoom(at: now, isReturning: entry.isReturning)
+        }
+    }
+
+    private mutating func occupy(_ place: Int32, at now: TimeInterval) {
+        let entry = entries[Int(place)]
+        if entry.occupiesSlot {
+            runningCount += 1
+            if !entry.isReturning { counters[Int(Self.everythingIndex)].gate?.take(at: now) }
+        }
+        for index in entry.keys where counts(place, index) {
+            counters[Int(index)].running += 1
+            if !entry.isReturning { counters[Int(index)].gate?.take(at: now) }
+            refreshOpen(index)
+        }
+    }
+
+    /// Takes the slot from a job.
+    mutating func vacate(_ place: Int32) {
+        if entries[Int(place)].occupiesSlot { runningCount -= 1 }
+        for index in entries[Int(place)].keys where counts(place, index) {
+            counters[Int(index)].running -= 1
+            refreshOpen(index)
+        }
+    }
+
+    /// Takes the slot from a job that could not use it, and returns its tokens to the rates.
+    mutating func withdraw(_ place: Int32) {
+        let entry = entries[Int(place)]
+        if !entry.isReturning {
+            if entry.occupiesSlot { counters[Int(Self.everythingIndex)].gate?.giveBack() }
+            for index in entry.keys where counts(place, index) { counters[Int(index)].gate?.giveBack() }
+        }
+        vacate(place)
+    }
+
+    private func counts(_ place: Int32, _ index: Int32) -> Bool {
+        entries[Int(place)].occupiesSlot
+            || (!entries[Int(place)].isPreparing && counters[Int(index)].key.countsWithoutSlot)
+    }
+
+    // MARK: - Limits
+
+    mutating func setHostLimit(_ limit: Int?) {
+        hostLimit = limit
+        for index in counterIndices.values { refreshLimit(index) }
+    }
+
+    /// - Parameter limit: nil removes the limit of this key.
+    mutating func setLimit(_ limit: Int?, for key: LimitKey) {
+        limits[key] = limit
+        if let index = counterIndices[key] { refreshLimit(index) }
+    }
+
+    /// The rate of the whole queue.
+    var rate: RateLimit? { everything.gate?.limit }
+
+    /// - Parameter rate: nil for none. Tokens that were taken stay taken when it changes.
+    mutating func setRate(_ rate: RateLimit?, for key: LimitKey) {
+        guard rate != nil || counterIndices[key] != nil else { return }
+        // The counter is kept while it has a rate, also without users.
+        let index = counterIndex(of: key)
+        if let rate, counters[Int(index)].gate != nil {
+            counters[Int(index)].gate?.limit = rate
+        } else {
+            counters[Int(index)].gate = rate.map(RateGate.init)
+        }
+        if rate == nil, counters[Int(index)].users == 0 { freeCounter(index) }
+    }
+
+    private mutating func refreshLimit(_ index: Int32) {
+        counters[Int(index)].limit = effectiveLimit(of: counters[Int(index)].key)
+        refreshOpen(index)
+    }
+
+    private func effectiveLimit(of key: LimitKey) -> Int? {
+        switch key {
+        case .exclusion: 1
+        case .host: limits[key] ?? hostLimit
+        case .everything: nil
+        case .tag, .group: limits[key]
+        }
+    }
+
+    private mutating func refreshOpen(_ index: Int32) {
+        if counters[Int(index)].waiting > 0, counters[Int(index)].isBelowLimit {
+            openCounters.insert(index)
+        } else if !openCounters.isEmpty {
+            openCounters.remove(index)
+        }
+    }
+
+    // MARK: - Counters
 
     private mutating func use(_ keys: [LimitKey]) -> [Int32] {
         keys.map { key in
@@ -143,178 +333,6 @@ struct JobAdmission {
         }
     }
 
-    /// The job has left; it stands nowhere and has no slot.
-    mutating func unregister(_ place: Int32) {
-        guard standings.indices.contains(Int(place)) else { return }
-        drop(standings[Int(place)].keys.take())
-    }
-
-    /// The job is ready: it joins the end of its row.
-    ///
-    /// - Parameter isReturning: whether it has had a slot before; nil means as it was.
-    mutating func enqueue(_ place: Int32, priority: JobPriority, isReturning: Bool? = nil) {
-        turns += 1
-        standings[Int(place)].turn = turns
-        standings[Int(place)].priority = priority
-        if let isReturning { standings[Int(place)].isReturning = isReturning }
-        join(place, lane: baseLane(of: place))
-    }
-
-    /// The job is not ready any more. Does nothing when it stands nowhere.
-    mutating func dequeue(_ place: Int32, at now: TimeInterval) {
-        guard standings[Int(place)].lane >= 0 else { return }
-        leave(place)
-        breakPromise(to: place, at: now)
-    }
-
-    /// The next job to start, which now has its slot; nil when none may.
-    mutating func next(at now: TimeInterval) -> Int32? {
-        guard !isSuspended else { return nil }
-        if !awaitedGates.isEmpty { for index in Array(awaitedGates) { invite(index, at: now) } }
-        repeat {
-            if let place = next(in: Self.freeLane, at: now) ?? next(in: Self.mainLane, at: now) { return place }
-            // One that needs no slot may have come back while the main lane was looked at, in the place of another.
-        } while head(of: Self.freeLane) != nil
-        return nil
-    }
-
-    private mutating func next(in lane: Int32, at now: TimeInterval) -> Int32? {
-        while lane == Self.freeLane || limit.map({ runningCount < $0 }) ?? true, let place = head(of: lane) {
-            leave(place)
-            if let full = firstFull(of: place, at: now) {
-                join(place, lane: Self.firstKeyLane + full)
-                breakPromise(to: place, at: now)
-            } else {
-                noteOvertaking(by: standings[Int(place)].priority, in: lane)
-                occupy(place, at: now)
-                return place
-            }
-        }
-        return nil
-    }
-
-    private func firstFull(of place: Int32, at now: TimeInterval) -> Int32? {
-        let standing = standings[Int(place)]
-        if standing.occupiesSlot, !everything.hasRoom(at: now, isReturning: standing.isReturning) {
-            return Self.everythingIndex
-        }
-        return standing.keys.first { index in
-            counts(place, index) && !counters[Int(index)].hasRoom(at: now, isReturning: standing.isReturning)
-        }
-    }
-
-    /// The job has no slot any more.
-    mutating func vacate(_ place: Int32, at now: TimeInterval) {
-        if standings[Int(place)].occupiesSlot { runningCount -= 1 }
-        for index in standings[Int(place)].keys where counts(place, index) {
-            counters[Int(index)].running -= 1
-            invite(index, at: now)
-        }
-    }
-
-    /// The job gives back the slot that it was given and could not use, and with it what it took from rates.
-    mutating func withdraw(_ place: Int32, at now: TimeInterval) {
-        if !standings[Int(place)].isReturning {
-            if standings[Int(place)].occupiesSlot { counters[Int(Self.everythingIndex)].gate?.giveBack() }
-            for index in standings[Int(place)].keys where counts(place, index) {
-                counters[Int(index)].gate?.giveBack()
-            }
-        }
-        vacate(place, at: now)
-    }
-
-    private mutating func occupy(_ place: Int32, at now: TimeInterval) {
-        let isFresh = !standings[Int(place)].isReturning
-        if standings[Int(place)].occupiesSlot {
-            runningCount += 1
-            if isFresh { counters[Int(Self.everythingIndex)].gate?.take(at: now) }
-        }
-        for index in standings[Int(place)].keys where counts(place, index) {
-            counters[Int(index)].running += 1
-            if isFresh { counters[Int(index)].gate?.take(at: now) }
-        }
-        let promise = standings[Int(place)].promisedBy
-        standings[Int(place)].promisedBy = -1
-        if promise >= 0 { counters[Int(promise)].promised -= 1 }
-    }
-
-    private func counts(_ place: Int32, _ index: Int32) -> Bool {
-        standings[Int(place)].occupiesSlot
-            || (!standings[Int(place)].isPreparing && counters[Int(index)].key.countsWithoutSlot)
-    }
-
-    private func baseLane(of place: Int32) -> Int32 {
-        standings[Int(place)].occupiesSlot ? Self.mainLane : Self.freeLane
-    }
-
-    /// The room that was meant for the job is somebody else's.
-    private mutating func breakPromise(to place: Int32, at now: TimeInterval) {
-        let promise = standings[Int(place)].promisedBy
-        guard promise >= 0 else { return }
-        standings[Int(place)].promisedBy = -1
-        counters[Int(promise)].promised -= 1
-        invite(promise, at: now)
-    }
-
-    /// As many come back from the lane of the key as there is room for.
-    private mutating func invite(_ index: Int32, at now: TimeInterval) {
-        let lane = Self.firstKeyLane + index
-        var last: Int32 = -1
-        while counters[Int(index)].waiting > 0, counters[Int(index)].isInviting(at: now), let place = head(of: lane) {
-            leave(place)
-            noteOvertaking(by: standings[Int(place)].priority, in: lane)
-            standings[Int(place)].promisedBy = index
-            counters[Int(index)].promised += 1
-            join(place, lane: baseLane(of: place), notBefore: last)
-            last = place
-        }
-    }
-
-    // MARK: - Limits
-
-    mutating func setHostLimit(_ limit: Int?, at now: TimeInterval) {
-        hostLimit = limit
-        for index in counterIndices.values { refresh(index, at: now) }
-    }
-
-    /// - Parameter limit: nil for none of its own.
-    mutating func setLimit(_ limit: Int?, for key: LimitKey, at now: TimeInterval) {
-        limits[key] = limit
-        if let index = counterIndices[key] { refresh(index, at: now) }
-    }
-
-    /// The rate of the whole queue.
-    var rate: RateLimit? { everything.gate?.limit }
-
-    /// - Parameter rate: nil for none. What has been taken from the bucket stays taken when it changes.
-    mutating func setRate(_ rate: RateLimit?, for key: LimitKey, at now: TimeInterval) {
-        guard rate != nil || counterIndices[key] != nil else { return }
-        // Kept while nobody uses it.
-        let index = counterIndex(of: key)
-        if let rate, counters[Int(index)].gate != nil {
-            counters[Int(index)].gate?.limit = rate
-        } else {
-            counters[Int(index)].gate = rate.map(RateGate.init)
-        }
-        noteWaiting(index, 0)
-        refresh(index, at: now)
-        if rate == nil, counters[Int(index)].users == 0 { freeCounter(index) }
-    }
-
-    private mutating func refresh(_ index: Int32, at now: TimeInterval) {
-        counters[Int(index)].limit = effectiveLimit(of: counters[Int(index)].key)
-        invite(index, at: now)
-    }
-
-    private func effectiveLimit(of key: LimitKey) -> Int? {
-        switch key {
-        case .exclusion: 1
-        case .host: limits[key] ?? hostLimit
-        case .everything: nil
-        case .tag, .group: limits[key]
-        }
-    }
-
     private mutating func counterIndex(of key: LimitKey) -> Int32 {
         if let index = counterIndices[key] { return index }
         let counter = Counter(key: key, limit: effectiveLimit(of: key))
@@ -325,7 +343,7 @@ struct JobAdmission {
         } else {
             index = Int32(counters.count)
             counters.append(counter)
-            rows.append(contentsOf: repeatElement(Row(), count: JobPriority.allCases.count))
+            addLane()
         }
         counterIndices[key] = index
         return index
@@ -340,21 +358,21 @@ struct JobAdmission {
         freeCounters.append(index)
     }
 
-    // MARK: - Looking
+    // MARK: - Queries
 
-    /// When a job that waits for nothing but time may start; nil when there is none.
+    /// When a job that waits only for a rate may start; nil when there is none.
     func wake(after now: TimeInterval) -> TimeInterval? {
         guard !isSuspended else { return nil }
-        return awaitedGates.compactMap { counters[Int($0)].gate?.opens }.filter { $0 > now }.min()
+        return openCounters.compactMap { counters[Int($0)].gate?.opens }.filter { $0 > now }.min()
     }
 
-    /// What holds a job that is ready.
+    /// The reason why a ready job has not started.
     enum Obstacle: Hashable {
         case suspended
         /// All slots are taken.
         case limit(Int)
         case key(LimitKey, limit: Int)
-        /// Until when, on the clock of the queue.
+        /// Until then, on the clock of the queue.
         case rate(until: TimeInterval)
         /// Others are before it.
         case turn
@@ -367,108 +385,83 @@ struct JobAdmission {
             if let limit = counter.limit, counter.running >= limit { return .key(counter.key, limit: limit) }
             if let gate = counter.gate { return .rate(until: gate.opens) }
         }
-        if let limit, runningCount >= limit, standings[Int(place)].occupiesSlot { return .limit(limit) }
+        if let limit, runningCount >= limit, entries[Int(place)].occupiesSlot { return .limit(limit) }
         return .turn
     }
 
-    /// The number of the job's turn; nil when it stands nowhere.
+    /// The job's turn; nil when it stands in no lane.
     func turn(of place: Int32) -> UInt64? {
         let place = Int(place)
-        return standings.indices.contains(place) && standings[place].lane >= 0 ? standings[place].turn : nil
+        return entries.indices.contains(place) && entries[place].lane >= 0 ? entries[place].turn : nil
     }
 
-    /// Whether the job has the key.
     func has(_ place: Int32, _ key: LimitKey) -> Bool {
-        counterIndices[key].map { standings[Int(place)].keys.contains($0) } ?? false
+        counterIndices[key].map { entries[Int(place)].keys.contains($0) } ?? false
     }
 
     func runningCount(of key: LimitKey) -> Int {
         counterIndices[key].map { counters[Int($0)].running } ?? 0
     }
 
-    // MARK: - Rows
+    // MARK: - Lanes
 
-    /// The first of the highest row, or of one that has been overtaken often enough.
-    private func head(of lane: Int32) -> Int32? {
-        let base = Int(lane) * JobPriority.allCases.count
-        var head: Int32?
-        for row in (base..<base + JobPriority.allCases.count).reversed() where rows[row].first >= 0 {
-            if head == nil {
-                head = rows[row].first
-            } else if let overtakingLimit, rows[row].overtaken >= overtakingLimit {
-                return rows[row].first
-            }
-        }
-        return head
+    private mutating func addLane() {
+        buckets.append(contentsOf: repeatElement(Bucket(), count: 2 * JobPriority.allCases.count))
     }
 
-    private mutating func noteOvertaking(by priority: JobPriority, in lane: Int32) {
-        let base = Int(lane) * JobPriority.allCases.count
-        rows[base + Int(priority.rawValue)].overtaken = 0
-        for row in base..<base + Int(priority.rawValue) where rows[row].first >= 0 { rows[row].overtaken &+= 1 }
+    private func bucketIndex(_ lane: Int32, _ priority: JobPriority, _ occupiesSlot: Bool) -> Int {
+        (2 * Int(lane) + (occupiesSlot ? 0 : 1)) * JobPriority.allCases.count + Int(priority.rawValue)
     }
 
-    private func row(_ lane: Int32, _ priority: JobPriority) -> Int {
-        Int(lane) * JobPriority.allCases.count + Int(priority.rawValue)
+    private func bucketIndex(of place: Int32) -> Int {
+        let entry = entries[Int(place)]
+        return bucketIndex(entry.lane, entry.priority, entry.occupiesSlot)
     }
 
-    /// By turn. Who joins for the first time is last; who comes back stood at the head, so that few are before it.
-    ///
-    /// - Parameter notBefore: one that joined just before, and whose turn is earlier if it stands in the same row.
-    private mutating func join(_ place: Int32, lane: Int32, notBefore: Int32 = -1) {
-        let row = row(lane, standings[Int(place)].priority)
-        let turn = standings[Int(place)].turn
+    /// Inserts the job by its turn. A job that has just become ready is last; one from another lane was a head there, so
+    /// few are before it.
+    private mutating func join(_ place: Int32, lane: Int32) {
+        entries[Int(place)].lane = lane
+        let bucket = bucketIndex(of: place)
+        let turn = entries[Int(place)].turn
         var next: Int32 = -1
-        var previous = rows[row].last
-        if previous >= 0, standings[Int(previous)].turn > turn {
+        var previous = buckets[bucket].last
+        if previous >= 0, entries[Int(previous)].turn > turn {
             previous = -1
-            next = rows[row].first
-            if notBefore >= 0, standings[Int(notBefore)].lane == lane, standings[Int(notBefore)].turn < turn,
-                standings[Int(notBefore)].priority == standings[Int(place)].priority
-            {
-                previous = notBefore
-                next = standings[Int(notBefore)].next
-            }
-            while standings[Int(next)].turn < turn {
+            next = buckets[bucket].first
+            while entries[Int(next)].turn < turn {
                 previous = next
-                next = standings[Int(next)].next
+                next = entries[Int(next)].next
             }
         }
-        if lane >= Self.firstKeyLane { noteWaiting(lane - Self.firstKeyLane, 1) }
-        standings[Int(place)].lane = lane
-        standings[Int(place)].previous = previous
-        standings[Int(place)].next = next
-        if previous >= 0 { standings[Int(previous)].next = place } else { rows[row].first = place }
-        if next >= 0 { standings[Int(next)].previous = place } else { rows[row].last = place }
+        entries[Int(place)].previous = previous
+        entries[Int(place)].next = next
+        if previous >= 0 { entries[Int(previous)].next = place } else { buckets[bucket].first = place }
+        if next >= 0 { entries[Int(next)].previous = place } else { buckets[bucket].last = place }
+        noteWaiting(in: lane, 1)
     }
 
     private mutating func leave(_ place: Int32) {
-        let standing = standings[Int(place)]
-        let row = row(standing.lane, standing.priority)
-        if standing.previous >= 0 {
-            standings[Int(standing.previous)].next = standing.next
+        let entry = entries[Int(place)]
+        let bucket = bucketIndex(of: place)
+        if entry.previous >= 0 {
+            entries[Int(entry.previous)].next = entry.next
         } else {
-            rows[row].first = standing.next
+            buckets[bucket].first = entry.next
         }
-        if standing.next >= 0 {
-            standings[Int(standing.next)].previous = standing.previous
+        if entry.next >= 0 {
+            entries[Int(entry.next)].previous = entry.previous
         } else {
-            rows[row].last = standing.previous
+            buckets[bucket].last = entry.previous
         }
-        standings[Int(place)].lane = -1
-        if standing.lane >= Self.firstKeyLane { noteWaiting(standing.lane - Self.firstKeyLane, -1) }
-        // An empty row has nobody who was overtaken.
-        if rows[row].first < 0 { rows[row].overtaken = 0 }
+        if buckets[bucket].first < 0 { buckets[bucket].overtaken = 0 }
+        entries[Int(place)].lane = -1
+        noteWaiting(in: entry.lane, -1)
     }
 
-    private mutating func noteWaiting(_ index: Int32, _ change: Int) {
-        counters[Int(index)].waiting += change
-        let isAwaited = counters[Int(index)].waiting > 0 && counters[Int(index)].gate != nil
-        if isAwaited { awaitedGates.insert(index) } else if !awaitedGates.isEmpty { awaitedGates.remove(index) }
-    }
-
-    /// No job is left: nothing of a burst stays behind.
-    mutating func removeAllStandings() {
-        standings = []
+    private mutating func noteWaiting(in lane: Int32, _ change: Int) {
+        guard lane != Self.mainLane else { return }
+        counters[Int(lane - 1)].waiting += change
+        refreshOpen(lane - 1)
     }
 }

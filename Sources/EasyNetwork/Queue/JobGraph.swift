@@ -1,15 +1,27 @@
 import Foundation
 
-/// Which jobs wait for which, and which may run: the queue's mind, as a value.
+/// The jobs of a queue: which of them wait for which, and which may run. A value that knows nothing of operations, threads
+/// or clocks.
 ///
-/// It knows nothing of operations, threads or clocks. Each step returns, through ``Actions``, what is to be started and
-/// what is to be ended; whoever holds the graph does it. A job costs the same whatever the number of others: places are
-/// numbers, rows are linked lists through the places, and an edge is one entry at either end.
+/// ```
+///          submit         release         admission         finish
+/// expected ─────▶ blocked ─────▶ ready ───────────▶ running ─────▶ its place is free
+///                    ▲  hold       │                 │   ▲
+///                    └─────────────┘            park ▼   │ admission
+///                                                parked ─▶ returning
+///                                                    unpark
+/// ```
 ///
-/// A job that somebody depends on has a place before it is submitted: it is expected. So every dependency is an edge,
-/// whether the job is here, comes later, or runs elsewhere.
+/// ``end(_:_:)`` makes a job that has not started `ending`: it is started without a slot, only to finish.
+///
+/// Each step returns in ``Actions`` which jobs are to be started or ended, and the owner of the graph does it. A job
+/// costs the same whatever the number of others: places are numbers, and an edge is one entry at either end. A job that
+/// others depend on has a place before it is submitted, in the phase `expected`, so every dependency is an edge, whether
+/// that job is here, comes later, or runs elsewhere.
+///
+/// The graph accepts cycles, whose jobs stay blocked. ``DependencyCycleFinder`` finds them and ends one of the jobs.
 struct JobGraph<Payload> {
-    /// What is to be done after a step, in this order.
+    /// The work that a step leaves to the owner of the graph, in this order.
     struct Actions {
         /// The time of the step, in seconds on the clock of the queue.
         let now: TimeInterval
@@ -17,11 +29,11 @@ struct JobGraph<Payload> {
         var end: [Payload] = []
         /// Jobs that have been given a slot.
         var start: [Payload] = []
-        /// Jobs that gave their slot back, and have one again.
+        /// Jobs that gave their slot back and have one again.
         var resume: [Payload] = []
-        /// Expected jobs that have finished elsewhere, or that nobody waits for any more.
+        /// Expected jobs that have finished elsewhere, or that no job waits for any more.
         var forget: [Payload] = []
-        /// When to call ``JobGraph/admit(_:)`` again, because a rate holds jobs back.
+        /// When to call ``JobGraph/admit(_:)`` again, because a rate limit holds jobs back.
         var wake: TimeInterval?
 
         init(now: TimeInterval = 0) {
@@ -29,23 +41,23 @@ struct JobGraph<Payload> {
         }
     }
 
-    /// What a job is like, beside its priority.
+    /// The properties of a job, beside its priority.
     struct Traits {
         var keys: [LimitKey] = []
         var isBarrier = false
-        /// Does not wait for a barrier: a job before the barrier waits for this one.
+        /// The job does not wait for a barrier, because a job before the barrier waits for this one.
         var passesBarriers = false
-        /// One that needs no slot is started when it is ready.
+        /// A job that needs no slot is started when it is ready.
         var occupiesSlot = true
-        /// It is started without a slot first, and counts in no limit then: what it counts by is known only when that is
-        /// done, see ``JobGraph/endPreparing(_:priority:keys:occupiesSlot:_:)``.
+        /// The job is first started without a slot and counts in no limit: its keys are known only after that, see
+        /// ``JobGraph/endPreparing(_:priority:keys:occupiesSlot:_:)``.
         var isPreparing = false
-        /// Not for the user's eyes: in no count or list.
+        /// The job appears in no count or list.
         var isHidden = false
     }
 
     enum Phase: UInt8 {
-        /// Not a job of this graph, or not yet: others wait for it.
+        /// Not submitted here, but other jobs wait for it.
         case expected
         /// Waits for dependencies.
         case blocked
@@ -59,25 +71,33 @@ struct JobGraph<Payload> {
         case returning
         /// Was handed over to be ended; has no slot.
         case ending
-        /// A barrier that has finished before what it waited for: what comes after it goes on waiting for that.
+        /// A barrier that finished before the jobs it waited for: the jobs behind it go on waiting for those.
         case passed
     }
 
+    /// One end of a dependency: the job at the other end.
     struct Edge {
-        var job: JobID
-        var policy: DependencyPolicy
+        private let index: Int32
+        let policy: DependencyPolicy
+        private let generation: UInt64
+
+        init(_ job: JobID, _ policy: DependencyPolicy) {
+            (index, generation, self.policy) = (job.index, job.generation, policy)
+        }
+
+        var job: JobID { JobID(index: index, generation: generation) }
     }
 
     struct Place {
-        /// The number of the tenant: tells it from later ones.
-        var tenant: UInt64 = 0
-        /// When the job was submitted: its age.
+        /// Tells the job from earlier and later ones in the same place.
+        var generation: UInt64 = 0
+        /// The number of the submission: the job's age.
         var submission: UInt64 = 0
         /// Nil when the place is free, and when the job has finished.
         var payload: Payload?
         var dependents: [Edge] = []
-        /// What it waits for; emptied when it is ready.
-        var dependencies: [JobID] = []
+        /// Emptied when the job is ready.
+        var dependencies: [Edge] = []
         var inherited = PriorityCounts()
         /// Dependencies that have not finished, and one for every ``JobGraph/hold(_:_:)``.
         var waitingFor: Int32 = 0
@@ -85,14 +105,14 @@ struct JobGraph<Payload> {
         var departedCount: Int32 = 0
         var phase = Phase.expected
         var ownPriority = JobPriority.veryLow
-        /// The highest of its own and of those that wait for it.
+        /// The highest of the job's own priority and those of its dependents.
         var priority = JobPriority.veryLow
         var isTaken = true
         var isBarrier = false
         var occupiesSlot = true
         var isHidden = false
 
-        /// Whether nothing has been started yet.
+        /// Whether the job has not been started.
         var isWaiting: Bool { phase == .expected || phase == .blocked || phase == .ready }
     }
 
@@ -105,7 +125,7 @@ struct JobGraph<Payload> {
     var places: [Place] = []
     private var freePlaces: [Int32] = []
     private var takenCount = 0
-    private var tenants: UInt64 = 0
+    private var generations: UInt64 = 0
     private var submissions: UInt64 = 0
     /// The barrier submitted last, while its place is taken.
     private var barrier: JobID?
@@ -118,13 +138,13 @@ struct JobGraph<Payload> {
 
     var isEmpty: Bool { count == 0 && hiddenCount == 0 }
 
-    // MARK: - Coming
+    // MARK: - Submitting
 
-    /// Makes a place for something that jobs wait for, or that is about to be submitted.
+    /// Makes a place for a job that others wait for, or that is about to be submitted.
     mutating func expect(_ payload: Payload) -> JobID {
-        tenants += 1
+        generations += 1
         takenCount += 1
-        let place = Place(tenant: tenants, payload: payload)
+        let place = Place(generation: generations, payload: payload)
         if let free = freePlaces.popLast() {
             places[Int(free)] = place
             return id(Int(free))
@@ -137,11 +157,8 @@ struct JobGraph<Payload> {
     /// dependencies can be declared first.
     ///
     /// It waits for the barrier submitted before it, unless it passes barriers; a barrier waits for every job that is here.
-    ///
-    /// - Returns: the circle that the job would close by waiting for that barrier; nil when there is none.
-    mutating func submit(_ job: JobID, priority: JobPriority, _ traits: Traits, _ actions: inout Actions) -> [Payload]?
-    {
-        guard isLive(job), places[Int(job.index)].phase == .expected else { return nil }
+    mutating func submit(_ job: JobID, priority: JobPriority, _ traits: Traits, _ actions: inout Actions) {
+        guard isLive(job), places[Int(job.index)].phase == .expected else { return }
         submissions += 1
         let index = Int(job.index)
         places[index].submission = submissions
@@ -160,24 +177,16 @@ struct JobGraph<Payload> {
         places[index].ownPriority = priority
         refreshPriorities(of: [index], &actions)
 
-        var cycle: [Payload]?
-        if let barrier, !traits.passesBarriers,
-            case .cycle(let path) = addDependency(of: job, on: barrier, .allowFailure, &actions)
-        {
-            cycle = path
-        }
+        if let barrier, !traits.passesBarriers { addDependency(of: job, on: barrier, .allowFailure, &actions) }
         if traits.isBarrier {
-            for other in sinceBarrier.take() {
-                if case .cycle(let path) = addDependency(of: job, on: other, .allowFailure, &actions) { cycle = path }
-            }
+            for other in sinceBarrier.take() { addDependency(of: job, on: other, .allowFailure, &actions) }
             barrier = job
         } else {
             noteSinceBarrier(job)
         }
-        return cycle
     }
 
-    /// The finished ones are thrown out whenever they are more than half, so that it costs each job the same.
+    /// Removes the finished jobs whenever they are more than half, so the cost per job is constant.
     private mutating func noteSinceBarrier(_ job: JobID) {
         sinceBarrier.append(job)
         if sinceBarrier.count > 2 * takenCount + 16 { sinceBarrier = sinceBarrier.filter(isLive) }
@@ -187,12 +196,10 @@ struct JobGraph<Payload> {
 
     enum Linking {
         case added
-        /// The other one is not here, or not any more.
+        /// The other job is not here, or not any more.
         case gone
         /// The job has started.
         case late
-        /// The other one waits for the job: from the job over the other one back to it. Nothing has changed.
-        case cycle([Payload])
     }
 
     /// Makes a job that has not started wait for another one here.
@@ -204,18 +211,17 @@ struct JobGraph<Payload> {
         _ actions: inout Actions
     ) -> Linking {
         guard isLive(other) else { return .gone }
-        if let path = path(from: other, to: job) { return .cycle(path) }
         guard hold(job, &actions) else { return .late }
-        places[Int(other.index)].dependents.append(Edge(job: job, policy: policy))
-        places[Int(job.index)].dependencies.append(other)
+        places[Int(other.index)].dependents.append(Edge(job, policy))
+        places[Int(job.index)].dependencies.append(Edge(other, policy))
         inherit(1, places[Int(job.index)].priority, by: other, &actions)
         return .added
     }
 
-    /// Takes back one ``addDependency(of:on:_:_:)``. Linear in the dependents of the other one.
+    /// Takes back one ``addDependency(of:on:_:_:)``. Linear in the dependents of the other job.
     mutating func removeDependency(of job: JobID, on other: JobID, _ actions: inout Actions) {
         guard isLive(job), isLive(other),
-            let index = places[Int(job.index)].dependencies.firstIndex(of: other),
+            let index = places[Int(job.index)].dependencies.firstIndex(where: { $0.job == other }),
             let edge = places[Int(other.index)].dependents.firstIndex(where: { $0.job == job })
         else { return }
         places[Int(job.index)].dependencies.remove(at: index)
@@ -225,9 +231,18 @@ struct JobGraph<Payload> {
         release(job, &actions)
     }
 
+    /// Removes the job's dependencies on barriers: a job before the barrier waits for this one.
+    mutating func passBarriers(_ job: JobID, _ actions: inout Actions) {
+        guard isLive(job), places[Int(job.index)].phase == .blocked else { return }
+        for edge in places[Int(job.index)].dependencies where isLive(edge.job) && places[Int(edge.job.index)].isBarrier
+        {
+            removeDependency(of: job, on: edge.job, &actions)
+        }
+    }
+
     /// Makes a job that has not started wait until ``release(_:failed:_:)``.
     ///
-    /// - Returns: false when it is too late, or the job is not here; there is nothing to release then.
+    /// - Returns: false when the job has started or is not here; there is nothing to release then.
     @discardableResult
     mutating func hold(_ job: JobID, _ actions: inout Actions) -> Bool {
         guard isLive(job) else { return false }
@@ -235,7 +250,7 @@ struct JobGraph<Payload> {
         case .expected, .running, .parked, .returning, .ending, .passed:
             return false
         case .ready:
-            admission.dequeue(job.index, at: actions.now)
+            admission.dequeue(job.index)
             places[Int(job.index)].phase = .blocked
         case .blocked:
             break
@@ -244,30 +259,30 @@ struct JobGraph<Payload> {
         return true
     }
 
-    /// Something that the job waited for is over.
+    /// Tells that something the job waited for is over.
     ///
-    /// - Parameter failed: it ended in a way that the job cannot go on from, so that the job ends at once.
+    /// - Parameter failed: whether it failed, so that the job ends at once.
     mutating func release(_ job: JobID, failed: Bool = false, _ actions: inout Actions) {
         if settle(job, failed: failed, &actions) { vacate(Int(job.index), succeeded: true, &actions) }
         admit(&actions)
     }
 
-    /// Releases several jobs at once, so that the highest of them goes first.
+    /// Releases several jobs together, so that the one with the highest priority goes first.
     mutating func release(_ jobs: [JobID], _ actions: inout Actions) {
         settle(jobs, &actions)
         admit(&actions)
     }
 
-    /// The same without starting any.
+    /// Releases jobs without starting any.
     mutating func settle(_ jobs: [JobID], _ actions: inout Actions) {
         for job in jobs where settle(job, failed: false, &actions) {
             vacate(Int(job.index), succeeded: true, &actions)
         }
     }
 
-    /// The job waits for one less.
+    /// Counts one dependency or hold less.
     ///
-    /// - Returns: whether it is a barrier that was passed and now waits for nothing, so that its place is to be freed.
+    /// - Returns: whether the job is a passed barrier that now waits for nothing, so that its place is to be freed.
     private mutating func settle(_ job: JobID, failed: Bool, _ actions: inout Actions) -> Bool {
         guard isLive(job) else { return false }
         let index = Int(job.index)
@@ -284,15 +299,14 @@ struct JobGraph<Payload> {
 
     // MARK: - Running
 
-    /// Starts what may start. Every step that changes what that is does so itself, except for changes of
-    /// ``admission``.
+    /// Starts the jobs that may start. Every step does so itself, except for changes of ``admission``.
     mutating func admit(_ actions: inout Actions) {
-        // A burst of jobs leaves no room behind that nobody uses.
+        // The memory of a burst is given back when the last job has left.
         if takenCount == 0, !places.isEmpty {
             places = []
             freePlaces = []
             sinceBarrier = []
-            admission.removeAllStandings()
+            admission.removeAllEntries()
         }
         while let place = admission.next(at: actions.now) {
             let index = Int(place)
@@ -307,23 +321,23 @@ struct JobGraph<Payload> {
         actions.wake = admission.wake(after: actions.now)
     }
 
-    /// A job that has started gives its slot back.
+    /// Takes the slot of a job that has started and waits for something else.
     ///
-    /// - Parameter evenIfReturning: whether it also takes back that it wants one again. Default false.
+    /// - Parameter evenIfReturning: whether to withdraw a pending ``unpark(_:_:)`` too. Default false.
     mutating func park(_ job: JobID, evenIfReturning: Bool = false, _ actions: inout Actions) {
         guard isLive(job), places[Int(job.index)].occupiesSlot else { return }
         switch places[Int(job.index)].phase {
-        case .running: admission.vacate(job.index, at: actions.now)
-        case .returning where evenIfReturning: admission.dequeue(job.index, at: actions.now)
+        case .running: admission.vacate(job.index)
+        case .returning where evenIfReturning: admission.dequeue(job.index)
         default: return
         }
         places[Int(job.index)].phase = .parked
         admit(&actions)
     }
 
-    /// A job that has given its slot back wants one again: ``Actions/resume`` names it when its turn has come.
+    /// Asks for a slot for a job that has given its own back: ``Actions/resume`` names it when its turn has come.
     ///
-    /// - Returns: false when it has one, or needs none.
+    /// - Returns: false when the job has a slot, or needs none.
     mutating func unpark(_ job: JobID, _ actions: inout Actions) -> Bool {
         guard isLive(job) else { return false }
         guard places[Int(job.index)].phase == .parked else { return places[Int(job.index)].phase == .returning }
@@ -333,7 +347,7 @@ struct JobGraph<Payload> {
         return true
     }
 
-    /// A job that was started to be prepared waits for its turn from now on: ``Actions/resume`` names it then.
+    /// Makes a job that was started to be prepared wait for its turn: ``Actions/resume`` names it then.
     ///
     /// - Returns: false when the job is not here.
     mutating func endPreparing(
@@ -347,7 +361,7 @@ struct JobGraph<Payload> {
         let index = Int(job.index)
         places[index].phase = .returning
         places[index].occupiesSlot = occupiesSlot
-        admission.vacate(job.index, at: actions.now)
+        admission.vacate(job.index)
         admission.endPreparing(job.index, keys: keys, occupiesSlot: occupiesSlot)
         places[index].ownPriority = priority
         refreshPriorities(of: [index], &actions)
@@ -356,49 +370,49 @@ struct JobGraph<Payload> {
         return true
     }
 
-    /// Whether the job is here and nothing has been started yet.
+    /// Whether the job is here and has not been started.
     func isWaiting(_ job: JobID) -> Bool {
         isLive(job) && places[Int(job.index)].isWaiting
     }
 
-    /// Takes the slot back from a job that was given one and cannot run yet after all. It is held, as after
+    /// Takes the slot back from a job that was given one and cannot run yet. The job is held, as after
     /// ``submit(_:priority:_:_:)``.
     ///
-    /// - Returns: false when it has no slot.
+    /// - Returns: false when the job has no slot.
     mutating func takeSlot(from job: JobID, _ actions: inout Actions) -> Bool {
         guard isLive(job), places[Int(job.index)].phase == .running else { return false }
         places[Int(job.index)].phase = .blocked
         places[Int(job.index)].waitingFor = 1
-        admission.withdraw(job.index, at: actions.now)
+        admission.withdraw(job.index)
         return true
     }
 
     // MARK: - Ending
 
-    /// Ends a job that has not started: it waits for nothing more, no slot, and no suspended queue.
+    /// Ends a job that has not started: it waits for no dependency, no slot, and no suspended queue any more.
     mutating func end(_ job: JobID, _ actions: inout Actions) {
         guard isLive(job) else { return }
         let index = Int(job.index)
         switch places[index].phase {
         case .expected, .running, .parked, .returning, .ending, .passed: return
-        case .ready: admission.dequeue(job.index, at: actions.now)
+        case .ready: admission.dequeue(job.index)
         case .blocked: break
         }
         places[index].phase = .ending
         if let payload = places[index].payload { actions.end.append(payload) }
     }
 
-    /// A job has finished, or an expected one has elsewhere: its slot is free and its dependents wait for one less.
+    /// Removes a job that has finished, here or, if it was expected, elsewhere: frees its slot and releases its dependents.
     mutating func finish(_ job: JobID, succeeded: Bool, _ actions: inout Actions) {
         let index = Int(job.index)
         guard isLive(job), places[index].payload != nil else { return }
         var isWaiting = places[index].waitingFor > 0
         switch places[index].phase {
         case .running:
-            admission.vacate(job.index, at: actions.now)
+            admission.vacate(job.index)
             isWaiting = false
         case .parked: isWaiting = false
-        case .ready, .returning: admission.dequeue(job.index, at: actions.now)
+        case .ready, .returning: admission.dequeue(job.index)
         case .expected, .blocked, .ending, .passed: break
         }
         if places[index].phase == .expected, let payload = places[index].payload {
@@ -414,11 +428,11 @@ struct JobGraph<Payload> {
         } else {
             vacate(index, succeeded: succeeded, &actions)
         }
-        // Only now, so that the highest of those that have become ready goes first.
+        // After all dependents were released, so that the one with the highest priority goes first.
         admit(&actions)
     }
 
-    /// Gives up an expected job that nobody waits for.
+    /// Removes an expected job that no job waits for.
     mutating func forgetIfUnwanted(_ job: JobID, _ actions: inout Actions) {
         let index = Int(job.index)
         guard isLive(job), places[index].phase == .expected,
@@ -429,7 +443,7 @@ struct JobGraph<Payload> {
         vacate(index, succeeded: true, &actions)
     }
 
-    /// Frees the place and lets the dependents wait for one less, and the same for every passed barrier among them.
+    /// Frees the place and releases the dependents, and does the same for every passed barrier among them.
     private mutating func vacate(_ first: Int, succeeded: Bool, _ actions: inout Actions) {
         var indices = [first]
         while let index = indices.popLast() {
@@ -446,10 +460,10 @@ struct JobGraph<Payload> {
         }
     }
 
-    /// What a job that has left still waited for hears that it does not any more.
+    /// Removes the dependencies that a leaving job still has.
     private mutating func leaveDependencies(of index: Int, _ actions: inout Actions) {
         guard !places[index].dependencies.isEmpty else { return }
-        let others = places[index].dependencies.take().filter(isLive)
+        let others = places[index].dependencies.take().map(\.job).filter(isLive)
         for other in others {
             places[Int(other.index)].departedCount += 1
             places[Int(other.index)].inherited.add(-1, places[index].priority)
@@ -461,7 +475,7 @@ struct JobGraph<Payload> {
         }
     }
 
-    /// Throws the entries of those that have left out when they are more than half, so that it costs each the same.
+    /// Removes the entries of departed jobs when they are more than half, so the cost per job is constant.
     private mutating func sweepDependents(of index: Int) {
         let departed = Int(places[index].departedCount)
         guard departed > 16, 2 * departed > places[index].dependents.count else { return }
@@ -473,11 +487,11 @@ struct JobGraph<Payload> {
     // MARK: - Places
 
     func id(_ index: Int) -> JobID {
-        JobID(index: Int32(index), tenant: places[index].tenant)
+        JobID(index: Int32(index), generation: places[index].generation)
     }
 
     func isLive(_ job: JobID) -> Bool {
-        places.indices.contains(Int(job.index)) && places[Int(job.index)].tenant == job.tenant
+        places.indices.contains(Int(job.index)) && places[Int(job.index)].generation == job.generation
             && places[Int(job.index)].isTaken
     }
 }

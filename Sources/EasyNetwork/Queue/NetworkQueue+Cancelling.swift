@@ -25,7 +25,7 @@ extension NetworkQueue {
     ///
     /// - Parameter id: see ``NetworkOperation/operationID``.
     public func cancelOperation(id: UInt64) {
-        cancelOperations { ($0 as? NetworkOperation)?.option(\.operationID) == id }
+        cancelOperations { ($0 as? NetworkOperation)?.option { $0.operationID } == id }
     }
 
     /// Cancels the jobs that match.

@@ -1,16 +1,19 @@
 import Foundation
 
-/// How operations come into the graph, and what they tell of themselves afterwards.
+/// How operations become jobs, and what they tell the queue afterwards.
 extension NetworkQueue {
-    /// The plain operations that some queue has, since they cannot tell themselves: adding one twice to the executors
-    /// stops the process.
-    private static let plainOperations = Locked<Set<ObjectIdentifier>>([])
+    /// What a queue needs to know of an operation that becomes its job.
+    struct Adoption {
+        var dependencies: [OperationDependency]
+        /// Whether anything outside of this queue waits for the operation.
+        var isAwaited: Bool
+    }
 
     /// - Parameters:
-    ///   - group: counts together with the others of this group.
-    ///   - groupLimit: how many of the group may have a slot at once; nil means no limit of its own.
+    ///   - group: counts together with the other children of this group.
+    ///   - groupLimit: the number of children of the group that may have a slot at once; nil means no limit.
     ///   - isHeld: whether the job is not to start before it is released. Default false.
-    /// - Returns: the job that is to be released; nil when none is.
+    /// - Returns: the job that is to be released; nil when there is none.
     @discardableResult
     func add(
         _ operation: NetworkOperation,
@@ -31,29 +34,27 @@ extension NetworkQueue {
             isHidden: operation.isHidden
         )
         if let group { traits.keys.append(.group(group)) }
-        let (job, mustBeReleased) = submit(operation, priority, traits, isHeld: isHeld) { job, state, actions in
+        let job = submit(operation, priority, traits, isHeld: isHeld) { job, state, actions in
             // The operation's lock inside the queue's: an operation never calls its queue under its own.
-            let dependencies = operation.adopt(Scheduling(queue: self, job: job))
-            if dependencies != nil, let group {
-                state.graph.admission.setLimit(groupLimit, for: .group(group), at: actions.now)
+            let adoption = operation.adopt(Scheduling(queue: self, job: job))
+            if adoption != nil, let group {
+                state.graph.admission.setLimit(groupLimit, for: .group(group))
             }
-            if dependencies != nil, operation.isComposite { state.compositeCount += 1 }
-            return dependencies
+            return adoption
         }
         guard let job else { return nil }
-        // What changed between the first look and the adoption was told to nobody.
+        // A change between the first look and the adoption was told to no queue.
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
         if operation.hasOutcome { operationDidEndEarly(operation, job: job) }
-        if let path = circle(of: operation, job, isNew: true) { operation.finish(.cycle(path)) }
         operation.wasAdded()
-        return mustBeReleased ? job : nil
+        return isHeld ? job : nil
     }
 
     /// Adds jobs that another job of this queue is made of: the children of a batch, a step of a chain.
     func add(_ children: [NetworkOperation], in group: GroupOperation, limit: Int?) {
-        let categories = group.mutualExclusionCategories.union(group.option(\.heldCategories))
+        let categories = group.mutualExclusionCategories.union(group.option { $0.heldCategories })
         let held = children.compactMap { child in
-            if !categories.isEmpty { child.setOption(\.heldCategories, categories) }
+            if !categories.isEmpty { child.setOption(categories) { swap(&$0.heldCategories, &$1) } }
             return add(
                 child,
                 passesBarriers: true,
@@ -65,7 +66,7 @@ extension NetworkQueue {
         if !held.isEmpty { step { $0.graph.release(held, &$1) } }
     }
 
-    /// Adds what a job that has started waits for, unless some queue has it. A barrier behind that job must not hold it.
+    /// Adds an operation that a started job waits for, unless a queue has it. A barrier behind that job must not hold it.
     func addPrerequisite(_ operation: Operation) {
         if let operation = operation as? NetworkOperation {
             add(operation, passesBarriers: true)
@@ -74,113 +75,85 @@ extension NetworkQueue {
         }
     }
 
-    /// - Returns: as for operations of this package.
-    @discardableResult
-    func add(plain operation: Operation, passesBarriers: Bool = false, isHeld: Bool = false) -> JobID? {
-        guard Self.plainOperations.withLock({ $0.insert(ObjectIdentifier(operation)).inserted }) else { return nil }
-        guard !operation.isExecuting, !operation.isFinished else {
-            Self.plainOperations.withLock { _ = $0.remove(ObjectIdentifier(operation)) }
-            return nil
-        }
-        let dependencies = operation.dependencies.map { OperationDependency(operation: $0, policy: .allowFailure) }
-        let traits = JobGraph<Operation>.Traits(passesBarriers: passesBarriers)
-        let isCancelled = operation.isCancelled
-        let priority = JobPriority(operation.queuePriority)
-        let (job, mustBeReleased) = submit(operation, priority, traits, isOver: isCancelled, isHeld: isHeld) {
-            job,
-            state,
-            _ in
-            state.plainJobs[ObjectIdentifier(operation)] = job
-            state.watch.add(job)
-            state.keptAlive = self
-            return dependencies
-        }
-        // Cancelled meanwhile.
-        if let job, !isCancelled, operation.isCancelled { step { $0.graph.end(job, &$1) } }
-        if let job, let path = circle(of: operation, job, isNew: true) { end(operation, job, path) }
-        return mustBeReleased ? job : nil
-    }
-
     /// - Parameters:
     ///   - isOver: whether the operation only has to end.
     ///   - isHeld: whether the job is not released.
-    ///   - adopt: returns the dependencies of the job; nil when the operation is not to be taken after all.
-    /// - Returns: the job, if the operation was taken, and whether it is still to be released.
-    private func submit(
+    ///   - adopt: assigns the operation to the queue; nil when the operation is not to be taken after all.
+    /// - Returns: the job; nil when the operation was not taken.
+    func submit(
         _ operation: Operation,
         _ priority: JobPriority,
         _ traits: JobGraph<Operation>.Traits,
         isOver: Bool = false,
         isHeld: Bool,
-        adopt: (JobID, inout State, Actions) -> [OperationDependency]?
-    ) -> (job: JobID?, isHeld: Bool) {
+        adopt: (JobID, inout State, Actions) -> Adoption?
+    ) -> JobID? {
         var outside: [Outside] = []
-        var cycle: [Operation]?
+        var mayBeInCycle = false
         var isRefused = false
         let added = step { state, actions -> JobID? in
             let job = state.outside.removeValue(forKey: ObjectIdentifier(operation)) ?? state.graph.expect(operation)
-            guard let dependencies = adopt(job, &state, actions) else {
-                // It is a job elsewhere: those that wait for it here go on waiting.
+            guard let adoption = adopt(job, &state, actions) else {
+                // It is a job elsewhere: the jobs that wait for it here go on waiting.
                 state.outside[ObjectIdentifier(operation)] = job
                 state.graph.forgetIfUnwanted(job, &actions)
                 return nil
             }
             isRefused = state.isClosed && !traits.passesBarriers
-            cycle = state.graph.submit(job, priority: priority, traits, &actions)
+            state.graph.submit(job, priority: priority, traits, &actions)
             if !traits.isHidden { state.events.note(.added(operation)) }
-            let linked = link(job, to: dependencies, &state, &actions)
-            outside = linked.outside
-            cycle = cycle ?? linked.cycle
+            outside = link(job, to: adoption.dependencies, &state, &actions)
+            mayBeInCycle =
+                state.graph.hasDependencies(job)
+                && (adoption.isAwaited || operation is GroupOperation || state.graph.hasDependents(job))
             // It waits for nothing, not even for a slot.
             if isOver || isRefused || (operation as? NetworkOperation)?.hasOutcome == true {
                 state.graph.end(job, &actions)
             }
-            // One that waits for itself is not let go of, but ended.
-            if cycle == nil, !isHeld { state.graph.release(job, &actions) }
+            if !isHeld { state.graph.release(job, &actions) }
             return job
         } beforeActing: { _ in
             if isRefused { refuse(operation) }
         }
         for other in outside { watch(other) }
-        if let added, let cycle { end(operation, added, cycle) }
-        return (added, isHeld && cycle == nil)
+        if mayBeInCycle { endIfInCycle(operation) }
+        return added
     }
 
-    /// An operation that jobs of this queue wait for, and that is none itself.
-    private struct Outside {
+    /// An operation that jobs of this queue wait for, and that is not a job here.
+    struct Outside {
         var operation: Operation
         var job: JobID
     }
 
     /// Declares dependencies to the graph.
     ///
-    /// - Returns: those that are not jobs of this queue, and are to be watched; and a circle that is closed by them.
-    private func link(
+    /// - Returns: the dependencies that are not jobs of this queue, and are to be watched.
+    func link(
         _ job: JobID,
         to dependencies: [OperationDependency],
         _ state: inout State,
         _ actions: inout Actions
-    ) -> (outside: [Outside], cycle: [Operation]?) {
+    ) -> [Outside] {
         var outside: [Outside] = []
         for dependency in dependencies {
             var linking = JobGraph<Operation>.Linking.gone
             if let other = place(of: dependency.operation, state) {
                 linking = state.graph.addDependency(of: job, on: other, dependency.policy, &actions)
             }
-            if case .gone = linking {
+            if linking == .gone {
                 let other = state.graph.expect(dependency.operation)
                 state.outside[ObjectIdentifier(dependency.operation)] = other
                 outside.append(Outside(operation: dependency.operation, job: other))
-                linking = state.graph.addDependency(of: job, on: other, dependency.policy, &actions)
+                state.graph.addDependency(of: job, on: other, dependency.policy, &actions)
             }
-            if case .cycle(let path) = linking { return (outside, path) }
         }
-        return (outside, nil)
+        return outside
     }
 
     /// Where jobs wait for the operation: at its own place, or where it is expected.
     ///
-    /// One that is just leaving knows its place still, which is gone; others may wait for its end already.
+    /// An operation that is just leaving still knows its place, which is gone; jobs may already wait for its end.
     private func place(of operation: Operation, _ state: State) -> JobID? {
         let own =
             if let operation = operation as? NetworkOperation {
@@ -192,10 +165,10 @@ extension NetworkQueue {
         return state.outside[ObjectIdentifier(operation)]
     }
 
-    private func watch(_ outside: Outside) {
-        (outside.operation as? NetworkOperation)?.noteAwaited(by: self)
+    func watch(_ outside: Outside) {
+        Self.addWaiter(self, for: outside.operation)
         FinishWatcher.watch(outside.operation) {
-            // Asked before the lock is taken: it may be the dependency's own code that answers.
+            // Asked before the lock is taken: the dependency's own code may answer.
             let dependency = OperationDependency(operation: outside.operation, policy: .requireSuccess)
             let succeeded = dependency.failure == nil
             self.step { state, actions in
@@ -206,74 +179,43 @@ extension NetworkQueue {
         }
     }
 
-    private func end(_ operation: Operation, _ job: JobID, _ cycle: [Operation]) {
+    // MARK: - Cycles
+
+    /// Ends the operation, a job of this queue, if it waits for itself.
+    func endIfInCycle(_ operation: Operation) {
+        guard var cycle = DependencyCycleFinder.cycle(through: operation) else { return }
+        if (operation as? NetworkOperation)?.isChild == true {
+            // A child that its user has added behind a barrier, which waits for the group, passes the barrier.
+            passBarriers(operation)
+            guard let other = DependencyCycleFinder.cycle(through: operation) else { return }
+            cycle = other
+        }
         if let operation = operation as? NetworkOperation {
             operation.finish(.cycle(cycle))
         } else {
             operation.cancel()
-            step { $0.graph.end(job, &$1) }
-        }
-    }
-
-    // MARK: - Plain operations
-
-    /// Takes the slot back from a plain operation that is not ready: since it was given a dependency after it had been
-    /// added, of which it tells nobody, or since it says so. What makes it ready may need the slot, which is free then.
-    func postpone(_ operation: Operation) -> Bool {
-        let unfinished = operation.dependencies.filter { !$0.isFinished }
-            .map { OperationDependency(operation: $0, policy: .allowFailure) }
-        guard !unfinished.isEmpty || operation.isHeldBack, !operation.isCancelled else { return false }
-        var outside: [Outside] = []
-        var cycle: [Operation]?
-        let job = step { state, actions -> JobID? in
-            guard let job = state.plainJobs[ObjectIdentifier(operation)],
-                state.graph.takeSlot(from: job, &actions)
-            else { return nil }
-            if unfinished.isEmpty {
-                state.watch.addUnready(job)
-            } else {
-                state.watch.add(job)
-                (outside, cycle) = link(job, to: unfinished, &state, &actions)
-                if cycle == nil { state.graph.settle([job], &actions) }
+            step { state, actions in
+                if let job = state.plainJobs[ObjectIdentifier(operation)] { state.graph.end(job, &actions) }
             }
-            return job
-        }
-        guard let job else { return false }
-        if unfinished.isEmpty { watchUnready() }
-        for other in outside { watch(other) }
-        if let cycle = cycle ?? circle(of: operation, job, isNew: false) { end(operation, job, cycle) }
-        // Cancelled meanwhile, when it seemed to run.
-        if operation.isCancelled { step { $0.graph.end(job, &$1) } }
-        return true
-    }
-
-    /// The job of a plain operation is over: the operation has finished, or it has been cancelled and never will, as it
-    /// does not become ready.
-    func finish(plain operation: Operation) {
-        let (job, keptAlive) = state.withLock { state in
-            let job = state.plainJobs.removeValue(forKey: ObjectIdentifier(operation))
-            if state.plainJobs.isEmpty { state.watch.removeAll() }
-            return (job, state.plainJobs.isEmpty ? state.keptAlive.take() : nil)
-        }
-        defer { withExtendedLifetime(keptAlive) {} }
-        if let job {
-            let wasCancelled = operation.isCancelled
-            finish(operation, job, succeeded: !wasCancelled) { wasCancelled ? NetworkError(code: .cancelled) : nil }
         }
     }
 
-    func plainOperationDidFinish(_ operation: Operation) {
-        Self.plainOperations.withLock { _ = $0.remove(ObjectIdentifier(operation)) }
-        finish(plain: operation)
-        #if !canImport(Darwin)
-        // A dependency that goes on after its dependent has ended keeps a pointer to it that nothing else clears. And
-        // the members of a long chain, which hold each other, would be released from the inside, too deep. To take
-        // many away costs the square of their number, and chains are not made of such.
-        let dependencies = operation.dependencies
-        for dependency in dependencies where !dependency.isFinished || dependencies.count < 16 {
-            operation.removeDependency(dependency)
+    /// Makes a job wait for no barrier any more.
+    func passBarriers(_ operation: Operation) {
+        step { state, actions in
+            if let job = place(of: operation, state) { state.graph.passBarriers(job, &actions) }
         }
-        #endif
+    }
+
+    func edges(
+        of operation: Operation,
+        _ direction: JobGraph<Operation>.Direction
+    ) -> [JobGraph<Operation>.Edge] {
+        state.withLock { state in place(of: operation, state).map { state.graph.edges(of: $0, direction) } ?? [] }
+    }
+
+    func operations(at job: JobID, _ direction: JobGraph<Operation>.Direction) -> [Operation] {
+        state.withLock { $0.graph.payloads(at: job, direction) }
     }
 }
 
@@ -287,22 +229,21 @@ extension NetworkQueue {
         repeat {
             priority = JobPriority(operation.queuePriority)
             step { $0.graph.setPriority(priority, of: job, &$1) }
-            // Of two that change it at the same time the later one counts.
+            // Of two concurrent changes the later one counts.
         } while priority != JobPriority(operation.queuePriority)
     }
 
     func operation(_ operation: NetworkOperation, job: JobID, didAdd dependency: OperationDependency) -> Bool {
         var outside: [Outside] = []
-        var cycle: [Operation]?
         let isInTime = step { state, actions in
-            // Held once more while it is looked at, so that it can be seen whether it may still be made to wait.
+            // Held once more, which also tells whether the job may still be made to wait.
             guard state.graph.hold(job, &actions) else { return false }
-            (outside, cycle) = link(job, to: [dependency], &state, &actions)
+            outside = link(job, to: [dependency], &state, &actions)
             return true
         }
         guard isInTime else { return false }
         for other in outside { watch(other) }
-        if let cycle = cycle ?? circle(of: operation, job, isNew: false) { end(operation, job, cycle) }
+        endIfInCycle(operation)
         step { $0.graph.release(job, &$1) }
         return true
     }
@@ -359,7 +300,7 @@ extension NetworkQueue {
                 occupiesSlot: occupiesSlot,
                 &actions
             )
-            // Else it has ended meanwhile.
+            // Otherwise it has ended since.
             return isQueued ? [] : operation.core.withLock { $0.slotActions.take() }
         }
         withExtendedLifetime(dropped) {}
@@ -375,22 +316,18 @@ extension NetworkQueue {
     }
 
     func operationDidFinish(_ operation: NetworkOperation, job: JobID) {
-        if operation.isComposite { noteComposite(-1) }
         finish(operation, job, succeeded: !operation.hasFailed) { operation.error }
     }
 }
 
 extension NetworkOperation {
-    /// What the operation counts by in its queue.
+    /// The keys by which the operation counts in its queue.
     fileprivate var limitKeys: [LimitKey] {
         var keys: [LimitKey] = []
         if let host { keys.append(.host(host.lowercased())) }
-        guard let options = optionsIfAny else { return keys }
-        for tag in options.tags { keys.append(.tag(tag)) }
-        guard takesCategories else { return keys }
-        for category in options.mutualExclusionCategories.subtracting(options.heldCategories) {
-            keys.append(.exclusion(category))
-        }
+        let (tags, categories, held) = option { ($0.tags, $0.mutualExclusionCategories, $0.heldCategories) }
+        for tag in tags { keys.append(.tag(tag)) }
+        if takesCategories { for category in categories.subtracting(held) { keys.append(.exclusion(category)) } }
         return keys
     }
 }

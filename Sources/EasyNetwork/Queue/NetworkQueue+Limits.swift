@@ -7,21 +7,21 @@ extension NetworkQueue {
     /// Whether no job is started; those that run go on. Default false.
     public var isSuspended: Bool {
         get { state.withLock { $0.graph.admission.isSuspended } }
-        set { changeAdmission { admission, _ in admission.isSuspended = newValue } }
+        set { changeAdmission { $0.isSuspended = newValue } }
     }
 
     /// How many jobs run at once; a negative number means no limit, 0 means none. Default
     /// ``defaultMaxConcurrentOperationCount``.
     public var maxConcurrentOperationCount: Int {
         get { Self.count(state.withLock { $0.graph.admission.limit }) }
-        set { changeAdmission { admission, _ in admission.limit = Self.limit(newValue) } }
+        set { changeAdmission { $0.limit = Self.limit(newValue) } }
     }
 
     /// How many jobs run at once for each host that has no limit of its own; a negative number, the default, means no
     /// limit.
     public var maxConcurrentOperationCountPerHost: Int {
         get { Self.count(state.withLock { $0.graph.admission.hostLimit }) }
-        set { changeAdmission { $0.setHostLimit(Self.limit(newValue), at: $1) } }
+        set { changeAdmission { $0.setHostLimit(Self.limit(newValue)) } }
     }
 
     /// How many jobs of this host run at once. A negative number takes the limit away, and
@@ -29,30 +29,30 @@ extension NetworkQueue {
     ///
     /// - Parameter host: as in ``NetworkOperation/host``, in upper or lower case.
     public func setMaxConcurrentOperationCount(_ count: Int, forHost host: String) {
-        changeAdmission { $0.setLimit(Self.limit(count), for: .host(host.lowercased()), at: $1) }
+        changeAdmission { $0.setLimit(Self.limit(count), for: .host(host.lowercased())) }
     }
 
     /// How many jobs with this tag run at once; a negative number, the default, means no limit.
     public func setMaxConcurrentOperationCount(_ count: Int, forTag tag: String) {
-        changeAdmission { $0.setLimit(Self.limit(count), for: .tag(tag), at: $1) }
+        changeAdmission { $0.setLimit(Self.limit(count), for: .tag(tag)) }
     }
 
     /// How fast jobs start, whatever their host. Default nil: as fast as they can.
     public var rateLimit: RateLimit? {
         get { state.withLock { $0.graph.admission.rate } }
-        set { changeAdmission { $0.setRate(newValue, for: .everything, at: $1) } }
+        set { changeAdmission { $0.setRate(newValue, for: .everything) } }
     }
 
     /// How fast jobs of this host start; nil, the default, means as fast as they can.
     ///
     /// - Parameter host: as in ``NetworkOperation/host``, in upper or lower case.
     public func setRateLimit(_ limit: RateLimit?, forHost host: String) {
-        changeAdmission { $0.setRate(limit, for: .host(host.lowercased()), at: $1) }
+        changeAdmission { $0.setRate(limit, for: .host(host.lowercased())) }
     }
 
     /// How fast jobs with this tag start; nil, the default, means as fast as they can.
     public func setRateLimit(_ limit: RateLimit?, forTag tag: String) {
-        changeAdmission { $0.setRate(limit, for: .tag(tag), at: $1) }
+        changeAdmission { $0.setRate(limit, for: .tag(tag)) }
     }
 
     /// How fast the bodies of all uploads and downloads of this queue move together, those of batches and chains
@@ -91,12 +91,12 @@ extension NetworkQueue {
     /// ``defaultOvertakingLimit``.
     public var overtakingLimit: Int {
         get { Self.count(state.withLock { $0.graph.admission.overtakingLimit }) }
-        set { changeAdmission { admission, _ in admission.overtakingLimit = Self.limit(newValue).map { max(1, $0) } } }
+        set { changeAdmission { $0.overtakingLimit = Self.limit(newValue).map { max(1, $0) } } }
     }
 
-    private func changeAdmission(_ change: (inout JobAdmission, TimeInterval) -> Void) {
+    private func changeAdmission(_ change: (inout JobAdmission) -> Void) {
         stepMakingRoom { state, actions in
-            change(&state.graph.admission, actions.now)
+            change(&state.graph.admission)
             state.graph.admit(&actions)
         }
     }

@@ -55,8 +55,6 @@ public final class NetworkQueue: Sendable {
         var plainJobs: [ObjectIdentifier: JobID] = [:]
         /// The places of operations that jobs wait for, and that are not jobs here. The graph keeps them alive.
         var outside: [ObjectIdentifier: JobID] = [:]
-        /// How many jobs wait for something that is in no graph: groups for children, others for a prerequisite.
-        var compositeCount = 0
         /// The queue itself while it has plain jobs; the others hold it themselves.
         var keptAlive: NetworkQueue?
         /// What plain operations do not tell, and how often it is looked at.
@@ -103,8 +101,8 @@ public final class NetworkQueue: Sendable {
         self.callbackQueue = callbackQueue
         self.clock = clock
         var graph = JobGraph<Operation>(limit: Self.limit(maxConcurrentOperationCount))
-        graph.admission.setHostLimit(Self.limit(maxConcurrentOperationCountPerHost), at: 0)
-        graph.admission.setRate(rateLimit, for: .everything, at: 0)
+        graph.admission.setHostLimit(Self.limit(maxConcurrentOperationCountPerHost))
+        graph.admission.setRate(rateLimit, for: .everything)
         graph.admission.overtakingLimit = Self.defaultOvertakingLimit
         state = Locked(State(graph: graph))
         executor.owner = self

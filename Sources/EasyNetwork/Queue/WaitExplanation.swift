@@ -100,14 +100,14 @@ extension NetworkQueue {
         let now = clock.now
         // What holds one that waits for no other.
         var hold = WaitExplanation.Reason.turn
-        let standing = state.withLock { state -> JobGraph<Operation>.Standing? in
+        let status = state.withLock { state -> JobGraph<Operation>.Status? in
             let job =
                 (operation as? NetworkOperation)?.job(in: self) ?? state.plainJobs[ObjectIdentifier(operation)]
             if let job, state.watch.unready.contains(job) { hold = .notReady }
             if let job, state.offline.contains(job) { hold = .condition(ReachabilityCondition().name) }
-            return job.flatMap { state.graph.standing(of: $0, at: now) }
+            return job.flatMap { state.graph.status(of: $0, at: now) }
         }
-        switch standing {
+        switch status {
         case nil: return [.notHere]
         case .waiting(let others) where others.isEmpty: return [hold]
         case .waiting(let others): return others.map(reason(waitingFor:))

@@ -196,7 +196,7 @@ struct GroupCycleTests {
         other.addOperation(signIn)
         queue.addOperation(job)
         // Noted when the condition has looked for a circle; before that, both would find this one.
-        #expect(await eventually { signIn.core.withLock { $0.awaitedBy != nil } })
+        #expect(await eventually { signIn.core.withLock { !$0.finishActions.isEmpty } })
         signIn.addDependency(job)
         await signIn.finished()
         await job.finished()

@@ -57,7 +57,7 @@ struct OperationOwnerTests {
         await transport.waitForRequests(1)
         queue.isSuspended = true
         queue.addOperation(operations[1])
-        #expect(owner?.ties.count == 3 && operations.allSatisfy { !$0.isCancelled })
+        #expect(owner?.operations.count == 3 && operations.allSatisfy { !$0.isCancelled })
         owner = nil
         #expect(released == nil && operations.allSatisfy(\.isCancelled))
         #expect(isHeld(operations[2]))
@@ -194,14 +194,14 @@ struct OperationOwnerTests {
         let operation = RequestOperation(Get(api: "a"), service: service)
         operation.releasePolicy = .cancelled(with: first)
         operation.releasePolicy = .detached(from: second)
-        #expect(first.ties.count == 0 && second.ties.count == 1)
+        #expect(first.operations.count == 0 && second.operations.count == 1)
         if case .detached(let owner) = operation.releasePolicy {
             #expect(owner === second)
         } else {
             Issue.record("another policy")
         }
         operation.releasePolicy = .held
-        #expect(second.ties.count == 0)
+        #expect(second.operations.count == 0)
     }
 
     @Test("OPQ-7: an owner keeps nothing of operations that finished or were let go of, however many")
@@ -213,14 +213,14 @@ struct OperationOwnerTests {
                 operation.releasePolicy = index % 2 == 0 ? .cancelled(with: owner) : .detached(from: owner)
                 return operation
             }
-            #expect(owner.ties.count >= 100)
+            #expect(owner.operations.count >= 100)
             let finished = operations.prefix(50)
             for operation in finished { queue.addOperation(operation) }
             for operation in finished { await operation.finished() }
             // The other half never ran.
-            #expect(owner.ties.count == 50)
+            #expect(owner.operations.count == 50)
         }
-        #expect(owner.ties.count == 0)
+        #expect(owner.operations.count == 0)
     }
 
     @Test(

@@ -13,7 +13,7 @@ struct JobAdmissionTests {
         for keys in [[], [LimitKey.host("a")]] {
             var graph = Graph(limit: keys.isEmpty ? 1 : nil)
             graph.admission.overtakingLimit = 3
-            if !keys.isEmpty { graph.admission.setLimit(1, for: keys[0], at: 0) }
+            if !keys.isEmpty { graph.admission.setLimit(1, for: keys[0]) }
             var actions = Actions()
             let first = graph.submit(0, keys: keys)
             graph.release(first, &actions)
@@ -37,7 +37,7 @@ struct JobAdmissionTests {
     @Test("BEY-6: a host at its limit keeps nobody else waiting, and goes on in order when it has room")
     func hostLimit() {
         var graph = Graph(limit: 3)
-        graph.admission.setHostLimit(1, at: 0)
+        graph.admission.setHostLimit(1)
         var actions = Actions()
         let hosts = ["a", "a", "a", "b", "b", "c"]
         let jobs = hosts.indices.map { graph.submit($0, keys: [.host(hosts[$0])]) }
@@ -46,7 +46,7 @@ struct JobAdmissionTests {
         graph.finish(jobs[3], succeeded: true, &actions)
         graph.finish(jobs[0], succeeded: true, &actions)
         #expect(actions.start == [0, 3, 5, 4, 1])
-        graph.admission.setLimit(2, for: .host("a"), at: 0)
+        graph.admission.setLimit(2, for: .host("a"))
         graph.admit(&actions)
         #expect(actions.start == [0, 3, 5, 4, 1], "three run already")
         graph.finish(jobs[5], succeeded: true, &actions)
@@ -70,7 +70,7 @@ struct JobAdmissionTests {
     @Test("BEY-6: a rate spaces starts, keeps as many tokens as its burst, and says when to look again")
     func rate() {
         var graph = Graph(limit: nil)
-        graph.admission.setRate(RateLimit(2, per: 1, burst: 2), for: .everything, at: 0)
+        graph.admission.setRate(RateLimit(2, per: 1, burst: 2), for: .everything)
         var actions = Actions(now: 10)
         let jobs = (0..<5).map { graph.submit($0) }
         for job in jobs { graph.release(job, &actions) }
@@ -91,7 +91,7 @@ struct JobAdmissionTests {
     func hostRate() {
         var graph = Graph(limit: nil)
         var actions = Actions(now: 0)
-        graph.admission.setRate(RateLimit(1, per: 2), for: .host("a"), at: 0)
+        graph.admission.setRate(RateLimit(1, per: 2), for: .host("a"))
         let hosts = ["a", "a", "b", "a", "b"]
         let jobs = hosts.indices.map { graph.submit($0, keys: [.host(hosts[$0])]) }
         for job in jobs { graph.release(job, &actions) }
@@ -100,7 +100,7 @@ struct JobAdmissionTests {
         graph.finish(jobs[0], succeeded: true, &actions)
         #expect(actions.start == [1] && actions.wake == 4)
         actions = Actions(now: 3)
-        graph.admission.setRate(nil, for: .host("a"), at: 3)
+        graph.admission.setRate(nil, for: .host("a"))
         graph.admit(&actions)
         #expect(actions.start == [3] && actions.wake == nil)
     }
@@ -142,7 +142,7 @@ struct JobAdmissionTests {
     @Test("BEY-4: a hundred thousand jobs of one host behind its limit cost each the same")
     func manyBehindOneHost() {
         var graph = Graph(limit: nil)
-        graph.admission.setHostLimit(1, at: 0)
+        graph.admission.setHostLimit(1)
         var actions = Actions()
         let jobs = (0..<100_000).map { graph.submit($0, keys: [.host("a")]) }
         for job in jobs { graph.release(job, &actions) }

@@ -12,7 +12,7 @@ extension JobGraph {
         var actions = Actions()
         let job = expect(payload)
         let traits = Traits(keys: keys, isBarrier: isBarrier, occupiesSlot: occupiesSlot)
-        _ = submit(job, priority: priority, traits, &actions)
+        submit(job, priority: priority, traits, &actions)
         return job
     }
 
@@ -20,8 +20,7 @@ extension JobGraph {
     @discardableResult
     mutating func addDependency(of job: JobID, on other: JobID, policy: DependencyPolicy) -> Bool {
         var actions = Actions()
-        if case .added = addDependency(of: job, on: other, policy, &actions) { return true }
-        return false
+        return addDependency(of: job, on: other, policy, &actions) == .added
     }
 
     mutating func setLimit(_ limit: Int?, _ actions: inout Actions) {

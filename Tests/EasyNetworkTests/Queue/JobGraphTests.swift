@@ -42,7 +42,7 @@ struct JobGraphTests {
         let third = graph.submit(3, keys: [.exclusion("x")], occupiesSlot: false)
         for job in [first, second, third] { graph.release(job, &actions) }
         #expect(actions.start == [1])
-        graph.admission.setLimit(0, for: .tag("t"), at: 0)
+        graph.admission.setLimit(0, for: .tag("t"))
         graph.finish(first, succeeded: true, &actions)
         #expect(actions.start == [1, 3])
     }

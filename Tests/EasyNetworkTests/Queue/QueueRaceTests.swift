@@ -331,8 +331,8 @@ struct QueueRaceTests {
     func costs() {
         var admission = JobAdmission()
         admission.limit = 2
-        admission.setLimit(1, for: .tag("x"), at: 0)
-        for number in 0..<10_000 { admission.setRate(RateLimit(1, per: 1), for: .tag("\(number)"), at: 0) }
+        admission.setLimit(1, for: .tag("x"))
+        for number in 0..<10_000 { admission.setRate(RateLimit(1, per: 1), for: .tag("\(number)")) }
         let count: Int32 = 100_000
         for place in 0..<count {
             admission.register(place, keys: [.tag("x")], occupiesSlot: true)
@@ -343,7 +343,7 @@ struct QueueRaceTests {
             admission.enqueue(place, priority: .normal)
         }
         while admission.next(at: 0) != nil {}
-        admission.setLimit(nil, for: .tag("x"), at: 0)
+        admission.setLimit(nil, for: .tag("x"))
         admission.limit = nil
         var order: [Int32] = []
         while let place = admission.next(at: 0) { order.append(place) }

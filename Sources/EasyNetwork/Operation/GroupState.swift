@@ -1,12 +1,13 @@
-/// Which children of a group are to be handed on, and whether all is over, as a value.
+/// Which children of a group are to be handed to the queue, and whether the group is over: a value.
 ///
 /// ```
-/// waiting ─ begin ─▶ running ─ fail, succeed, takeRest ─▶ ending ─ restEnded ─▶ closed
+/// waiting ── begin ──▶ running ── fail, succeed, takeRest ──▶ ending ── restEnded ──▶ closed
 /// ```
 ///
-/// Children are known by their index. Those that have not been handed on when the group ends are ended first, and
-/// handed on then, only to finish.
-struct ChildLedger {
+/// A batch hands on all children at once; a chain hands on each when the one before is settled: it has finished and its
+/// callbacks have run. Children are known by their index. When the group ends, those that have not been handed on are
+/// ended first, and then handed on only to finish.
+struct GroupState {
     enum Order: Sendable {
         /// All at once.
         case together
@@ -17,9 +18,9 @@ struct ChildLedger {
     private enum Phase {
         case waiting
         case running
-        /// The outcome is known, the children are being ended.
+        /// The outcome is known, and the children are being ended.
         case ending
-        /// They have been ended; the last ones finish.
+        /// The children have been ended, and the last ones finish.
         case closed
     }
 
@@ -27,7 +28,6 @@ struct ChildLedger {
     let endsAtFirstFailure: Bool
     private(set) var count = 0
     private(set) var handedOnCount = 0
-    /// How many have finished and been told of.
     private(set) var settledCount = 0
     /// The child whose failure ended the group.
     private(set) var failedIndex: Int?
@@ -43,15 +43,15 @@ struct ChildLedger {
     /// Whether the group has not ended.
     var isOpen: Bool { phase == .waiting || phase == .running }
 
-    /// Whether the group has ended and every child too.
+    /// Whether the group and every child has ended.
     var isDrained: Bool { phase == .closed && settledCount == count }
 
-    /// The child that the next one waits for; nil when none does.
+    /// The child that the next one waits for; nil when there is none.
     var runningStep: Int? {
         order == .inTurn && settledCount < handedOnCount ? handedOnCount - 1 : nil
     }
 
-    /// Takes one more child in, at the end.
+    /// Adds a child at the end.
     ///
     /// - Returns: false when the group has ended.
     mutating func add() -> Bool {
@@ -60,13 +60,13 @@ struct ChildLedger {
         return true
     }
 
-    /// The group has been started: to run its children, or, if it has ended before, to let them finish.
+    /// Starts the group: to run its children, or, if it has ended before, to let them finish.
     mutating func begin() {
         hasStarted = true
         if phase == .waiting { phase = .running }
     }
 
-    /// - Returns: the child that is to be handed on now; nil when none is.
+    /// - Returns: the child that is to be handed on now; nil when there is none.
     mutating func takeNext() -> Int? {
         guard hasStarted, handedOnCount < count else { return nil }
         switch phase {
@@ -78,7 +78,7 @@ struct ChildLedger {
         return handedOnCount
     }
 
-    /// A child has failed.
+    /// Notes the failure of a child.
     ///
     /// - Returns: whether this ends the group.
     mutating func fail(_ index: Int) -> Bool {
@@ -88,21 +88,21 @@ struct ChildLedger {
         return true
     }
 
-    /// A child has finished, and everybody has been told of it.
+    /// Counts a child that has finished and whose callbacks have run.
     mutating func settle() {
         settledCount += 1
     }
 
-    /// - Returns: whether the last child has been settled, which ends the group well.
+    /// - Returns: whether the last child has been settled, which ends the group with success.
     mutating func succeed() -> Bool {
         guard phase == .running, settledCount == count else { return false }
         phase = .ending
         return true
     }
 
-    /// The group has ended: no more children are taken in or handed on until ``restEnded()``.
+    /// Ends the group: no children are added or handed on until ``restEnded()``.
     ///
-    /// - Returns: how many have been handed on, for the one who is to end the children; nil for those who come later.
+    /// - Returns: the number of children handed on, for the one caller who is to end the children; nil for later callers.
     mutating func takeRest() -> Int? {
         guard !isRestTaken else { return nil }
         isRestTaken = true
@@ -110,7 +110,7 @@ struct ChildLedger {
         return handedOnCount
     }
 
-    /// All children have been ended.
+    /// Notes that all children have been ended.
     mutating func restEnded() {
         phase = .closed
     }

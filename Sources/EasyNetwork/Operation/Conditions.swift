@@ -1,3 +1,59 @@
+/// A condition that is a closure.
+///
+/// ```swift
+/// operation.addCondition(BlockCondition("enough room") { _ in freeBytes > 50_000_000 })
+/// ```
+public struct BlockCondition: OperationCondition {
+    public let name: String
+    private let holds: @Sendable (NetworkOperation) async throws -> Bool
+
+    /// - Parameters:
+    ///   - name: what messages call the condition.
+    ///   - holds: called once for each operation, in a task. False makes the operation end with
+    ///     ``NetworkError/Code/refused``; what it throws counts as in ``OperationCondition/evaluate(for:)``.
+    public init(_ name: String, holds: @escaping @Sendable (NetworkOperation) async throws -> Bool) {
+        self.name = name
+        self.holds = holds
+    }
+
+    public func evaluate(for operation: NetworkOperation) async throws {
+        guard try await holds(operation) else {
+            throw NetworkError(code: .refused, message: "the condition '\(name)' does not hold")
+        }
+    }
+}
+
+/// Holds while the network is reachable, or while nobody knows whether it is.
+///
+/// ```swift
+/// operation.addCondition(ReachabilityCondition(waits: true))
+/// ```
+///
+/// That a network is there does not mean that the server answers: this saves attempts that cannot succeed, and no more.
+public struct ReachabilityCondition: OperationCondition {
+    public let name = "network reachable"
+    private let reachability: any NetworkReachability
+    private let waits: Bool
+
+    /// - Parameters:
+    ///   - reachability: who knows. Default: the system, which does not know on Linux.
+    ///   - waits: whether an operation waits for the network, without a slot; false, the default, ends it at once with
+    ///     ``NetworkError/Code/refused``.
+    public init(_ reachability: any NetworkReachability = SystemReachability.shared, waits: Bool = false) {
+        self.reachability = reachability
+        self.waits = waits
+    }
+
+    public func evaluate(for operation: NetworkOperation) async throws {
+        if waits {
+            for await status in reachability.statuses where status != .unreachable { return }
+            throw CancellationError()
+        } else if reachability.status == .unreachable {
+            throw NetworkError(code: .refused, message: "the network is not reachable")
+        }
+    }
+}
+
 /// A condition made of others. Write it as `.all(a, b)`, `.any(a, b)`, `a.or(b)`, `.not(a)` or `a.silent`.
 ///
 /// ```swift

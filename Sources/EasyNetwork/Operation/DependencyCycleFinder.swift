@@ -1,0 +1,324 @@
+import Foundation
+
+/// Finds operations that wait for each other in a cycle: through dependencies, barriers, groups, the order of a chain
+/// and prerequisites of conditions, on one queue or several.
+///
+/// It searches a graph of events:
+///
+/// ```
+/// start(job)    waits for   end(dependency), end(barrier)
+/// end(job)      waits for   start(job), end(its prerequisite), and in a group end(each child)
+/// start(child)  waits for   turn(its group), while the child is on no queue
+/// turn(group)   waits for   start(group) before that, end(the running step) in a chain
+/// ```
+///
+/// The edges are read from the queues and operations during the search, one lock at a time. Of several threads that close
+/// a cycle together, the last one sees all of it. A cycle through a plain `OperationQueue`, a category or the limit of a
+/// batch is not seen.
+enum DependencyCycleFinder {
+    fileprivate struct Event: Hashable {
+        enum Moment { case start, end, turn }
+
+        let operation: Operation
+        let moment: Moment
+
+        static func start(_ operation: Operation) -> Event {
+            // The start of an operation that is not of this package cannot be told from its end.
+            Event(operation: operation, moment: operation is NetworkOperation ? .start : .end)
+        }
+
+        static func end(_ operation: Operation) -> Event { Event(operation: operation, moment: .end) }
+        static func turn(_ group: GroupOperation) -> Event { Event(operation: group, moment: .turn) }
+
+        static func == (one: Self, other: Self) -> Bool {
+            one.operation === other.operation && one.moment == other.moment
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(ObjectIdentifier(operation))
+            hasher.combine(moment)
+        }
+    }
+
+    /// The cycle in which the start of the operation waits, from the operation back to it; nil when there is none.
+    static func cycle(through operation: Operation) -> [Operation]? {
+        let start = Event.start(operation)
+        // Two edges, one removed before the other was added, may look like a cycle. A real one is seen again.
+        guard path(from: start, to: start) != nil else { return nil }
+        return path(from: start, to: start)
+    }
+
+    /// The cycle that is closed when the end of `waiting` waits for `prerequisite`; nil when there is none.
+    ///
+    /// Operations on no queue count by the dependencies they have: the prerequisite is about to be added.
+    static func cycle(of waiting: Operation, for prerequisite: Operation) -> [Operation]? {
+        if waiting === prerequisite { return [waiting, waiting] }
+        var search = Search(from: .end(prerequisite)) { waits($0, includesIdle: true) }
+        while let next = search.step() {
+            if next == .end(waiting) { return [waiting] + search.path(to: next) }
+        }
+        return nil
+    }
+
+    /// The groups from `group` down to `child` and back, when `group` is already a part of `child`; nil when it is not.
+    static func nesting(of group: GroupOperation, in child: GroupOperation) -> [Operation]? {
+        if group === child { return [group, group] }
+        var search = Search(from: .end(group)) { event in
+            AnyIterator(
+                (event.operation as? NetworkOperation)?.groups.map(Event.end).makeIterator() ?? [].makeIterator()
+            )
+        }
+        while let next = search.step() {
+            if next.operation === child { return search.path(to: next).reversed() + [child] }
+        }
+        return nil
+    }
+
+    /// Searches from both ends in turn. When either search has no edge left there is no path: so a job that nobody waits
+    /// for, or that waits for nobody, costs a few looks, and joining two long chains costs the length of the shorter one.
+    private static func path(from start: Event, to target: Event) -> [Operation]? {
+        var forward = Search(from: start) { waits($0, includesIdle: false) }
+        var backward = Search(from: target, edges: dependents)
+        while let next = forward.step() {
+            if next == target { return forward.path(to: target) }
+            guard backward.hasReached(start) || backward.step() != nil else { return nil }
+        }
+        return nil
+    }
+
+    // MARK: - Edges
+
+    /// The events that an event waits for.
+    ///
+    /// - Parameter includesIdle: whether an operation on no queue waits for its dependencies.
+    private static func waits(_ event: Event, includesIdle: Bool) -> AnyIterator<Event> {
+        guard let operation = event.operation as? NetworkOperation else {
+            guard !event.operation.isFinished else { return iterator([]) }
+            let queue = NetworkQueue.queue(ofPlain: event.operation)
+            return iterator(
+                event.operation.dependencies.map(Event.end),
+                jobs(.dependencies, of: event.operation, in: queue)
+            )
+        }
+        guard !operation.hasOutcome else { return iterator([]) }
+        switch event.moment {
+        case .start:
+            let wait = operation.wait
+            if let queue = wait.queue { return jobs(.dependencies, of: operation, in: queue) }
+            let turn = wait.isTaken ? nil : wait.onlyGroup?.turn(of: operation)
+            return iterator(
+                (wait.isTaken || includesIdle ? wait.dependencies : []).map(Event.end) + (turn.map { [$0] } ?? [])
+            )
+        case .end:
+            let prerequisite = operation.option { $0.pendingPrerequisite }
+            return iterator(
+                [.start(operation)] + (prerequisite.map { [.end($0)] } ?? []),
+                (operation as? GroupOperation)?.partsWaitedFor
+            )
+        case .turn:
+            return iterator((operation as? GroupOperation)?.waitOfTurn.map { [$0] } ?? [])
+        }
+    }
+
+    /// The events that wait for an event.
+    private static func dependents(_ event: Event) -> AnyIterator<Event> {
+        let operation = event.operation
+        let group = operation as? GroupOperation
+        switch event.moment {
+        case .start:
+            return iterator([.end(operation)] + (group.map { [.turn($0)] } ?? []))
+        case .turn:
+            return group?.childrenWaitingForTurn ?? iterator([])
+        case .end:
+            let waiters = waiters(of: operation)
+            let own = (operation as? NetworkOperation)?.scheduling?.queue ?? NetworkQueue.queue(ofPlain: operation)
+            let queues = (own.map { [$0] } ?? []) + waiters.queues.compactMap(\.object).filter { $0 !== own }
+            var jobs = queues.lazy.flatMap { Self.jobs(.dependents, of: operation, in: $0) }.makeIterator()
+            var others = waiters.operations.lazy.compactMap(\.object)
+                .flatMap { $0.events(waitingFor: operation) }.makeIterator()
+            return AnyIterator { jobs.next() ?? others.next() }
+        }
+    }
+
+    /// The jobs of a queue that the operation waits for, or that wait for it.
+    private static func jobs(
+        _ direction: JobGraph<Operation>.Direction,
+        of operation: Operation,
+        in queue: NetworkQueue?
+    ) -> AnyIterator<Event> {
+        guard let queue else { return iterator([]) }
+        let edges = queue.edges(of: operation, direction)
+        let event = direction == .dependencies ? Event.end : Event.start
+        return AnyIterator(edges.lazy.flatMap { queue.operations(at: $0.job, direction).map(event) }.makeIterator())
+    }
+
+    private static func iterator(_ events: [Event], _ others: AnyIterator<Event>? = nil) -> AnyIterator<Event> {
+        var first = events.makeIterator()
+        return AnyIterator { first.next() ?? others?.next() }
+    }
+
+    private static func waiters(of operation: Operation) -> Waiters {
+        (operation as? NetworkOperation)?.core.withLock { $0.waiters } ?? NetworkQueue.waiters(ofPlain: operation)
+    }
+
+    /// A depth-first search that follows one edge at a time.
+    private struct Search {
+        private let edges: (Event) -> AnyIterator<Event>
+        private let start: Event
+        private var stack: [(event: Event, edges: AnyIterator<Event>)]
+        /// The event from which each event was reached.
+        private var origins: [Event: Event] = [:]
+
+        init(from start: Event, edges: @escaping (Event) -> AnyIterator<Event>) {
+            self.start = start
+            self.edges = edges
+            stack = [(start, edges(start))]
+        }
+
+        /// The far end of the next edge; nil when there is none left.
+        mutating func step() -> Event? {
+            while let top = stack.last {
+                guard let next = top.edges.next() else {
+                    stack.removeLast()
+                    continue
+                }
+                if origins[next] == nil {
+                    origins[next] = top.event
+                    if next != start { stack.append((next, edges(next))) }
+                }
+                return next
+            }
+            return nil
+        }
+
+        func hasReached(_ event: Event) -> Bool { origins[event] != nil }
+
+        /// The operations on the way to an event that was reached. Each stands there once, though both its end and its
+        /// start lie on the way.
+        func path(to target: Event) -> [Operation] {
+            var path = [target.operation]
+            var event = target
+            repeat {
+                guard let origin = origins[event] else { break }
+                event = origin
+                if event.moment != .turn, path.last !== event.operation { path.append(event.operation) }
+            } while event != start
+            // An operation that waits for itself alone.
+            return path.count == 1 ? path + path : path.reversed()
+        }
+    }
+}
+
+/// The objects that wait for the end of an operation, besides the jobs of its own queue.
+struct Waiters {
+    struct Weak<Object: AnyObject> {
+        weak var object: Object?
+    }
+
+    /// The other queues whose jobs wait for it.
+    private(set) var queues: [Weak<NetworkQueue>] = []
+    /// The groups that it is a child of, and the operations that it is a prerequisite of.
+    private(set) var operations: [Weak<NetworkOperation>] = []
+
+    var isEmpty: Bool { queues.isEmpty && operations.isEmpty }
+
+    mutating func add(_ queue: NetworkQueue) {
+        if !queues.contains(where: { $0.object === queue }) { queues.append(Weak(object: queue)) }
+    }
+
+    mutating func add(_ operation: NetworkOperation) {
+        // A prerequisite may outlive many operations; removing these at every doubling costs each a constant time.
+        if operations.count == operations.capacity {
+            operations.removeAll { $0.object == nil }
+            operations.reserveCapacity(2 * operations.count + 1)
+        }
+        operations.append(Weak(object: operation))
+    }
+}
+
+extension NetworkOperation {
+    final func addWaiter(_ queue: NetworkQueue) {
+        core.withLock { $0.waiters.add(queue) }
+    }
+
+    final func addWaiter(_ operation: NetworkOperation) {
+        core.withLock { $0.waiters.add(operation) }
+    }
+
+    /// The groups that it is a child of.
+    fileprivate final var groups: [GroupOperation] {
+        core.withLock { $0.waiters.operations }.compactMap { $0.object as? GroupOperation }
+    }
+
+    /// Whether it is a child of a group.
+    final var isChild: Bool { !groups.isEmpty }
+
+    fileprivate struct Wait {
+        var queue: NetworkQueue?
+        /// Whether it is on a queue of either kind, or has been started.
+        var isTaken: Bool
+        var dependencies: [Operation]
+        /// Nil when there are several: it waits for none of them in particular.
+        var onlyGroup: GroupOperation?
+    }
+
+    /// What its start waits for; on a ``NetworkQueue``, whose graph knows its dependencies, without these.
+    fileprivate final var wait: Wait {
+        let groups = groups
+        let onlyGroup = groups.allSatisfy { $0 === groups[0] } ? groups.first : nil
+        return core.withLock { state in
+            let isWaiting = state.lifecycle.phase == .waiting
+            return Wait(
+                queue: state.scheduling?.queue,
+                isTaken: state.scheduling != nil || state.readiness.isWatching || !isWaiting,
+                dependencies: isWaiting && state.scheduling == nil ? state.dependencies.map(\.operation) : [],
+                onlyGroup: onlyGroup
+            )
+        }
+    }
+
+    /// The events of this operation, a waiter of `operation`, that wait for its end.
+    fileprivate final func events(waitingFor operation: Operation) -> [DependencyCycleFinder.Event] {
+        var events: [DependencyCycleFinder.Event] = []
+        if let group = self as? GroupOperation {
+            if group.isTaken { events.append(.end(group)) }
+            if group.runningStep === operation { events.append(.turn(group)) }
+        }
+        if option({ $0.pendingPrerequisite }) === operation { events.append(.end(self)) }
+        return events
+    }
+}
+
+extension GroupOperation {
+    fileprivate typealias Event = DependencyCycleFinder.Event
+
+    /// The step for whose end the next one waits; nil when there is none.
+    fileprivate final var runningStep: NetworkOperation? {
+        state.withLock { state in state.group.runningStep.map { state.children[$0].operation } }
+    }
+
+    /// - Returns: nil when the child is the running step, about to be added to the queue.
+    fileprivate final func turn(of child: NetworkOperation) -> Event? {
+        runningStep === child ? nil : .turn(self)
+    }
+
+    /// What the next child waits for.
+    fileprivate final var waitOfTurn: Event? {
+        let (isOpen, hasStarted) = state.withLock { ($0.group.isOpen, $0.group.hasStarted) }
+        guard isOpen else { return nil }
+        return hasStarted ? runningStep.map(Event.end) : .start(self)
+    }
+
+    fileprivate final var childrenWaitingForTurn: AnyIterator<Event> {
+        let (children, first) = state.withLock { ($0.children, $0.group.handedOnCount) }
+        let waiting = children.dropFirst(first).lazy.map(\.operation).filter { !$0.isTaken }
+        return AnyIterator(waiting.map(Event.start).makeIterator())
+    }
+
+    /// The ends of the children, once the group is on a queue.
+    fileprivate final var partsWaitedFor: AnyIterator<Event>? {
+        guard isTaken else { return nil }
+        let children = state.withLock { $0.children }
+        return AnyIterator(children.lazy.map { Event.end($0.operation) }.makeIterator())
+    }
+}
