@@ -1,4 +1,4 @@
-/// Several operations that run side by side and end as one.
+/// Several operations that run concurrently and end as one.
 ///
 /// ```swift
 /// let batch = BatchOperation(ids.map { RequestOperation(GetUser(id: $0)) })
@@ -7,37 +7,36 @@
 /// NetworkQueue.shared.addOperation(batch)
 /// ```
 ///
-/// Each child keeps its own result, closures and dependencies; it may depend on other children, also on later ones. But a
-/// child that is a group itself has its place among those that run at once from its start to its end: what its own
-/// children depend on needs a place beside it, or both wait for ever.
+/// Each child keeps its own result, closures and dependencies; it may depend on other children, also on later ones. With a
+/// limit, a nested group counts as running from its start to its end: if its children depend on other children of the
+/// batch, the limit must leave room for these, or both wait for ever.
 ///
-/// An empty batch succeeds. To perform values, again and again, see
+/// An empty batch succeeds. To perform values, as often as needed, see
 /// ``NetworkQueue/perform(_:maxConcurrentOperationCount:service:)``.
 ///
 /// See ``GroupOperation`` for queues, cancellation, progress and lifetime.
 open class BatchOperation: GroupOperation, @unchecked Sendable {
-    // Sendable because what changes is in `callbacks`, behind its lock; subclasses answer for their own.
+    // Sendable because nothing changes here; subclasses answer for their own state.
 
-    /// What the failure of a child means.
+    /// The meaning of a child's failure.
     public enum Policy: Sendable {
-        /// The first failure cancels the other children and is the batch's: its ``NetworkOperation/error`` has the
-        /// code, the status and all else of the child's, a message that names the child, and the child's error as
-        /// ``NetworkError/underlying``. See ``GroupOperation/decisiveFailure``. To cancel a child counts as its
-        /// failure.
+        /// The first failure cancels the other children and fails the batch: its ``NetworkOperation/error`` has the code,
+        /// the status and the other properties of the child's, a message that names the child, and the child's error as
+        /// ``NetworkError/underlying``. See ``GroupOperation/decisiveFailure``. Cancelling a child counts as its failure.
         case failFast
-        /// All children run, and the batch succeeds whatever becomes of them, unless it is cancelled itself or a
-        /// dependency of its own fails. See ``GroupOperation/failures``.
+        /// All children run, and the batch succeeds also if some fail, unless it is cancelled itself or a dependency of its
+        /// own fails. See ``GroupOperation/failures``.
         case collectAll
     }
 
-    /// What the failure of a child means for the batch.
+    /// The meaning of a child's failure for the batch.
     public let policy: Policy
-    private let callbacks = GroupCallbacks<BatchOperation>()
 
     /// - Parameters:
     ///   - operations: the children; default none.
     ///   - policy: default `.failFast`.
-    ///   - maxConcurrentOperationCount: how many children run at once; below 1, the default, as many as the queue lets.
+    ///   - maxConcurrentOperationCount: the number of children that run at once; below 1, the default, as many as the queue
+    ///     allows.
     public init(
         _ operations: [NetworkOperation] = [],
         policy: Policy = .failFast,
@@ -52,7 +51,7 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
         for operation in operations { addOperation(operation) }
     }
 
-    /// Adds a child, also while the batch runs; it goes on until all have finished.
+    /// Adds a child, also while the batch runs, which goes on until all children have finished.
     ///
     /// - Returns: false when the batch has ended. The child ends then with ``NetworkError/Code/refused`` and does not
     ///   run, unless it is on a queue already.
@@ -66,50 +65,47 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
     /// Called once when the batch has succeeded, after the delegate. Set it before the batch is added to a queue.
     /// Default nil.
     public final var success: (@Sendable (BatchOperation) -> Void)? {
-        get { callbacks.success }
-        set { callbacks.success = newValue }
+        get { anySuccess }
+        set {
+            guard let newValue else { return anySuccess = nil }
+            anySuccess = { group in if let batch = group as? BatchOperation { newValue(batch) } }
+        }
     }
 
     /// Called once when the batch has failed or was cancelled, after the delegate. Set it before the batch is added to
     /// a queue. Default nil.
     public final var failure: (@Sendable (BatchOperation, NetworkError) -> Void)? {
-        get { callbacks.failure }
-        set { callbacks.failure = newValue }
-    }
-
-    /// Told of each child and of the end; not kept alive. Default nil.
-    public final var delegate: (any BatchOperationDelegate)? {
-        get { callbacks.delegate as? any BatchOperationDelegate }
-        set { callbacks.delegate = newValue }
-    }
-
-    override func callback(for child: NetworkOperation, at index: Int) -> (@Sendable () -> Void)? {
-        guard delegate != nil else { return nil }
-        return { self.delegate?.batchOperation(self, didFinish: child, at: index) }
-    }
-
-    override func takeEndCallback(_ error: NetworkError?) -> (@Sendable () -> Void)? {
-        guard callbacks.end(error) else { return nil }
-        return {
-            if let error {
-                self.delegate?.batchOperation(self, didFailWith: error)
-            } else {
-                self.delegate?.batchOperationDidSucceed(self)
-            }
-            self.callbacks.call(for: self, error)
+        get { anyFailure }
+        set {
+            guard let newValue else { return anyFailure = nil }
+            anyFailure = { group, error in if let batch = group as? BatchOperation { newValue(batch, error) } }
         }
     }
 
-    override func detach() {
-        callbacks.detach()
+    /// The delegate, which is told of each child and of the end. Not kept alive. Default nil.
+    public final var delegate: (any BatchOperationDelegate)? {
+        get { anyDelegate as? any BatchOperationDelegate }
+        set { anyDelegate = newValue }
+    }
+
+    override func tellDelegate(of child: NetworkOperation, at index: Int) {
+        delegate?.batchOperation(self, didFinish: child, at: index)
+    }
+
+    override func tellDelegateOfEnd(_ error: NetworkError?) {
+        if let error {
+            delegate?.batchOperation(self, didFailWith: error)
+        } else {
+            delegate?.batchOperationDidSucceed(self)
+        }
     }
 }
 
-/// Hears of a batch: of each child in the order in which they finish, and of the end, before the closures. Called on
-/// the batch's callback queue, one call at a time. Every method does nothing by default.
+/// The delegate of a batch, told of each child in the order in which they finish, and of the end, before the closures.
+/// Called on the batch's callback queue, one call at a time. Every method does nothing by default.
 public protocol BatchOperationDelegate: AnyObject, Sendable {
-    /// A child has finished, in whatever way; its own callbacks have run. The batch does not end before this returns,
-    /// unless it has failed, so that another child may be added.
+    /// A child has finished, with success or failure, and its own callbacks have run. The batch does not end before this
+    /// returns, unless it has failed, so another child may be added.
     func batchOperation(_ batch: BatchOperation, didFinish operation: NetworkOperation, at index: Int)
     /// The batch has succeeded; with ``BatchOperation/Policy/collectAll`` children may have failed.
     func batchOperationDidSucceed(_ batch: BatchOperation)

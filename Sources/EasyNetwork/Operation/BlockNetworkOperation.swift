@@ -1,4 +1,5 @@
-/// A job that is over when its block returns, also when it is cancelled meanwhile: nothing stops a block.
+/// A job that runs a block and finishes when it returns, also when it is cancelled before: a running block cannot be
+/// stopped.
 final class BlockNetworkOperation: NetworkOperation, @unchecked Sendable {
     // Sendable because `block` never changes, and the rest is behind the lock.
     private let block: @Sendable () -> Void
@@ -10,7 +11,7 @@ final class BlockNetworkOperation: NetworkOperation, @unchecked Sendable {
 
     override func execute() {
         running.withLock { $0.isRunning = true }
-        // Cancelled just before that, it has been delivered already.
+        // If it was cancelled just before, it has been delivered already.
         if !hasOutcome { block() }
         let done = running.withLock { running in
             running.isRunning = false

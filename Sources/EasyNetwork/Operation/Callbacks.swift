@@ -34,63 +34,6 @@ struct Callbacks<Success, Failure> {
     }
 }
 
-/// The closures and the delegate of a group of operations.
-final class GroupCallbacks<Group: GroupOperation>: Sendable {
-    private struct State {
-        var closures = Callbacks<@Sendable (Group) -> Void, @Sendable (Group, NetworkError) -> Void>()
-        weak var delegate: AnyObject?
-        var isDetached = false
-    }
-
-    private let state = Locked(State())
-
-    var delegate: AnyObject? {
-        get { state.withLock { $0.delegate } }
-        set { state.withLock { $0.delegate = $0.isDetached ? nil : newValue } }
-    }
-
-    var success: (@Sendable (Group) -> Void)? {
-        get { state.withLock { $0.closures.success } }
-        set { withExtendedLifetime(state.withLock { $0.closures.setSuccess(newValue) }) {} }
-    }
-
-    var failure: (@Sendable (Group, NetworkError) -> Void)? {
-        get { state.withLock { $0.closures.failure } }
-        set { withExtendedLifetime(state.withLock { $0.closures.setFailure(newValue) }) {} }
-    }
-
-    /// Releases everything; nothing is called any more.
-    func detach() {
-        let released = state.withLock { state in
-            state.isDetached = true
-            state.delegate = nil
-            return state.closures.take()
-        }
-        withExtendedLifetime(released) {}
-    }
-
-    /// Accepts no closure from now on, because the group has ended.
-    ///
-    /// - Returns: whether there is anything to call, by ``call(for:_:)``. If not, nothing is kept.
-    func end(_ error: NetworkError?) -> Bool {
-        // Not under the lock: this may be the last reference to it.
-        let hasDelegate = delegate != nil
-        let (isAwaited, released) = state.withLock { state in
-            state.closures.close()
-            let isCalled = error == nil ? state.closures.success != nil : state.closures.failure != nil
-            return hasDelegate || isCalled ? (true, nil) : (false, state.closures.take())
-        }
-        withExtendedLifetime(released) {}
-        return isAwaited
-    }
-
-    /// Calls the closure for this ending, unless it has been released since. On the callback queue.
-    func call(for group: Group, _ error: NetworkError?) {
-        let (success, failure) = state.withLock { $0.closures.take() }
-        if let error { failure?(group, error) } else { success?(group) }
-    }
-}
-
 /// The tasks that wait for one outcome, as a value: which of them to resume, and which was the last to give up.
 struct ValueWaiters<Continuation> {
     private var lastNumber = 0

@@ -9,17 +9,16 @@
 /// NetworkQueue.shared.addOperation(chain)
 /// ```
 ///
-/// A step that fails, or is cancelled, ends the chain: its ``NetworkOperation/error`` has the code, the status and all
-/// else of the step's error, a message that names the step, and the step's error as ``NetworkError/underlying``; see
+/// A step that fails, or is cancelled, ends the chain: its ``NetworkOperation/error`` has the code, the status and the other
+/// properties of the step's error, a message that names the step, and the step's error as ``NetworkError/underlying``; see
 /// ``GroupOperation/decisiveFailure``. The steps behind it do not run and end with
-/// ``NetworkError/Code/dependencyFailed``. `cancel()` is final: the rest is cancelled, and what is added later refused.
+/// ``NetworkError/Code/dependencyFailed``. `cancel()` is final: the remaining steps are cancelled, and later ones refused.
 /// An empty chain succeeds.
 ///
 /// To build the next request from an item without a chain, see ``RequestOperation/then(_:)``. See ``GroupOperation``
 /// for queues, cancellation, progress and lifetime.
 open class ChainOperation: GroupOperation, @unchecked Sendable {
-    // Sendable because what changes is in `callbacks`, behind its lock; subclasses answer for their own.
-    private let callbacks = GroupCallbacks<ChainOperation>()
+    // Sendable because nothing changes here; subclasses answer for their own state.
 
     /// - Parameter operations: the first steps; default none.
     public init(_ operations: [NetworkOperation] = []) {
@@ -70,49 +69,46 @@ open class ChainOperation: GroupOperation, @unchecked Sendable {
     /// Called once when every step has succeeded, after the delegate. Set it before the chain is added to a queue.
     /// Default nil.
     public final var success: (@Sendable (ChainOperation) -> Void)? {
-        get { callbacks.success }
-        set { callbacks.success = newValue }
+        get { anySuccess }
+        set {
+            guard let newValue else { return anySuccess = nil }
+            anySuccess = { group in if let chain = group as? ChainOperation { newValue(chain) } }
+        }
     }
 
     /// Called once when the chain has failed or was cancelled, after the delegate. Set it before the chain is added to
     /// a queue. Default nil.
     public final var failure: (@Sendable (ChainOperation, NetworkError) -> Void)? {
-        get { callbacks.failure }
-        set { callbacks.failure = newValue }
-    }
-
-    /// Told of each step and of the end; not kept alive. Default nil.
-    public final var delegate: (any ChainOperationDelegate)? {
-        get { callbacks.delegate as? any ChainOperationDelegate }
-        set { callbacks.delegate = newValue }
-    }
-
-    override func callback(for child: NetworkOperation, at index: Int) -> (@Sendable () -> Void)? {
-        guard delegate != nil else { return nil }
-        return { self.delegate?.chainOperation(self, didFinish: child, at: index) }
-    }
-
-    override func takeEndCallback(_ error: NetworkError?) -> (@Sendable () -> Void)? {
-        guard callbacks.end(error) else { return nil }
-        return {
-            if let error {
-                self.delegate?.chainOperation(self, didFailWith: error)
-            } else {
-                self.delegate?.chainOperationDidSucceed(self)
-            }
-            self.callbacks.call(for: self, error)
+        get { anyFailure }
+        set {
+            guard let newValue else { return anyFailure = nil }
+            anyFailure = { group, error in if let chain = group as? ChainOperation { newValue(chain, error) } }
         }
     }
 
-    override func detach() {
-        callbacks.detach()
+    /// The delegate, which is told of each step and of the end. Not kept alive. Default nil.
+    public final var delegate: (any ChainOperationDelegate)? {
+        get { anyDelegate as? any ChainOperationDelegate }
+        set { anyDelegate = newValue }
+    }
+
+    override func tellDelegate(of child: NetworkOperation, at index: Int) {
+        delegate?.chainOperation(self, didFinish: child, at: index)
+    }
+
+    override func tellDelegateOfEnd(_ error: NetworkError?) {
+        if let error {
+            delegate?.chainOperation(self, didFailWith: error)
+        } else {
+            delegate?.chainOperationDidSucceed(self)
+        }
     }
 }
 
-/// Hears of a chain: of each step, and of the end, before the closures. Called on the chain's callback queue, one call
-/// at a time. Every method does nothing by default.
+/// The delegate of a chain, told of each step, and of the end, before the closures. Called on the chain's callback queue,
+/// one call at a time. Every method does nothing by default.
 public protocol ChainOperationDelegate: AnyObject, Sendable {
-    /// A step has finished, in whatever way; its own callbacks have run, and its `then` runs next.
+    /// A step has finished, with success or failure; its own callbacks have run, and its `then` runs next.
     func chainOperation(_ chain: ChainOperation, didFinish operation: NetworkOperation, at index: Int)
     /// Every step has succeeded.
     func chainOperationDidSucceed(_ chain: ChainOperation)

@@ -8,9 +8,9 @@ public struct BlockCondition: OperationCondition {
     private let holds: @Sendable (NetworkOperation) async throws -> Bool
 
     /// - Parameters:
-    ///   - name: what messages call the condition.
-    ///   - holds: called once for each operation, in a task. False makes the operation end with
-    ///     ``NetworkError/Code/refused``; what it throws counts as in ``OperationCondition/evaluate(for:)``.
+    ///   - name: the name of the condition in messages.
+    ///   - holds: called once for each operation, in a task. False ends the operation with
+    ///     ``NetworkError/Code/refused``; its errors count as in ``OperationCondition/evaluate(for:)``.
     public init(_ name: String, holds: @escaping @Sendable (NetworkOperation) async throws -> Bool) {
         self.name = name
         self.holds = holds
@@ -23,20 +23,20 @@ public struct BlockCondition: OperationCondition {
     }
 }
 
-/// Holds while the network is reachable, or while nobody knows whether it is.
+/// A condition that holds while the network is reachable, or its status is unknown.
 ///
 /// ```swift
 /// operation.addCondition(ReachabilityCondition(waits: true))
 /// ```
 ///
-/// That a network is there does not mean that the server answers: this saves attempts that cannot succeed, and no more.
+/// A reachable network does not mean that the server answers: the condition only saves attempts that cannot succeed.
 public struct ReachabilityCondition: OperationCondition {
     public let name = "network reachable"
     private let reachability: any NetworkReachability
     private let waits: Bool
 
     /// - Parameters:
-    ///   - reachability: who knows. Default: the system, which does not know on Linux.
+    ///   - reachability: the source of the status. Default: the system, whose status is unknown on Linux.
     ///   - waits: whether an operation waits for the network, without a slot; false, the default, ends it at once with
     ///     ``NetworkError/Code/refused``.
     public init(_ reachability: any NetworkReachability = SystemReachability.shared, waits: Bool = false) {
@@ -60,7 +60,7 @@ public struct ReachabilityCondition: OperationCondition {
 /// operation.addCondition(.all(ReachabilityCondition(), SignedIn(session: store).or(GuestAllowed())))
 /// ```
 ///
-/// Its parts are looked at in order, each after its own prerequisite, and no further than the answer needs.
+/// Its parts are evaluated in order, each after its own prerequisite, until the result is known.
 public struct CombinedCondition: OperationCondition {
     private enum Kind {
         case all([any OperationCondition])
@@ -71,7 +71,7 @@ public struct CombinedCondition: OperationCondition {
 
     private let kind: Kind
 
-    /// Holds when all hold, also when there are none; fails with the error of the first that does not.
+    /// Holds when all hold, also when there are none; fails with the error of the first one that does not.
     static func all(_ conditions: [any OperationCondition]) -> CombinedCondition {
         CombinedCondition(kind: .all(conditions))
     }
@@ -126,7 +126,7 @@ public struct CombinedCondition: OperationCondition {
         }
     }
 
-    /// Why a part does not hold, nil when it does. To be cancelled is no answer, and thrown on.
+    /// The reason why a part does not hold, nil when it does. Cancellation is thrown on.
     private static func obstacle(
         _ part: any OperationCondition,
         _ operation: NetworkOperation
@@ -152,30 +152,30 @@ public struct CombinedCondition: OperationCondition {
 }
 
 extension OperationCondition where Self == CombinedCondition {
-    /// Holds when all of these hold; fails with the error of the first that does not.
+    /// Holds when all of these hold; fails with the error of the first one that does not.
     public static func all(_ conditions: any OperationCondition...) -> CombinedCondition {
         CombinedCondition.all(conditions)
     }
 
-    /// Holds when one of these holds. If none does, the operation ends with ``NetworkError/Code/refused``, and the
-    /// reason of the first is what it is due to.
+    /// Holds when one of these holds. If none does, the operation ends with ``NetworkError/Code/refused`` and the error of
+    /// the first one as ``NetworkError/underlying``.
     public static func any(_ conditions: any OperationCondition...) -> CombinedCondition {
         CombinedCondition.any(conditions)
     }
 
-    /// Holds when this one does not; its prerequisite runs all the same.
+    /// Holds when this one does not. Its prerequisite runs too.
     public static func not(_ condition: any OperationCondition) -> CombinedCondition {
         CombinedCondition.not(condition)
     }
 }
 
 extension OperationCondition {
-    /// Holds when this one or else the other one holds.
+    /// Holds when this one or the other one holds.
     public func or(_ other: some OperationCondition) -> CombinedCondition {
         CombinedCondition.any([self, other])
     }
 
-    /// The same condition without its prerequisite: it is evaluated as things are.
+    /// The same condition without its prerequisite.
     public var silent: CombinedCondition {
         CombinedCondition.silent(self)
     }

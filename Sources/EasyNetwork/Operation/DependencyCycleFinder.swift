@@ -74,8 +74,8 @@ enum DependencyCycleFinder {
         return nil
     }
 
-    /// Searches from both ends in turn. When either search has no edge left there is no path: so a job that nobody waits
-    /// for, or that waits for nobody, costs a few looks, and joining two long chains costs the length of the shorter one.
+    /// Searches from both ends in turn. When either search has no edge left there is no path: so a job without dependents or
+    /// without dependencies costs a few looks, and joining two long chains costs the length of the shorter one.
     private static func path(from start: Event, to target: Event) -> [Operation]? {
         var forward = Search(from: start) { waits($0, includesIdle: false) }
         var backward = Search(from: target, edges: dependents)
@@ -103,11 +103,18 @@ enum DependencyCycleFinder {
         guard !operation.hasOutcome else { return iterator([]) }
         switch event.moment {
         case .start:
-            let wait = operation.wait
-            if let queue = wait.queue { return jobs(.dependencies, of: operation, in: queue) }
-            let turn = wait.isTaken ? nil : wait.onlyGroup?.turn(of: operation)
+            // On a queue, whose graph knows the dependencies, without these.
+            let (scheduling, isTaken, dependencies) = operation.core.withLock { state in
+                let isWaiting = state.lifecycle.phase == .waiting && state.scheduling == nil
+                return (
+                    state.scheduling, !isWaiting || state.readiness.isWatching,
+                    isWaiting ? state.dependencies.map(\.operation) : []
+                )
+            }
+            if let scheduling { return jobs(.dependencies, of: operation, in: scheduling.queue) }
+            let turn = isTaken ? nil : operation.onlyGroup?.turn(of: operation)
             return iterator(
-                (wait.isTaken || includesIdle ? wait.dependencies : []).map(Event.end) + (turn.map { [$0] } ?? [])
+                (isTaken || includesIdle ? dependencies : []).map(Event.end) + (turn.map { [$0] } ?? [])
             )
         case .end:
             let prerequisite = operation.option { $0.pendingPrerequisite }
@@ -209,12 +216,13 @@ enum DependencyCycleFinder {
     }
 }
 
+/// A reference that does not keep its object alive.
+struct Weak<Object: AnyObject> {
+    weak var object: Object?
+}
+
 /// The objects that wait for the end of an operation, besides the jobs of its own queue.
 struct Waiters {
-    struct Weak<Object: AnyObject> {
-        weak var object: Object?
-    }
-
     /// The other queues whose jobs wait for it.
     private(set) var queues: [Weak<NetworkQueue>] = []
     /// The groups that it is a child of, and the operations that it is a prerequisite of.
@@ -253,28 +261,10 @@ extension NetworkOperation {
     /// Whether it is a child of a group.
     final var isChild: Bool { !groups.isEmpty }
 
-    fileprivate struct Wait {
-        var queue: NetworkQueue?
-        /// Whether it is on a queue of either kind, or has been started.
-        var isTaken: Bool
-        var dependencies: [Operation]
-        /// Nil when there are several: it waits for none of them in particular.
-        var onlyGroup: GroupOperation?
-    }
-
-    /// What its start waits for; on a ``NetworkQueue``, whose graph knows its dependencies, without these.
-    fileprivate final var wait: Wait {
+    /// The group that it is a child of; nil when there are several: it waits for none of them in particular.
+    fileprivate final var onlyGroup: GroupOperation? {
         let groups = groups
-        let onlyGroup = groups.allSatisfy { $0 === groups[0] } ? groups.first : nil
-        return core.withLock { state in
-            let isWaiting = state.lifecycle.phase == .waiting
-            return Wait(
-                queue: state.scheduling?.queue,
-                isTaken: state.scheduling != nil || state.readiness.isWatching || !isWaiting,
-                dependencies: isWaiting && state.scheduling == nil ? state.dependencies.map(\.operation) : [],
-                onlyGroup: onlyGroup
-            )
-        }
+        return groups.allSatisfy { $0 === groups[0] } ? groups.first : nil
     }
 
     /// The events of this operation, a waiter of `operation`, that wait for its end.
@@ -302,7 +292,7 @@ extension GroupOperation {
         runningStep === child ? nil : .turn(self)
     }
 
-    /// What the next child waits for.
+    /// The event that the next child waits for.
     fileprivate final var waitOfTurn: Event? {
         let (isOpen, hasStarted) = state.withLock { ($0.group.isOpen, $0.group.hasStarted) }
         guard isOpen else { return nil }

@@ -139,11 +139,11 @@ extension GroupOperation {
             return state.children[index].then.take()
         }
         orderedProgress.order.run()
-        let callback = callback(for: child, at: index)
+        let hasDelegate = anyDelegate != nil
         let isThenCalled = error == nil && then != nil
-        guard callback != nil || isThenCalled else { return settle() }
+        guard hasDelegate || isThenCalled else { return settle() }
         serialQueue.async {
-            callback?()
+            if hasDelegate { self.tellDelegate(of: child, at: index) }
             // The group may have ended since.
             if isThenCalled, !self.hasOutcome { then?() }
             self.settle()
@@ -209,7 +209,7 @@ extension GroupOperation {
             (state.group.isDrained ? state.done.take() : nil, state.group.count == 0)
         }
         guard let done else { return }
-        let callback = takeEndCallback(error)
+        let callback = takeEndCallback()
         let queue = callback == nil ? WorkQueue.shared : serialQueue
         // Behind the last change of the progress.
         orderedProgress.order.add { [orderedProgress] in

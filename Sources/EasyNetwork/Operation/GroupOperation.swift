@@ -42,6 +42,11 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         /// Called when the group has ended and every child has finished.
         var done: (@Sendable () -> Void)?
         var isProgressClaimed = false
+        var closures = Callbacks<
+            @Sendable (GroupOperation) -> Void, @Sendable (GroupOperation, NetworkError) -> Void
+        >()
+        weak var delegate: AnyObject?
+        var isDetached = false
     }
 
     let state: Locked<State>
@@ -107,16 +112,58 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         set { _ = state.withLock { exchange(&$0.callbackQueue, with: newValue) } }
     }
 
-    // MARK: - For the subclasses in this package
+    // MARK: - Callbacks
 
-    /// - Returns: the closure to call on the callback queue because a child has finished.
-    func callback(for child: NetworkOperation, at index: Int) -> (@Sendable () -> Void)? {
-        nil
+    /// Calls the delegate because a child has finished. On the callback queue.
+    func tellDelegate(of child: NetworkOperation, at index: Int) {}
+
+    /// Calls the delegate because the group has ended. On the callback queue.
+    func tellDelegateOfEnd(_ error: NetworkError?) {}
+
+    final var anyDelegate: AnyObject? {
+        get { state.withLock { $0.delegate } }
+        set { state.withLock { $0.delegate = $0.isDetached ? nil : newValue } }
     }
 
-    /// - Returns: the closure to call on the callback queue at the end. Called once.
-    func takeEndCallback(_ error: NetworkError?) -> (@Sendable () -> Void)? {
-        nil
+    final var anySuccess: (@Sendable (GroupOperation) -> Void)? {
+        get { state.withLock { $0.closures.success } }
+        set { withExtendedLifetime(state.withLock { $0.closures.setSuccess(newValue) }) {} }
+    }
+
+    final var anyFailure: (@Sendable (GroupOperation, NetworkError) -> Void)? {
+        get { state.withLock { $0.closures.failure } }
+        set { withExtendedLifetime(state.withLock { $0.closures.setFailure(newValue) }) {} }
+    }
+
+    /// Accepts no closure from now on.
+    ///
+    /// - Returns: the call of the delegate and the closure, for the callback queue; nil when there is nothing to call.
+    final func takeEndCallback() -> (@Sendable () -> Void)? {
+        let error = error
+        // Not under the lock: this may be the last reference to it.
+        let hasDelegate = anyDelegate != nil
+        let (isAwaited, released) = state.withLock { state in
+            state.closures.close()
+            let isCalled = error == nil ? state.closures.success != nil : state.closures.failure != nil
+            return hasDelegate || isCalled ? (true, nil) : (false, state.closures.take())
+        }
+        withExtendedLifetime(released) {}
+        guard isAwaited else { return nil }
+        return {
+            self.tellDelegateOfEnd(error)
+            // Taken only now: they may have been released since.
+            let (success, failure) = self.state.withLock { $0.closures.take() }
+            if let error { failure?(self, error) } else { success?(self) }
+        }
+    }
+
+    override func detach() {
+        let released = state.withLock { state in
+            state.isDetached = true
+            state.delegate = nil
+            return state.closures.take()
+        }
+        withExtendedLifetime(released) {}
     }
 
     // MARK: - The work

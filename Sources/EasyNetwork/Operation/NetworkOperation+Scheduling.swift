@@ -12,7 +12,7 @@ struct Scheduling {
     let job: JobID
 }
 
-/// What a queue asks of an operation.
+/// The interface of an operation for its queue.
 extension NetworkOperation {
     /// Calls `action` once, when the operation has finished; at once, on this thread, if it already has.
     final func whenFinished(_ action: @escaping @Sendable () -> Void) {
@@ -31,10 +31,10 @@ extension NetworkOperation {
     ///
     /// - Returns: its dependencies, and whether anything outside of this queue waits for it; nil when it is not assigned.
     final func adopt(_ scheduling: Scheduling) -> NetworkQueue.Adoption? {
-        core.withLock { state in
+        core.withLock { state -> NetworkQueue.Adoption? in
             guard state.scheduling == nil, state.lifecycle.phase == .waiting else { return nil }
             state.scheduling = scheduling
-            return NetworkQueue.Adoption(dependencies: state.dependencies, isAwaited: !state.waiters.isEmpty)
+            return (state.dependencies, !state.waiters.isEmpty)
         }
     }
 

@@ -1,12 +1,13 @@
-/// Goes along with an operation: an activity indicator, a measurement, a log.
+/// An observer of an operation: an activity indicator, a measurement, a log.
 ///
 /// ```swift
 /// operation.addAccessory(spinner)      // shown in operationWillStart, hidden in operationDidStop
 /// ```
 ///
-/// Each method is called once at most, on the operation's callback queue: its own, else its ``NetworkQueue``'s, else
-/// its host's or a background queue. The operation waits for it to return. An operation that ends before its start,
-/// because it was cancelled or a dependency failed, tells of the stop only. Every method does nothing by default.
+/// Each method is called at most once, on the operation's callback queue: its own, else its ``NetworkQueue``'s, else its
+/// host's or a background queue. The operation waits until it returns. For an operation that ends before its start,
+/// because it was cancelled or a dependency failed, only the methods of the stop are called. Every method does nothing by
+/// default.
 public protocol OperationAccessory: AnyObject, Sendable {
     /// Before ``NetworkOperation/execute()``.
     func operationWillStart(_ operation: NetworkOperation)
@@ -23,8 +24,8 @@ extension OperationAccessory {
 }
 
 extension NetworkOperation {
-    /// Adds an accessory, which is kept alive until the operation has finished. Add it before the operation is added to
-    /// a queue: later it hears only of what is still to come, and is not kept when the outcome is known.
+    /// Adds an accessory, which is kept alive until the operation has finished. Add it before the operation is added to a
+    /// queue: later only the remaining methods are called, and none when the outcome is known.
     ///
     /// In an operation that overrides `start()`, ``OperationAccessory/operationWillStart(_:)`` may come after what that
     /// does. The calls that a ``ServiceOperation`` makes there wait for it.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Something that must hold before an operation does its work: a session, the network, a permission.
+/// A condition that must hold before an operation does its work: a session, the network, a permission.
 ///
 /// ```swift
 /// struct SignedIn: OperationCondition {
@@ -18,29 +18,30 @@ import Foundation
 /// operation.addCondition(SignedIn(session: store))
 /// ```
 ///
-/// Conditions are looked at when the dependencies of the operation are over and its turn has come, one after the other,
-/// before ``NetworkOperation/execute()``. Meanwhile the operation takes no slot of its ``NetworkQueue``; when all hold,
-/// it asks for one again. On a plain `OperationQueue` they hold it too.
+/// Conditions are evaluated one after the other when the dependencies of the operation are over and its turn has come,
+/// before ``NetworkOperation/execute()``. During that time the operation takes no slot of its ``NetworkQueue``; when all
+/// hold, it asks for one again. On a plain `OperationQueue` they hold it too.
 public protocol OperationCondition: Sendable {
-    /// What messages call the condition. Default: the name of its type.
+    /// The name of the condition in messages. Default: the name of its type.
     var name: String { get }
 
-    /// A job that is to be over before ``evaluate(for:)``, a sign-in for instance; nil, the default, for none.
+    /// A job that must be over before ``evaluate(for:)``, for instance a sign-in; nil, the default, for none.
     ///
     /// It is added to the operation's ``NetworkQueue``, or else to ``NetworkQueue/shared``, unless a `NetworkQueue` has
-    /// it already or it has been started; on an `OperationQueue` it must not be. Several operations may be given the
-    /// same job. How it ends is for ``evaluate(for:)`` to judge. It goes on when the operation is cancelled.
+    /// it already or it has been started; it must not be on an `OperationQueue`. Several operations may be given the same
+    /// job. ``evaluate(for:)`` decides whether its outcome is good enough. It goes on when the operation is cancelled.
     ///
     /// Called once for each operation, on a background thread.
     func prerequisite(for operation: NetworkOperation) -> Operation?
 
     /// Returns when the condition holds, and throws when it does not.
     ///
-    /// May wait as long as it likes without blocking its thread; there is no deadline. The task is cancelled when the
-    /// operation ends meanwhile, and what is thrown or returned then has no effect.
+    /// It may wait without a deadline, but must not block its thread. When the operation ends before, the task is cancelled
+    /// and its result has no effect.
     ///
-    /// - Throws: why the operation is not to run. A ``NetworkError`` becomes the operation's own, a `CancellationError`
-    ///   becomes ``NetworkError/Code/cancelled``, and anything else is what ``NetworkError/Code/refused`` is due to.
+    /// - Throws: the reason why the operation must not run. A ``NetworkError`` becomes the operation's own, a
+    ///   `CancellationError` becomes ``NetworkError/Code/cancelled``, and any other error the
+    ///   ``NetworkError/underlying`` one of ``NetworkError/Code/refused``.
     func evaluate(for operation: NetworkOperation) async throws
 }
 
@@ -53,8 +54,8 @@ extension OperationCondition {
 extension NetworkOperation {
     /// Makes the operation wait until `condition` holds, and fail if it does not.
     ///
-    /// Conditions are looked at in the order in which they were added. Add them before the operation is added to a
-    /// queue; one that comes when it has started is not looked at, nor kept.
+    /// Conditions are evaluated in the order in which they were added. Add them before the operation is added to a queue; a
+    /// condition that is added after its start is ignored.
     ///
     /// An operation that overrides `start()` and does its work there, and not in ``execute()``, does not wait.
     public final func addCondition(_ condition: some OperationCondition) {
@@ -64,8 +65,7 @@ extension NetworkOperation {
         }
     }
 
-    /// What must hold before the operation does its work. Default none; none any more once it has started, when it lets
-    /// go of what the conditions hold as it is done with them.
+    /// The conditions of the operation. Default none; empty once it has started.
     public final var conditions: [any OperationCondition] {
         option { $0.conditions }
     }

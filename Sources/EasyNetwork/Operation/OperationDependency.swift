@@ -1,6 +1,6 @@
 import Foundation
 
-/// What an operation requires of one that it depends on.
+/// The outcome of a dependency that an operation requires.
 public enum DependencyPolicy: Sendable {
     /// The dependency must end without an error; otherwise the dependent ends with `NetworkError.Code.dependencyFailed`
     /// and does not execute. A plain `Operation` counts as successful unless it was cancelled. `addDependency(_:)` means

@@ -1,35 +1,35 @@
-/// The life of one operation, as a value: which ending wins, and what is to be done at each step.
+/// The lifecycle of one operation, as a value: which ending wins, and what to do at each step.
 ///
 /// ```
 /// waiting ─ start ─▶ starting ─ began ─▶ executing ─ end, cancel ─▶ delivering ─ concluded ─▶ finished
 /// ```
 ///
-/// The outcome is set once, by whoever comes first. An ending that comes before the operation was started, or while
-/// its start is being announced, is kept, and acted on when the start is through: an operation that reports itself
-/// finished before its queue has started it stops the process on Linux.
+/// The outcome is set once, by the first ending. An ending before the start, or while the start is being announced, is
+/// stored and takes effect after the start: on Linux an operation that reports itself finished before its queue has started
+/// it stops the process.
 struct OperationLifecycle {
     enum Phase {
         /// Not started.
         case waiting
-        /// Started, the change of `isExecuting` being announced.
+        /// Started; the change of `isExecuting` is being announced.
         case starting
-        /// The work is going on.
+        /// The work is running.
         case executing
-        /// The outcome is known, the callbacks are being run.
+        /// The outcome is known, and the callbacks are running.
         case delivering
-        /// Over, and dependents may run.
+        /// Finished; dependents may run.
         case finished
     }
 
-    /// How it ended. The error lies apart: few fail, and all would pay for the room.
+    /// The outcome. The error is stored indirectly, so that operations without one are small.
     enum Outcome {
         case success
         indirect case failure(NetworkError)
     }
 
-    /// What the caller does next.
+    /// The next step of the caller.
     enum Action {
-        /// Nothing: somebody else was first, or a later step will see to it.
+        /// Nothing: another ending was first, or a later step acts on this one.
         case none
         /// Announce `isExecuting` around ``showExecuting()``, then call ``began(obstacle:)``.
         case announceStart
@@ -40,11 +40,11 @@ struct OperationLifecycle {
     }
 
     private(set) var phase = Phase.waiting
-    /// How it ended; nil while that is open.
+    /// Nil before the end.
     private(set) var outcome: Outcome?
     /// Whether ``cancel()`` decided the outcome.
     private(set) var isCancelled = false
-    /// What `Operation.isExecuting` says.
+    /// The value of `Operation.isExecuting`.
     private(set) var isExecuting = false
 
     var error: NetworkError? {
@@ -55,7 +55,7 @@ struct OperationLifecycle {
         if case .failure = outcome { true } else { false }
     }
 
-    /// The queue starts the operation.
+    /// Starts the operation, for its queue.
     mutating func start() -> Action {
         guard phase == .waiting else { return .none }
         phase = .starting
@@ -66,9 +66,9 @@ struct OperationLifecycle {
         isExecuting = true
     }
 
-    /// The start has been announced.
+    /// Notes that the start has been announced.
     ///
-    /// - Parameter obstacle: why the work must not be done, a failed dependency for instance.
+    /// - Parameter obstacle: the reason why the work must not be done, for instance a failed dependency.
     mutating func began(obstacle: NetworkError?) -> Action {
         guard phase == .starting else { return .none }
         if outcome == nil, let obstacle { outcome = .failure(obstacle) }
@@ -76,9 +76,9 @@ struct OperationLifecycle {
         return outcome == nil ? .execute : .deliver
     }
 
-    /// The work ended, or the operation is ended from outside.
+    /// Ends the operation, from the work or from outside.
     ///
-    /// - Returns: whether this ending is the one that counts, and what to do.
+    /// - Returns: whether this ending is the one that counts, and the next step.
     mutating func end(_ outcome: Outcome) -> (wins: Bool, action: Action) {
         guard self.outcome == nil else { return (false, .none) }
         self.outcome = outcome
@@ -87,14 +87,14 @@ struct OperationLifecycle {
         return (true, .deliver)
     }
 
-    /// Cancelled: an ending that also shows in `isCancelled`.
+    /// Ends the operation and sets `isCancelled`.
     mutating func cancel() -> (wins: Bool, action: Action) {
         let ending = end(.failure(NetworkError(code: .cancelled)))
         if ending.wins { isCancelled = true }
         return ending
     }
 
-    /// The end is being announced.
+    /// Notes that the end is being announced.
     mutating func concluded() {
         phase = .finished
         isExecuting = false

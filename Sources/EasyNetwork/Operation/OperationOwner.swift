@@ -16,16 +16,30 @@
 /// The ``NetworkOperation/releasePolicy`` of an operation says what happens when the owner is deallocated, on the thread
 /// on which it is. The owner keeps no operation alive, and no operation keeps the owner alive.
 public final class OperationOwner: Sendable {
-    let operations = OwnedOperations()
+    private let registrations = Locked<[ObjectIdentifier: Weak<OwnerRegistration>]>([:])
 
     public init() {}
 
     deinit {
-        operations.ownerIsGone()
+        for registration in registrations.withLock({ $0 }).values {
+            guard let registration = registration.object, let operation = registration.operation else { continue }
+            if registration.cancels { operation.cancel() } else { operation.detach() }
+        }
+    }
+
+    /// The number of operations that are registered and have not finished.
+    var operationCount: Int { registrations.withLock { $0.count } }
+
+    fileprivate func add(_ registration: OwnerRegistration) {
+        registrations.withLock { $0[ObjectIdentifier(registration)] = Weak(object: registration) }
+    }
+
+    fileprivate func remove(_ registration: ObjectIdentifier) {
+        registrations.withLock { _ = $0.removeValue(forKey: registration) }
     }
 }
 
-/// What happens to an operation when its owner is deallocated.
+/// The fate of an operation when its owner is deallocated.
 public enum ReleasePolicy: Sendable {
     /// The queue holds the operation until it is done, and its callbacks are called. The default.
     case held
@@ -38,7 +52,7 @@ public enum ReleasePolicy: Sendable {
 }
 
 extension NetworkOperation {
-    /// What happens to the operation when its owner is deallocated. Default ``ReleasePolicy/held``, also when the operation
+    /// The fate of the operation when its owner is deallocated. Default ``ReleasePolicy/held``, also when the operation
     /// has finished or the owner is gone.
     ///
     /// Set it at any time before the end; the latest value counts. It does not keep the owner alive. An operation without
@@ -64,63 +78,20 @@ extension NetworkOperation {
 }
 
 /// The registration of an operation with its owner. It ends when it is released.
-final class OwnerRegistration: Sendable {
-    let cancels: Bool
-    // Not the owner, which it must not keep alive.
-    private let operations: OwnedOperations
+final class OwnerRegistration: @unchecked Sendable {
+    // Sendable because nothing is written after `init`.
+    fileprivate private(set) weak var owner: OperationOwner?
+    fileprivate private(set) weak var operation: NetworkOperation?
+    fileprivate let cancels: Bool
 
     init(_ operation: NetworkOperation, _ owner: OperationOwner, cancels: Bool) {
+        self.operation = operation
+        self.owner = owner
         self.cancels = cancels
-        operations = owner.operations
-        operations.add(ObjectIdentifier(self), .init(operation: operation, cancels: cancels), owner)
+        owner.add(self)
     }
 
     deinit {
-        operations.remove(ObjectIdentifier(self))
-    }
-
-    var owner: OperationOwner? { operations.owner }
-}
-
-/// The operations of one owner.
-final class OwnedOperations: Sendable {
-    struct Member {
-        weak var operation: NetworkOperation?
-        let cancels: Bool
-    }
-
-    private struct State {
-        weak var owner: OperationOwner?
-        /// Nil when the owner is gone.
-        var members: [ObjectIdentifier: Member]? = [:]
-    }
-
-    private let state = Locked(State())
-
-    /// The number of operations that are registered and have not finished.
-    var count: Int { state.withLock { $0.members?.count ?? 0 } }
-
-    var owner: OperationOwner? { state.withLock { $0.owner } }
-
-    func add(_ registration: ObjectIdentifier, _ member: Member, _ owner: OperationOwner) {
-        state.withLock { state in
-            state.owner = owner
-            state.members?[registration] = member
-        }
-    }
-
-    func remove(_ registration: ObjectIdentifier) {
-        state.withLock { _ = $0.members?.removeValue(forKey: registration) }
-    }
-
-    func ownerIsGone() {
-        let members = state.withLock { state in
-            defer { state.members = nil }
-            return state.members ?? [:]
-        }
-        for member in members.values {
-            guard let operation = member.operation else { continue }
-            if member.cancels { operation.cancel() } else { operation.detach() }
-        }
+        owner?.remove(ObjectIdentifier(self))
     }
 }

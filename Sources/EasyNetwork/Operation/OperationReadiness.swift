@@ -1,16 +1,16 @@
 /// Whether an operation on a plain `OperationQueue` may start, as a value.
 ///
-/// On a ``NetworkQueue`` none of this is used: there an operation reaches its `OperationQueue` only when it may run.
-/// Elsewhere the queue asks `isReady`; the first time it does, the dependencies begin to be watched.
+/// Not used on a ``NetworkQueue``, which starts an operation only when it may run. A plain queue reads `isReady`; from the
+/// first time on, the dependencies are watched.
 struct OperationReadiness {
-    /// Dependencies that have not finished, and one more while they are being looked at.
+    /// The number of dependencies that have not finished, and one more while the watch is being set up.
     private var pending = 0
     private(set) var isWatching = false
     private var saidNotReady = false
     /// The threads on which a change is being announced.
     private var announcers: [ObjectIdentifier] = []
 
-    /// The queue asks for the first time: watch the dependencies, then call ``watchingBegan()``.
+    /// Begins the watch. The caller watches the dependencies and then calls ``watchingBegan()``.
     mutating func beginWatching(dependencyCount: Int) {
         isWatching = true
         pending = dependencyCount + 1
@@ -38,14 +38,14 @@ struct OperationReadiness {
         if let index = announcers.lastIndex(of: thread) { announcers.remove(at: index) }
     }
 
-    /// Answers the queue.
+    /// The value of `isReady`.
     ///
     /// - Parameters:
     ///   - isFree: whether dependencies do not matter any more.
-    ///   - thread: the one that asks.
-    /// - Returns: the answer, and whether the change is to be announced once more. On Linux the queue may read false,
-    ///   miss the announcement because it has not yet taken the operation in, and then, having taken it in, read true
-    ///   without acting on it. An announcement reads too, on its own thread; that is not the queue.
+    ///   - thread: the thread that reads it.
+    /// - Returns: the value, and whether the change is to be announced again. On Linux the queue may read false, miss the
+    ///   announcement because it has not added the operation yet, and then read true without acting on it. An
+    ///   announcement reads the value too, on its own thread; that read does not count.
     mutating func answer(isFree: Bool, to thread: ObjectIdentifier) -> (isReady: Bool, announceAgain: Bool) {
         guard isFree || pending == 0 else {
             saidNotReady = true

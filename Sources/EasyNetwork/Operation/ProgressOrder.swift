@@ -73,7 +73,7 @@ final class ProgressOrder: Sendable {
     }
 }
 
-/// A progress that may be cancelled, paused and resumed while it changes.
+/// A `Progress` that may be cancelled, paused and resumed while it changes.
 final class OrderedProgress: Progress, @unchecked Sendable {
     // Sendable because one thread at a time changes it, see `ProgressOrder`, and `userInfo` has a lock where Foundation has
     // none.

@@ -1,10 +1,10 @@
 import Foundation
 
-/// What makes two requests alike for a queue.
+/// The key by which a queue recognizes repeats of a request.
 enum RepeatKey: Hashable, Sendable {
     /// The key that the user gave.
     case named(String)
-    /// The message, and the identity of the host's configuration, which whoever holds the key keeps alive.
+    /// The message, and the identity of the host's configuration, which the owner of the key keeps alive.
     case message(host: ObjectIdentifier, Additions, NetworkService.Method, URL, HTTPHeaders, TransportBody)
 
     static func message(
@@ -16,7 +16,7 @@ enum RepeatKey: Hashable, Sendable {
         return .message(host: host, additions, message.method, message.url, message.headers, message.body)
     }
 
-    /// Whether the host adds to the message when it is sent: its credential, its cookies.
+    /// Whether the host adds its credential and cookies to the message when it is sent.
     struct Additions: Hashable, Sendable {
         private let isAuthenticated: Bool
         private let isCustom: Bool
@@ -28,9 +28,8 @@ enum RepeatKey: Hashable, Sendable {
     }
 }
 
-/// What requests must have in common to share one message and its answer: more than to be alike.
-///
-/// The answer comes to all as it came to the one that sent, so all that decides how it comes belongs here.
+/// The key by which requests share one message and its answer. It is narrower than ``RepeatKey``: the answer is delivered
+/// to all as the sender received it, so everything that influences how it is received belongs to the key.
 struct SharingKey: Hashable, Sendable {
     private let key: RepeatKey
     private let host: ObjectIdentifier
@@ -45,11 +44,11 @@ struct SharingKey: Hashable, Sendable {
     private let overallTimeout: TimeInterval?
     private let cache: [String?]
     private let ignoresCache: Bool
-    /// What the message excludes while it is sent. One that has a category already, as a part of a group, does not wait
-    /// for one that waits for that.
+    /// The categories that the message excludes while it is sent. A request that is part of a group, which holds the
+    /// category already, does not wait for one that waits for the group.
     let categories: Set<String>
-    /// The type of the item, or of the request if that looks into its answers itself; nil when the key is the message,
-    /// which gives the same answer whatever is made of it.
+    /// The type of the item, or of the request if that has interceptors or redirect rules; nil when the key is the message,
+    /// which gives the same answer for every type.
     private let type: ObjectIdentifier?
 
     init(

@@ -21,101 +21,6 @@ import Foundation
 ///
 /// The graph accepts cycles, whose jobs stay blocked. ``DependencyCycleFinder`` finds them and ends one of the jobs.
 struct JobGraph<Payload> {
-    /// The work that a step leaves to the owner of the graph, in this order.
-    struct Actions {
-        /// The time of the step, in seconds on the clock of the queue.
-        let now: TimeInterval
-        /// Jobs that will not run (cancelled, or a dependency failed): they are started without a slot, only to end.
-        var end: [Payload] = []
-        /// Jobs that have been given a slot.
-        var start: [Payload] = []
-        /// Jobs that gave their slot back and have one again.
-        var resume: [Payload] = []
-        /// Expected jobs that have finished elsewhere, or that no job waits for any more.
-        var forget: [Payload] = []
-        /// When to call ``JobGraph/admit(_:)`` again, because a rate limit holds jobs back.
-        var wake: TimeInterval?
-
-        init(now: TimeInterval = 0) {
-            self.now = now
-        }
-    }
-
-    /// The properties of a job, beside its priority.
-    struct Traits {
-        var keys: [LimitKey] = []
-        var isBarrier = false
-        /// The job does not wait for a barrier, because a job before the barrier waits for this one.
-        var passesBarriers = false
-        /// A job that needs no slot is started when it is ready.
-        var occupiesSlot = true
-        /// The job is first started without a slot and counts in no limit: its keys are known only after that, see
-        /// ``JobGraph/endPreparing(_:priority:keys:occupiesSlot:_:)``.
-        var isPreparing = false
-        /// The job appears in no count or list.
-        var isHidden = false
-    }
-
-    enum Phase: UInt8 {
-        /// Not submitted here, but other jobs wait for it.
-        case expected
-        /// Waits for dependencies.
-        case blocked
-        /// Waits for its turn.
-        case ready
-        /// Was started, and has its slot unless it needs none.
-        case running
-        /// Was started, and has given its slot back.
-        case parked
-        /// Waits for its turn to have its slot again.
-        case returning
-        /// Was handed over to be ended; has no slot.
-        case ending
-        /// A barrier that finished before the jobs it waited for: the jobs behind it go on waiting for those.
-        case passed
-    }
-
-    /// One end of a dependency: the job at the other end.
-    struct Edge {
-        private let index: Int32
-        let policy: DependencyPolicy
-        private let generation: UInt64
-
-        init(_ job: JobID, _ policy: DependencyPolicy) {
-            (index, generation, self.policy) = (job.index, job.generation, policy)
-        }
-
-        var job: JobID { JobID(index: index, generation: generation) }
-    }
-
-    struct Place {
-        /// Tells the job from earlier and later ones in the same place.
-        var generation: UInt64 = 0
-        /// The number of the submission: the job's age.
-        var submission: UInt64 = 0
-        /// Nil when the place is free, and when the job has finished.
-        var payload: Payload?
-        var dependents: [Edge] = []
-        /// Emptied when the job is ready.
-        var dependencies: [Edge] = []
-        var inherited = PriorityCounts()
-        /// Dependencies that have not finished, and one for every ``JobGraph/hold(_:_:)``.
-        var waitingFor: Int32 = 0
-        /// Entries in `dependents` of jobs that have left.
-        var departedCount: Int32 = 0
-        var phase = Phase.expected
-        var ownPriority = JobPriority.veryLow
-        /// The highest of the job's own priority and those of its dependents.
-        var priority = JobPriority.veryLow
-        var isTaken = true
-        var isBarrier = false
-        var occupiesSlot = true
-        var isHidden = false
-
-        /// Whether the job has not been started.
-        var isWaiting: Bool { phase == .expected || phase == .blocked || phase == .ready }
-    }
-
     /// Jobs that have not finished, without the hidden ones.
     private(set) var count = 0
     private(set) var hiddenCount = 0
@@ -129,7 +34,7 @@ struct JobGraph<Payload> {
     private var submissions: UInt64 = 0
     /// The barrier submitted last, while its place is taken.
     private var barrier: JobID?
-    /// The jobs submitted since then, some of them finished meanwhile.
+    /// The jobs submitted since then, including some that have finished.
     private var sinceBarrier: [JobID] = []
 
     init(limit: Int? = nil) {
@@ -194,28 +99,21 @@ struct JobGraph<Payload> {
 
     // MARK: - Waiting
 
-    enum Linking {
-        case added
-        /// The other job is not here, or not any more.
-        case gone
-        /// The job has started.
-        case late
-    }
-
-    /// Makes a job that has not started wait for another one here.
+    /// Makes a job wait for another one here.
+    ///
+    /// - Returns: false when the job has started, or one of them is not here.
     @discardableResult
     mutating func addDependency(
         of job: JobID,
         on other: JobID,
         _ policy: DependencyPolicy,
         _ actions: inout Actions
-    ) -> Linking {
-        guard isLive(other) else { return .gone }
-        guard hold(job, &actions) else { return .late }
+    ) -> Bool {
+        guard isLive(other), hold(job, &actions) else { return false }
         places[Int(other.index)].dependents.append(Edge(job, policy))
         places[Int(job.index)].dependencies.append(Edge(other, policy))
         inherit(1, places[Int(job.index)].priority, by: other, &actions)
-        return .added
+        return true
     }
 
     /// Takes back one ``addDependency(of:on:_:_:)``. Linear in the dependents of the other job.

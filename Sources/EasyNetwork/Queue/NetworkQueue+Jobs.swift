@@ -2,12 +2,8 @@ import Foundation
 
 /// How operations become jobs, and what they tell the queue afterwards.
 extension NetworkQueue {
-    /// What a queue needs to know of an operation that becomes its job.
-    struct Adoption {
-        var dependencies: [OperationDependency]
-        /// Whether anything outside of this queue waits for the operation.
-        var isAwaited: Bool
-    }
+    /// The dependencies of an operation that becomes a job, and whether anything outside of this queue waits for it.
+    typealias Adoption = (dependencies: [OperationDependency], isAwaited: Bool)
 
     /// - Parameters:
     ///   - group: counts together with the other children of this group.
@@ -121,10 +117,7 @@ extension NetworkQueue {
     }
 
     /// An operation that jobs of this queue wait for, and that is not a job here.
-    struct Outside {
-        var operation: Operation
-        var job: JobID
-    }
+    typealias Outside = (operation: Operation, job: JobID)
 
     /// Declares dependencies to the graph.
     ///
@@ -137,16 +130,14 @@ extension NetworkQueue {
     ) -> [Outside] {
         var outside: [Outside] = []
         for dependency in dependencies {
-            var linking = JobGraph<Operation>.Linking.gone
-            if let other = place(of: dependency.operation, state) {
-                linking = state.graph.addDependency(of: job, on: other, dependency.policy, &actions)
+            var other = place(of: dependency.operation, state)
+            if other == nil {
+                let expected = state.graph.expect(dependency.operation)
+                state.outside[ObjectIdentifier(dependency.operation)] = expected
+                outside.append((dependency.operation, expected))
+                other = expected
             }
-            if linking == .gone {
-                let other = state.graph.expect(dependency.operation)
-                state.outside[ObjectIdentifier(dependency.operation)] = other
-                outside.append(Outside(operation: dependency.operation, job: other))
-                state.graph.addDependency(of: job, on: other, dependency.policy, &actions)
-            }
+            if let other { state.graph.addDependency(of: job, on: other, dependency.policy, &actions) }
         }
         return outside
     }

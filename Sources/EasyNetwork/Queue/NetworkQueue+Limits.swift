@@ -1,62 +1,60 @@
 import Foundation
 
-/// Limits in all, by host and by tag, and how fast jobs start.
-///
-/// Each may be changed at any time. A lower one stops no job that already runs.
+/// Limits of the queue, by host and by tag, and rates. Each may be changed at any time. A lower limit stops no running job.
 extension NetworkQueue {
-    /// Whether no job is started; those that run go on. Default false.
+    /// Whether the queue starts no job. Running jobs go on. Default false.
     public var isSuspended: Bool {
         get { state.withLock { $0.graph.admission.isSuspended } }
         set { changeAdmission { $0.isSuspended = newValue } }
     }
 
-    /// How many jobs run at once; a negative number means no limit, 0 means none. Default
+    /// The number of jobs that run at once; a negative number means no limit, with 0 no job starts. Default
     /// ``defaultMaxConcurrentOperationCount``.
     public var maxConcurrentOperationCount: Int {
         get { Self.count(state.withLock { $0.graph.admission.limit }) }
         set { changeAdmission { $0.limit = Self.limit(newValue) } }
     }
 
-    /// How many jobs run at once for each host that has no limit of its own; a negative number, the default, means no
-    /// limit.
+    /// The number of jobs that run at once for each host that has no limit of its own; a negative number, the default,
+    /// means no limit.
     public var maxConcurrentOperationCountPerHost: Int {
         get { Self.count(state.withLock { $0.graph.admission.hostLimit }) }
         set { changeAdmission { $0.setHostLimit(Self.limit(newValue)) } }
     }
 
-    /// How many jobs of this host run at once. A negative number takes the limit away, and
-    /// ``maxConcurrentOperationCountPerHost`` counts again.
+    /// Limits the number of jobs of this host that run at once. A negative number removes the limit, and
+    /// ``maxConcurrentOperationCountPerHost`` applies again.
     ///
     /// - Parameter host: as in ``NetworkOperation/host``, in upper or lower case.
     public func setMaxConcurrentOperationCount(_ count: Int, forHost host: String) {
         changeAdmission { $0.setLimit(Self.limit(count), for: .host(host.lowercased())) }
     }
 
-    /// How many jobs with this tag run at once; a negative number, the default, means no limit.
+    /// Limits the number of jobs with this tag that run at once; a negative number, the default, means no limit.
     public func setMaxConcurrentOperationCount(_ count: Int, forTag tag: String) {
         changeAdmission { $0.setLimit(Self.limit(count), for: .tag(tag)) }
     }
 
-    /// How fast jobs start, whatever their host. Default nil: as fast as they can.
+    /// The rate at which jobs start, of all hosts together. Default nil: no limit.
     public var rateLimit: RateLimit? {
         get { state.withLock { $0.graph.admission.rate } }
         set { changeAdmission { $0.setRate(newValue, for: .everything) } }
     }
 
-    /// How fast jobs of this host start; nil, the default, means as fast as they can.
+    /// Limits the rate at which jobs of this host start; nil, the default, means no limit.
     ///
     /// - Parameter host: as in ``NetworkOperation/host``, in upper or lower case.
     public func setRateLimit(_ limit: RateLimit?, forHost host: String) {
         changeAdmission { $0.setRate(limit, for: .host(host.lowercased())) }
     }
 
-    /// How fast jobs with this tag start; nil, the default, means as fast as they can.
+    /// Limits the rate at which jobs with this tag start; nil, the default, means no limit.
     public func setRateLimit(_ limit: RateLimit?, forTag tag: String) {
         changeAdmission { $0.setRate(limit, for: .tag(tag)) }
     }
 
-    /// How fast the bodies of all uploads and downloads of this queue move together, those of batches and chains
-    /// included; looked at whenever some of it moves. Default nil: as fast as they can.
+    /// The bandwidth of all uploads and downloads of this queue together, including those of batches and chains. A change
+    /// applies to running transfers too. Default nil: no limit.
     ///
     /// A limit may be shared with other queues. Other requests are not slowed down.
     public var bandwidthLimit: BandwidthLimit? {
@@ -64,15 +62,15 @@ extension NetworkQueue {
         set { _ = state.withLock { exchange(&$0.bandwidthLimit, with: newValue) } }
     }
 
-    /// Knows whether there is a network. While it says that there is none, a job that has a ``NetworkOperation/host``
-    /// and whose turn has come waits, without a slot and without failing; a status that is not known counts as reachable.
-    /// Default nil: nothing waits for the network. Jobs that have been started go on.
+    /// The source of the network's status. While there is no network, a job that has a ``NetworkOperation/host`` and whose
+    /// turn has come waits, without a slot and without failing; an unknown status counts as reachable. Default nil: no job
+    /// waits for the network. Jobs that have been started go on.
     ///
     /// ```swift
     /// queue.reachability = SystemReachability.shared
     /// ```
     ///
-    /// The same for a single job is a ``ReachabilityCondition``.
+    /// For a single job, use a ``ReachabilityCondition``.
     public var reachability: (any NetworkReachability)? {
         get { state.withLock { $0.reachability } }
         set {
@@ -86,10 +84,10 @@ extension NetworkQueue {
         }
     }
 
-    /// How many jobs of higher priority may start one after the other while one of a lower priority is ready; then that
-    /// one has its turn, so that it is not starved. 0 counts as 1; a negative number means any number. Default
+    /// The number of jobs of higher priority that may start in a row while one of a lower priority is ready; then that one
+    /// starts, so it is not starved. 0 counts as 1; a negative number means no limit. Default
     /// ``defaultOvertakingLimit``.
-    public var overtakingLimit: Int {
+    var overtakingLimit: Int {
         get { Self.count(state.withLock { $0.graph.admission.overtakingLimit }) }
         set { changeAdmission { $0.overtakingLimit = Self.limit(newValue).map { max(1, $0) } } }
     }
@@ -103,7 +101,7 @@ extension NetworkQueue {
 
     /// Takes the slot back from a job that calls a host, since there is no network.
     ///
-    /// - Returns: false when the job calls none.
+    /// - Returns: false when the job has no host.
     func holdOffline(_ operation: NetworkOperation) -> Bool {
         guard operation.host != nil, let job = operation.job(in: self) else { return false }
         let isHeld = step { state, actions in
@@ -112,7 +110,7 @@ extension NetworkQueue {
             return true
         }
         guard isHeld else { return false }
-        // Ended meanwhile, when it seemed to run.
+        // Ended since then, when it seemed to run.
         if operation.hasOutcome { step { $0.graph.end(job, &$1) } }
         releaseIfReachable()
         return true

@@ -1,26 +1,26 @@
 import Foundation
 
-/// A step of the graph: what comes out of it is handed on.
+/// Steps of the graph, and the work that they leave to the queue.
 extension NetworkQueue {
     typealias Actions = JobGraph<Operation>.Actions
 
-    /// Starts the operations that only have to end. It has no limit, so nothing that runs can be in their way.
+    /// Starts the operations that only have to end. It has no limit, so running operations cannot delay them.
     private static let endings: OperationQueue = {
         let queue = OperationQueue()
         queue.name = "EasyNetwork.NetworkQueue.endings"
         return queue
     }()
 
-    /// What a step asks for.
+    /// The work that a step leaves.
     private struct Work {
         var actions: Actions
-        /// What waited for the slots that are given again.
+        /// The actions that waited for slots that were given again.
         var granted: [@Sendable () -> Void] = []
         var reachability: (any NetworkReachability)?
         var isHeard = false
     }
 
-    /// Does one step of the graph, and then what it asks for.
+    /// Performs one step of the graph, and the work that it leaves.
     ///
     /// - Parameter beforeActing: called with the result in between, without the lock.
     @discardableResult
@@ -30,7 +30,7 @@ extension NetworkQueue {
     ) -> Result {
         var (result, work) = perform(body)
         beforeActing(result)
-        // In a loop: of a hundred thousand that cannot run after all none starts from within the one before.
+        // In a loop and not recursively: 100,000 jobs may turn out not to be ready.
         while true {
             let isSlotFree = act(on: work)
             if work.isHeard { publishEvents() }
@@ -43,7 +43,7 @@ extension NetworkQueue {
         var work = Work(actions: Actions(now: clock.now))
         let (result, timer) = state.withLock { state -> (Result, (new: Wake, old: (any ClockTimer)?)?) in
             let result = body(&state, &work.actions)
-            // Under the lock, so that a slot is not taken for one that is asked for afterwards.
+            // Under the lock, so that a later request for a slot is not served with this one.
             for case let operation as NetworkOperation in work.actions.resume {
                 work.granted += operation.core.withLock { $0.slotActions.take() }
             }
@@ -51,7 +51,7 @@ extension NetworkQueue {
             work.reachability = state.reachability
             work.isHeard = state.events.isHeard
             if work.isHeard, work.reachability == nil {
-                // Others may have to wait after all, see act(on:); one that is prepared first has no slot yet.
+                // Other jobs may have to wait after all, see act(on:); a job that is prepared first has no slot yet.
                 for case let operation as NetworkOperation in work.actions.start
                 where !operation.isHidden && !operation.isPreparedFirst {
                     state.events.note(.started(operation))
@@ -66,12 +66,12 @@ extension NetworkQueue {
         return (result, work)
     }
 
-    /// When the queue is to look again at jobs that a rate holds back.
+    /// The next look at jobs that a rate holds back.
     struct Wake {
         /// On the clock of the queue.
         var time: TimeInterval
         var delay: TimeInterval
-        /// Tells this one from those before.
+        /// Tells this one from earlier ones.
         var number: Int
         var timer: (any ClockTimer)?
     }
@@ -87,7 +87,7 @@ extension NetworkQueue {
             if state.wake?.number == wake.number { state.wake?.timer = timer }
             return state.wake?.number == wake.number
         }
-        // It has fired already, or another one is set for an earlier time.
+        // It has fired already, or another timer is set for an earlier time.
         if !isWanted { timer.cancel() }
     }
 
@@ -96,7 +96,7 @@ extension NetworkQueue {
         var isSlotFree = false
         for operation in work.actions.end {
             hand(operation) { Self.endings.addOperationReliably($0) }
-            // Cancelled, and yet not ready: Foundation may never start it, so nobody is to wait for it.
+            // Cancelled but not ready: Foundation may never start it, so the queue does not wait for it.
             if !(operation is NetworkOperation), operation.isHeldBack { finish(plain: operation) }
         }
         for action in work.granted { WorkQueue.shared.async(execute: action) }
@@ -131,7 +131,7 @@ extension NetworkQueue {
         if !operation.isExecuting, !operation.isFinished { execute(operation) }
     }
 
-    /// - Parameter error: only asked when somebody listens.
+    /// - Parameter error: called only when there is a listener.
     func finish(_ operation: Operation, _ job: JobID, succeeded: Bool, error: () -> NetworkError?) {
         let emptyWaiters = stepMakingRoom { state, actions -> [@Sendable () -> Void] in
             state.graph.finish(job, succeeded: succeeded, &actions)

@@ -10,21 +10,20 @@ import Foundation
 /// NetworkQueue.shared.addOperations([signIn, profile], waitUntilFinished: false)
 /// ```
 ///
-/// Jobs that wait are held here and not by the `OperationQueue` underneath, which gets only what may run at once. So a
-/// waiting job that is cancelled ends promptly though every slot is taken or the queue is suspended, and a job costs
-/// the same however many others wait.
+/// The queue holds waiting jobs itself, and starts only those that may run. So a waiting job that is cancelled ends promptly
+/// though every slot is taken or the queue is suspended, and a job costs the same however many others wait.
 ///
-/// Within a priority jobs start in the order in which they became ready. What a job waits for, here, goes as early as
-/// the job itself. Any `Operation` may be added, and may depend on any other, here, on another queue, or on none. A job
-/// that would wait for itself ends with ``NetworkError/Code/cycle``; only a circle that goes through a plain
-/// `OperationQueue`, a category or the limit of a batch is not seen. A queue stays alive while it has jobs. All members
-/// may be used from any thread.
+/// Within a priority jobs start in the order in which they became ready. A dependency on this queue goes as early as the
+/// jobs that wait for it. Any `Operation` may be added, and may depend on any other, here, on another queue, or on none. A
+/// job that would wait for itself ends with ``NetworkError/Code/cycle``; only a cycle through a plain `OperationQueue`, a
+/// category or the limit of a batch is not seen. A queue stays alive while it has jobs. All members may be used from any
+/// thread.
 public final class NetworkQueue: Sendable {
-    /// How many jobs run at once unless the queue is told otherwise: as many as a browser opens connections to a host.
+    /// The default limit of running jobs: as many as a browser opens connections to a host.
     public static let defaultMaxConcurrentOperationCount = 6
 
     /// See ``overtakingLimit``.
-    public static let defaultOvertakingLimit = 100
+    static let defaultOvertakingLimit = 100
 
     private static let sharedQueue = Locked(NetworkQueue(name: "EasyNetwork.shared"))
 
@@ -36,35 +35,35 @@ public final class NetworkQueue: Sendable {
 
     /// This queue under Foundation's type, for code that takes an `OperationQueue`.
     ///
-    /// What is added, set, cancelled or awaited there is added, set, cancelled or awaited here. On Linux, where Foundation
-    /// does not let a subclass answer them, its `operations` and `operationCount` tell only of the jobs that have been
-    /// started; ``operations`` and ``operationCount`` of this queue tell of all.
+    /// Adding, setting, cancelling or waiting there does so here. On Linux, where a subclass cannot override them, its
+    /// `operations` and `operationCount` have only the jobs that have been started; ``operations`` and ``operationCount`` of
+    /// this queue have all.
     public var queue: OperationQueue { executor }
 
     let executor: ExecutorQueue
 
-    /// Where callbacks of operations go that have no queue of their own; nil, the default, leaves it to the host.
+    /// The callback queue of operations that have none of their own; nil, the default, means the host's.
     public let callbackQueue: DispatchQueue?
 
-    /// Where the queue reads the time, for rates and deadlines.
+    /// The clock for rates and deadlines.
     let clock: any NetworkClock
 
     struct State {
         var graph: JobGraph<Operation>
-        /// The places of operations that are not of this package and cannot remember them.
+        /// The jobs of operations that are not of this package and cannot store them.
         var plainJobs: [ObjectIdentifier: JobID] = [:]
-        /// The places of operations that jobs wait for, and that are not jobs here. The graph keeps them alive.
+        /// The places of operations that jobs wait for and that are not jobs here. The graph keeps them alive.
         var outside: [ObjectIdentifier: JobID] = [:]
-        /// The queue itself while it has plain jobs; the others hold it themselves.
+        /// The queue itself while it has plain jobs; other operations hold it themselves.
         var keptAlive: NetworkQueue?
-        /// What plain operations do not tell, and how often it is looked at.
+        /// The plain operations to look at.
         var watch = PlainJobWatch()
-        /// Who waits for the queue to become empty.
+        /// Called when the queue becomes empty.
         var emptyWaiters: [@Sendable () -> Void] = []
         var events = EventBroadcast()
         var wake: Wake?
         var wakeCount = 0
-        /// Whether no more jobs are taken.
+        /// Whether no more jobs are accepted.
         var isClosed = false
         var bandwidthLimit: BandwidthLimit?
         var reachability: (any NetworkReachability)?
@@ -75,16 +74,17 @@ public final class NetworkQueue: Sendable {
 
     let state: Locked<State>
 
-    /// Which jobs are alike, and who shares what.
+    /// The jobs that repeat each other, and the answers that are shared.
     let repeats = Locked(RepeatTable())
 
     /// - Parameters:
     ///   - name: for debugging.
-    ///   - maxConcurrentOperationCount: how many jobs run at once; a negative number means no limit, 0 means none.
+    ///   - maxConcurrentOperationCount: the number of jobs that run at once; a negative number means no limit, 0 means that
+    ///     no job starts.
     ///   - maxConcurrentOperationCountPerHost: the same for each host.
-    ///   - rateLimit: how fast jobs start; nil means as fast as they can.
-    ///   - callbackQueue: where callbacks go; nil leaves it to the host of each operation.
-    ///   - clock: where the queue reads the time.
+    ///   - rateLimit: the rate at which jobs start; nil means no limit.
+    ///   - callbackQueue: the queue of callbacks; nil means that of each operation's host.
+    ///   - clock: the clock for rates and deadlines.
     public init(
         name: String = "EasyNetwork.NetworkQueue",
         maxConcurrentOperationCount: Int = NetworkQueue.defaultMaxConcurrentOperationCount,
@@ -95,7 +95,7 @@ public final class NetworkQueue: Sendable {
     ) {
         let executor = ExecutorQueue()
         executor.name = name
-        // Not the default: on Apple's platforms that is what the system finds right.
+        // The default would leave the number to the system on Apple's platforms.
         executor.maxConcurrentOperationCount = .max
         self.executor = executor
         self.callbackQueue = callbackQueue
@@ -115,14 +115,14 @@ public final class NetworkQueue: Sendable {
 
     // MARK: - Adding
 
-    /// Adds a job. One that was added before, or has been started, is left as it is.
+    /// Adds a job. An operation that was added before, or has been started, is not changed.
     ///
-    /// Its dependencies are not added with it. An operation that is also added to an `OperationQueue` by hand stops the
-    /// process, as it does when it is added to two of those.
+    /// Its dependencies are not added with it. An operation that is also added to an `OperationQueue` stops the process, as
+    /// it does when it is added to two of those.
     ///
-    /// An operation that is not of this package waits until its `isReady` is true, too. On no platform is the queue told
-    /// of that, or of a change of its `queuePriority`: it looks when a slot becomes free, and for `isReady` also
-    /// now and then, at most 100 ms late.
+    /// A plain `Operation` also waits until its `isReady` is true. No platform tells the queue of that, or of a change of
+    /// its `queuePriority`: the queue looks when a slot becomes free, and for `isReady` also periodically, at most 100 ms
+    /// late.
     public func addOperation(_ operation: Operation) {
         if let operation = operation as? NetworkOperation {
             add(operation)
@@ -131,16 +131,16 @@ public final class NetworkQueue: Sendable {
         }
     }
 
-    /// Adds a job that runs `block`, on a thread of the executor, and is over when it returns.
+    /// Adds a job that runs `block` on a thread of the executor and ends when it returns.
     public func addOperation(_ block: @escaping @Sendable () -> Void) {
         addOperation(BlockNetworkOperation(block))
     }
 
-    /// Adds several jobs in order. None of them starts before all have been added, so that the one with the highest
-    /// priority goes first.
+    /// Adds several jobs in order. None of them starts before all have been added, so the one with the highest priority
+    /// goes first.
     ///
-    /// - Parameter wait: whether to block the calling thread until they have all finished. Never from a job, a
-    ///   callback, or the thread of a callback queue: the thread that is blocked may be the one they need.
+    /// - Parameter wait: whether to block the calling thread until all of them have finished. Never from a job, a callback,
+    ///   or the thread of a callback queue: the jobs may need the blocked thread.
     public func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
         let held = operations.compactMap { operation in
             if let operation = operation as? NetworkOperation {
@@ -161,8 +161,8 @@ public final class NetworkQueue: Sendable {
 
     /// Adds a job that runs alone: after everything added before it, and before everything added after it.
     ///
-    /// A job before the barrier must not depend on one after it: each would wait for the other, and the later one ends
-    /// with ``NetworkError/Code/cycle``.
+    /// A job before the barrier must not depend on one after it: that is a cycle, and the later one ends with
+    /// ``NetworkError/Code/cycle``.
     public func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) {
         add(BlockNetworkOperation(barrier), isBarrier: true)
     }
@@ -182,14 +182,14 @@ public final class NetworkQueue: Sendable {
         return try await operation.value
     }
 
-    // MARK: - Looking and waiting
+    // MARK: - Queries and waiting
 
     /// The jobs that have not finished, in the order in which they were added. Linear in their number.
     public var operations: [Operation] {
         state.withLock { state in state.graph.jobs.compactMap { state.graph.payload(of: $0) } }
     }
 
-    /// How many jobs have not finished.
+    /// The number of jobs that have not finished.
     public var operationCount: Int {
         state.withLock { $0.graph.count }
     }

@@ -12,8 +12,8 @@ import Dispatch
 ///
 /// Or, in a task: `for try await list in cursor.pages { … }`.
 ///
-/// One page is loaded at a time. A page that failed may be asked for again. A page that is being loaded keeps the
-/// cursor alive; nothing else does. All members may be used from any thread.
+/// The cursor loads one page at a time. After a failure the same page may be loaded again. A page that is being loaded keeps the
+/// cursor alive. All members may be used from any thread.
 public final class PageCursor<Request: APIRequest>: Sendable {
     typealias Load = PageWalk<Request>.Load
 
@@ -29,13 +29,13 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - first: asks for the first page.
-    ///   - service: what the pages are loaded with. Default: ``HostConfiguration/shared`` as it is now.
-    ///   - queue: where each page is a job. Default: ``NetworkQueue/shared`` as it is now.
-    ///   - callbackQueue: where closures are called. Default nil: the queue's, or else the host's callback queue.
-    ///   - next: makes the request for the page after one, from its request and its item; nil when that was the last.
-    ///     Called once for a page, on the callback queue before its closure, or in the task that reads ``pages``. What
-    ///     it throws fails the page.
+    ///   - first: the request for the first page.
+    ///   - service: gives the host. Default: ``HostConfiguration/shared`` as it is now.
+    ///   - queue: runs each page as a job. Default: ``NetworkQueue/shared`` as it is now.
+    ///   - callbackQueue: the queue of the closures. Default nil: the queue's, or else the host's callback queue.
+    ///   - next: makes the request for the next page, from the request and the item of a page; nil when that was the last.
+    ///     Called once for a page, on the callback queue before its closure, or in the task that reads ``pages``. An error
+    ///     that it throws fails the page.
     public init(
         first: Request,
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared),
@@ -50,24 +50,24 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         state = Locked(State(walk: PageWalk(first: first)))
     }
 
-    // MARK: - Where it is
+    // MARK: - Position
 
     /// Whether a page is being loaded.
     public var isLoading: Bool { state.withLock { $0.walk.isLoading } }
     /// Whether the page that arrived last is the first. False before one has arrived.
     public var isFirstPage: Bool { state.withLock { $0.walk.isFirstPage } }
-    /// Whether the page that arrived last is the last there is. False before one has arrived.
+    /// Whether the page that arrived last is the last of the list. False before one has arrived.
     public var isLastPage: Bool { state.withLock { $0.walk.isLastPage } }
-    /// How many pages have arrived since the last start from the first, that one included.
+    /// The number of pages that have arrived since the last start from the first page, including it.
     public var pageCount: Int { state.withLock { $0.walk.pageCount } }
 
     // MARK: - Loading
 
-    /// Loads the first page, whatever has been loaded.
+    /// Loads the first page again.
     ///
-    /// A page that is being loaded is cancelled, and its `failure` called with ``NetworkError/Code/cancelled``. Until
-    /// the first page has arrived, the cursor stays where it is: when it fails, ``loadNext(success:failure:)`` goes on
-    /// from there.
+    /// A page that is being loaded is cancelled, and its `failure` called with ``NetworkError/Code/cancelled``. The cursor
+    /// moves when the first page has arrived: if that fails, ``loadNext(success:failure:)`` continues from the old
+    /// position.
     ///
     /// - Parameters:
     ///   - success: called with the item, once, on the callback queue.
@@ -82,11 +82,11 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     /// Loads the page after the one that arrived last; the first if none has.
     ///
     /// - Parameters:
-    ///   - success: called with the item, once, on the callback queue. By then the cursor has moved, and the next page
-    ///     may be asked for.
-    ///   - failure: called with the error, once, on the callback queue. The same page may be asked for again.
-    /// - Returns: whether it was begun; false, and no closure is called, while a page is being loaded and after the
-    ///   last.
+    ///   - success: called with the item, once, on the callback queue. By then the cursor has moved, and the next page may
+    ///     be loaded.
+    ///   - failure: called with the error, once, on the callback queue. The same page may be loaded again.
+    /// - Returns: whether loading began; false, and no closure is called, while a page is being loaded and after the last
+    ///   page.
     @discardableResult
     public func loadNext(
         success: (@Sendable (Request.Item) -> Void)? = nil,
@@ -98,7 +98,7 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     }
 
     /// Cancels the page that is being loaded: its `failure` is called with ``NetworkError/Code/cancelled``. The cursor
-    /// stays where it is, and may be used again at once.
+    /// keeps its position, and may be used again at once.
     public func cancel() {
         let operation = state.withLock { state in
             state.walk.cancel()
@@ -122,7 +122,7 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         operation.callbackQueue = callbackQueue
         operation.success = { deliver(.success($0)) }
         operation.failure = { deliver(.failure($0)) }
-        // Some ends are told to no closure, such as a cancel that is silenced.
+        // Some ends call no closure, such as a silenced cancellation.
         operation.whenFinished { self.fail(load) }
         queue.addOperation(operation)
     }
@@ -152,7 +152,7 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         return try settle(load, result).get()
     }
 
-    /// The job of a page, already cancelled when the page counts no more.
+    /// The job of a page, already cancelled when the page is no longer current.
     private func operation(for load: Load) -> RequestOperation<Request> {
         let operation = RequestOperation(load.request, service: service)
         let isCurrent = state.withLock { state in
@@ -164,13 +164,13 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         return operation
     }
 
-    /// The page has not come, if nobody has said otherwise. The cursor stays where it is.
+    /// Ends the load of a page that has no result. The cursor keeps its position.
     private func fail(_ load: Load) {
         let operation = state.withLock { state in state.walk.failed(load) ? state.operation.take() : nil }
         withExtendedLifetime(operation) {}
     }
 
-    /// Moves the cursor, unless the page counts no more.
+    /// Moves the cursor, unless the page is no longer current.
     private func settle(
         _ load: Load,
         _ result: Result<Request.Item, NetworkError>
@@ -187,7 +187,7 @@ public final class PageCursor<Request: APIRequest>: Sendable {
                 }
             return (counts, counts ? state.operation.take() : nil, before)
         }
-        // Let go of outside the lock, the request that was the next one until now too.
+        // Released outside the lock, the previous next request too.
         withExtendedLifetime((operation, before)) {}
         guard counts else { return cancelled }
         return following.flatMap { _ in result }
@@ -195,5 +195,157 @@ public final class PageCursor<Request: APIRequest>: Sendable {
 
     private func following(_ request: Request, _ item: Request.Item) -> Result<Request?, NetworkError> {
         Result { try next(request, item) }.mapError { .thrown($0, otherwise: .invalidRequest) }
+    }
+}
+
+extension PageCursor {
+    /// The pages from the first to the last, each loaded when the iterator reaches it.
+    ///
+    /// ```swift
+    /// for try await list in cursor.pages { show(list) }
+    /// ```
+    ///
+    /// Iterating moves the cursor: it starts over, and a page that is being loaded is cancelled. Cancelling the task
+    /// cancels the page that is being loaded. The sequence throws the error of a page and ends;
+    /// ``loadNext(success:failure:)`` may load the same page again.
+    ///
+    /// A cursor has one position. When other code starts it over, the sequence throws ``NetworkError/Code/cancelled``; while
+    /// other code is loading a page, it throws ``NetworkError/Code/refused``.
+    public var pages: Pages { Pages(cursor: self) }
+
+    /// See ``pages``.
+    public struct Pages: AsyncSequence, Sendable {
+        public typealias Element = Request.Item
+
+        fileprivate let cursor: PageCursor
+
+        public func makeAsyncIterator() -> Iterator {
+            Iterator(cursor: cursor)
+        }
+
+        public struct Iterator: AsyncIteratorProtocol {
+            fileprivate let cursor: PageCursor
+            private var round: UInt64?
+            private var isOver = false
+
+            fileprivate init(cursor: PageCursor) {
+                self.cursor = cursor
+            }
+
+            /// - Throws: the ``NetworkError`` of the page.
+            public mutating func next() async throws -> Request.Item? {
+                guard !isOver else { return nil }
+                // Unless a page arrives.
+                isOver = true
+                guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
+                let load: Load
+                switch round.map(cursor.beginNext) ?? .load(cursor.beginFirst()) {
+                case .load(let begun): load = begun
+                case .end: return nil
+                case .busy:
+                    throw NetworkError(code: .refused, message: "another page of this cursor is being loaded")
+                case .startedOver:
+                    throw NetworkError(code: .cancelled, message: "the cursor was started over")
+                }
+                round = load.round
+                let item = try await cursor.item(of: load)
+                isOver = false
+                return item
+            }
+        }
+    }
+}
+
+/// The position of a ``PageCursor``, as a value.
+struct PageWalk<Request: Sendable>: Sendable {
+    /// A page that is being loaded.
+    struct Load: Sendable {
+        let request: Request
+        /// The start from the first page that it belongs to.
+        let round: UInt64
+        fileprivate let number: UInt64
+        fileprivate let isFirst: Bool
+    }
+
+    /// The answer to a request for the next page.
+    enum Start {
+        case load(Load)
+        /// A page is being loaded.
+        case busy
+        /// The last page has arrived.
+        case end
+        /// The cursor was started over since.
+        case startedOver
+    }
+
+    private let first: Request
+    /// The request after the page that arrived last; nil after the last page.
+    private var next: Request?
+    private var lastNumber: UInt64 = 0
+    private var loading: UInt64?
+
+    /// The number of pages that have arrived since the first one, including it.
+    private(set) var pageCount = 0
+    private var round: UInt64 = 0
+
+    init(first: Request) {
+        self.first = first
+    }
+
+    var isLoading: Bool { loading != nil }
+    var isFirstPage: Bool { pageCount == 1 }
+    var isLastPage: Bool { pageCount > 0 && next == nil }
+
+    /// Starts over. The page that is being loaded is no longer current and is to be cancelled.
+    mutating func beginFirst() -> Load {
+        round += 1
+        return begin(first, isFirst: true)
+    }
+
+    /// Begins with the page after the one that arrived last; with the first if none has.
+    ///
+    /// - Parameter round: the expected start from the first page; nil, the default, for any.
+    mutating func beginNext(in round: UInt64? = nil) -> Start {
+        if let round, round != self.round { return .startedOver }
+        if isLoading { return .busy }
+        guard pageCount > 0 else { return .load(beginFirst()) }
+        return next.map { .load(begin($0, isFirst: false)) } ?? .end
+    }
+
+    /// Whether the page is still being loaded.
+    func isCurrent(_ load: Load) -> Bool {
+        loading == load.number
+    }
+
+    /// Makes the page that is being loaded no longer current.
+    mutating func cancel() {
+        loading = nil
+    }
+
+    /// Notes that a page has arrived.
+    ///
+    /// - Parameter next: the request after it; nil when it is the last.
+    /// - Returns: false when the page is no longer current, because it was cancelled or the cursor was started over.
+    mutating func arrived(_ load: Load, next: Request?) -> Bool {
+        guard isCurrent(load) else { return false }
+        loading = nil
+        pageCount = load.isFirst ? 1 : pageCount + 1
+        self.next = next
+        return true
+    }
+
+    /// Notes that a page has failed. The position does not change.
+    ///
+    /// - Returns: false when the page is no longer current.
+    mutating func failed(_ load: Load) -> Bool {
+        guard isCurrent(load) else { return false }
+        loading = nil
+        return true
+    }
+
+    private mutating func begin(_ request: Request, isFirst: Bool) -> Load {
+        lastNumber += 1
+        loading = lastNumber
+        return Load(request: request, round: round, number: lastNumber, isFirst: isFirst)
     }
 }

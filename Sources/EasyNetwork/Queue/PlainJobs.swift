@@ -1,21 +1,21 @@
 import Foundation
 
-/// The plain operations whose jobs have not started, as a value: which are to be looked at, since they tell nobody that
-/// they are ready, cancelled, or of another priority.
+/// The plain operations whose jobs have not started, as a value: which of them to look at, since they do not tell that they
+/// are ready, cancelled, or have another priority.
 struct PlainJobWatch {
-    /// Seconds between two looks at those that are not ready: the first pause, and the longest.
+    /// Seconds between two looks at operations that are not ready: the first pause, and the longest.
     private static let pauses = (first: 0.001, longest: 0.1)
 
-    /// Those that wait, and some that do not any more.
+    /// The waiting jobs, and some that do not wait any more.
     private var jobs: [JobID] = []
     private var next = 0
-    /// How many are looked at. So a job costs the same however many others wait: when slots become free now and then all
-    /// are looked at, in a burst each has its turn.
+    /// Limits the looks, so a job costs the same however many others wait: when slots become free rarely all jobs are
+    /// looked at, in a burst some at a time.
     private var gate = RateGate(RateLimit(20_000, per: 1, burst: 1_024))
-    /// Those that are held since they are not ready.
+    /// The jobs that are held because they are not ready.
     private(set) var unready: Set<JobID> = []
     private var pause = Self.pauses.first
-    /// Whether a look at those that are not ready is due.
+    /// Whether a look at the jobs that are not ready is scheduled.
     private var isLookDue = false
 
     var isEmpty: Bool { jobs.isEmpty && unready.isEmpty }
@@ -35,7 +35,7 @@ struct PlainJobWatch {
         unready.remove(job) != nil
     }
 
-    /// - Returns: after how many seconds to look at those that are not ready; nil when there are none, or it is seen to.
+    /// - Returns: the seconds until the next look at jobs that are not ready; nil when there are none, or it is scheduled.
     mutating func nextLook() -> TimeInterval? {
         guard !unready.isEmpty, !isLookDue else { return nil }
         isLookDue = true
@@ -47,18 +47,18 @@ struct PlainJobWatch {
         isLookDue = false
     }
 
-    /// Forgets one that is not here any more.
+    /// Forgets a job that is not here any more.
     mutating func removeGone(_ job: JobID) {
         unready.remove(job)
     }
 
-    /// No plain operation is left.
+    /// Forgets all jobs, because no plain operation is left.
     mutating func removeAll() {
         jobs = []
         unready = []
     }
 
-    /// Those that are looked at now that a slot becomes free. Those that wait no longer are thrown out on the way.
+    /// The jobs to look at now that a slot becomes free. Jobs that do not wait any more are removed on the way.
     ///
     /// - Parameter now: on the machine's clock.
     mutating func takeShare(of graph: JobGraph<Operation>, at now: TimeInterval) -> [JobID] {
@@ -81,7 +81,7 @@ struct PlainJobWatch {
 }
 
 extension Operation {
-    /// Whether it says itself that it is not to be started, and nobody has done so by hand.
+    /// Whether it is not ready, and has not been started manually.
     var isHeldBack: Bool { !isReady && !isExecuting && !isFinished }
 }
 
@@ -149,7 +149,7 @@ extension NetworkQueue {
             state.plainJobs[ObjectIdentifier(operation)] = job
             state.watch.add(job)
             state.keptAlive = self
-            return Adoption(dependencies: dependencies, isAwaited: isAwaited)
+            return (dependencies, isAwaited)
         }
         // Cancelled since the first look.
         if let job, !isCancelled, operation.isCancelled { step { $0.graph.end(job, &$1) } }
@@ -214,17 +214,12 @@ extension NetworkQueue {
     }
 }
 
-/// What plain operations do not tell.
+/// Looking at plain operations, which do not tell of changes.
 extension NetworkQueue {
-    /// What was seen of a plain operation.
-    private struct Sight {
-        let job: JobID
-        let priority: JobPriority
-        let isReady: Bool
-        let isCancelled: Bool
-    }
+    /// The state of a plain operation when it was looked at.
+    private typealias Sight = (job: JobID, priority: JobPriority, isReady: Bool, isCancelled: Bool)
 
-    /// A step after which jobs may start: what plain operations do not tell is known before it.
+    /// A step after which jobs may start. Plain operations are looked at before it.
     @discardableResult
     func stepMakingRoom<Result>(_ body: (inout State, inout Actions) -> Result) -> Result {
         let result = step { state, actions -> Result? in state.watch.isEmpty ? body(&state, &actions) : nil }
@@ -237,7 +232,7 @@ extension NetworkQueue {
         }
     }
 
-    /// Looks at those that are not ready, less and less often.
+    /// Looks at the jobs that are not ready, less and less often.
     func watchUnready() {
         guard let delay = state.withLock({ $0.watch.nextLook() }) else { return }
         // The time that an operation takes to become ready is the machine's, whatever the clock of the queue.
@@ -255,8 +250,7 @@ extension NetworkQueue {
         }
     }
 
-    /// - Parameter jobs: called under the lock; the operations are asked without it, as it may be the user's code that
-    ///   answers.
+    /// - Parameter jobs: called under the lock; the operations are read without it, since they may run code of the user.
     private func look(at jobs: (inout State) -> [JobID]) -> [Sight] {
         let operations = state.withLock { state in
             jobs(&state).compactMap { job -> (JobID, Operation, Bool)? in
@@ -268,11 +262,9 @@ extension NetworkQueue {
             }
         }
         return operations.map { job, operation, isUnready in
-            Sight(
-                job: job,
-                priority: JobPriority(operation.queuePriority),
-                isReady: isUnready && !operation.isHeldBack,
-                isCancelled: operation.isCancelled
+            (
+                job, JobPriority(operation.queuePriority), isUnready && !operation.isHeldBack,
+                operation.isCancelled
             )
         }
     }

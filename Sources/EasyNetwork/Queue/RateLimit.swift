@@ -1,6 +1,6 @@
 import Foundation
 
-/// How many jobs may start in a span of time: a token bucket.
+/// The number of jobs that may start in a span of time: a token bucket.
 ///
 /// ```swift
 /// queue.rateLimit = RateLimit(10, per: 1)             // one every 100 ms
@@ -9,14 +9,14 @@ import Foundation
 ///
 /// In any span of `seconds` at most `count + burst - 1` jobs start.
 public struct RateLimit: Hashable, Sendable {
-    /// How many tokens come in ``seconds``; at least 1.
+    /// The number of tokens that arrive in ``seconds``; at least 1.
     public let count: Int
-    /// At least a nanosecond, at most a thousand million seconds.
+    /// The span of time; at least a nanosecond, at most a thousand million seconds.
     public let seconds: TimeInterval
-    /// How many tokens are kept while nobody takes one; at least 1.
+    /// The number of unused tokens that are kept; at least 1.
     public let burst: Int
 
-    /// Values below the least are raised to it; a number of seconds that is no number counts as 1.
+    /// Values below the minimum are raised to it; NaN or infinite seconds count as 1.
     ///
     /// - Parameter burst: default 1, so that jobs start evenly spaced.
     public init(_ count: Int, per seconds: TimeInterval, burst: Int = 1) {
@@ -26,11 +26,11 @@ public struct RateLimit: Hashable, Sendable {
     }
 }
 
-/// A ``RateLimit`` at work, as a value: the generic cell rate algorithm (ITU-T I.371), which is the token bucket
-/// without a counter to refill.
+/// The state of a ``RateLimit``, as a value: the generic cell rate algorithm (ITU-T I.371), a token bucket without a
+/// counter to refill.
 struct RateGate {
     var limit: RateLimit
-    /// When the next token would come if tokens were taken as evenly as they come.
+    /// The time of the next token if tokens were taken as evenly as they arrive.
     private var arrival = -TimeInterval.infinity
 
     init(_ limit: RateLimit) {
@@ -39,7 +39,7 @@ struct RateGate {
 
     private var interval: TimeInterval { limit.seconds / TimeInterval(limit.count) }
 
-    /// When the next token may be taken; in the past when one is there.
+    /// The time when the next token may be taken; in the past when there is one.
     var opens: TimeInterval { arrival - interval * TimeInterval(limit.burst - 1) }
 
     mutating func take(at now: TimeInterval) {

@@ -1,19 +1,19 @@
 import Foundation
 
-/// Why a job has not run yet, as values and as a sentence; see ``NetworkQueue/explain(_:)``.
+/// The reasons why a job has not run yet, as values and as a sentence; see ``NetworkQueue/explain(_:)``.
 ///
 /// ```swift
 /// print(queue.explain(profile))   // 'profile' waits for 'sign-in', which is on no queue.
 /// ```
 public struct WaitExplanation: Hashable, Sendable, CustomStringConvertible {
-    /// One thing that holds a job, or how far it is when nothing does.
+    /// A reason why a job has not run, or its state when nothing holds it.
     public enum Reason: Hashable, Sendable {
-        /// It is on no queue, or on another one.
+        /// The job is on no queue, or on another one.
         case notHere
         /// It waits for an operation that has not finished.
         ///
-        /// - Parameter isQueued: false when that one is on no queue, so that nothing will start it. A plain `Operation`
-        ///   that is not on this queue counts as queued: it does not tell.
+        /// - Parameter isQueued: false when that operation is on no queue, so that nothing will start it. A plain
+        ///   `Operation` that is not on this queue counts as queued, because it cannot be asked.
         case dependency(name: String, isQueued: Bool)
         /// It is a plain `Operation` whose `isReady` is false.
         case notReady
@@ -29,13 +29,13 @@ public struct WaitExplanation: Hashable, Sendable, CustomStringConvertible {
         case mutualExclusion(category: String)
         /// As many of its batch run as that allows.
         case batchLimit(Int)
-        /// A rate limit, for so many seconds more.
+        /// A rate limit, for this number of seconds.
         case rate(seconds: TimeInterval)
-        /// Others are before it.
+        /// Other jobs are before it.
         case turn
         /// It is being held by the condition with this name.
         case condition(String)
-        /// It has given its slot back, and waits for something of its own.
+        /// It has given its slot back while it waits, for instance for a retry.
         case slotReleased
         /// Its outcome is known, and it is about to finish.
         case ending
@@ -48,11 +48,11 @@ public struct WaitExplanation: Hashable, Sendable, CustomStringConvertible {
     /// The operation's name, or its type when it has none.
     public let name: String
 
-    /// All that holds it now; never empty.
+    /// All reasons at this moment; never empty.
     public let reasons: [Reason]
 
     public var description: String {
-        // A hundred dependencies make no sentence.
+        // A hundred dependencies do not fit into a sentence.
         let named = reasons.prefix(5).map(\.wording)
         let rest = reasons.count - named.count
         return "\(name) \(named.joined(separator: ", and "))\(rest > 0 ? ", and \(rest) more" : "")."
@@ -70,12 +70,12 @@ extension WaitExplanation.Reason {
         case .limit(let count): "waits for one of \(count) slots"
         case .hostLimit(let host, let count): "waits for one of \(count) slots of the host \(host)"
         case .tagLimit(let tag, let count): "waits for one of \(count) slots of the tag '\(tag)'"
-        case .mutualExclusion(let category): "waits because another one of '\(category)' runs"
+        case .mutualExclusion(let category): "waits because another job of '\(category)' runs"
         case .batchLimit(let count): "waits for one of \(count) slots of its batch"
         case .rate(let seconds): "waits for its rate limit, \(Self.short(seconds)) s"
         case .turn: "waits for its turn"
         case .condition(let name): "waits for the condition \(name)"
-        case .slotReleased: "has given its slot back and waits for something of its own"
+        case .slotReleased: "has given its slot back while it waits"
         case .ending: "is about to finish"
         case .running: "runs"
         case .finished: "has finished"
@@ -88,9 +88,9 @@ extension WaitExplanation.Reason {
 }
 
 extension NetworkQueue {
-    /// What holds a job at this moment: a dependency, a limit, a rate, a condition, suspension, or nothing.
+    /// Explains why a job has not run: a dependency, a limit, a rate, a condition, suspension, or nothing.
     ///
-    /// A look, from any thread; by the time it is read it may be another. Linear in the job's dependencies.
+    /// A snapshot, which may be out of date when it is read. Linear in the job's dependencies.
     public func explain(_ operation: Operation) -> WaitExplanation {
         WaitExplanation(name: operation.nameForMessages, reasons: reasons(for: operation))
     }
@@ -98,7 +98,7 @@ extension NetworkQueue {
     private func reasons(for operation: Operation) -> [WaitExplanation.Reason] {
         if operation.isFinished { return [.finished] }
         let now = clock.now
-        // What holds one that waits for no other.
+        // The reason of a job that waits for no other.
         var hold = WaitExplanation.Reason.turn
         let status = state.withLock { state -> JobGraph<Operation>.Status? in
             let job =
@@ -123,7 +123,7 @@ extension NetworkQueue {
     }
 
     private func reason(waitingFor operation: Operation) -> WaitExplanation.Reason {
-        // Of a plain operation nobody knows.
+        // A plain operation cannot be asked.
         let isQueued = (operation as? NetworkOperation).map { $0.scheduling != nil || $0.isExecuting } ?? true
         return .dependency(name: operation.nameForMessages, isQueued: isQueued)
     }

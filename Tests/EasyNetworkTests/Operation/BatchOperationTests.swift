@@ -107,7 +107,7 @@ struct BatchOperationTests {
         #expect(batch.progress.fractionCompleted == 1)
     }
 
-    @Test("OPQ-4: fail-fast names the child at the root, also when one that depends on it is heard of first")
+    @Test("OPQ-4: fail-fast names the child at the root, also when a child that depends on it is reported first")
     func failFastRoot() async {
         let queue = NetworkQueue()
         let callbackQueue = DispatchQueue(label: "callbacks")
@@ -143,7 +143,7 @@ struct BatchOperationTests {
         #expect(jobs.allSatisfy { $0.executionCount == 1 })
     }
 
-    @Test("OPQ-4: to cancel one child is its failure: collect-all goes on, fail-fast ends", arguments: Host.allCases)
+    @Test("OPQ-4: cancelling a child is its failure: collect-all goes on, fail-fast ends", arguments: Host.allCases)
     func cancelChild(host: Host) async {
         for policy in [BatchOperation.Policy.collectAll, .failFast] {
             let victim = TestJob()
@@ -223,7 +223,7 @@ struct BatchOperationTests {
         #expect(order.withLock { $0 } == [3, 2, 1, 0] && batch.error == nil)
     }
 
-    @Test("BEY-7: a child that depends on its batch, or on one around it, ends with .cycle", arguments: Host.allCases)
+    @Test("BEY-7: a child that depends on its batch, or on an outer batch, ends with .cycle", arguments: Host.allCases)
     func cycle(host: Host) async {
         let child = TestJob()
         let inner = BatchOperation([child])

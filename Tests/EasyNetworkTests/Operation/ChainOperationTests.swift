@@ -105,7 +105,7 @@ struct ChainOperationTests {
         #expect(listener.events.withLock { $0.last } == "failed unauthorized")
     }
 
-    @Test("OPQ-5: cancel is final: the rest is cancelled, what is added later refused, no callback is left")
+    @Test("OPQ-5: cancel is final: the remaining steps are cancelled, later ones refused, no callback is left")
     func cancelIsFinal() async {
         let rest = [TestJob(), TestJob()]
         let added = TestJob()
@@ -150,7 +150,7 @@ struct ChainOperationTests {
         #expect(chain.isCancelled && step.error == nil)
     }
 
-    @Test("OPQ-5: an empty chain completes; a chain in a chain, and one in a batch")
+    @Test("OPQ-5: an empty chain completes; a chain in a chain, and a chain in a batch")
     func nested() async {
         let order = Locked<[Int]>([])
         func job(_ number: Int) -> TestJob {

@@ -48,7 +48,7 @@ struct CombinedConditionTests {
         #expect(await run(.all()).error == nil)
     }
 
-    @Test("BEY-7: any, or: in order, up to the first that holds; if none does, the reasons are told")
+    @Test("BEY-7: any, or: in order, up to the first that holds; if none does, the error has the reasons")
     func any() async {
         let good = await run(.any(noted("a", false), noted("b", true), noted("c", true)))
         #expect(good.error == nil && good.log == ["before a", "a", "before b", "b"])
@@ -61,7 +61,7 @@ struct CombinedConditionTests {
         #expect(await run(.any()).error?.code == .refused)
     }
 
-    @Test("BEY-7: not: the other way round, after the prerequisite")
+    @Test("BEY-7: not: inverts the result, after the prerequisite")
     func not() async {
         let good = await run(.not(noted("a", false)))
         #expect(good.error == nil && good.log == ["before a", "a"])
@@ -79,7 +79,7 @@ struct CombinedConditionTests {
         #expect(nested.name == "(a and (b or not c))")
     }
 
-    @Test("BEY-7: to be cancelled is an answer to none of them")
+    @Test("BEY-7: cancellation is the result of none of them")
     func cancelled() async {
         let cancelled = BlockCondition("cancelled") { _ in throw CancellationError() }
         #expect(await run(.not(cancelled)).error?.code == .cancelled)

@@ -10,7 +10,7 @@ private struct Needs: OperationCondition {
     func evaluate(for operation: NetworkOperation) async throws {}
 }
 
-@Suite("Circles through groups, prerequisites and barriers", .timeLimit(.minutes(10)))
+@Suite("Cycles through groups, prerequisites and barriers", .timeLimit(.minutes(10)))
 struct GroupCycleTests {
     private let queue = NetworkQueue()
 
@@ -40,7 +40,7 @@ struct GroupCycleTests {
         queue.addOperations(isGroupFirst ? [batch, between] : [between, batch], waitUntilFinished: false)
         await batch.finished()
         await between.finished()
-        // Of those that are added at the same time, the last one closes the circle.
+        // Of operations that are added together, the last one closes the cycle.
         let error = isGroupFirst && !isPlain ? child.error?.rootCause : child.error
         #expect(error?.code == .cycle || between.isCancelled)
         if child.error?.code == .cycle {
@@ -48,7 +48,7 @@ struct GroupCycleTests {
         }
     }
 
-    @Test("BEY-7: a circle that is closed while the child waits")
+    @Test("BEY-7: a cycle that is closed while the child waits")
     func lateDependency() async {
         let gate = Gate()
         let held = TestJob { job in gate.whenOpen { job.finish() } }
@@ -150,13 +150,13 @@ struct GroupCycleTests {
         await chain.finished()
         await between.finished()
         await steps[0].finished()
-        // Whoever of the two looks last sees the circle.
+        // The last of the two to search sees the cycle.
         let closing = [between, steps[0]].filter { $0.error?.code == .cycle }
         #expect(closing.count >= 1 && between.error?.rootCause.code == .cycle)
         #expect(closing.allSatisfy { Set($0.error?.dependencyPath ?? []) == ["between", "second", "first"] })
     }
 
-    @Test("BEY-7: steps that depend on earlier steps, and children on each other, are no circle")
+    @Test("BEY-7: steps that depend on earlier steps, and children on each other, are no cycle")
     func noCircle() async {
         let steps = jobs("a", "b", "c")
         steps[2].addDependency(steps[0])
@@ -173,7 +173,7 @@ struct GroupCycleTests {
         #expect(after.error == nil && chain.error == nil)
     }
 
-    @Test("BEY-7: prerequisites of each other end with .cycle, one of them or both")
+    @Test("BEY-7: operations that are prerequisites of each other: at least one ends with .cycle")
     func prerequisitesOfEachOther() async {
         let two = jobs("one", "other")
         let (one, other) = (two[0], two[1])
@@ -195,7 +195,7 @@ struct GroupCycleTests {
         job.addCondition(Needs { signIn })
         other.addOperation(signIn)
         queue.addOperation(job)
-        // Noted when the condition has looked for a circle; before that, both would find this one.
+        // The watch begins after the condition has searched for a cycle; before that, both would find this one.
         #expect(await eventually { signIn.core.withLock { !$0.finishActions.isEmpty } })
         signIn.addDependency(job)
         await signIn.finished()
@@ -204,7 +204,7 @@ struct GroupCycleTests {
         #expect(job.error == nil && job.executionCount == 1)
     }
 
-    @Test("BEY-7: a circle over two queues that a plain operation closes")
+    @Test("BEY-7: a cycle over two queues that a plain operation closes")
     func plainClosesCircle() async {
         let other = NetworkQueue()
         let job = TestJob()
@@ -245,7 +245,7 @@ struct GroupCycleTests {
     }
 
     @Test(
-        "BEY-7: a child or prerequisite that depends on a job behind a barrier is a circle",
+        "BEY-7: a child or prerequisite that depends on a job behind a barrier is a cycle",
         arguments: [true, false],
         [true, false]
     )
@@ -260,9 +260,9 @@ struct GroupCycleTests {
         queue.addOperation(later)
         queue.isSuspended = false
         for operation in [job, later] { await operation.finished() }
-        // A prerequisite that closes a circle is not added.
+        // A prerequisite that closes a cycle is not added.
         if isBatch || isAddedLate { await part.finished() }
-        // Of two that are added at once, whoever comes last closes it.
+        // Of two that are added concurrently, the last one closes it.
         let closing = isAddedLate ? [later, part] : isBatch ? [part] : [job]
         let cycle = closing.compactMap(\.error).first { $0.code == .cycle }
         let path = Set(cycle?.dependencyPath ?? [])
@@ -273,7 +273,7 @@ struct GroupCycleTests {
 
     // MARK: - Cost
 
-    @Test("BEY-4: what is looked at is nothing on a queue of its own, whatever happens on others")
+    @Test("BEY-4: a dependency added to a waiting job costs the same, whatever happens on other queues")
     func noLooking() async {
         // Others wait for each other over two queues.
         let two = jobs("a", "b")
@@ -290,13 +290,56 @@ struct GroupCycleTests {
         #expect(many.allSatisfy { $0.error == nil })
     }
 
-    @Test("BEY-4: 20,000 children, each of which waits for the one before")
-    func manyChildren() async {
+    @Test("BEY-4: 20,000 children that wait for each other in a row cost the same each", arguments: [false, true])
+    func manyChildren(isAwaited: Bool) async {
         let many = (0..<20_000).map { _ in TestJob { $0.finish() } }
         for (job, other) in zip(many.dropFirst(), many) { job.addDependency(other) }
         let batch = BatchOperation([BatchOperation(many)])
-        queue.addOperation(batch)
+        let after = TestJob { $0.finish() }
+        if isAwaited { after.addDependency(batch) }
+        queue.addOperations([batch, after], waitUntilFinished: false)
         await batch.finished()
-        #expect(batch.error == nil)
+        await after.finished()
+        #expect(batch.error == nil && after.error == nil)
+    }
+
+    // MARK: - At random
+
+    @Test(
+        "BEY-7: random graphs of jobs, batches and chains on two queues, with and without cycles: all end",
+        arguments: 0..<100 as Range<UInt64>
+    )
+    func random(seed: UInt64) async {
+        var random = SeededGenerator(seed: seed)
+        let queues = [queue, NetworkQueue()]
+        var operations: [NetworkOperation] = (0..<20).map { _ in TestJob() }
+        var loose = operations
+        var children: Set<ObjectIdentifier> = []
+        for _ in 0..<5 {
+            let parts = (0..<Int.random(in: 0...4, using: &random)).compactMap { _ in loose.popLast() }
+            children.formUnion(parts.map(ObjectIdentifier.init))
+            let group: GroupOperation =
+                Bool.random(using: &random) ? BatchOperation(parts, policy: .collectAll) : ChainOperation(parts)
+            operations.append(group)
+            loose.append(group)
+        }
+        let isAcyclic = Bool.random(using: &random)
+        for (index, operation) in operations.enumerated() where !isAcyclic || !(operation is GroupOperation) {
+            for _ in 0..<Int.random(in: 0...2, using: &random) {
+                // Without cycles, only jobs outside of groups wait, and only for earlier jobs.
+                let other = Int.random(in: 0..<(isAcyclic ? max(1, index) : operations.count), using: &random)
+                if other == index || isAcyclic && children.contains(ObjectIdentifier(operation)) { continue }
+                operation.addDependency(operations[other], policy: .allowFailure)
+            }
+        }
+        for operation in operations.shuffled(using: &random) {
+            // A child is added by its group, or by the user.
+            let isChild = children.contains(ObjectIdentifier(operation))
+            if isChild, Bool.random(using: &random) { continue }
+            queues[Int.random(in: 0...1, using: &random)].addOperation(operation)
+        }
+        for operation in operations { await operation.finished() }
+        if isAcyclic { #expect(operations.allSatisfy { $0.error == nil }, "seed \(seed)") }
+        #expect(await eventually { queues.allSatisfy { $0.operationCount == 0 } }, "seed \(seed)")
     }
 }

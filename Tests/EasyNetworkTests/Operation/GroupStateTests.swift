@@ -16,7 +16,7 @@ struct GroupStateTests {
         return taken
     }
 
-    @Test("OPQ-4: a batch hands on nothing before it begins, then everything, and what is added later")
+    @Test("OPQ-4: a batch hands on nothing before it begins, then everything, and later children too")
     func together() {
         var group = group(.together)
         #expect(takeAll(&group) == [])
@@ -35,7 +35,7 @@ struct GroupStateTests {
         #expect(!isAddedLate && group.count == 4)
     }
 
-    @Test("OPQ-5: a chain hands on one when the one before is settled")
+    @Test("OPQ-5: a chain hands on a step when the one before is settled")
     func inTurn() {
         var group = group(.inTurn)
         group.begin()
@@ -49,7 +49,7 @@ struct GroupStateTests {
         #expect(succeeds)
     }
 
-    @Test("OPQ-4: an empty one succeeds when it begins")
+    @Test("OPQ-4: an empty group succeeds when it begins")
     func empty() {
         var group = group(.together, count: 0)
         let isEarly = group.succeed()

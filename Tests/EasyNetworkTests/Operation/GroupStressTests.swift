@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Batches of batches at random", .timeLimit(.minutes(10)))
 struct GroupStressTests {
-    /// What is alive, and how often each ended.
+    /// The number of live objects, and of endings of each.
     private final class Book: Sendable {
         let alive = Locked(0)
         let endings = Locked<[ObjectIdentifier: Int]>([:])
@@ -147,7 +147,7 @@ struct GroupStressTests {
             }
             await disturbance
             for tree in trees { await tree.last?.finished() }
-            // All that belongs to a root that has finished has finished.
+            // A root finishes after all its descendants.
             #expect(all.allSatisfy { $0.isFinished }, "seed \(seed)")
             #expect(await eventually { completions.withLock { $0 } >= all.count }, "seed \(seed)")
             #expect(completions.withLock { $0 } == all.count, "seed \(seed)")
@@ -168,7 +168,7 @@ struct GroupStressTests {
         book.wrong.withLock { $0.append(message) }
     }
 
-    /// What is not as it must be when the group's closure is called.
+    /// The violated rule when the group's closure is called; nil when there is none.
     private func complaint(about group: GroupOperation) -> String? {
         if !group.operations.allSatisfy({ $0.isFinished }) { return "ended before a child" }
         if group.progress.completedUnitCount != group.progress.totalUnitCount {

@@ -75,7 +75,7 @@ struct NetworkOperationTests {
         #expect(lenient.error == nil)
     }
 
-    @Test("OPQ-2: cancelled while it executes it ends at once, with what it still does ignored")
+    @Test("OPQ-2: cancelled while it executes, it ends at once, and a later finish is ignored")
     func cancelledInFlight() async {
         let started = Gate()
         let job = TestJob { _ in started.open() }
@@ -153,7 +153,7 @@ struct NetworkOperationTests {
             await job.finished()
             await done.opened()
         }
-        // The queue's own thread lets go of it a little later.
+        // The queue's own thread releases it a little later.
         #expect(await eventually { released == nil })
     }
 

@@ -115,7 +115,7 @@ struct OperationAccessoryTests {
         #expect(log.events.withLock { $0 } == ["cancelled", "will start", "will stop", "did stop"])
     }
 
-    @Test("CBK-3: an accessory is let go of at the end, and not kept when it comes too late")
+    @Test("CBK-3: an accessory is released at the end, and not kept when it is added too late")
     func released() async {
         weak var early: Log?
         weak var late: Log?

@@ -146,7 +146,7 @@ struct OperationConditionTests {
         #expect(await eventually { released == nil })
     }
 
-    @Test("BEY-7: one that is cancelled while it asks for its slot again does no work, and is freed")
+    @Test("BEY-7: an operation that is cancelled while it asks for its slot again does no work, and is freed")
     func cancelWhileReclaiming() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         let running = Gate()

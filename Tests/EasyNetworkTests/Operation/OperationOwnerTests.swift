@@ -26,7 +26,7 @@ struct OperationOwnerTests {
         if case .held = operation.releasePolicy { true } else { false }
     }
 
-    /// Tells whether a closure that holds it has been let go of.
+    /// Tells whether a closure that holds it has been released.
     private final class Held: Sendable {}
 
     @Test("OPQ-7: by default an operation is held until it is done, and its callbacks are called")
@@ -41,7 +41,7 @@ struct OperationOwnerTests {
         await gate.opened()
     }
 
-    @Test("OPQ-7: operations are cancelled when their owner goes: one that runs, one that waits, one on no queue")
+    @Test("OPQ-7: operations are cancelled with their owner: running, waiting, or on no queue")
     func cancelled() async throws {
         var owner: OperationOwner? = OperationOwner()
         weak var released: OperationOwner?
@@ -57,7 +57,7 @@ struct OperationOwnerTests {
         await transport.waitForRequests(1)
         queue.isSuspended = true
         queue.addOperation(operations[1])
-        #expect(owner?.operations.count == 3 && operations.allSatisfy { !$0.isCancelled })
+        #expect(owner?.operationCount == 3 && operations.allSatisfy { !$0.isCancelled })
         owner = nil
         #expect(released == nil && operations.allSatisfy(\.isCancelled))
         #expect(isHeld(operations[2]))
@@ -66,7 +66,7 @@ struct OperationOwnerTests {
         #expect(codes.withLock { $0 } == [.cancelled, .cancelled])
     }
 
-    @Test("OPQ-7: a detached operation goes on without its owner, its closures are let go of and not called")
+    @Test("OPQ-7: a detached operation goes on without its owner, its closures are released and not called")
     func detached() async throws {
         var owner: OperationOwner? = OperationOwner()
         queue.isSuspended = true
@@ -83,7 +83,7 @@ struct OperationOwnerTests {
         #expect(held != nil)
         owner = nil
         #expect(held == nil)
-        // One that is set now would not be called either, and is not kept.
+        // A closure that is set now would not be called either, and is not kept.
         operation.success = { _ in calls.withLock { $0 += 1 } }
         #expect(operation.success == nil)
         queue.isSuspended = false
@@ -122,7 +122,7 @@ struct OperationOwnerTests {
         func chainOperationDidSucceed(_ chain: ChainOperation) { calls.withLock { $0 += 1 } }
     }
 
-    @Test("OPQ-7, OPQ-4: a detached batch or chain goes on, its closures and delegate are let go of and not called")
+    @Test("OPQ-7, OPQ-4: a detached batch or chain goes on, its closures and delegate are released and not called")
     func detachedGroups() async throws {
         var owner: OperationOwner? = OperationOwner()
         queue.isSuspended = true
@@ -154,7 +154,7 @@ struct OperationOwnerTests {
         #expect(held != nil)
         owner = nil
         #expect(held == nil && batch.delegate == nil && chain.delegate == nil)
-        // Those that are set now would not be called either, and are not kept.
+        // Closures that are set now would not be called either, and are not kept.
         prepare { listener.calls.withLock { $0 += 1 } }
         #expect(batch.success == nil && chain.failure == nil && batch.delegate == nil)
         queue.isSuspended = false
@@ -188,23 +188,23 @@ struct OperationOwnerTests {
         #expect(batch.error == nil && calls.withLock { $0 } == 0)
     }
 
-    @Test("OPQ-7: the latest policy counts, and says who the owner is")
+    @Test("OPQ-7: the latest policy counts, and names the owner")
     func change() async throws {
         let (first, second) = (OperationOwner(), OperationOwner())
         let operation = RequestOperation(Get(api: "a"), service: service)
         operation.releasePolicy = .cancelled(with: first)
         operation.releasePolicy = .detached(from: second)
-        #expect(first.operations.count == 0 && second.operations.count == 1)
+        #expect(first.operationCount == 0 && second.operationCount == 1)
         if case .detached(let owner) = operation.releasePolicy {
             #expect(owner === second)
         } else {
             Issue.record("another policy")
         }
         operation.releasePolicy = .held
-        #expect(second.operations.count == 0)
+        #expect(second.operationCount == 0)
     }
 
-    @Test("OPQ-7: an owner keeps nothing of operations that finished or were let go of, however many")
+    @Test("OPQ-7: an owner keeps nothing of operations that finished or were released, however many")
     func growth() async throws {
         let owner = OperationOwner()
         for _ in 0..<TestLoad.count(1_000) {
@@ -213,14 +213,14 @@ struct OperationOwnerTests {
                 operation.releasePolicy = index % 2 == 0 ? .cancelled(with: owner) : .detached(from: owner)
                 return operation
             }
-            #expect(owner.operations.count >= 100)
+            #expect(owner.operationCount >= 100)
             let finished = operations.prefix(50)
             for operation in finished { queue.addOperation(operation) }
             for operation in finished { await operation.finished() }
             // The other half never ran.
-            #expect(owner.operations.count == 50)
+            #expect(owner.operationCount == 50)
         }
-        #expect(owner.operations.count == 0)
+        #expect(owner.operationCount == 0)
     }
 
     @Test(

@@ -8,7 +8,7 @@ struct OperationReadinessTests {
     private let queueThread = ObjectIdentifier(Gate.self)
     private let ownThread = ObjectIdentifier(OperationReadinessTests.self)
 
-    @Test("OPQ-1: ready when every dependency has finished, those included that finish while they are looked at")
+    @Test("OPQ-1: ready when every dependency has finished, also while the watch is being set up")
     func course() {
         var readiness = OperationReadiness()
         readiness.beginWatching(dependencyCount: 2)
@@ -23,7 +23,7 @@ struct OperationReadinessTests {
         #expect(!stillOne && last)
     }
 
-    @Test("OPQ-1: a yes to the queue after a no is announced again; one to the announcement itself is not")
+    @Test("OPQ-1: true after false is announced again to the queue, but not when the announcement reads it")
     func announcedAgain() {
         var readiness = OperationReadiness()
         readiness.beginWatching(dependencyCount: 1)

@@ -75,7 +75,7 @@ struct ReachabilityConditionTests {
         lastObservation.cancel()
     }
 
-    @Test("OPQ-9: the stream of statuses begins with the one there is, and lets go when nobody reads")
+    @Test("OPQ-9: the stream of statuses begins with the current one, and ends its observation when it is not read")
     func stream() async {
         weak var released: ManualReachability?
         do {

@@ -13,7 +13,7 @@ final class TestJob: NetworkOperation, @unchecked Sendable {
         self.work = work
     }
 
-    /// One that is inside while it runs, and ends on another thread.
+    /// A job that is inside while it runs, and ends on another thread.
     convenience init(_ occupancy: Occupancy, also work: @escaping @Sendable () -> Void = {}) {
         self.init { job in
             occupancy.enter()

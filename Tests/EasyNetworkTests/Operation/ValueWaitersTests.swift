@@ -17,7 +17,7 @@ struct ValueWaitersTests {
         let again = waiters.leave(first)
         #expect(firstWaits && left.continuation == "first" && !left.wasLast)
         #expect(again.continuation == nil && !again.wasLast)
-        // One that gives up before it waits is not kept waiting.
+        // A task that gives up before it waits is not kept waiting.
         let last = waiters.leave(second)
         let waitsLate = waiters.wait(second, "second")
         #expect(last.continuation == nil && last.wasLast && !waitsLate)
@@ -92,7 +92,7 @@ struct ValueWaitersTests {
         #expect(!operation.isCancelled)
     }
 
-    @Test("BEY-3: one that was awaited, cancelled and never started is let go of")
+    @Test("BEY-3: an operation that was awaited, cancelled and never started is released")
     func release() async throws {
         weak var released: RequestOperation<Get>?
         do {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Circles among dependencies", .timeLimit(.minutes(10)))
+@Suite("Cycles among dependencies", .timeLimit(.minutes(10)))
 struct CycleTests {
     private func chain(_ names: String...) -> [TestJob] {
         names.map { name in
@@ -13,7 +13,7 @@ struct CycleTests {
         }
     }
 
-    @Test("BEY-7: a circle ends the job that closes it, and names the way round", arguments: [false, true])
+    @Test("BEY-7: a cycle ends the job that closes it, and the error names its jobs", arguments: [false, true])
     func circle(backwards: Bool) async {
         let queue = NetworkQueue()
         let jobs = chain("a", "b", "c")
@@ -36,7 +36,7 @@ struct CycleTests {
         #expect(queue.operationCount == 0)
     }
 
-    @Test("BEY-7: a circle closed by a dependency that is added while the jobs wait")
+    @Test("BEY-7: a cycle closed by a dependency that is added while the jobs wait")
     func lateCircle() async {
         let queue = NetworkQueue()
         queue.isSuspended = true
@@ -48,7 +48,7 @@ struct CycleTests {
         #expect(jobs[1].error?.code == .cycle && jobs[0].error?.rootCause.code == .cycle)
     }
 
-    @Test("BEY-7: a circle over two queues, whichever is closed last", arguments: [false, true])
+    @Test("BEY-7: a cycle over two queues, whichever is closed last", arguments: [false, true])
     func acrossQueues(isLate: Bool) async {
         let queues = [NetworkQueue(), NetworkQueue()]
         for queue in queues { queue.isSuspended = true }
@@ -63,7 +63,7 @@ struct CycleTests {
         #expect(jobs[0].error?.rootCause.code == .cycle)
     }
 
-    @Test("BEY-7: a circle of plain operations, and one through a plain operation, ends by cancelling what closes it")
+    @Test("BEY-7: a cycle through plain operations ends the operation that closes it")
     func plainCircle() async {
         let queue = NetworkQueue()
         let plain = [BlockOperation {}, BlockOperation {}]
@@ -78,7 +78,7 @@ struct CycleTests {
         #expect(plain.allSatisfy { !$0.isCancelled })
     }
 
-    @Test("BEY-7: a job before a barrier that depends on one after it is a circle")
+    @Test("BEY-7: a job before a barrier that depends on one after it is a cycle")
     func barrierCircle() async {
         let queue = NetworkQueue()
         queue.isSuspended = true
@@ -96,7 +96,7 @@ struct CycleTests {
     }
 
     @Test(
-        "BEY-7: random graphs with random circles: all end, and without a circle nobody ends with one",
+        "BEY-7: random graphs with random cycles: all end, and without a cycle none ends with .cycle",
         arguments: 0..<60 as Range<UInt64>
     )
     func random(seed: UInt64) async {

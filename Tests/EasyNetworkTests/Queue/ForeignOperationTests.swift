@@ -100,7 +100,7 @@ struct ForeignOperationTests {
         #expect(await eventually { gated.isFinished })
     }
 
-    /// One that is done by hand, and is ready at no time.
+    /// An operation that is finished manually, and is never ready.
     private final class ByHand: Operation, @unchecked Sendable {
         // Sendable because what changes is behind a lock.
         private let isDone = Locked(false)
@@ -115,7 +115,7 @@ struct ForeignOperationTests {
         }
     }
 
-    @Test("OPQ-1: an operation that somebody finishes by hand while it is not ready leaves the queue")
+    @Test("OPQ-1: an operation that is finished manually while it is not ready leaves the queue")
     func finishedByHand() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         let operation = ByHand()
@@ -195,7 +195,7 @@ struct ForeignOperationTests {
         #expect(order.withLock { $0 } == [2, 1, 3, 0])
     }
 
-    // Foundation does not want its own to be called where nobody may wait.
+    // Foundation forbids its own in asynchronous code.
     private static func add(_ operations: [Operation], to queue: OperationQueue) {
         queue.addOperations(operations, waitUntilFinished: false)
     }
@@ -204,7 +204,7 @@ struct ForeignOperationTests {
         queue.waitUntilAllOperationsAreFinished()
     }
 
-    @Test("OPQ-3: what is added, set, cancelled and awaited at the OperationQueue is the NetworkQueue's")
+    @Test("OPQ-3: adding, setting, cancelling and waiting at the OperationQueue does so at the NetworkQueue")
     func operationQueue() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 2)
         let foundation = queue.queue
@@ -277,7 +277,7 @@ struct QueueReachabilityTests {
         #expect(queue.operationCount == 0)
     }
 
-    @Test("OPQ-9: nothing waits for the network any more when the queue is told to ask nobody, or somebody else")
+    @Test("OPQ-9: no job waits for the network any more when the queue's reachability is removed or replaced")
     func reachabilityIsReplaced() async {
         let queue = NetworkQueue()
         for next: ManualReachability? in [nil, ManualReachability(.reachable)] {

@@ -34,7 +34,7 @@ struct JobAdmissionTests {
         }
     }
 
-    @Test("BEY-6: a host at its limit keeps nobody else waiting, and goes on in order when it has room")
+    @Test("BEY-6: a host at its limit delays no other host, and goes on in order when it has room")
     func hostLimit() {
         var graph = Graph(limit: 3)
         graph.admission.setHostLimit(1)
@@ -133,13 +133,13 @@ struct JobAdmissionTests {
         }
     }
 
-    @Test("BEY-6: what is no rate is raised to one")
+    @Test("BEY-6: invalid rates are raised to valid ones")
     func rateValues() {
         #expect(RateLimit(0, per: 0, burst: 0) == RateLimit(1, per: 1e-9, burst: 1))
         #expect(RateLimit(1, per: .nan) == RateLimit(1, per: 1))
     }
 
-    @Test("BEY-4: a hundred thousand jobs of one host behind its limit cost each the same")
+    @Test("BEY-4: 100,000 jobs of one host behind its limit cost the same each")
     func manyBehindOneHost() {
         var graph = Graph(limit: nil)
         graph.admission.setHostLimit(1)

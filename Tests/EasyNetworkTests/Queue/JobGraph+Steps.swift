@@ -20,7 +20,7 @@ extension JobGraph {
     @discardableResult
     mutating func addDependency(of job: JobID, on other: JobID, policy: DependencyPolicy) -> Bool {
         var actions = Actions()
-        return addDependency(of: job, on: other, policy, &actions) == .added
+        return addDependency(of: job, on: other, policy, &actions)
     }
 
     mutating func setLimit(_ limit: Int?, _ actions: inout Actions) {

@@ -1,6 +1,6 @@
 @testable import EasyNetwork
 
-/// One random history, told to a graph and to a slow and obvious model of it at the same time.
+/// A random history, applied to a graph and to a slow and obvious model of it at the same time.
 struct JobGraphHistory {
     private typealias Actions = JobGraph<Int>.Actions
 
@@ -144,18 +144,14 @@ struct JobGraphHistory {
         let policy: DependencyPolicy = Bool.random(using: &random) ? .requireSuccess : .allowFailure
         // The graph leaves cycles to the finder.
         guard !reaches(from: other, to: index) else { return }
-        let linking = graph.addDependency(of: jobs[index].id, on: jobs[other].id, policy, &actions)
-        switch linking {
-        case .gone:
-            if jobs[other].phase != .gone { fault = "job \(other) is taken for finished" }
-        case .late:
-            fault = "job \(index) has not started"
-        case .added:
-            if jobs[other].phase == .gone { fault = "job \(other) has finished" }
-            edges.append(Edge(job: index, other: other, policy: policy))
-            if jobs[index].phase == .ready { jobs[index].phase = .blocked }
-            refreshPriorities()
+        guard graph.addDependency(of: jobs[index].id, on: jobs[other].id, policy, &actions) else {
+            if jobs[other].phase != .gone { fault = "job \(index) does not wait for \(other)" }
+            return
         }
+        if jobs[other].phase == .gone { fault = "job \(other) has finished" }
+        edges.append(Edge(job: index, other: other, policy: policy))
+        if jobs[index].phase == .ready { jobs[index].phase = .blocked }
+        refreshPriorities()
     }
 
     private func reaches(from start: Int, to end: Int) -> Bool {
@@ -276,7 +272,7 @@ struct JobGraphHistory {
         for index in moved.sorted(by: { jobs[$0].turn < jobs[$1].turn }) { takeTurn(index) }
     }
 
-    /// An expected job that nobody waits for any more is given up.
+    /// Removes expected jobs without dependents.
     private mutating func forgetUnwanted() {
         for index in jobs.indices where jobs[index].phase == .expected && !edges.contains(where: { $0.other == index })
         {
@@ -317,7 +313,7 @@ struct JobGraphHistory {
         return startable.min { (jobs[$1].priority, jobs[$0].turn) < (jobs[$0].priority, jobs[$1].turn) }
     }
 
-    /// What has just been started is what the model would start, in that order, and no limit is passed.
+    /// Checks that the graph has started what the model would start, in that order, and that no limit is passed.
     ///
     /// Among those that need a slot, and among those that need none, the first that may start is next.
     private mutating func check(_ actions: JobGraph<Int>.Actions) {

@@ -33,7 +33,7 @@ struct JobGraphTests {
         #expect(actions.start == [3, 2, 1])
     }
 
-    @Test("BEY-6: room that one cannot take after all goes on to one that needs no slot", arguments: [1, nil])
+    @Test("BEY-6: room that a job cannot take after all goes to one that needs no slot", arguments: [1, nil])
     func roomPassedOn(limit: Int?) {
         var graph = Graph(limit: limit)
         var actions = Actions()
@@ -56,7 +56,7 @@ struct JobGraphTests {
         graph.park(jobs[0], &actions)
         #expect(actions.start == [1, 2])
         let asks = graph.unpark(jobs[0], &actions)
-        // Not by the way: who has asked goes on waiting.
+        // Without `evenIfReturning` the request for a slot stays.
         graph.park(jobs[0], &actions)
         graph.park(jobs[0], evenIfReturning: true, &actions)
         graph.finish(jobs[1], succeeded: true, &actions)
@@ -67,7 +67,7 @@ struct JobGraphTests {
         #expect(graph.admission.runningCount == 0)
     }
 
-    @Test("OPQ-3: a suspended graph starts nothing, but ends what is cancelled")
+    @Test("OPQ-3: a suspended graph starts nothing, but ends cancelled jobs")
     func suspended() {
         var graph = Graph(limit: nil)
         var actions = Actions()
@@ -104,7 +104,7 @@ struct JobGraphTests {
         #expect(graph.admission.runningCount == 2)
     }
 
-    @Test("OPQ-1: a job waits for what is outside the graph, and a number of an earlier tenant does nothing")
+    @Test("OPQ-1: a hold delays a job, and the number of an earlier job in its place does nothing")
     func holds() {
         var graph = Graph(limit: nil)
         var actions = Actions()
@@ -140,7 +140,7 @@ struct JobGraphTests {
         #expect(started == [[1, 2], [], [3], [4], [5], [6], []])
     }
 
-    @Test("OPQ-3: a barrier that is cancelled lets nothing past that it waited for")
+    @Test("OPQ-3: no job passes a cancelled barrier before the jobs that it waited for have finished")
     func cancelledBarrier() throws {
         var graph = Graph(limit: nil)
         var actions = Actions()
@@ -164,7 +164,7 @@ struct JobGraphTests {
         #expect(graph.count == 0)
     }
 
-    @Test("BEY-4: a hundred thousand cancelled barriers behind one job are not gone through deeply")
+    @Test("BEY-4: 100,000 cancelled barriers behind one job need no recursion")
     func manyCancelledBarriers() {
         var graph = Graph(limit: nil)
         var actions = Actions()

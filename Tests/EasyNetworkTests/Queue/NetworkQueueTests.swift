@@ -15,7 +15,7 @@ struct NetworkQueueTests {
         #expect(occupancy.most <= 3 && occupancy.now == 0)
         #expect(jobs.allSatisfy { $0.executionCount == 1 })
         #expect(queue.operationCount == 0 && queue.operations.isEmpty)
-        // The executor lets go of its operation after all others have heard of its end.
+        // The executor releases its operation after its end was announced.
         #expect(await eventually { queue.queue.operationCount == 0 })
     }
 
@@ -324,7 +324,7 @@ struct NetworkQueueTests {
         let jobs = operations.compactMap { $0.operation as? TestJob }
         #expect(jobs.allSatisfy { $0.executionCount <= 1 }, "seed \(seed)")
         #expect(jobs.allSatisfy { $0.executionCount == 1 || $0.error != nil }, "seed \(seed)")
-        // One that was cancelled is over before its work.
+        // A cancelled job ends before its work.
         #expect(await eventually { occupancies.allSatisfy { $0.now == 0 } }, "seed \(seed)")
     }
 }

@@ -20,7 +20,7 @@ struct PageCursorTests {
 
     private typealias Cursor = PageCursor<GetList>
 
-    /// Calls back when it is let go of.
+    /// Calls back when it is released.
     private final class Talker: Sendable {
         let action: @Sendable () -> Void
         init(_ action: @escaping @Sendable () -> Void) { self.action = action }
@@ -34,7 +34,7 @@ struct PageCursorTests {
         var api: String { path }
     }
 
-    @Test("OPQ-8: a request is let go of without a lock, so that what it holds may use the cursor")
+    @Test("OPQ-8: a request is released outside the lock, so its contents may use the cursor")
     func releaseWithoutLock() async {
         let holder = Locked<PageCursor<GetTold>?>(nil)
         let (isInside, isDone) = (Locked(false), Locked(false))
@@ -139,7 +139,7 @@ struct PageCursorTests {
         }
     }
 
-    @Test("OPQ-8: a page whose end is told to nobody may be asked for again", arguments: [false, true])
+    @Test("OPQ-8: a page whose end calls no closure may be loaded again", arguments: [false, true])
     func silentEnd(isStopped: Bool) async {
         transport.route("GET", "/stall") { _ in .fault(.stall) }
         var settings = HostSettings(baseURL: URL(string: "http://memory.test"))
@@ -185,7 +185,7 @@ struct PageCursorTests {
         #expect(cursor.isFirstPage && transport.requests.count == 4)
     }
 
-    @Test("OPQ-8: a second next while one is loaded is ignored; in the closure the next may be asked for")
+    @Test("OPQ-8: a second next while a page is loaded is ignored; in the closure the next may be loaded")
     func second() async {
         queue.isSuspended = true
         let (gate, cursor, outcomes) = (Gate(), cursor, outcomes)
@@ -232,7 +232,7 @@ struct PageCursorTests {
         #expect(outcomes.withLock { $0 } == ["1", "unacceptableStatus", "2", "invalidRequest", "1"])
     }
 
-    @Test("OPQ-8: cancelled, the page may be asked for again at once; begun anew, the page before is cancelled")
+    @Test("OPQ-8: after a cancel the page may be loaded again at once; a new start cancels the page before")
     func cancel() async {
         #expect(await first())
         queue.isSuspended = true
@@ -359,7 +359,7 @@ struct PageCursorTests {
         #expect(transport.requests.count == 1)
     }
 
-    @Test("OPQ-8: a cursor that loads nothing is let go of")
+    @Test("OPQ-8: a cursor that loads nothing is released")
     func release() async {
         weak var released: Cursor?
         do {

@@ -17,11 +17,11 @@ struct PageWalkTests {
         if case .end = start { true } else { false }
     }
 
-    @Test("OPQ-8: first, next, last page; a second next while one is loaded is ignored")
+    @Test("OPQ-8: first, next, last page; a second next while a page is loaded is ignored")
     func steps() throws {
         var walk = PageWalk(first: 1)
         #expect(!walk.isLoading && !walk.isFirstPage && !walk.isLastPage && walk.pageCount == 0)
-        // Nothing has arrived: the next one is the first.
+        // No page has arrived: the next one is the first.
         let first = try load(walk.beginNext())
         let second = walk.beginNext()
         #expect(first.request == 1 && walk.isLoading && isBusy(second))
@@ -36,7 +36,7 @@ struct PageWalkTests {
         #expect(!again && walk.isLastPage)
     }
 
-    @Test("OPQ-8: a page that failed is asked for again; a first one that failed moves nothing")
+    @Test("OPQ-8: a page that failed may be loaded again; a failed first page does not move the position")
     func failure() throws {
         var walk = PageWalk(first: 1)
         _ = walk.arrived(walk.beginFirst(), next: 2)
@@ -50,7 +50,7 @@ struct PageWalkTests {
         #expect(goesOn.request == 3 && walk.pageCount == 2)
     }
 
-    @Test("OPQ-8: begun anew or cancelled, what was being loaded counts no more")
+    @Test("OPQ-8: after a new start or a cancel the page that was being loaded is ignored")
     func startOver() throws {
         var walk = PageWalk(first: 1)
         _ = walk.arrived(walk.beginFirst(), next: 2)

@@ -3,8 +3,8 @@ import Testing
 
 @testable import EasyNetwork
 
-/// What crashes or hangs on Linux's `OperationQueue`, and must not on a `NetworkQueue`.
-@Suite("What Foundation does not survive", .timeLimit(.minutes(10)))
+/// Cases that crash or hang Linux's `OperationQueue`, and must not a `NetworkQueue`.
+@Suite("Cases that crash Foundation", .timeLimit(.minutes(10)))
 struct PlatformRegressionTests {
     enum JobKind: CaseIterable, Sendable {
         case networkOperation, plainOperation
@@ -46,7 +46,7 @@ struct PlatformRegressionTests {
         queue.addOperation(dependency)
         let dependents = await freed(dependentKind, 200, after: dependency)
         #expect(await eventually { dependents.allSatisfy { $0.operation == nil } })
-        // What is where they were has other things in it now.
+        // Their memory holds other objects now.
         let others = (0..<400).map { _ in dependentKind.job() }
         #expect(!dependency.isFinished)
         gate.open()
@@ -67,7 +67,7 @@ struct PlatformRegressionTests {
         return dependents.map(WeakOperation.init)
     }
 
-    /// A `NetworkOperation` by `finish()`, a plain one by being started by hand.
+    /// A `NetworkOperation` by `finish()`, a plain one by a manual start.
     @Test("OPQ-2: finished while it waits, before the queue has started it", arguments: JobKind.allCases)
     func finishedBeforeStarted(kind: JobKind) async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
@@ -90,7 +90,7 @@ struct PlatformRegressionTests {
         #expect(runs.withLock { $0 } == (kind == .networkOperation ? 0 : jobs.count))
     }
 
-    @Test("OPQ-2: finished by others while the queue is just starting it, here or on a plain queue: one completion")
+    @Test("OPQ-2: finished from outside while the queue is just starting it, here or on a plain queue: one completion")
     func finishedWhileStarted() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 4)
         let plainQueue = OperationQueue()
@@ -146,7 +146,7 @@ struct PlatformRegressionTests {
         }
     }
 
-    @Test("OPQ-2: super.start() in an operation that says itself when it is finished: one completion")
+    @Test("OPQ-2: super.start() in an operation that overrides isFinished: one completion")
     func superStart() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 3)
         let completions = Locked(0)
@@ -163,7 +163,7 @@ struct PlatformRegressionTests {
         #expect(completions.withLock { $0 } == jobs.count && queue.operationCount == 0)
     }
 
-    /// What `start()` of Foundation's `Operation` does with it, its own two endings, is not ours to mend.
+    /// Foundation's own `start()` ends it twice, which this package cannot mend.
     private final class OlderPlainOperation: Operation, @unchecked Sendable {
         private let isOver = Locked(false)
 

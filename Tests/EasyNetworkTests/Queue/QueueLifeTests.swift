@@ -12,7 +12,7 @@ struct QueueLifeTests {
         return job
     }
 
-    @Test("OPQ-3, BEY-5: by tag and by predicate those that match end at once, and only those")
+    @Test("OPQ-3, BEY-5: by tag and by predicate matching jobs end at once, and only these")
     func cancelSome() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         let jobs = (0..<4).map { number in named("\(number)") { _ in } }
@@ -94,7 +94,7 @@ struct QueueLifeTests {
         #expect(queue.state.withLock { $0.outside.isEmpty && $0.graph.places.isEmpty })
     }
 
-    @Test("BEY-13: drain lets what is here finish, refuses what comes, and returns nothing undone")
+    @Test("BEY-13: drain lets present jobs finish, refuses new ones, and returns no unfinished ones")
     func drainInTime() async {
         let clock = ManualClock()
         let queue = NetworkQueue(maxConcurrentOperationCount: 1, clock: clock)

@@ -35,7 +35,7 @@ struct QueueLimitTests {
         #expect(queue.maxConcurrentOperationCountPerHost == 1 && queue.operationCount == 0)
     }
 
-    @Test("BEY-6: requests to one server are limited by its host and port, whoever made them")
+    @Test("BEY-6: requests to one server are limited by its host and port, from any service")
     func hostOfRequests() async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -56,7 +56,7 @@ struct QueueLimitTests {
         #expect(operations.allSatisfy { $0.isCancelled } && server.requests.count == 2)
     }
 
-    @Test("BEY-6, OPQ-3: limits by tag, exclusion by category, and what explain says of them")
+    @Test("BEY-6, OPQ-3: limits by tag, exclusion by category, and their explanation")
     func tags() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: -1)
         queue.setMaxConcurrentOperationCount(1, forTag: "images")
@@ -154,7 +154,7 @@ struct QueueLimitTests {
         await last.finished()
     }
 
-    @Test("BEY-6: what waits for a slot is replaced by what is wanted, and dropped when the slot is forgone")
+    @Test("BEY-6: the action that waits for a slot is replaced by a later one, and dropped when the slot is forgone")
     func slotActions() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         let isParked = Gate()
@@ -196,7 +196,7 @@ struct QueueLimitTests {
         #expect(job.error == nil)
     }
 
-    @Test("OPQ-3: what a high job waits for goes before others")
+    @Test("OPQ-3: a dependency of a job of high priority goes before others")
     func inheritance() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         queue.isSuspended = true

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// What comes between two steps, with a hook in the place of the other thread.
+/// Events between two steps, with a hook in the place of the other thread.
 @Suite("Races of NetworkQueue", .timeLimit(.minutes(10)))
 struct QueueRaceTests {
     @Test("BEY-13: adding a running job again, to its own queue or to a drained one, leaves it as it is")
@@ -163,7 +163,7 @@ struct QueueRaceTests {
         await job.finished()
     }
 
-    @Test("OPQ-1: all that are added while what they wait for is leaving the queue run")
+    @Test("OPQ-1: jobs that are added while their dependency is leaving the queue run")
     func addedWhileLeaving() async {
         let queue = NetworkQueue()
         let gate = Gate()
@@ -327,7 +327,7 @@ struct QueueRaceTests {
         }
     }
 
-    @Test("BEY-4: a limit lifted for many, and many rates that nobody waits for, cost no more than they must")
+    @Test("BEY-4: raising a limit for many jobs, and many unused rates, cost little")
     func costs() {
         var admission = JobAdmission()
         admission.limit = 2

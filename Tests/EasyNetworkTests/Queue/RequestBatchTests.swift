@@ -64,7 +64,7 @@ struct RequestBatchTests {
         #expect(count == 0)
     }
 
-    @Test("OPQ-4: results may be gone through on the main actor, and again")
+    @Test("OPQ-4: results may be iterated on the main actor, and again")
     @MainActor
     func onMainActor() async throws {
         let results = queue.results(of: (1...5).map { GetAccount(id: $0) }, service: service)
@@ -110,7 +110,7 @@ struct RequestBatchTests {
         #expect(await eventually { queue.operationCount == 0 })
     }
 
-    @Test("BEY-3: cancelling the task ends the loop and cancels what runs")
+    @Test("BEY-3: cancelling the task ends the loop and cancels the running operations")
     func cancelResults() async throws {
         let task = Task {
             var count = 0
@@ -158,7 +158,7 @@ struct RequestBatchTests {
         }
     }
 
-    @Test("OPQ-4: a long lazy sequence of requests needs the memory of those that run")
+    @Test("OPQ-4: a long lazy sequence of requests needs the memory of the running ones")
     func memory() async throws {
         let base = try URLBuilder.base("https://example.com")
         let service = EasyNetworkService(

@@ -1,8 +1,8 @@
 import Foundation
 
-/// Cancelling several jobs: those that wait end at once, without having run; those that run are told to stop.
+/// Cancelling several jobs: waiting jobs end at once, without having run; running jobs are told to stop.
 ///
-/// A single one is cancelled by its own `cancel()`, or by its number, ``cancelOperation(id:)``.
+/// To cancel a single job, call its `cancel()`, or ``cancelOperation(id:)``.
 extension NetworkQueue {
     /// Cancels every job.
     public func cancelAllOperations() {
@@ -45,7 +45,7 @@ extension NetworkQueue {
 
     private func cancel(withKey key: LimitKey?) {
         // In one step, so that no slot that becomes free is given to a job that is about to be cancelled; and cancelled
-        // before those that wait are started, only to end.
+        // before the waiting jobs are started, only to end.
         step { state, actions in
             state.graph.end(withKey: key, &actions)
         } beforeActing: { operations in
@@ -57,11 +57,52 @@ extension NetworkQueue {
         for operation in operations { operation.cancel() }
         let plain = operations.filter { !($0 is NetworkOperation) }
         guard !plain.isEmpty else { return }
-        // Those that seemed to run may have been made to wait again since, and tell nobody that they were cancelled.
+        // Plain operations do not tell the queue that they were cancelled, and some may have been made to wait again.
         step { state, actions in
             for operation in plain {
                 if let job = state.plainJobs[ObjectIdentifier(operation)] { state.graph.end(job, &actions) }
             }
+        }
+    }
+}
+
+extension NetworkQueue {
+    /// Shuts the queue down: accepts no more jobs, lets the present ones finish until the deadline, and cancels the rest.
+    ///
+    /// ```swift
+    /// let undone = await queue.drain(deadline: 5)
+    /// ```
+    ///
+    /// From now on a job that is added ends with ``NetworkError/Code/refused``; present jobs may still add their children
+    /// and prerequisites. A suspended queue is resumed. Cancelling the task ends the wait at once.
+    ///
+    /// - Parameter deadline: seconds from now; zero or less cancels at once.
+    /// - Returns: the jobs that were cancelled because they had not finished, in the order in which they were added.
+    @discardableResult
+    public func drain(deadline: TimeInterval) async -> [Operation] {
+        state.withLock { $0.isClosed = true }
+        isSuspended = false
+        let over = OneShot()
+        let timer = clock.schedule(after: deadline) { over.end() }
+        whenEmpty { over.end() }
+        await over.wait()
+        timer.cancel()
+        let undone = operations
+        if !undone.isEmpty { cancelAllOperations() }
+        return undone
+    }
+
+    /// Whether ``drain(deadline:)`` has been called, so that the queue accepts no more jobs.
+    var isDrained: Bool {
+        state.withLock { $0.isClosed }
+    }
+
+    func refuse(_ operation: Operation) {
+        if let operation = operation as? NetworkOperation {
+            // It becomes a job, so that it ends and its dependents go on.
+            operation.finish(NetworkError(code: .refused, message: "the queue has been drained"))
+        } else {
+            operation.cancel()
         }
     }
 }
