@@ -12,8 +12,8 @@ import Foundation
 /// turn(group)   waits for   start(group) before that, end(the running step) in a chain
 /// ```
 ///
-/// The edges are read from the queues and operations during the search, one lock at a time. Of several threads that close
-/// a cycle together, the last one sees all of it. A cycle through a plain `OperationQueue`, a category or the limit of a
+/// The edges are read from the queues and operations during the search, one lock at a time. If several threads close a
+/// cycle together, the last one sees all of it. A cycle through a plain `OperationQueue`, a category or the limit of a
 /// batch is not seen.
 enum DependencyCycleFinder {
     fileprivate struct Event: Hashable {

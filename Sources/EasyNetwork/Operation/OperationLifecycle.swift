@@ -29,7 +29,7 @@ struct OperationLifecycle {
 
     /// The next step of the caller.
     enum Action {
-        /// Nothing: another ending was first, or a later step acts on this one.
+        /// No step: another ending was first, or a later step acts on this one.
         case none
         /// Announce `isExecuting` around ``showExecuting()``, then call ``began(obstacle:)``.
         case announceStart

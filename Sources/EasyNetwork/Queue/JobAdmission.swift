@@ -374,7 +374,7 @@ struct JobAdmission {
         case key(LimitKey, limit: Int)
         /// Until then, on the clock of the queue.
         case rate(until: TimeInterval)
-        /// Others are before it.
+        /// Other jobs are before it.
         case turn
     }
 

@@ -220,7 +220,7 @@ extension NetworkQueue {
         repeat {
             priority = JobPriority(operation.queuePriority)
             step { $0.graph.setPriority(priority, of: job, &$1) }
-            // Of two concurrent changes the later one counts.
+            // The later one of two concurrent changes counts.
         } while priority != JobPriority(operation.queuePriority)
     }
 

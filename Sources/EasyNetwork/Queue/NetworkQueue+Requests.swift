@@ -55,7 +55,7 @@ extension NetworkQueue {
     /// }
     /// ```
     ///
-    /// Nothing starts before the first call of `next()`. A request is taken from the sequence when there is room for it, on
+    /// No request starts before the first call of `next()`. A request is taken from the sequence when there is room for it, on
     /// the task that calls `next()`: running operations and results that have not been fetched never exceed
     /// `maxConcurrentOperationCount` together, so a lazy sequence of a million requests needs the memory of a few.
     ///

@@ -136,8 +136,7 @@ public final class NetworkQueue: Sendable {
         addOperation(BlockNetworkOperation(block))
     }
 
-    /// Adds several jobs in order. None of them starts before all have been added, so the one with the highest priority
-    /// goes first.
+    /// Adds several jobs in order. They start when all have been added, so the one with the highest priority goes first.
     ///
     /// - Parameter wait: whether to block the calling thread until all of them have finished. Never from a job, a callback,
     ///   or the thread of a callback queue: the jobs may need the blocked thread.

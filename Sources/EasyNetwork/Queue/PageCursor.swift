@@ -122,7 +122,7 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         operation.callbackQueue = callbackQueue
         operation.success = { deliver(.success($0)) }
         operation.failure = { deliver(.failure($0)) }
-        // Some ends call no closure, such as a silenced cancellation.
+        // A silenced cancellation, for instance, calls no closure.
         operation.whenFinished { self.fail(load) }
         queue.addOperation(operation)
     }
