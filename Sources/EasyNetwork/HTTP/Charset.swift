@@ -85,16 +85,9 @@ enum Charset: Equatable {
             let (first, second) = (UInt16(bytes[index]), UInt16(bytes[index + 1]))
             return bigEndian ? first << 8 | second : second << 8 | first
         }
-        var text: [UInt8] = []
-        text.reserveCapacity(bytes.count)
-        let broken = transcode(
-            units.makeIterator(),
-            from: UTF16.self,
-            to: UTF8.self,
-            stoppingOnError: true,
-            into: { text.append($0) }
-        )
-        return broken ? nil : String(decoding: text, as: UTF8.self)
+        let text = String(decoding: units, as: UTF16.self)
+        // An unpaired surrogate has been replaced.
+        return text.utf16.elementsEqual(units) ? text : nil
     }
 
     #if !canImport(Darwin)

@@ -33,41 +33,25 @@ public struct NetworkAttempt: Sendable {
         public static let again = Reason(rawValue: "again")
     }
 
-    public var reason: Reason
+    public internal(set) var reason = Reason.first
 
     /// The head of the message.
-    public var request: NetworkError.Request
+    public internal(set) var request: NetworkError.Request
 
     /// The seconds that the request waited before it, as a ``RetryPolicy`` or an interceptor asked.
-    public var delay: TimeInterval
+    public internal(set) var delay: TimeInterval = 0
 
     /// The status of the answer; nil if there was none.
-    public var statusCode: Int?
+    public internal(set) var statusCode: Int?
 
     /// The reason why there was no complete answer; nil if there was one.
-    public var errorCode: NetworkError.Code?
+    public internal(set) var errorCode: NetworkError.Code?
 
     /// The measurements of the exchange; nil if there are none.
-    public var metrics: TransportMetrics?
+    public internal(set) var metrics: TransportMetrics?
 
     /// The reason why the cache did not answer instead; nil if it was not asked.
-    public var cacheMiss: CacheMiss?
-
-    public init(
-        reason: Reason = .first,
-        request: NetworkError.Request,
-        delay: TimeInterval = 0,
-        statusCode: Int? = nil,
-        errorCode: NetworkError.Code? = nil,
-        metrics: TransportMetrics? = nil
-    ) {
-        self.reason = reason
-        self.request = request
-        self.delay = delay
-        self.statusCode = statusCode
-        self.errorCode = errorCode
-        self.metrics = metrics
-    }
+    public internal(set) var cacheMiss: CacheMiss?
 }
 
 extension NetworkAttempt: CustomStringConvertible, CustomReflectable {

@@ -27,41 +27,33 @@ enum PercentEncoding {
 
     /// Encodes every byte that is not allowed.
     static func encode(_ text: some StringProtocol, _ allowed: Allowed) -> String {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.utf8.count)
-        for byte in text.utf8 {
-            if allowed.contains(byte) { bytes.append(byte) } else { append(byte, to: &bytes) }
-        }
-        return String(decoding: bytes, as: UTF8.self)
+        encode(text, allowed, keepsEscapes: false)
     }
 
     /// Encodes every byte that is not allowed, and leaves existing escapes as they are. A `%` that begins no escape is
     /// encoded.
     static func mend(_ text: some StringProtocol, _ allowed: Allowed) -> String {
+        encode(text, allowed, keepsEscapes: true)
+    }
+
+    private static func encode(_ text: some StringProtocol, _ allowed: Allowed, keepsEscapes: Bool) -> String {
         // The usual case.
         if text.utf8.withContiguousStorageIfAvailable({ $0.allSatisfy(allowed.contains) }) == true {
             return String(text)
         }
+        let digits = Array("0123456789ABCDEF".utf8)
         let source = Array(text.utf8)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(source.count)
         for (index, byte) in source.enumerated() {
-            let escape = byte == UInt8(ascii: "%") && index + 2 < source.count
-            if allowed.contains(byte) || escape && source[index + 1].isHexDigit && source[index + 2].isHexDigit {
+            let mayBeEscape = keepsEscapes && byte == UInt8(ascii: "%") && index + 2 < source.count
+            if allowed.contains(byte) || mayBeEscape && source[index + 1].isHexDigit && source[index + 2].isHexDigit {
                 bytes.append(byte)
             } else {
-                append(byte, to: &bytes)
+                bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
             }
         }
         return String(decoding: bytes, as: UTF8.self)
-    }
-
-    private static let digits = Array("0123456789ABCDEF".utf8)
-
-    private static func append(_ byte: UInt8, to bytes: inout [UInt8]) {
-        bytes.append(UInt8(ascii: "%"))
-        bytes.append(digits[Int(byte >> 4)])
-        bytes.append(digits[Int(byte & 15)])
     }
 }
 

@@ -16,7 +16,7 @@ public struct TransportMetrics: Hashable, Sendable {
     /// Until the end.
     public var total: TimeInterval
     /// The seconds of waiting for a free connection before the start.
-    public var wait: TimeInterval
+    public var wait: TimeInterval = 0
     /// The bytes sent: the head of the request and its body.
     public var bytesSent: Int?
     /// The bytes received: the head of the answer and its body, with content codings on.
@@ -26,31 +26,12 @@ public struct TransportMetrics: Hashable, Sendable {
     public var isReusedConnection: Bool?
     /// The address and port of the server or of the proxy: `192.0.2.1:443`, `[2001:db8::1]:443`.
     public var remoteAddress: String?
+}
 
-    public init(
-        nameLookup: TimeInterval? = nil,
-        connect: TimeInterval? = nil,
-        tls: TimeInterval? = nil,
-        firstByte: TimeInterval? = nil,
-        total: TimeInterval,
-        wait: TimeInterval = 0,
-        bytesSent: Int? = nil,
-        bytesReceived: Int? = nil,
-        networkProtocol: String? = nil,
-        isReusedConnection: Bool? = nil,
-        remoteAddress: String? = nil
-    ) {
-        self.nameLookup = nameLookup
-        self.connect = connect
-        self.tls = tls
-        self.firstByte = firstByte
-        self.total = total
-        self.wait = wait
-        self.bytesSent = bytesSent
-        self.bytesReceived = bytesReceived
-        self.networkProtocol = networkProtocol
-        self.isReusedConnection = isReusedConnection
-        self.remoteAddress = remoteAddress
+extension TransportMetrics {
+    /// Measurements of the end alone; a transport sets the others that it can measure.
+    public init(total: TimeInterval) {
+        self.init(nameLookup: nil, total: total)
     }
 }
 

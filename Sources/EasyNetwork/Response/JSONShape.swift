@@ -14,7 +14,7 @@ import Foundation
 /// ```
 ///
 /// A dictionary literal is an object with these keys; a literal of a string, number or Bool is exactly that value. Other keys
-/// are allowed unless the shape is ``closed``. Kinds are told apart strictly, as by the mappers: a Bool is no number, and an
+/// are allowed. Kinds are told apart strictly, as by the mappers: a Bool is no number, and an
 /// integer has no fraction and fits into 64 bits.
 ///
 /// A request or a host sets ``ResponseValidation/jsonShape``.
@@ -24,7 +24,7 @@ public struct JSONShape: Hashable, Sendable {
         case text(String)
         case constant(JSONNumber)
         case array(JSONShape)
-        case object([String: JSONShape], isClosed: Bool)
+        case object([String: JSONShape])
         case oneOf([JSONShape])
     }
 
@@ -54,7 +54,7 @@ public struct JSONShape: Hashable, Sendable {
 
     /// An object with these keys; those whose shape is ``optional`` may be missing. Default any object.
     public static func object(_ properties: [String: JSONShape] = [:]) -> JSONShape {
-        JSONShape(.object(properties, isClosed: false))
+        JSONShape(.object(properties))
     }
 
     /// Any of several shapes or values: `.oneOf(.string, .integer)`, `.oneOf("on", "off")`.
@@ -77,14 +77,6 @@ public struct JSONShape: Hashable, Sendable {
     public var optional: JSONShape {
         var shape = self
         shape.isOptional = true
-        return shape
-    }
-
-    /// This object without other keys than its own. Other shapes stay as they are.
-    public var closed: JSONShape {
-        guard case .object(let properties, _) = rule else { return self }
-        var shape = JSONShape(.object(properties, isClosed: true))
-        shape.isOptional = isOptional
         return shape
     }
 }
@@ -145,9 +137,9 @@ extension JSONShape {
                 if let mismatch = element.mismatch(in: value) { return mismatch.inside("[\(index)]") }
             }
             return nil
-        case .object(let properties, let isClosed):
+        case .object(let properties):
             guard let object = json as? [String: Any] else { break }
-            return Self.mismatch(in: object, properties, isClosed)
+            return Self.mismatch(in: object, properties)
         case .oneOf(let shapes):
             var mismatches: [Mismatch] = []
             for shape in shapes {
@@ -162,22 +154,13 @@ extension JSONShape {
         return Mismatch(expected: words, found: isConstant ? Self.text(of: json) : jsonKind(of: json))
     }
 
-    private static func mismatch(
-        in object: [String: Any],
-        _ properties: [String: JSONShape],
-        _ isClosed: Bool
-    ) -> Mismatch? {
+    private static func mismatch(in object: [String: Any], _ properties: [String: JSONShape]) -> Mismatch? {
         var mismatches: [String: Mismatch] = [:]
         for (key, shape) in properties {
             if let value = object[key] {
                 mismatches[key] = shape.mismatch(in: value)
             } else if !shape.isOptional {
                 mismatches[key] = Mismatch(expected: shape.words, found: "nothing")
-            }
-        }
-        if isClosed, mismatches.isEmpty {
-            for (key, value) in object where properties[key] == nil {
-                mismatches[key] = Mismatch(expected: "nothing", found: jsonKind(of: value))
             }
         }
         return mismatches.min { $0.key < $1.key }.map { $0.value.inside(step($0.key)) }

@@ -83,19 +83,7 @@ struct JSONShapeTests {
             (String(repeating: "k", count: 100), "$['\(String(repeating: "k", count: 40))…']"),
         ] {
             #expect(JSONShape.object([key: .string]).mismatch(in: [key: 1])?.path == path)
-            #expect(JSONShape.object().closed.mismatch(in: [key: 1])?.path == path)
         }
-    }
-
-    @Test("RSP-3: a closed object has no other keys, and stays optional if it was")
-    func closed() throws {
-        let shape = (["a": .integer, "b": .integer.optional] as JSONShape).closed
-        #expect(shape.mismatch(in: ["a": 1]) == nil)
-        #expect(shape.mismatch(in: ["a": 1, "b": 2]) == nil)
-        let wrong = shape.mismatch(in: ["a": 1, "z": 1, "c": "x"] as [String: Any])
-        #expect(wrong?.description == "$.c: expected nothing but found String")
-        #expect((["o": shape.optional.closed.orNull] as JSONShape).mismatch(in: [String: Any]()) == nil)
-        #expect(JSONShape.string.closed == .string)
     }
 
     @Test("RSP-3: a mismatch with several shapes names the one that matches furthest")
