@@ -63,7 +63,7 @@ static bool find(void *library, const char *name, void *function) {
 
 uint32_t ccoding_load(void) {
     uint32_t there = 0;
-    // Never closed, as other users of them may come and go.
+    // Never closed: the process may have other users.
     void *zlib = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
     if (find(zlib, "inflateInit2_", &zlib_init) && find(zlib, "inflate", &zlib_inflate)
         && find(zlib, "inflateReset", &zlib_reset) && find(zlib, "inflateEnd", &zlib_end)) {
@@ -131,7 +131,7 @@ void ccoding_free(struct ccoding *decoder) {
     free(decoder);
 }
 
-// Counts are those of a piece of an answer, which fit.
+// The counts are those of a piece of an answer and fit.
 static bool inflate(struct ccoding *decoder, const uint8_t *input, size_t *input_count, uint8_t *output, size_t *output_count) {
     decoder->zlib.next_in = input;
     decoder->zlib.avail_in = (unsigned int)*input_count;
@@ -154,7 +154,7 @@ static bool inflate_start(struct ccoding *decoder, const uint8_t *input, size_t 
     }
     bool is_wrapped = (decoder->start[0] & 0x0F) == 8 && (decoder->start[0] * 256 + decoder->start[1]) % 31 == 0;
     if (!begin_zlib(decoder, is_wrapped ? ZLIB_WRAPPED : ZLIB_BARE)) { return false; }
-    // Two bytes make less than the room that there is, so that they are taken.
+    // The output of two bytes fits, so both are taken.
     size_t count = 2;
     return inflate(decoder, decoder->start, &count, output, output_count);
 }
@@ -163,7 +163,7 @@ bool ccoding_decode(struct ccoding *decoder, const uint8_t *input, size_t *input
     if (decoder->coding == CCODING_ZSTD) {
         struct zstd_input in = {input, *input_count, 0};
         struct zstd_output out = {output, *output_count, 0};
-        // Without input it would say that a frame has to begin.
+        // Without input, zstd would say that a frame has to begin.
         if (decoder->is_at_end && in.count == 0) {
             *output_count = 0;
             return true;

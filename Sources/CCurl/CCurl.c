@@ -14,13 +14,13 @@ static bool fail(const char *reason, char *problem, size_t problem_size) {
 }
 
 bool ccurl_load(const char *path, uint32_t minimum, char *problem, size_t problem_size) {
-    // By its soname a library that is loaded already is found. One named by path may stand beside that: its own symbols
-    // come first for it, or half of its calls would go to the other.
+    // The soname finds a library that is loaded already. A library named by path may be loaded beside that one; it must
+    // prefer its own symbols, or half of its calls would go to the other.
     int flags = RTLD_NOW | RTLD_LOCAL;
 #ifdef RTLD_DEEPBIND
     if (path) { flags |= RTLD_DEEPBIND; }
 #endif
-    // Never closed: libcurl's threads and handlers at exit may outlive its users.
+    // Never closed: libcurl's threads and exit handlers may outlive its users.
     void *library = dlopen(path ? path : "libcurl.so.4", flags);
     if (!library) { return fail(dlerror(), problem, problem_size); }
 
@@ -41,5 +41,5 @@ bool ccurl_load(const char *path, uint32_t minimum, char *problem, size_t proble
 }
 
 #else
-// Other platforms have no need of libcurl; a target needs a source file.
+// Other platforms do not use libcurl, but a target needs a source file.
 #endif

@@ -9,14 +9,14 @@
 static int (*has_pending)(const void *ssl);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-// In the library that this libcurl uses: there may be several in the process.
+// Looks in the library that this libcurl uses: the process may have several.
 static void find_has_pending(void) {
     Dl_info info;
     if (!dladdr((void *)ccurl.easy_init, &info)) { return; }
     void *libcurl = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (!libcurl) { return; }
     *(void **)&has_pending = dlsym(libcurl, "SSL_has_pending");
-    // It was counted once more; it stays.
+    // dlopen counted it once more; libcurl keeps it loaded.
     dlclose(libcurl);
 }
 

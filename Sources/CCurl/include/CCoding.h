@@ -3,8 +3,8 @@
 
 #if defined(__linux__)
 
-// Decoders of content codings (RFC 9110, section 8.4.1). The libraries are found at run time, as libcurl is: those that
-// libcurl itself depends on, as a rule.
+// Decoders of content codings (RFC 9110, section 8.4.1). Their libraries, usually those that libcurl itself uses, are found
+// at run time.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,25 +17,25 @@ static const uint32_t CCODING_ZSTD = 8;
 
 // Finds the libraries. Called once, before the other functions.
 //
-// Returns the codings whose library is there, as a set of the bits above.
+// Returns the codings whose library was found, as a set of the bits above.
 uint32_t ccoding_load(void);
 
 struct ccoding;
 
-// A decoder of one coding, whose library is there; NULL without memory.
+// Makes a decoder of a coding whose library was found; NULL without memory.
 struct ccoding *ccoding_new(uint32_t coding);
 
 void ccoding_free(struct ccoding *decoder);
 
-// Decodes some bytes. All is done when all input is taken and the output is not full.
+// Decodes some bytes. Everything is decoded when all input is taken and the output is not full.
 //
-// input_count: how many bytes there are; afterwards how many of them were taken.
-// output_count: how much room there is, 64 or more; afterwards how many bytes were written.
+// input_count: the bytes of input; afterwards how many of them were taken.
+// output_count: the room for output, 64 or more; afterwards how many bytes were written.
 //
-// Returns false when the input is malformed.
+// Returns false if the input is malformed.
 bool ccoding_decode(struct ccoding *decoder, const uint8_t *input, size_t *input_count, uint8_t *output, size_t *output_count);
 
-// Whether the input so far is whole. What follows its end is ignored, as browsers do.
+// Whether the input so far is whole. Bytes after its end are ignored, as in browsers.
 bool ccoding_is_at_end(const struct ccoding *decoder);
 
 #endif

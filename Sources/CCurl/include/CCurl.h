@@ -3,8 +3,8 @@
 
 #if defined(__linux__)
 
-// The part of libcurl's stable interface (soname 4) that is used. Nothing of libcurl is needed to build: the functions are
-// found at run time. A name of libcurl's has a C before it here, so that its own header may be seen beside this one.
+// The part of libcurl's stable interface (soname 4) that is used. A build needs no libcurl: the functions are found at run
+// time. Names of libcurl's have a C before them here, so that this header does not conflict with its own.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -105,6 +105,7 @@ static const ccurl_option CCURLOPT_CAINFO = 10065;
 static const ccurl_option CCURLOPT_SSLKEY = 10087;
 static const ccurl_option CCURLOPT_CAPATH = 10097;
 static const ccurl_option CCURLOPT_ACCEPT_ENCODING = 10102;
+static const ccurl_option CCURLOPT_PRIVATE = 10103;
 static const ccurl_option CCURLOPT_SSL_CTX_DATA = 10109;
 static const ccurl_option CCURLOPT_SOCKOPTDATA = 10149;
 static const ccurl_option CCURLOPT_SEEKDATA = 10168;
@@ -124,6 +125,7 @@ static const ccurl_option CCURLOPT_PREREQFUNCTION = 20312;
 static const ccurl_option CCURLOPT_INFILESIZE_LARGE = 30115;
 
 // CURLINFO
+static const ccurl_info CCURLINFO_PRIVATE = 1048597;
 static const ccurl_info CCURLINFO_REQUEST_SIZE = 2097164;
 static const ccurl_info CCURLINFO_HTTP_CONNECTCODE = 2097174;
 static const ccurl_info CCURLINFO_OS_ERRNO = 2097177;
@@ -230,9 +232,9 @@ extern struct ccurl_functions ccurl;
 
 // Fills the table above, once for the process.
 //
-// path: the library to take; NULL for `libcurl.so.4`: the one that is loaded already, by Foundation, or else the system's.
-// minimum: the least version, as 0x075100 for 7.81.0.
-// problem: a buffer for the reason if it fails, ended by a zero byte; may be NULL if its size is 0.
+// path: the library; NULL for `libcurl.so.4`: the one that Foundation has loaded, or else the system's.
+// minimum: the lowest version, as 0x075100 for 7.81.0.
+// problem: a buffer for the reason of a failure, ended by a zero byte; may be NULL if its size is 0.
 //
 // Returns whether the table is filled. If not, it is unchanged.
 bool ccurl_load(const char *path, uint32_t minimum, char *problem, size_t problem_size);
@@ -256,7 +258,7 @@ static inline ccurl_code ccurl_set_offset(void *easy, ccurl_option option, int64
     return ccurl.easy_setopt(easy, option, value);
 }
 
-// libcurl copies the string, but for CURLOPT_POSTFIELDS, which is not to be set with it.
+// libcurl copies the string, except for CURLOPT_POSTFIELDS, which must not be set with it.
 static inline ccurl_code ccurl_set_string(void *easy, ccurl_option option, const char *value) {
     return ccurl.easy_setopt(easy, option, value);
 }
@@ -278,17 +280,17 @@ static inline ccurl_code ccurl_set_seek_function(void *easy, ccurl_seek_function
     return ccurl.easy_setopt(easy, CCURLOPT_SEEKFUNCTION, value);
 }
 
-// For CURLOPT_PREREQFUNCTION: a connection is there, and the request is about to go out.
+// For CURLOPT_PREREQFUNCTION: called with a connection, before the request goes out.
 static inline ccurl_code ccurl_set_connected_function(void *easy, ccurl_connected_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_PREREQFUNCTION, value);
 }
 
-// For CURLOPT_SSL_CTX_FUNCTION: a connection is there and is about to be made secure.
+// For CURLOPT_SSL_CTX_FUNCTION: called with a connection, before it is secured.
 static inline ccurl_code ccurl_set_securing_function(void *easy, ccurl_securing_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_SSL_CTX_FUNCTION, value);
 }
 
-// For CURLOPT_SOCKOPTFUNCTION: a socket has been made.
+// For CURLOPT_SOCKOPTFUNCTION: called with a new socket.
 static inline ccurl_code ccurl_set_opened_function(void *easy, ccurl_opened_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_SOCKOPTFUNCTION, value);
 }
@@ -298,8 +300,8 @@ static inline ccurl_code ccurl_set_close_function(void *easy, ccurl_close_functi
     return ccurl.easy_setopt(easy, CCURLOPT_CLOSESOCKETFUNCTION, value);
 }
 
-// Whether the TLS library has read bytes from the handle's connection that nobody has taken from it. OpenSSL and those
-// like it tell; false of others, and without a connection, as in most callbacks there is one.
+// Whether the TLS library holds input of the handle's connection that was not read from it. False without a connection,
+// which most callbacks have, and with libraries other than OpenSSL and its relatives.
 bool ccurl_tls_has_pending(void *easy);
 
 static inline ccurl_code ccurl_get_offset(void *easy, ccurl_info info, int64_t *value) {
@@ -308,6 +310,13 @@ static inline ccurl_code ccurl_get_offset(void *easy, ccurl_info info, int64_t *
 
 static inline ccurl_code ccurl_get_long(void *easy, ccurl_info info, long *value) {
     return ccurl.easy_getinfo(easy, info, value);
+}
+
+// The pointer that was set as CURLOPT_PRIVATE.
+static inline void *ccurl_get_private(void *easy) {
+    void *value = NULL;
+    ccurl.easy_getinfo(easy, CCURLINFO_PRIVATE, &value);
+    return value;
 }
 
 static inline ccurl_multi_code ccurl_multi_set_long(void *multi, ccurl_multi_option option, long value) {

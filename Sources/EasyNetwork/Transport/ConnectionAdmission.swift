@@ -1,109 +1,97 @@
-/// Which exchanges may begin, so that no more than a number of them are under way to one origin, and in all: a value.
+/// Limits how many exchanges are under way to one origin, and in all.
 ///
-/// The others wait in the order in which they came, first for a place with their origin, then for one among all. Started
-/// at once they would wait inside the transport, where their deadlines already run.
+/// The others wait in order, first for a place with their origin, then for a place among all. Inside libcurl or a URLSession
+/// their deadlines would already run.
 struct ConnectionAdmission<Exchange: AnyObject> {
     private struct Origin {
         var underWay = 0
-        var waiting = Row()
-    }
+        var waiting = ArraySlice<Exchange>()
 
-    /// First in, first out.
-    private struct Row {
-        private var exchanges: [Exchange] = []
-        /// Where the row begins: taking the first of an array away would move all others.
-        private var first = 0
-
-        var isEmpty: Bool { first == exchanges.count }
-
-        mutating func add(_ exchange: Exchange) {
-            exchanges.append(exchange)
+        mutating func enter(_ exchange: Exchange, limit: Int) -> Bool {
+            guard underWay < limit else {
+                waiting.append(exchange)
+                return false
+            }
+            underWay += 1
+            return true
         }
 
-        mutating func next() -> Exchange? {
-            guard !isEmpty else { return nil }
-            let exchange = exchanges[first]
-            first += 1
-            if first * 2 >= exchanges.count {
-                exchanges.removeFirst(first)
-                first = 0
-            }
-            return exchange
+        mutating func next(limit: Int) -> Exchange? {
+            guard underWay < limit, let next = waiting.popFirst() else { return nil }
+            underWay += 1
+            return next
         }
     }
 
     private let originLimit: Int
     private let totalLimit: Int
     private var origins: [String: Origin] = [:]
-    /// Of origins that have another limit than the rest.
+    /// The limits of origins that differ from the rest.
     private var originLimits: [String: Int] = [:]
     private var underWay = 0
     /// Those that have a place with their origin.
-    private var waiting = Row()
+    private var waiting = ArraySlice<Exchange>()
 
-    /// How many origins may have a limit of their own; beyond that all lose theirs, and may get it anew.
+    /// The most origins with a limit of their own; beyond that all are forgotten, and may be learned again.
     private static var originLimitCount: Int { 1_000 }
 
     /// - Parameters:
-    ///   - perOrigin: exchanges under way to one origin; less than one counts as one.
-    ///   - total: exchanges under way in all; less than one counts as one.
+    ///   - perOrigin: Exchanges under way to one origin; at least one.
+    ///   - total: Exchanges under way in all; at least one.
     init(perOrigin: Int, total: Int = .max) {
         originLimit = max(perOrigin, 1)
         totalLimit = max(total, 1)
     }
 
-    /// - Returns: whether the exchange may begin now; else it waits until one of the others returns it.
-    mutating func enter(_ exchange: Exchange, origin key: String) -> Bool {
-        var origin = origins.removeValue(forKey: key) ?? Origin()
-        defer { origins[key] = origin }
-        guard origin.underWay < limit(of: key) else {
-            origin.waiting.add(exchange)
-            return false
-        }
-        origin.underWay += 1
-        return enter(exchange)
+    /// - Returns: whether the exchange may begin now; if not, it waits until one of the others returns it.
+    mutating func enter(_ exchange: Exchange, origin: String) -> Bool {
+        let limit = limit(of: origin)
+        let hasPlace = origins[origin, default: Origin()].enter(exchange, limit: limit)
+        return hasPlace && enter(exchange)
     }
 
-    /// One that had begun is over.
+    /// Frees the place of an exchange that had begun.
     ///
     /// - Returns: those that begin now.
-    mutating func end(origin key: String) -> [Exchange] {
+    mutating func end(origin: String) -> [Exchange] {
         underWay -= 1
-        var begun = waiting.next().map { [$0] } ?? []
-        underWay += begun.count
-        guard var origin = origins.removeValue(forKey: key) else { return begun }
-        origin.underWay -= 1
-        begun += fill(&origin, upTo: limit(of: key))
-        if origin.underWay > 0 { origins[key] = origin }
+        var begun: [Exchange] = []
+        if let next = waiting.popFirst() {
+            underWay += 1
+            begun = [next]
+        }
+        guard var state = origins.removeValue(forKey: origin) else { return begun }
+        state.underWay -= 1
+        begun += fill(&state, limit: limit(of: origin))
+        if state.underWay > 0 { origins[origin] = state }
         return begun
     }
 
-    /// Sets how many may be under way to one origin; those that are go on.
+    /// Sets how many may be under way to one origin. Those that are under way go on.
     ///
     /// - Returns: those that begin now.
-    mutating func setLimit(_ limit: Int, origin key: String) -> [Exchange] {
+    mutating func setLimit(_ limit: Int, origin: String) -> [Exchange] {
         let limit = max(limit, 1)
-        guard self.limit(of: key) != limit else { return [] }
+        guard self.limit(of: origin) != limit else { return [] }
         if originLimits.count >= Self.originLimitCount { originLimits = [:] }
-        originLimits[key] = limit == originLimit ? nil : limit
-        guard var origin = origins.removeValue(forKey: key) else { return [] }
-        defer { origins[key] = origin }
-        return fill(&origin, upTo: limit)
+        originLimits[origin] = limit == originLimit ? nil : limit
+        guard var state = origins.removeValue(forKey: origin) else { return [] }
+        defer { origins[origin] = state }
+        return fill(&state, limit: limit)
     }
 
-    /// Whether another limit than that of the rest was set for an origin last.
-    func hasOwnLimit(origin key: String) -> Bool {
-        originLimits[key] != nil
+    /// Whether an origin's limit differs from that of the rest.
+    func hasOwnLimit(origin: String) -> Bool {
+        !originLimits.isEmpty && originLimits[origin] != nil
     }
 
     private func limit(of origin: String) -> Int {
-        originLimits[origin] ?? originLimit
+        originLimits.isEmpty ? originLimit : originLimits[origin] ?? originLimit
     }
 
-    private mutating func fill(_ origin: inout Origin, upTo limit: Int) -> [Exchange] {
+    private mutating func fill(_ origin: inout Origin, limit: Int) -> [Exchange] {
         var begun: [Exchange] = []
-        while origin.underWay < limit, let next = origin.waiting.next() {
-            origin.underWay += 1
+        while let next = origin.next(limit: limit) {
             if enter(next) { begun.append(next) }
         }
         return begun
@@ -111,7 +99,7 @@ struct ConnectionAdmission<Exchange: AnyObject> {
 
     private mutating func enter(_ exchange: Exchange) -> Bool {
         guard underWay < totalLimit else {
-            waiting.add(exchange)
+            waiting.append(exchange)
             return false
         }
         underWay += 1

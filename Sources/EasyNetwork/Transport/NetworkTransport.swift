@@ -1,24 +1,24 @@
 import Foundation
 
-/// What carries a message to a server and brings the answer back.
+/// Carries a message to a server and brings the answer back.
 ///
 /// A transport knows bytes, headers and deadlines. It follows no redirect, judges no status, answers no challenge for
-/// credentials, keeps no cookie and caches nothing: that is all done above it, the same way for every transport.
+/// credentials, keeps no cookie and caches nothing: the layers above do that in the same way for every transport.
 ///
-/// What every transport promises:
-/// - Events come in order, one after the other, never two at once: at most one `head`, then any number of `body`, then
-///   exactly one `end`. Without `head`, the end carries an error. They may begin before ``start(_:events:)`` returns.
-/// - Any number of `sent` come before the `end`: usually before the `head`, but a server may answer before it has read
-///   the whole body, so that they may also come between the others. Each counts more bytes than the one before, unless
-///   the body has begun anew. The last one counts all, if all were sent; a request without body has none.
-/// - An exchange always ends: by the answer, by an error, by a deadline, or by being cancelled.
+/// Every transport promises:
+/// - Events come in order, never two at once: at most one `head`, then any number of `body`, then exactly one `end`.
+///   Without a `head`, the end carries an error. Events may come before ``start(_:events:)`` returns.
+/// - Any number of `sent` come before the `end`, usually before the `head`; a server may answer before it has read the
+///   whole body. Each counts more bytes than the one before, unless the body was begun again. If all bytes were sent, the
+///   last one counts them all. A request without body has none.
+/// - An exchange always ends: by the answer, an error, a deadline, or a cancel.
 /// - ``TransportExchange/cancel()`` may be called at any time from any thread, also from inside `events`.
-/// - `events` is called without any lock held, on a thread of the transport's. Whoever implements `events` hands the
-///   work on and returns at once; no user code runs there.
+/// - `events` is called on a thread of the transport, without a lock held. An implementation hands its work on and returns
+///   at once; no user code runs there.
 public protocol NetworkTransport: Sendable {
-    /// Starts one exchange.
+    /// Starts an exchange.
     ///
-    /// - Parameter events: told of everything that happens; released after `end`.
+    /// - Parameter events: Told of everything that happens; released after `end`.
     func start(
         _ request: TransportRequest,
         events: @escaping @Sendable (TransportEvent) -> Void
@@ -30,16 +30,16 @@ public protocol TransportExchange: Sendable {
     /// Stops the exchange. Its end follows soon, with ``NetworkError/Code/cancelled`` unless it had already ended.
     func cancel()
 
-    /// Asks for no more of the body: the sender is held back until ``resume()``. Bytes that are on their way may still
-    /// come, and so may the end. The idle deadline does not count meanwhile; the total one does.
+    /// Holds the sender of the body back until ``resume()``. Bytes that are on their way may still come, and so may the
+    /// end. The idle deadline stops meanwhile; the total one does not.
     ///
-    /// What is held meanwhile has a bound: some 64 KB over HTTP/1.1; over HTTP/2 with ``CurlTransport`` up to the 32 MiB
-    /// that libcurl lets a server send ahead on one stream.
+    /// The bytes held are bounded: some 64 KB over HTTP/1.1; over HTTP/2 with ``CurlTransport`` up to the 32 MiB that libcurl
+    /// lets a server send ahead on one stream.
     ///
-    /// By default nothing happens; ``URLSessionTransport`` on Linux cannot hold anybody back.
+    /// Does nothing by default, and with ``URLSessionTransport`` on Linux, which cannot hold a sender back.
     func pause()
 
-    /// Asks for the body again. Does nothing when it was not paused.
+    /// Continues the body after ``pause()``. Does nothing if it was not paused.
     func resume()
 }
 
@@ -48,14 +48,14 @@ extension TransportExchange {
     public func resume() {}
 }
 
-/// What happens to a message under way.
+/// Something that happens to a message under way.
 public enum TransportEvent: Sendable {
-    /// How many bytes of the request's body have been handed to the system in all, without what frames them. The server
-    /// may not have got them yet. Begins at a smaller number when the body is sent anew.
+    /// The bytes of the request's body handed to the system so far, without framing. The server may not have them yet.
+    /// Starts at a smaller number if the body is sent again.
     case sent(Int)
-    /// The status and the headers of the final answer; 1xx answers are passed over.
+    /// The status and the headers of the final answer; 1xx answers are skipped.
     case head(TransportHead)
-    /// The next bytes of the body, content codings such as gzip taken off.
+    /// The next bytes of the body, with content codings such as gzip removed.
     case body(Data)
     /// The last event.
     case end(TransportEnd)
@@ -73,34 +73,69 @@ public struct TransportHead: Hashable, Sendable {
 }
 
 extension TransportHead {
-    /// Lengths that differ, or are none, leave open where the answer ends (RFC 9112, section 6.3).
+    /// Checks that the lengths agree: otherwise it is open where the answer ends (RFC 9112, section 6.3).
     ///
     /// - Throws: ``NetworkError/Code/badServerResponse``.
     func checkLength() throws(NetworkError) {
         var length: Int64?
         for field in headers where field.name.isEqualIgnoringASCIICase(to: "Content-Length") {
+            if let first = field.value.utf8.first, first != 0x2B, first != 0x2D, let next = Int64(field.value),
+                length ?? next == next
+            {
+                length = next
+                continue
+            }
             for text in field.value.split(separator: ",", omittingEmptySubsequences: false) {
                 let digits = text.trimmed
                 guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let next = Int64(digits),
                     length == nil || length == next
                 else {
-                    let message =
-                        "a Content-Length that is malformed, or differs from another: \(field.value.prefix(80))"
+                    let message = "the Content-Length is malformed or differs from another: \(field.value.prefix(80))"
                     throw NetworkError(code: .badServerResponse, message: message)
                 }
                 length = next
             }
         }
     }
+
+    /// Whether the body has a content coding.
+    var hasContentCoding: Bool {
+        headers["Content-Encoding"].map { !$0.isEqualIgnoringASCIICase(to: "identity") } ?? false
+    }
+
+    /// Whether the transfer has a coding besides chunks. libcurl removes it unasked.
+    var hasTransferCoding: Bool {
+        headers["Transfer-Encoding"].map { !$0.isEqualIgnoringASCIICase(to: "chunked") } ?? false
+    }
 }
 
-/// How an exchange ended.
+/// The rest of what a body may have whose coding is removed.
+struct DecodedBodyLimit {
+    private let limit: Int
+    private var left: Int
+
+    /// - Parameter limit: In bytes.
+    init(_ limit: Int) {
+        self.limit = limit
+        left = limit
+    }
+
+    /// - Throws: ``NetworkError/Code/bodyTooLong``.
+    mutating func take(_ count: Int) throws(NetworkError) {
+        guard count <= left else {
+            throw NetworkError(code: .bodyTooLong, message: "over \(limit) bytes without its content coding")
+        }
+        left -= count
+    }
+}
+
+/// The end of an exchange.
 public struct TransportEnd: Sendable {
-    /// Nil when the whole answer arrived.
+    /// Nil if the whole answer arrived.
     public var error: NetworkError?
     /// The fields that came after the body (RFC 9110, section 6.5).
     public var trailers: HTTPHeaders
-    /// How it went; nil when it never began.
+    /// Times, bytes and connection; nil if the exchange never began.
     public var metrics: TransportMetrics?
 
     public init(
@@ -112,4 +147,51 @@ public struct TransportEnd: Sendable {
         self.trailers = trailers
         self.metrics = metrics
     }
+}
+
+/// The transport of hosts that name no other: `CurlTransport` on Linux, where URLSession loses answers and stops the
+/// process; ``URLSessionTransport`` on Apple's platforms.
+///
+/// On Linux without libcurl 7.81 or later it is ``URLSessionTransport`` too, and a line on standard error says so once.
+///
+/// ```swift
+/// let host = HostConfiguration(baseURL: url, transport: DefaultTransport(configuration))
+/// ```
+public struct DefaultTransport: NetworkTransport {
+    /// The transport that hosts share by default.
+    public static let shared = DefaultTransport()
+
+    private let transport: any NetworkTransport
+
+    /// - Parameters:
+    ///   - configuration: Limits, trust and proxy. Default: those of ``TransportConfiguration``.
+    ///   - clock: The clock of the deadlines.
+    public init(
+        _ configuration: TransportConfiguration = TransportConfiguration(),
+        clock: any NetworkClock = SystemClock()
+    ) {
+        #if os(Linux) && canImport(CCurl)
+        transport =
+            Self.usesCurl
+            ? CurlTransport(configuration, clock: clock) : URLSessionTransport(configuration, clock: clock)
+        #else
+        transport = URLSessionTransport(configuration, clock: clock)
+        #endif
+    }
+
+    public func start(
+        _ request: TransportRequest,
+        events: @escaping @Sendable (TransportEvent) -> Void
+    ) -> any TransportExchange {
+        transport.start(request, events: events)
+    }
+
+    #if os(Linux) && canImport(CCurl)
+    /// Whether libcurl can be used. If not, the first caller prints why.
+    private static let usesCurl: Bool = {
+        guard let problem = CurlLibrary.problem?.message else { return true }
+        FileHandle.standardError.write(Data("EasyNetwork: \(problem). Requests go over URLSession.\n".utf8))
+        return false
+    }()
+    #endif
 }

@@ -1,4 +1,6 @@
-/// How a transport connects: its limits, its trust, its proxy.
+import Foundation
+
+/// The limits, the trust and the proxy of a transport.
 ///
 /// ```swift
 /// var configuration = TransportConfiguration()
@@ -6,28 +8,29 @@
 /// let host = HostConfiguration(baseURL: url, transport: DefaultTransport(configuration))
 /// ```
 ///
-/// A transport takes it once, when it is made: a connection that was made under one trust is never used under another.
+/// A transport takes its configuration once: a connection that was made under one trust is never used under another.
 public struct TransportConfiguration: Hashable, Sendable {
-    /// Exchanges under way to one scheme, host and port at once; more wait, and their deadlines begin after that.
-    /// Default 64: how many requests run at once is for the ``NetworkQueue`` to say.
+    /// The most exchanges under way to one scheme, host and port. More wait, and their deadlines begin after that. Default
+    /// 64; the ``NetworkQueue`` limits how many requests run at once.
     public var maximumConnectionsPerHost: Int
 
-    /// Exchanges under way in all. Default 256.
+    /// The most exchanges under way in all. Default 256.
     public var maximumConnections: Int
 
-    /// The same as ``maximumConnectionsPerHost`` for a host that has answered over HTTP/2, where many share one
-    /// connection; with ``CurlTransport`` from libcurl 8.1 on. Default 100, the least that RFC 9113, section 6.5.2, advises servers to allow.
+    /// The same as ``maximumConnectionsPerHost`` for a host that has answered over HTTP/2, where exchanges share a
+    /// connection; with ``CurlTransport`` from libcurl 8.1 on. Default 100, the least that RFC 9113, section 6.5.2, advises
+    /// servers to allow.
     public var maximumStreamsPerHost: Int
 
-    /// Whom to trust, and how to be known. Default: the system's trust, TLS 1.2 and above.
+    /// The trust in servers, and the client's certificate. Default: the system's trust, TLS 1.2 and later.
     public var tls: TLSConfiguration
 
-    /// Default: what the system says.
+    /// Default ``ProxyConfiguration/system``.
     public var proxy: ProxyConfiguration
 
-    /// The most bytes that a body may have once its content coding, such as gzip, is taken off; nil means no limit.
-    /// More ends the exchange with ``NetworkError/Code/bodyTooLong``: a few bytes of gzip can become gigabytes. A body
-    /// without content coding has no limit here. Default 268,435,456 (256 MiB).
+    /// The most bytes of a body whose content coding, such as gzip, is removed; nil means no limit. More ends the exchange
+    /// with ``NetworkError/Code/bodyTooLong``: a few bytes of gzip can become gigabytes. A body without content coding has no
+    /// limit here. Default 268,435,456 (256 MiB).
     public var maximumDecodedBodyCount: Int?
 
     public init(
@@ -45,4 +48,33 @@ public struct TransportConfiguration: Hashable, Sendable {
         self.proxy = proxy
         self.maximumDecodedBodyCount = maximumDecodedBodyCount
     }
+}
+
+/// The proxy through which a transport sends its messages.
+public enum ProxyConfiguration: Hashable, Sendable {
+    /// On Linux the proxy of the environment, as with the `curl` command: `http_proxy`, `https_proxy`, `all_proxy`, and
+    /// `no_proxy` for hosts that are reached directly. On Apple's platforms the proxy of the system's settings.
+    case system
+    /// No proxy, whatever the system says.
+    case none
+    /// This proxy, whatever `no_proxy` says, for http, and for https with CONNECT (RFC 9110, section 9.3.6).
+    ///
+    /// The URL needs a port. Its scheme is `http`; with ``CurlTransport`` also `https`, `socks4`, `socks4a`, `socks5` or
+    /// `socks5h`. Its user and password are for the proxy. An `https` proxy has the system's trust: ``TLSConfiguration`` is
+    /// about the servers behind it. Any other URL ends every exchange with ``NetworkError/Code/invalidRequest``.
+    case url(URL)
+}
+
+extension ProxyConfiguration: CustomStringConvertible, CustomReflectable {
+    /// The case, and the URL without user and password.
+    public var description: String {
+        switch self {
+        case .system: "system"
+        case .none: "none"
+        case .url(let url): "url(\(Redaction.standard.redacted(url)))"
+        }
+    }
+
+    /// Without children, so that a dump shows no secret.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -1,18 +1,18 @@
 import Foundation
 
-/// How long one exchange may take, in seconds; parts of them count to the millisecond.
+/// The time that one exchange may take, in seconds, exact to the millisecond.
 ///
-/// All are counted from the moment the transport begins, not from the moment it was asked: waiting for a free connection
-/// is not the server's fault. A deadline that passes ends the exchange with ``NetworkError/Code/timedOut``.
+/// All deadlines count from the moment when the transport begins, after any wait for a free connection. A deadline that
+/// passes ends the exchange with ``NetworkError/Code/timedOut``. NaN means no limit.
 public struct TransportDeadlines: Hashable, Sendable {
-    /// Until there is a connection: the look-up of the name, the connection and its TLS. nil, the default, means no
-    /// limit. ``URLSessionTransport`` does not hear when there is one and passes over this deadline; set ``firstByte`` too.
+    /// Until there is a connection: the look-up of the name, the connection and its TLS. Default nil, no limit.
+    /// ``URLSessionTransport`` is not told when there is one and ignores this deadline; set ``firstByte`` too.
     public var connect: TimeInterval?
-    /// Until the answer begins, the time for sending included; nil, the default, means no limit.
+    /// Until the answer begins, sending included. Default nil, no limit.
     public var firstByte: TimeInterval?
-    /// The longest silence, with no byte going out or coming in; nil means no limit. Default 60.
+    /// The longest time in which no byte goes out or comes in; nil means no limit. Default 60.
     public var idle: TimeInterval?
-    /// From start to last byte; nil, the default, means no limit.
+    /// From start to last byte. Default nil, no limit.
     public var total: TimeInterval?
 
     public init(
@@ -25,5 +25,63 @@ public struct TransportDeadlines: Hashable, Sendable {
         self.firstByte = firstByte
         self.idle = idle
         self.total = total
+    }
+}
+
+/// Measures an exchange against its deadlines.
+///
+/// One timer serves all of them: activity only moves a number, and a timer that fires too early is set again.
+struct DeadlineWatch {
+    private var deadlines: TransportDeadlines
+    private let begin: TimeInterval
+    private var lastActivity: TimeInterval
+    private var isPaused = false
+
+    init(_ deadlines: TransportDeadlines, now: TimeInterval) {
+        self.deadlines = deadlines
+        begin = now
+        lastActivity = now
+    }
+
+    /// A byte went out or came in. The same moment may be reported again.
+    mutating func activity(now: TimeInterval) {
+        lastActivity = max(lastActivity, now)
+    }
+
+    mutating func connected() {
+        deadlines.connect = nil
+    }
+
+    mutating func answered() {
+        deadlines.connect = nil
+        deadlines.firstByte = nil
+    }
+
+    /// The receiver holds the sender back or continues. Its pause does not count as the sender's silence.
+    mutating func setPaused(_ isPaused: Bool, now: TimeInterval) {
+        guard self.isPaused != isPaused else { return }
+        self.isPaused = isPaused
+        lastActivity = now
+    }
+
+    /// - Returns: seconds until the next deadline; infinity without one.
+    /// - Throws: ``NetworkError/Code/timedOut`` if a deadline has passed.
+    func timeLeft(now: TimeInterval) throws(NetworkError) -> TimeInterval {
+        var least = try Self.left(deadlines.total, "not done after", begin, now)
+        least = try min(least, Self.left(deadlines.connect, "no connection after", begin, now))
+        least = try min(least, Self.left(deadlines.firstByte, "no answer after", begin, now))
+        return try min(least, Self.left(isPaused ? nil : deadlines.idle, "no byte moved for", lastActivity, now))
+    }
+
+    private static func left(
+        _ limit: TimeInterval?,
+        _ problem: String,
+        _ begin: TimeInterval,
+        _ now: TimeInterval
+    ) throws(NetworkError) -> TimeInterval {
+        guard let limit, !limit.isNaN else { return .infinity }
+        let left = begin + limit - now
+        if left <= 0 { throw NetworkError(code: .timedOut, message: "\(problem) \(limit) seconds") }
+        return left
     }
 }

@@ -52,11 +52,11 @@ final class InMemoryExchange: TransportExchange, Sendable {
 
     /// Sets the timer of the earliest deadline. One timer is enough, because the bytes of an answer come all at once.
     func watchDeadlines() {
-        let times = request.deadlines.withoutNaN
+        let times = request.deadlines
         let idle = times.idle.map { ($0, "no byte came in for \($0) seconds") }
         let total = times.total.map { ($0, "the answer was not complete after \($0) seconds") }
         let firstByte = times.firstByte.map { ($0, "no answer after \($0) seconds") }
-        let deadlines = [idle, total, firstByte].compactMap(\.self)
+        let deadlines = [idle, total, firstByte].compactMap(\.self).filter { !$0.0.isNaN }
         guard let (time, message) = deadlines.min(by: { $0.0 < $1.0 }) else { return }
         setTimer(after: time) { $0.fail(.timedOut, message) }
     }

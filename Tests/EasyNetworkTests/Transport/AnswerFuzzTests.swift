@@ -15,7 +15,7 @@ struct AnswerFuzzTests {
     private static let kinds = TransportFixture.Kind.allCases.filter { $0 != .inMemory }
 
     @Test(
-        "BEY-17, BEY-1: whatever a server sends, one end comes; with libcurl no answer counts for another request",
+        "BEY-17, BEY-1: random answers give a single end; with libcurl no answer counts for another request",
         arguments: kinds
     )
     func everything(kind: TransportFixture.Kind) async throws {

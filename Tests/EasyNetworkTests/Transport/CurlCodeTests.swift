@@ -5,7 +5,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("What libcurl's results mean")
+@Suite("The meaning of libcurl's results")
 struct CurlCodeTests {
     /// Of each, those that an exchange over HTTP can come to, as libcurl's documentation has them.
     private static let meanings: [(NetworkError.Code, [ccurl_code])] = [
@@ -57,7 +57,7 @@ struct CurlCodeTests {
     }
 
     @Test(
-        "RSP-6: libcurl's words tell neither user nor password of a proxy, however the address is broken",
+        "RSP-6: libcurl's texts contain no user or password of a proxy, even with a malformed address",
         arguments: [
             "Unsupported proxy syntax in 'http://ada:s3cret@h:99999': Port number was not a decimal number",
             "Unsupported proxy syntax in 'ada:s3cret@h:port'", "Unsupported proxy scheme for 'ftp://ada:s3cret@h:1'",
@@ -72,7 +72,7 @@ struct CurlCodeTests {
         #expect(text.contains("@h:"), "\(text)")
     }
 
-    @Test("RSP-6: no way to an address is no network; a host that refuses, or has no name, is there or not")
+    @Test("RSP-6: an unreachable address is .notConnected; a refusal or an unknown name is not")
     func notConnected() {
         func code(_ result: ccurl_code, _ systemError: Int32) -> NetworkError.Code {
             NetworkError(curl: result, detail: "", systemError: Int(systemError)).code

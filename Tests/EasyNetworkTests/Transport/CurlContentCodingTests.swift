@@ -33,7 +33,7 @@ struct CurlContentCodingTests {
         ),
     ]
 
-    @Test("RSP-3: a coding is taken off if it was asked for, and handed over as it came if not", arguments: codings)
+    @Test("RSP-3: a known coding is removed, an unknown one is passed on", arguments: codings)
     func takenOff(coding: Coding) async throws {
         let bytes = try #require(Data(base64Encoded: coding.base64))
         let server = try MockServer()
@@ -101,7 +101,7 @@ struct CurlContentCodingTests {
         }
     }
 
-    @Test("RSP-3: bare DEFLATE, as some servers send it under that name, is taken off")
+    @Test("RSP-3: bare DEFLATE, as some servers send it, is removed")
     func bareDeflate() async throws {
         let bytes = try #require(Data(base64Encoded: Self.codings[0].base64)).dropFirst(2).dropLast(4)
         let server = try MockServer()

@@ -6,7 +6,7 @@ import Testing
 @testable import EasyNetwork
 
 /// One exchange after the other goes through the same handle of libcurl's.
-@Suite("Messages over one handle of libcurl's", .timeLimit(.minutes(10)))
+@Suite("Messages over a reused handle of libcurl's", .timeLimit(.minutes(10)))
 struct CurlHandleTests {
     private let server: MockServer
     private let transport = CurlTransport(TransportConfiguration(proxy: .none))
@@ -77,7 +77,7 @@ struct CurlHandleTests {
         #expect(Set(server.requests.map(\.connection)).count == 1, "seed \(seed)")
     }
 
-    @Test("BEY-17: a retry policy says what is sent again, and the history shows it", arguments: [true, false])
+    @Test("BEY-17: the retry policy decides about sending again, and the history shows it", arguments: [true, false])
     func closedConnections(retries: Bool) async throws {
         let count = Locked(0)
         server.route("GET", "/a") { _ in
@@ -109,7 +109,7 @@ struct CurlHandleTests {
     }
 
     @Test(
-        "BEY-1: one after the other to hosts with TLS and without, over one transport",
+        "BEY-1: a transport alternates between hosts with and without TLS",
         .enabled(if: NginxServer.isInstalled)
     )
     func withAndWithoutTLS() async throws {
@@ -121,7 +121,7 @@ struct CurlHandleTests {
         }
     }
 
-    @Test("REQ-5: one that is late before libcurl has begun with it tells nothing of the one before")
+    @Test("REQ-5: an exchange that is late at once reports nothing of the one before")
     func lateAtOnce() async throws {
         server.route("GET", "/") { _ in .text("answer") }
         let address = server.baseURL.absoluteString + "/"

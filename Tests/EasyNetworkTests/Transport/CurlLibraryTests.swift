@@ -6,7 +6,7 @@ import Testing
 @Suite("CurlLibrary")
 struct CurlLibraryTests {
     @Test(
-        "BEY-15: a library that is not there, or that is not libcurl, is one error that says what was looked for",
+        "BEY-15: a missing library, or one that is not libcurl, is an error that names it",
         // They stop the process when a library is opened whose symbols come first for it.
         .enabled(if: !Sanitizer.isThere)
     )
@@ -21,7 +21,7 @@ struct CurlLibraryTests {
         #expect(CurlLibrary.version == version)
     }
 
-    @Test("BEY-15: the libcurl that is used is one that has all that is needed")
+    @Test("BEY-15: the libcurl in use is recent enough")
     func usable() {
         #expect(CurlLibrary.problem == nil && CurlLibrary.version >= 0x07_51_00)
     }

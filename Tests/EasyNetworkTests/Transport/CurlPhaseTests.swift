@@ -21,7 +21,7 @@ struct CurlPhaseTests {
         return RecordedExchange(exchange: transport.start(request) { recording.note($0) }, recording: recording)
     }
 
-    @Test("BEY-1: a server that takes no more of a request: the silence is one of the sending")
+    @Test("BEY-1: the idle deadline in the phase .send ends a request that its server stops reading")
     func send() async throws {
         let server = try DeafListener(.open)
         var request = TransportRequest(method: .put, url: server.url, deadlines: TransportDeadlines(idle: 5))

@@ -132,7 +132,7 @@ struct CurlTLSConnectionTests {
             threading.Thread(target=serve, args=(connection, number), daemon=True).start()
         """#
 
-    @Test("BEY-17: an answer too many is not taken for the next one, also if the TLS library has read it")
+    @Test("BEY-17: an unsolicited answer is not taken for the next one, even if the TLS library has read it")
     func unaskedAnswer() async throws {
         let server = try Server("h1")
         for number in 1...4 {
@@ -141,7 +141,10 @@ struct CurlTLSConnectionTests {
         }
     }
 
-    @Test("BEY-17: what a server may have acted upon is not sent again, also over HTTP/2", arguments: ["POST", "GET"])
+    @Test(
+        "BEY-17: a message that a server may have acted upon is not sent again, over HTTP/2 too",
+        arguments: ["POST", "GET"]
+    )
     func sendsOnce(method: String) async throws {
         let server = try Server("h2-dies")
         #expect(await server.outcome().text == "1")
@@ -151,7 +154,10 @@ struct CurlTLSConnectionTests {
         #expect(next.code == nil && next.text == "3" && next.metrics?.networkProtocol == "HTTP/2", "\(next)")
     }
 
-    @Test("BEY-17: what a server refuses unread on a connection of its own is sent again", arguments: ["POST", "GET"])
+    @Test(
+        "BEY-17: a message that a server refuses unread on an unshared connection is sent again",
+        arguments: ["POST", "GET"]
+    )
     func refused(method: String) async throws {
         let server = try Server("h2-refuses")
         let outcome = await server.outcome(NetworkService.Method(rawValue: method))

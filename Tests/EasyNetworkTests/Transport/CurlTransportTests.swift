@@ -33,7 +33,7 @@ struct CurlTransportTests {
 
     // MARK: - Ending
 
-    @Test("SEC-2: let go of, it ends what is under way or waits, closes its connections and its thread ends")
+    @Test("SEC-2: the release of a transport ends its exchanges, its connections and its thread")
     func closes() async throws {
         let server = try MockServer()
         server.route("GET", "/ok") { _ in .text("ok") }
@@ -58,7 +58,7 @@ struct CurlTransportTests {
         #expect(await eventually { loop == nil })
     }
 
-    @Test("BEY-1: thousands of requests of mixed fates, cancelled at random: one end each, and nothing is left")
+    @Test("BEY-1: thousands of requests with random faults and cancels end once each and leave nothing behind")
     func mixedFates() async throws {
         #if compiler(>=6.2)
         // In a process of its own, since it counts descriptors.
@@ -80,7 +80,7 @@ struct CurlTransportTests {
 
     // MARK: - Places
 
-    @Test("BEY-6: no more exchanges under way than the limits, for one host and in all; none is forgotten")
+    @Test("BEY-6: the limits per host and in all hold, and every exchange ends")
     func limits() async throws {
         for (perHost, inAll) in [(3, 100), (100, 4)] {
             let server = try MockServer()
@@ -108,7 +108,7 @@ struct CurlTransportTests {
         }
     }
 
-    @Test("REQ-5: the deadlines of one that waits for its place have not begun")
+    @Test("REQ-5: deadlines do not begin while an exchange waits for a place")
     func waitingIsNotSending() async throws {
         let server = try MockServer()
         let clock = ManualClock()
@@ -129,7 +129,7 @@ struct CurlTransportTests {
         #expect(await waiting.end().end?.error == nil)
     }
 
-    @Test("BEY-1: ten thousand that wait and cannot be sent end one after the other, not one within the other")
+    @Test("BEY-1: ten thousand waiting exchanges that cannot be sent end without recursion")
     func manyThatCannotBegin() async throws {
         let server = try MockServer()
         server.route("GET", "/stall") { _ in .fault(.stall) }
@@ -181,7 +181,7 @@ struct CurlTransportTests {
         #expect(head.headers["Alpha"] == "two words" && head.headers["Empty"] == "")
     }
 
-    @Test("SEC-2: header fields without end, and one without colon, are a bad answer")
+    @Test("SEC-2: endless header fields, and a field without colon, are a bad answer")
     func badHeads() async throws {
         let start = "HTTP/1.1 200 OK\r\n"
         let nines = String(repeating: "9", count: 9_000)
@@ -195,7 +195,7 @@ struct CurlTransportTests {
         }
     }
 
-    @Test("RSP-3: gzip is asked for and taken off, member by member; one that is broken says so")
+    @Test("RSP-3: gzip is requested and removed, member by member; a broken member is an error")
     func contentCoding() async throws {
         let hello: [UInt8] = [
             0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 0xCB, 0x48, 0xCD, 0xC9, 0xC9, 7, 0, 0x86, 0xA6, 0x10, 0x36, 5, 0, 0, 0,
@@ -234,7 +234,7 @@ struct CurlTransportTests {
         #expect(server.requests.last?.body.count == 3_000_000 && server.requests.last?.headers["Expect"] == nil)
     }
 
-    @Test("SEC-2: nothing of one request is found in the next, which uses its connection")
+    @Test("SEC-2: a request on a reused connection contains nothing of the one before")
     func nothingIsLeft() async throws {
         let server = try MockServer()
         server.route("*", "/a") { _ in .text("answer") }
@@ -256,7 +256,7 @@ struct CurlTransportTests {
         #expect(server.requests.map(\.method) == ["PUT", "GET", "HEAD", "GET"])
     }
 
-    @Test("BEY-1: nobody there, no such name, no TLS: what happened, in libcurl's words")
+    @Test("BEY-1: no server, no such name and no TLS are errors with libcurl's text")
     func cannotConnect() async throws {
         let server = try MockServer()
         let address = server.baseURL.absoluteString

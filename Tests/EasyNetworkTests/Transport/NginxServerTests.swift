@@ -48,7 +48,7 @@ struct NginxServerTests {
         #expect(second.count == 3 && second.dropLast() == first.dropLast() && second.last == "2")
     }
 
-    @Test("What the listeners serve is what they say")
+    @Test("The listeners serve their protocols")
     func locations() async throws {
         let server = try await NginxServer.shared
         #expect(await text(server.url(.http, "/text")) == NginxServer.text)

@@ -1,6 +1,6 @@
 @testable import EasyNetwork
 
-/// What the suite asks of every transport, and what is known that one cannot do: the table in the documentation.
+/// The requirements on every transport, and the known exceptions: the table in the documentation.
 enum TransportCapability: String, CaseIterable, Sendable {
     case fieldOrder = "header fields in their order, repeated ones apart"
     case trailers = "answers with trailers"
@@ -10,23 +10,23 @@ enum TransportCapability: String, CaseIterable, Sendable {
     case latin1 = "header fields in ISO 8859-1"
     case ipv6Literals = "hosts that are IPv6 addresses"
     case preciseCodes = "tell a malformed head or coding from a lost connection"
-    case cutCoding = "notice a gzip that is cut short, in an answer that is not"
-    case unknownCoding = "hand over a body as it came, whose content coding is not known"
-    case framing = "refuse lengths of a body that differ, or are no numbers"
+    case cutCoding = "notice that gzip data is cut short in a complete answer"
+    case unknownCoding = "pass on a body with an unknown content coding"
+    case framing = "refuse lengths that differ or are not numbers"
     case bareReturns = "refuse a carriage return within a header line"
-    case unaskedAnswers = "keep an answer that nobody asked for from the next request"
-    case sendOnce = "send nothing again that the server may have acted upon"
-    case phases = "tell how far a request came before its answer"
+    case unaskedAnswers = "discard an unsolicited answer"
+    case sendOnce = "never resend a message that the server may have acted upon"
+    case phases = "report the phase of a failed request"
     case connectDeadline = "a deadline for the connection"
     case connectionMetrics = "metrics of name, connection, TLS, bytes, protocol and address"
-    case backPressure = "hold back a sender whose body nobody takes"
-    case streamedUploads = "send a stream as it is made, without a temporary file"
-    case trust = "own authorities, pins, TLS 1.3 at least"
+    case backPressure = "hold back a sender"
+    case streamedUploads = "send a stream without a temporary file"
+    case trust = "custom authorities, pins, TLS 1.3 as minimum"
     case clientCertificates = "client certificates from PEM files"
-    case proxies = "a proxy of one's own, or none"
-    case networks = "keep off cellular networks, and say what kind of traffic it is"
+    case proxies = "a chosen proxy, or none"
+    case networks = "avoid cellular networks, and name the kind of traffic"
 
-    /// Why a transport cannot do this on this platform; nil when it can, and where the question has no meaning.
+    /// The reason why a transport cannot do this on this platform; nil if it can, and where the question has no meaning.
     func known(_ kind: TransportFixture.Kind) -> String? {
         switch kind {
         case .inMemory: nil
@@ -37,7 +37,7 @@ enum TransportCapability: String, CaseIterable, Sendable {
         }
     }
 
-    /// Whether to try it would stop the process, or hold it up for seconds.
+    /// Whether a try would stop the process or block it for seconds.
     var isDangerous: Bool {
         switch self {
         case .trailers, .cutHead, .manyFields: true
@@ -61,15 +61,15 @@ enum TransportCapability: String, CaseIterable, Sendable {
         case .lenientHead: "Foundation refuses them"
         case .latin1: "Foundation leaves them out"
         case .ipv6Literals: "Foundation refuses them"
-        case .preciseCodes: "Foundation has one error for all of them"
-        case .cutCoding: "libcurl takes the coding off and does not say"
+        case .preciseCodes: "Foundation has one error for both"
+        case .cutCoding: "libcurl removes the coding and does not tell"
         case .unknownCoding: "libcurl refuses it"
-        case .framing: "libcurl takes one of them, before 8.18"
-        case .bareReturns: "libcurl takes it, before 8.18"
-        case .unaskedAnswers: "libcurl takes it for the next request's"
-        case .sendOnce: "libcurl sends again what was lost on a kept connection, whatever its method"
+        case .framing: "libcurl before 8.18 takes one of them"
+        case .bareReturns: "libcurl before 8.18 accepts it"
+        case .unaskedAnswers: "libcurl takes it for the next request's answer"
+        case .sendOnce: "libcurl resends a message that was lost on a kept connection, whatever its method"
         case .phases, .connectDeadline, .connectionMetrics: "Foundation does not tell"
-        case .backPressure: "Foundation reads on and keeps what nobody takes"
+        case .backPressure: "Foundation reads on and keeps everything in memory"
         case .streamedUploads: "Foundation reads streams on the queue that all requests share"
         case .networks: "the system does not tell networks apart; it is ignored"
         case .trust, .clientCertificates, .proxies: "Foundation has no such setting; it is refused at the start"
@@ -90,7 +90,7 @@ enum TransportCapability: String, CaseIterable, Sendable {
 }
 
 extension TransportFixture.Kind {
-    /// Those that can do this.
+    /// The transports that can do this.
     static func those(that can: TransportCapability) -> [Self] {
         allCases.filter { can.known($0) == nil }
     }
@@ -98,7 +98,7 @@ extension TransportFixture.Kind {
 
 extension TransportCapability {
     #if os(Linux)
-    /// The table of what is known on Linux, in Markdown.
+    /// The table for Linux, in Markdown.
     static var table: String {
         let rows = allCases.map { capability in
             let cells = [TransportFixture.Kind.curl, .urlSession].map { capability.known($0) ?? "yes" }

@@ -8,7 +8,10 @@ import Testing
 struct TransportFaultTests {
     typealias Kind = TransportFixture.Kind
 
-    @Test("BEY-11: one end, with the right code and phase; the next request is answered", arguments: Kind.allCases)
+    @Test(
+        "BEY-11: a fault gives a single end with its code and phase, and the next request is answered",
+        arguments: Kind.allCases
+    )
     func faults(kind: Kind) async throws {
         for fault in TransportFault.all {
             guard let capability = fault.needs, let reason = capability.known(kind) else {
@@ -64,7 +67,7 @@ struct TransportFaultTests {
     }
 
     @Test(
-        "SEC-2: 10,000 header fields, and one of a megabyte, are a bad answer",
+        "SEC-2: 10,000 header fields, or a field of a megabyte, are a bad answer",
         arguments: Kind.those(that: .manyFields).filter { $0 != .inMemory }
     )
     func endlessHead(kind: Kind) async throws {
@@ -77,7 +80,7 @@ struct TransportFaultTests {
     }
 
     @Test(
-        "SEC-2: an inflation bomb ends at the limit, and what is no longer does not",
+        "SEC-2: an inflation bomb ends at the limit; a body within it does not",
         arguments: Kind.allCases.filter { $0 != .inMemory }
     )
     func inflationBomb(kind: Kind) async throws {
@@ -188,7 +191,7 @@ struct TransportFaultTests {
     }
 
     @Test(
-        "BEY-17: what a server sends between two answers is not taken for the next one",
+        "BEY-17: bytes between two answers are not taken for the next answer",
         arguments: Kind.allCases.filter { $0 != .inMemory }
     )
     func unaskedAnswer(kind: Kind) async throws {
@@ -232,7 +235,7 @@ struct TransportFaultTests {
     }
 
     @Test(
-        "BEY-17: what was never sent is sent on a new connection, whatever its method",
+        "BEY-17: a message that was never sent goes out on a new connection, whatever its method",
         arguments: Kind.allCases.filter { $0 != .inMemory }
     )
     func neverSent(kind: Kind) async throws {
@@ -271,7 +274,7 @@ struct TransportFaultTests {
     }
 
     #if os(Linux)
-    @Test("BEY-14: the documentation has the table of what a transport cannot do")
+    @Test("BEY-14: the documentation has the table of the limits")
     func table() throws {
         print(TransportCapability.table)
         let article = URL(fileURLWithPath: #filePath)

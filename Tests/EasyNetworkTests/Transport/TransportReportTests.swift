@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Every transport, what it tells of an exchange", .timeLimit(.minutes(10)))
+@Suite("Every transport: reports of an exchange", .timeLimit(.minutes(10)))
 struct TransportReportTests {
     typealias Kind = TransportFixture.Kind
 
@@ -28,7 +28,7 @@ struct TransportReportTests {
         #expect(await fixture.start(try fixture.request("/none")).end().end?.trailers.isEmpty == true)
     }
 
-    @Test("SEC-2: an exchange tells how long it took and waited; failed or not", arguments: Kind.allCases)
+    @Test("SEC-2: metrics have the total time and the wait, after a failure too", arguments: Kind.allCases)
     func times(kind: Kind) async throws {
         let fixture = try TransportFixture(kind, TransportConfiguration(maximumConnectionsPerHost: 1))
         fixture.route("GET", "/stall") { _ in .fault(.stall) }
@@ -83,7 +83,7 @@ struct TransportReportTests {
         #expect(connect <= firstByte && second.connect == nil && second.nameLookup == nil)
     }
 
-    @Test("REQ-5: the deadline for the first byte ends what has no answer, and nothing else", arguments: Kind.allCases)
+    @Test("REQ-5: the first-byte deadline ends an exchange without answer, and no other", arguments: Kind.allCases)
     func firstByte(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)
         fixture.route("GET", "/stall") { _ in .fault(.stall) }
@@ -109,7 +109,7 @@ struct TransportReportTests {
     }
 
     @Test(
-        "REQ-5: the deadline for the connection ends what has none, and leaves a silent server to the others",
+        "REQ-5: the connect deadline ends an exchange without connection, not one with a silent server",
         arguments: Kind.those(that: .connectDeadline).filter { $0 != .inMemory }
     )
     func connectDeadline(kind: Kind) async throws {
@@ -267,7 +267,7 @@ struct TransportReportTests {
         #expect(outcome.code == .bodyTooLong && outcome.faults.isEmpty)
     }
 
-    @Test("CBK-2: cancelled while it is paused, one end", arguments: Kind.allCases)
+    @Test("CBK-2: an exchange that is cancelled during a pause ends once", arguments: Kind.allCases)
     func cancelPaused(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)
         fixture.route("GET", "/stall") { _ in

@@ -28,7 +28,7 @@ struct TransportSentTests {
     }
 
     @Test(
-        "TRF-1: how much of the body has been sent is told in growing numbers, and all of it before the end",
+        "TRF-1: the count of sent bytes grows, and is complete before the end",
         arguments: Kind.allCases,
         Form.allCases
     )
@@ -50,7 +50,7 @@ struct TransportSentTests {
         }
     }
 
-    @Test("TRF-1: a request without a body, or with an empty one, tells of none", arguments: Kind.allCases)
+    @Test("TRF-1: a request without body, or with an empty body, reports no sent bytes", arguments: Kind.allCases)
     func none(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)
         for (method, body) in [("GET", TransportBody.none), ("PUT", .none), ("PUT", .data(Data()))] {

@@ -121,7 +121,10 @@ struct TransportStreamTests {
         #expect(fixture.requests.isEmpty)
     }
 
-    @Test("CBK-2: cancelled while the body is awaited, one end, and who makes it is told", arguments: Kind.allCases)
+    @Test(
+        "CBK-2: a cancel while the body is awaited gives a single end and cancels the producer",
+        arguments: Kind.allCases
+    )
     func cancel(kind: Kind) async throws {
         let fixture = try fixture(kind)
         let awaited = Gate()
@@ -152,7 +155,7 @@ struct TransportStreamTests {
 
     private final class Token: Sendable {}
 
-    @Test("CBK-2: what is asked for when a sequence is cancelled, or after that, fails; the sequence is let go of")
+    @Test("CBK-2: reads of a cancelled sequence fail, and the sequence is released")
     func cancelReader() async {
         for asksBefore in [true, false] {
             weak var released: Token?
@@ -197,7 +200,7 @@ struct TransportStreamTests {
         return answers
     }
 
-    @Test("CBK-2: what is asked of an input stream after a cancel fails, before its first byte and after it")
+    @Test("CBK-2: reads of a cancelled input stream fail, before and after its first byte")
     func cancelInputStream() async {
         for asksBefore in [false, true] {
             let reader = InputStreamReader(InputStream(data: bytes))
@@ -208,7 +211,7 @@ struct TransportStreamTests {
         }
     }
 
-    @Test("REQ-3: an input stream that is at its end stays there, one that failed says why each time")
+    @Test("REQ-3: an input stream stays at its end, and a failed stream repeats its error")
     func endOfInputStream() async throws {
         let whole = InputStreamReader(InputStream(data: Data("x".utf8)))
         #expect(await answers(whole, 3).map { try? $0.get() } == [Data("x".utf8), nil, nil])
@@ -269,7 +272,7 @@ struct TransportStreamTests {
     }
 
     @Test(
-        "REQ-3: a piece is asked for when there is room for it, not before",
+        "REQ-3: a piece is requested only when there is room for it",
         arguments: Kind.those(that: .streamedUploads)
     )
     func demand(kind: Kind) async throws {

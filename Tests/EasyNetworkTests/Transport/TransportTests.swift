@@ -68,7 +68,7 @@ struct TransportTests {
         #expect(fixture.requests.first?.headers["Authorization"] == nil)
     }
 
-    @Test("REQ-1: what cannot be sent is an error of that request", arguments: Kind.allCases)
+    @Test("REQ-1: a malformed request is an error of that request", arguments: Kind.allCases)
     func invalid(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)
         var messages: [TransportRequest] = []
@@ -139,7 +139,7 @@ struct TransportTests {
         }
     }
 
-    @Test("BEY-1: a reset, a close and a cut body are one clear end each", arguments: Kind.allCases)
+    @Test("BEY-1: a reset, a close and a truncated body are a clear end each", arguments: Kind.allCases)
     func faults(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)
         fixture.route("GET", "/reset") { _ in .fault(.reset) }
@@ -194,7 +194,10 @@ struct TransportTests {
         #expect(await exchange.end().code == .timedOut)
     }
 
-    @Test("REQ-5: an exchange without deadlines sets no timer, and an ended one leaves none", arguments: Kind.allCases)
+    @Test(
+        "REQ-5: an exchange without deadlines sets no timer, and an ended exchange leaves none",
+        arguments: Kind.allCases
+    )
     func timersAreTakenBack(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)
         fixture.route("GET", "/ok") { _ in .text("ok") }
@@ -207,7 +210,10 @@ struct TransportTests {
         }
     }
 
-    @Test("CBK-2: cancelled at once, or while the server is silent: one end, .cancelled", arguments: Kind.allCases)
+    @Test(
+        "CBK-2: a cancel, at once or while the server is silent, is a single end with .cancelled",
+        arguments: Kind.allCases
+    )
     func cancel(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)
         fixture.route("GET", "/silent") { _ in .fault(.stall) }
@@ -224,7 +230,7 @@ struct TransportTests {
         #expect(waiting.recording.contents.faults.isEmpty && immediate.recording.contents.faults.isEmpty)
     }
 
-    @Test("CBK-2: cancelled from inside the head event: no body follows, and one end", arguments: Kind.allCases)
+    @Test("CBK-2: after a cancel inside the head event, no body and a single end follow", arguments: Kind.allCases)
     func cancelAtHead(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)
         fixture.route("GET", "/ok") { _ in .chunked(Array(repeating: Data(repeating: 1, count: 10_000), count: 50)) }

@@ -10,7 +10,7 @@ import FoundationNetworking
 
 @Suite("URLSessionTransport", .timeLimit(.minutes(10)))
 struct URLSessionTransportTests {
-    @Test("SEC-2: let go of, a transport closes its connections", arguments: ["/ok", "/stall", "/reset", "/moved"])
+    @Test("SEC-2: the release of a transport closes its connections", arguments: ["/ok", "/stall", "/reset", "/moved"])
     func closes(path: String) async throws {
         let server = try MockServer()
         server.route("GET", "/ok") { _ in .text("ok") }
@@ -34,7 +34,7 @@ struct URLSessionTransportTests {
         #expect(await server.waitForConnections(0))
     }
 
-    @Test("SEC-2, CBK-2: so does one whose exchanges were cancelled before they began")
+    @Test("SEC-2, CBK-2: the release closes the connections after cancels before the start too")
     func closesAfterEarlyCancels() async throws {
         let server = try MockServer()
         server.route("GET", "/ok") { _ in .text("ok") }
@@ -55,7 +55,7 @@ struct URLSessionTransportTests {
     }
 
     @Test(
-        "SEC-3: Set-Cookie fields that a session has joined are taken apart where a new one begins",
+        "SEC-3: Set-Cookie fields that a session has joined are split",
         arguments: [
             ("a=1", ["a=1"]), ("a=1,b=2", ["a=1", "b=2"]), ("a=1, b=2; Domain=x", ["a=1", "b=2; Domain=x"]),
             (
@@ -73,7 +73,7 @@ struct URLSessionTransportTests {
         #expect(headers.values(for: "Vary") == ["a=1, b=2"])
     }
 
-    @Test("BEY-14: of an answer in several parts, each with a head, the first head alone is told of, and all bytes")
+    @Test("BEY-14: an answer in several parts has the first head and the bytes of all parts")
     func severalHeads() throws {
         let url = try #require(URL(string: "http://127.0.0.1:1/"))
         let seen = Locked<[String]>([])
@@ -114,7 +114,7 @@ struct URLSessionTransportTests {
         #expect(NetworkError(code: .notConnected, attempts: 1).mayHaveReachedServer == false)
     }
 
-    @Test("RSP-6: Foundation's words, which on Linux are libcurl's, tell no user and password of a proxy")
+    @Test("RSP-6: Foundation's error texts contain no user or password of a proxy")
     func proxySecrets() {
         let words = "Unsupported proxy syntax in 'http://ada:s3 cret@h:1'"
         let below = NSError(domain: "NSURLErrorDomain", code: -1_000, userInfo: [NSLocalizedDescriptionKey: words])

@@ -1,55 +1,61 @@
 #if os(Linux) && canImport(CCurl)
 import Foundation
 
-/// The bytes of a request's body, read piece by piece; used on the loop's thread only.
-protocol CurlBody: AnyObject {
-    /// How many bytes are sent, whatever becomes of their source meanwhile; nil when nobody knows.
-    var count: Int? { get }
-    /// Whether all of them have been read.
-    var isAtEnd: Bool { get }
-
-    /// Fills the buffer with the next bytes.
-    ///
-    /// - Returns: how many; 0 after the last; nil when there are none yet.
-    func read(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int?
-
-    /// Begins again.
-    ///
-    /// - Returns: false when that cannot be.
-    func rewind() -> Bool
-}
-
-final class CurlDataBody: CurlBody {
-    private let data: Data
-    private var position = 0
-
-    init(_ data: Data) {
-        self.data = data
+/// The bytes of a request's body, read piece by piece on the loop's thread.
+///
+/// Those of a stream are read or made off that thread: the body holds the piece that is being sent, and asks for the next
+/// one when it is out.
+final class CurlBody {
+    /// What comes in from other threads.
+    private struct Inbox {
+        /// The next piece, nil after the last; or an error.
+        var arrived: Result<Data?, NetworkError>?
+        var reader: (any BodyReader)?
+        /// The number of this sending. What belongs to an earlier one is not wanted.
+        var sending = 0
+        var isOver = false
     }
 
-    var count: Int? { data.count }
-    var isAtEnd: Bool { position == data.count }
-
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
-        let wanted = min(buffer.count, data.count - position)
-        let start = data.startIndex + position
-        data.copyBytes(to: buffer, from: start..<(start + wanted))
-        position += wanted
-        return wanted
-    }
-
-    func rewind() -> Bool {
-        position = 0
-        return true
-    }
-}
-
-final class CurlFileBody: CurlBody {
+    /// How many bytes are sent, whatever becomes of their source; nil if unknown.
+    let count: Int64?
+    /// The piece that is being sent; all of a body in memory.
+    private var piece = Data()
+    /// How many bytes have been handed on.
+    private var position: Int64 = 0
+    /// The open file; -1 for none.
     private let descriptor: Int32
-    private let length: Int
-    private var position = 0
 
-    init(_ file: URL) throws(NetworkError) {
+    private let stream: TransportBodyStream?
+    private let wakeUp: @Sendable () -> Void
+    private let inbox = Locked(Inbox())
+    private var isAsking = false
+    private var hasBegun = false
+    /// Whether the stream has said that there is no more.
+    private var isWhole = false
+
+    /// - Parameter wakeUp: Called on any thread when there are bytes again.
+    /// - Returns: nil for none.
+    init?(_ body: TransportBody, wakeUp: @escaping @Sendable () -> Void) throws(NetworkError) {
+        self.wakeUp = wakeUp
+        switch body {
+        case .none:
+            return nil
+        case .data(let data):
+            (count, piece, stream, descriptor) = (Int64(data.count), data, nil, -1)
+        case .file(let file):
+            (descriptor, count) = try Self.openFile(file)
+            stream = nil
+        case .stream(let stream):
+            (count, self.stream, descriptor) = (stream.length.map { Int64($0) }, stream, -1)
+        }
+    }
+
+    deinit {
+        if descriptor >= 0 { close(descriptor) }
+        endReading()
+    }
+
+    private static func openFile(_ file: URL) throws(NetworkError) -> (Int32, Int64) {
         // Without O_NONBLOCK, opening a pipe would wait for its other end.
         let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
@@ -61,32 +67,131 @@ final class CurlFileBody: CurlBody {
             close(descriptor)
             throw NetworkError(code: .invalidRequest, message: "the body's file \(file.path) is not a regular file")
         }
-        self.descriptor = descriptor
-        length = Int(status.st_size)
+        return (descriptor, Int64(status.st_size))
     }
 
-    deinit {
-        close(descriptor)
-    }
+    /// Whether all bytes have been read.
+    var isAtEnd: Bool { stream == nil ? position == count : isWhole && piece.isEmpty }
 
-    var count: Int? { length }
-    var isAtEnd: Bool { position == length }
-
+    /// Fills the buffer with the next bytes.
+    ///
+    /// - Returns: how many; 0 after the last; nil if there are none yet.
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int? {
-        let wanted = min(buffer.count, length - position)
+        if descriptor >= 0 { return try readFile(into: buffer) }
+        guard let stream else {
+            let wanted = min(buffer.count, piece.count - Int(position))
+            let start = piece.startIndex + Int(position)
+            piece.copyBytes(to: buffer, from: start..<(start + wanted))
+            position += Int64(wanted)
+            return wanted
+        }
+        if !isWhole && (piece.isEmpty || isHeld) { try takeIn(stream) }
+        guard !piece.isEmpty, !isHeld else {
+            if isAtEnd { return 0 }
+            ask(stream)
+            return nil
+        }
+        let count = min(buffer.count, piece.count)
+        piece.copyBytes(to: buffer, count: count)
+        piece = piece.dropFirst(count)
+        position += Int64(count)
+        return count
+    }
+
+    /// Begins again.
+    ///
+    /// - Returns: false if that is impossible.
+    func rewind() -> Bool {
+        if let stream {
+            guard stream.isReplayable || !hasBegun else { return false }
+            endReading()
+            inbox.withLock { $0 = Inbox(sending: $0.sending + 1) }
+            piece = Data()
+            isAsking = false
+            isWhole = false
+        }
+        position = 0
+        return true
+    }
+
+    private func readFile(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int {
+        let wanted = Int(min(Int64(buffer.count), (count ?? 0) - position))
         guard wanted > 0 else { return 0 }
         let got = pread(descriptor, buffer.baseAddress, wanted, off_t(position))
         guard got > 0 else {
             let reason = got == 0 ? "it became shorter while it was sent" : String(cString: strerror(errno))
             throw NetworkError(code: .invalidRequest, message: "the body's file cannot be read: \(reason)")
         }
-        position += got
+        position += Int64(got)
         return got
     }
 
-    func rewind() -> Bool {
-        position = 0
-        return true
+    // MARK: - Streams
+
+    /// Whether the piece that completes the length waits until the stream says that it was the last: libcurl would not
+    /// ask for more.
+    private var isHeld: Bool { !isWhole && position + Int64(piece.count) == count }
+
+    private func takeIn(_ stream: TransportBodyStream) throws(NetworkError) {
+        guard let arrived = inbox.withLock({ $0.arrived.take() }) else { return }
+        isAsking = false
+        let held = Int(position) + piece.count
+        if let next = try arrived.get() {
+            // Sent to its end, the surplus would be the beginning of another message.
+            let count = held + next.count
+            if count > stream.length ?? .max, let error = stream.lengthError(count) { throw error }
+            piece = next
+        } else {
+            if let error = stream.lengthError(held) { throw error }
+            isWhole = true
+        }
+    }
+
+    private func ask(_ stream: TransportBodyStream) {
+        guard !isAsking else { return }
+        isAsking = true
+        hasBegun = true
+        let sending = inbox.withLock { $0.sending }
+        // The user's code makes the bytes.
+        WorkQueue.shared.async { [inbox, wakeUp] in
+            Self.ask(stream, inbox, sending, wakeUp)
+        }
+    }
+
+    private static func ask(
+        _ stream: TransportBodyStream,
+        _ inbox: Locked<Inbox>,
+        _ sending: Int,
+        _ wakeUp: @escaping @Sendable () -> Void
+    ) {
+        /// - Returns: false if the sending is over.
+        @Sendable func update(_ change: (inout Inbox) -> Void) -> Bool {
+            inbox.withLock { inbox in
+                guard inbox.sending == sending, !inbox.isOver else { return false }
+                change(&inbox)
+                return true
+            }
+        }
+        @Sendable func arrived(_ result: Result<Data?, NetworkError>) {
+            if update({ $0.arrived = result }) { wakeUp() }
+        }
+        // What is not wanted is not begun: the user's code would run more often than the body was sent.
+        var known: (any BodyReader)?
+        guard update({ known = $0.reader }) else { return }
+        do throws(NetworkError) {
+            let reader = if let known { known } else { try stream.reader() }
+            if update({ $0.reader = reader }) { reader.next(arrived) } else { reader.cancel() }
+        } catch {
+            arrived(.failure(error))
+        }
+    }
+
+    private func endReading() {
+        let reader = inbox.withLock { inbox in
+            inbox.isOver = true
+            return inbox.reader.take()
+        }
+        if let reader { WorkQueue.shared.async { reader.cancel() } }
     }
 }
 #endif

@@ -1,26 +1,30 @@
 #if os(Linux) && canImport(CCurl)
-internal import CCurl
 import Foundation
 
-/// A connection of libcurl's, as far as callbacks tell of it; used on the loop's thread only.
+/// A connection of libcurl's, as far as callbacks report it; used on the loop's thread only.
 final class CurlConnection {
-    let descriptor: Int32
-    /// Whether its answers are spoken in HTTP/2; nil before the first.
+    fileprivate let descriptor: Int32
+    /// The two ends; nil before the first message.
+    fileprivate var ends: (remote: String, local: String, ports: UInt64)?
+    /// The remote end as `192.0.2.1:443` or `[2001:db8::1]:443`.
+    fileprivate(set) var remoteAddress = ""
+    /// Whether it speaks HTTP/2; nil before its first answer.
     var isHTTP2: Bool?
-    /// Whether it has served others than the exchange that it was made for.
+    /// Whether it has served other exchanges than the one that it was made for.
     var isReused = false
 
-    init(_ descriptor: Int32) {
+    fileprivate init(_ descriptor: Int32) {
         self.descriptor = descriptor
     }
 
-    /// Whether the next request may go out on it, although it was used before.
+    /// Whether the next request may go out on it although it was used before.
     ///
-    /// Over HTTP/1 nothing comes in between two exchanges but an answer that nobody asked for, such as a 408, or the end:
-    /// libcurl would take the one for the answer to the next request, and lose the request to the other. Tickets of TLS 1.3
-    /// come before the first answer; a server that sends one later costs a connection. Over HTTP/2 frames may come any time.
+    /// Over HTTP/1, input between two exchanges is an unsolicited answer, such as a 408, or the end of the connection.
+    /// libcurl would take the former for the answer to the next request and lose the request to the latter. TLS 1.3
+    /// tickets come before the first answer; a server that sends one later costs a connection. Over HTTP/2 frames may
+    /// come any time.
     ///
-    /// - Parameter hasPending: whether the TLS library has read more than was taken from it.
+    /// - Parameter hasPending: Whether the TLS library holds input that nobody has read.
     func isFit(hasPending: () -> Bool) -> Bool {
         var byte: UInt8 = 0
         let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
@@ -30,24 +34,15 @@ final class CurlConnection {
     }
 }
 
-/// The connections of a loop. libcurl does not tell a callback which one a message takes, but its addresses.
+/// The connections of a loop. libcurl tells a callback the addresses of a message's connection, but not its socket.
 final class CurlConnections {
-    /// The two ends of a connection.
-    struct Ends: Hashable {
-        let remote: String
-        let remotePort: Int32
-        let local: String
-        let localPort: Int32
-    }
-
-    /// Sockets that no message has gone out on.
-    private var opened: Set<Int32> = []
-    private var connections: [Ends: CurlConnection] = [:]
-    private var ends: [Int32: Ends] = [:]
+    private var sockets: [Int32: CurlConnection] = [:]
+    /// Those that have carried a message, by their two ports.
+    private var byPorts: [UInt64: [CurlConnection]] = [:]
 
     func opened(_ descriptor: Int32) {
         forget(descriptor)
-        opened.insert(descriptor)
+        sockets[descriptor] = CurlConnection(descriptor)
     }
 
     func closeSocket(_ descriptor: Int32) {
@@ -56,29 +51,39 @@ final class CurlConnections {
     }
 
     private func forget(_ descriptor: Int32) {
-        opened.remove(descriptor)
-        if let ends = ends.removeValue(forKey: descriptor) { connections[ends] = nil }
+        guard let connection = sockets.removeValue(forKey: descriptor), let ports = connection.ends?.ports else {
+            return
+        }
+        byPorts[ports]?.removeAll { $0 === connection }
+        if byPorts[ports]?.isEmpty == true { byPorts[ports] = nil }
     }
 
-    /// - Returns: nil for one that was not seen to be opened.
-    func connection(_ ends: Ends) -> CurlConnection? {
-        if let connection = connections[ends] { return connection }
-        let found = opened.first { descriptor in
-            Self.port(descriptor, getsockname) == ends.localPort
-                && Self.port(descriptor, getpeername) == ends.remotePort
+    /// - Returns: nil if it was not seen to be opened.
+    func connection(remote: String, _ remotePort: Int32, local: String, _ localPort: Int32) -> CurlConnection? {
+        let ports = UInt64(UInt32(bitPattern: remotePort)) << 32 | UInt64(UInt32(bitPattern: localPort))
+        for connection in byPorts[ports] ?? []
+        where connection.ends?.remote == remote && connection.ends?.local == local {
+            return connection
+        }
+        let found = sockets.values.first { connection in
+            connection.ends == nil && Self.port(connection.descriptor, getsockname) == localPort
+                && Self.port(connection.descriptor, getpeername) == remotePort
         }
         guard let found else { return nil }
-        opened.remove(found)
-        let connection = CurlConnection(found)
-        connections[ends] = connection
-        self.ends[found] = ends
-        return connection
+        found.ends = (remote, local, ports)
+        found.remoteAddress = Self.address(remote, remotePort)
+        byPorts[ports, default: []].append(found)
+        return found
+    }
+
+    static func address(_ host: String, _ port: Int32) -> String {
+        host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 
     private typealias NameFunction = (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32
 
     private static func port(_ descriptor: Int32, _ name: NameFunction) -> Int32? {
-        // Of IPv4 and IPv6 the port is in the same place.
+        // The port is in the same place for IPv4 and IPv6.
         var address = sockaddr_in6()
         var count = socklen_t(MemoryLayout<sockaddr_in6>.size)
         let result = withUnsafeMutablePointer(to: &address) { pointer in

@@ -2,18 +2,18 @@
 internal import CCurl
 import Foundation
 
-/// Takes off a content coding; used on the loop's thread only.
+/// Removes a content coding; used on the loop's thread only.
 ///
-/// libcurl could, too, but it takes a body that is cut short for a whole one, and refuses a coding that it does not know.
+/// libcurl's own decoders accept a body that is cut short and refuse a coding that they do not know.
 final class CurlDecoder {
     private let name: String
     private let decoder: OpaquePointer
     private let output: UnsafeMutablePointer<UInt8>
-    /// How many of the bytes that libcurl hands over again after a pause have been decoded.
+    /// How many of the bytes that libcurl passes on again after a pause have been decoded.
     private var decodedCount = 0
-    /// Whether there may be more of what was decoded last.
+    /// Whether there may be more output for the last input.
     private var isOutputFull = false
-    /// Whether nothing has come.
+    /// Whether no byte has come.
     private var isEmpty = true
 
     private static let capacity = 65_536
@@ -23,17 +23,20 @@ final class CurlDecoder {
     ]
     private static let found = ccoding_load()
 
-    /// What can be taken off, for `Accept-Encoding`; nil for nothing.
+    /// The codings that can be removed, for `Accept-Encoding`; nil for none.
     static let names: String? = {
         let names = known.filter { $0.bit & found != 0 }.map(\.name)
         return names.isEmpty ? nil : names.joined(separator: ", ")
     }()
 
-    /// - Returns: nil when the body is to be handed over as it comes: it has no coding, several, or one that is not known;
-    ///   or it is a part of what was coded as a whole (RFC 9110, section 14.2).
+    /// - Returns: nil if the body is to be passed on as is: it has no coding, several, or an unknown one; or it is a part of
+    ///   what was coded as a whole (RFC 9110, section 14.2).
     init?(_ head: TransportHead) {
         guard head.statusCode != 206 else { return nil }
-        let codings = head.headers.values(for: "Content-Encoding")
+        let fields = head.headers.values(for: "Content-Encoding")
+        if fields.isEmpty { return nil }
+        let codings =
+            fields
             .flatMap { $0.split(separator: ",") }
             .map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
             .filter { !$0.isEmpty && $0 != "identity" }
@@ -52,15 +55,15 @@ final class CurlDecoder {
         output.deallocate()
     }
 
-    /// - Parameter count: how many bytes libcurl hands over.
-    /// - Returns: how many of them have been decoded before a pause. libcurl may cut them into other pieces then.
+    /// - Parameter count: How many bytes libcurl passes on.
+    /// - Returns: how many of them were decoded before a pause. libcurl may cut them into other pieces.
     func resume(_ count: Int) -> Int {
         let position = min(decodedCount, count)
         decodedCount -= position
         return position
     }
 
-    /// - Parameter position: after how many of the bytes that libcurl hands over, and will again.
+    /// - Parameter position: How many of the bytes, which libcurl will pass on again, have been decoded.
     func pause(at position: Int) {
         decodedCount += position
     }
@@ -76,9 +79,9 @@ final class CurlDecoder {
             var outputCount = Self.capacity
             let isGood = ccoding_decode(decoder, input.map { $0 + position }, &inputCount, output, &outputCount)
             isOutputFull = outputCount == Self.capacity
-            // One that goes no further would be asked for ever.
+            // A decoder that makes no progress would loop for ever.
             guard isGood, inputCount + outputCount > 0 || position == bytes.count else {
-                throw NetworkError(code: .cannotParseResponse, message: "the body is no \(name)")
+                throw NetworkError(code: .cannotParseResponse, message: "the body is not \(name)")
             }
             position += inputCount
             if outputCount > 0 { return Data(bytes: output, count: outputCount) }
@@ -86,8 +89,8 @@ final class CurlDecoder {
         return nil
     }
 
-    /// - Returns: why what has come is not a whole body; nil when it is one. Nothing at all is: servers name a coding for
-    ///   empty bodies, too.
+    /// The reason why the bytes so far are not a whole body; nil if they are. No byte at all is: servers name a coding for
+    /// empty bodies too.
     var problem: NetworkError? {
         guard !isEmpty, !ccoding_is_at_end(decoder) else { return nil }
         return NetworkError(code: .cannotParseResponse, message: "the body ends before its \(name) does")

@@ -1,72 +1,406 @@
 #if os(Linux) && canImport(CCurl)
+internal import CCurl
 import Foundation
+import Synchronization
 
-/// What the caller of a ``CurlTransport`` holds of an exchange.
-final class CurlExchange: TransportExchange {
-    private struct State {
-        var isCancelled = false
-        var isPaused = false
-        /// Whether there is nothing left for the loop to do, and no need to wake it.
-        var isOver = false
-    }
+/// One exchange: what its caller holds, and what the loop knows of it.
+final class CurlExchange: TransportExchange, @unchecked Sendable {
+    // Sendable because any thread may use `flags` and `loop`; everything else is written by `start`, then belongs to the
+    // loop's thread, to which `CurlLoop.post` hands it over under a lock.
 
+    // Set before the loop hears of it: no event follows a cancel, or a pause, that was made inside another event.
+    private static let started: UInt8 = 1
+    private static let cancelled: UInt8 = 2
+    private static let paused: UInt8 = 4
+    private static let over: UInt8 = 8
+    private let flags = Atomic<UInt8>(0)
     private let loop: CurlLoop
-    private let state = Locked(State())
+
+    /// Nil before the start and after the end.
+    private(set) var request: TransportRequest?
+    private(set) var target = CurlTarget.none
+    private var events: (@Sendable (TransportEvent) -> Void)?
+    private var submitted: TimeInterval = 0
+
+    /// The worker that it belongs to; nil before the worker has seen it and after the end.
+    var worker: CurlWorker?
+    var index = 0
+    /// Whether it counts among those under way and gives its place back at its end.
+    var hasPlace = false
+    /// Whether libcurl has it.
+    var isUnderWay = false
+    /// Nil before it begins and after its end.
+    var handle: CurlHandle?
+    private(set) var isOver = false
+    /// An error of a callback. It counts before what libcurl makes of the callback's refusal.
+    private(set) var failure: NetworkError?
+    /// Whether it was broken off because it had its answer.
+    private(set) var isAnswered = false
+    /// Whether its kept connection turned out to be useless before a byte went out. It then begins again on a new one.
+    private(set) var isToStartOver = false
+    private(set) var needsNewConnection = false
+    /// Whether its final answer came over HTTP/2; nil before.
+    private(set) var isHTTP2: Bool?
+
+    var body: CurlBody?
+    /// Nil before it begins.
+    private var watch: DeadlineWatch?
+    private var begun: (time: TimeInterval, turn: Int)?
+    /// When bytes last went out or came in.
+    private var lastMoved: TimeInterval = 0
+    /// The turn in which header lines came last; nil if the next line counts in any turn.
+    private var linesMovedInTurn: Int?
+    /// Whether libcurl holds the answer's body back, and the request's.
+    private var isReceivingPaused = false
+    private var isSendingPaused = false
+    /// Whether a connection is being secured for it.
+    var isSecuring = false
+    /// Whether its connection had been used before; nil without a connection.
+    private var isReused: Bool?
+    /// How many connections libcurl has made for it.
+    private var connectCount = 0
+    private var connection: CurlConnection?
+    private var remoteAddress: String?
+    /// The bytes, as libcurl counts them, that asked a proxy for a tunnel.
+    private var tunnelByteCount = 0
+    private var head = CurlHead()
+    private var decoder: CurlDecoder?
+    private var decodedBodyLimit: DecodedBodyLimit?
+    /// The bytes of the request's body that libcurl has taken.
+    private var sentCount = 0
 
     init(_ loop: CurlLoop) {
         self.loop = loop
     }
 
-    /// Set before the loop hears of it, so that no event follows a cancel from inside another.
-    var isCancelled: Bool { state.withLock { $0.isCancelled } }
-    /// Set before the loop hears of it, so that a pause from inside an event holds for the next one.
-    var isPaused: Bool { state.withLock { $0.isPaused } }
-
-    /// For the loop, before it tells of the end.
-    ///
-    /// - Returns: whether it was cancelled before that.
-    func end() -> Bool {
-        state.withLock { state in
-            state.isOver = true
-            return state.isCancelled
-        }
+    func start(_ request: TransportRequest, events: @escaping @Sendable (TransportEvent) -> Void) {
+        self.request = request
+        self.events = events
+        submitted = loop.clock.now
+        flags.bitwiseOr(Self.started, ordering: .acquiringAndReleasing)
+        guard !loop.post(self, isStart: true), markOver() & Self.over == 0 else { return }
+        (self.request, self.events) = (nil, nil)
+        let none = NetworkError(code: .cannotConnect, message: "the system has no thread or socket left")
+        let error = CurlLibrary.problem ?? none
+        DispatchQueue.global().async { events(.end(TransportEnd(error: error))) }
     }
 
+    // MARK: - From any thread
+
+    var isCancelled: Bool { flags.load(ordering: .acquiring) & Self.cancelled != 0 }
+    private var isPaused: Bool { flags.load(ordering: .acquiring) & Self.paused != 0 }
+
     func cancel() {
-        let isNew = state.withLock { state in
-            defer { state.isCancelled = true }
-            return !state.isCancelled && !state.isOver
-        }
-        if isNew { loop.post(.cancel(self)) }
+        announce(flags.bitwiseOr(Self.cancelled, ordering: .acquiringAndReleasing).oldValue, unless: Self.cancelled)
     }
 
     func pause() {
-        setPaused(true)
+        announce(flags.bitwiseOr(Self.paused, ordering: .acquiringAndReleasing).oldValue, unless: Self.paused)
     }
 
     func resume() {
-        setPaused(false)
+        let old = flags.bitwiseAnd(~Self.paused, ordering: .acquiringAndReleasing).oldValue
+        announce(old ^ Self.paused, unless: Self.paused)
     }
 
-    private func setPaused(_ isPaused: Bool) {
-        let isNew = state.withLock { state in
-            defer { state.isPaused = isPaused }
-            return state.isPaused != isPaused && !state.isOver
-        }
-        if isNew { loop.post(.pauseOrResume(self)) }
-    }
-
+    /// The request's body has bytes again.
     func bodyHasBytes() {
-        loop.post(.resumeSending(self))
+        loop.post(self)
     }
-}
 
-/// What an exchange begins with.
-struct CurlStart: Sendable {
-    let exchange: CurlExchange
-    let request: TransportRequest
-    /// When it was asked for, by the clock.
-    let time: TimeInterval
-    let events: @Sendable (TransportEvent) -> Void
+    private func markOver() -> UInt8 { flags.bitwiseOr(Self.over, ordering: .acquiringAndReleasing).oldValue }
+
+    /// Tells the loop of a change, unless there is none or the exchange is not under way.
+    private func announce(_ old: UInt8, unless flag: UInt8) {
+        if old & (Self.started | Self.over | flag) == Self.started { loop.post(self) }
+    }
+
+    // MARK: - Beginning
+
+    /// Reads the address, on the loop's thread to keep `start` short.
+    ///
+    /// - Parameter last: The target of the exchange before, which is often the same.
+    func readTarget(_ last: CurlTarget) {
+        guard let address = request?.url.absoluteString else { return }
+        target = last.address == address ? last : CurlTarget(address: address)
+    }
+
+    /// Begins the deadlines, unless it begins for a second time.
+    func begin(now: TimeInterval) {
+        begun = (begun?.time ?? now, worker?.turn ?? 0)
+        if watch == nil, let request { watch = DeadlineWatch(request.deadlines, now: now) }
+    }
+
+    /// - Returns: seconds until the next deadline; infinity without one.
+    /// - Throws: ``NetworkError/Code/timedOut`` if one has passed.
+    func timeLeft(now: TimeInterval) throws(NetworkError) -> TimeInterval {
+        watch?.activity(now: lastMoved)
+        // The loop may not have heard of the pause: the silence does not count from now on.
+        if isPaused { watch?.setPaused(true, now: now) }
+        return try watch?.timeLeft(now: now) ?? .infinity
+    }
+
+    /// Returns to the state before the beginning.
+    ///
+    /// - Returns: why it cannot begin again.
+    func startOver() -> NetworkError? {
+        (isToStartOver, needsNewConnection) = (false, true)
+        (connectCount, connection, isReused, isSecuring) = (0, nil, nil, false)
+        // Some of a body that was refused before may have been read.
+        guard sentCount == 0 || request?.body.isReplayable == true else {
+            return NetworkError(code: .connectionLost, message: "the body cannot be sent again")
+        }
+        sentCount = 0
+        return nil
+    }
+
+    // MARK: - Reports of libcurl
+
+    /// - Returns: false if the message is not to go out.
+    func connected(remote: String, _ remotePort: Int32, local: String, _ localPort: Int32) -> Bool {
+        if isConnected {
+            // After a 417, libcurl removes the expectation and would send the message again over a connection on which
+            // the server still waits for the first body. The answer stands.
+            guard !head.isComplete else {
+                isAnswered = true
+                return false
+            }
+            // The connection was closed before a byte of the answer, and the server may have acted: whether to send again
+            // is not for libcurl to say. On a connection that served nothing else, libcurl only sends again what the server
+            // refused unread (RFC 9113, sections 8.7 and 13.3); on others it does not tell the difference.
+            guard isReused == false, let connection, !connection.isReused else {
+                failure = NetworkError(code: .connectionLost, message: "the kept connection was closed")
+                return false
+            }
+            // Before 8.17 libcurl counts this over all messages of a handle and gives up at the fifth, unless reset.
+            handle?.needsReset = true
+        } else {
+            // Older libcurls, such as 7.88, add the request for a tunnel to that for the server.
+            tunnelByteCount = handle?.long(CCURLINFO_REQUEST_SIZE) ?? 0
+        }
+        let oldCount = connectCount
+        connectCount = handle?.long(CCURLINFO_NUM_CONNECTS) ?? 0
+        let isReused = connectCount == oldCount
+        connection = worker?.connections.connection(remote: remote, remotePort, local: local, localPort)
+        if isReused, let connection {
+            connection.isReused = true
+            let isFit = connection.isFit { target.isHTTPS && handle.map { ccurl_tls_has_pending($0.easy) } == true }
+            guard isFit else {
+                isToStartOver = true
+                return false
+            }
+        }
+        self.isReused = isReused
+        remoteAddress = connection?.remoteAddress ?? CurlConnections.address(remote, remotePort)
+        watch?.connected()
+        return true
+    }
+
+    /// Whether the message has a connection to go out on.
+    var isConnected: Bool { isReused != nil }
+
+    /// - Returns: false if the transfer is to be broken off.
+    func received(headerLine line: UnsafeRawBufferPointer) -> Bool {
+        // Many lines come at a time; to read the clock for each would be a good part of the work.
+        if linesMovedInTurn != worker?.turn {
+            linesMovedInTurn = worker?.turn
+            moved()
+        }
+        if head.isEmpty { watch?.answered() }
+        do throws(NetworkError) {
+            guard let head = try head.add(line) else { return true }
+            guard !isCancelled else { return false }
+            isHTTP2 = self.head.networkProtocol.hasPrefix("HTTP/2")
+            connection?.isHTTP2 = isHTTP2
+            decoder = CurlDecoder(head)
+            // Without a decoder, a body with a content coding is passed on as is and has no limit.
+            if decoder != nil || head.hasTransferCoding {
+                decodedBodyLimit = worker?.configuration.maximumDecodedBodyCount.map(DecodedBodyLimit.init)
+            }
+            if isHTTP2 == true { worker?.answeredOverHTTP2.append(self) }
+            if isSendingPaused { worker?.answeredEarly.append(self) }
+            deliver(.head(head))
+            return true
+        } catch {
+            failure = error
+            return false
+        }
+    }
+
+    /// - Returns: how many bytes were taken, which is all; another number for libcurl to break off or to pause.
+    func received(_ bytes: UnsafeRawBufferPointer) -> Int {
+        moved()
+        // Any number but the count breaks it off, so that nothing is called without bytes.
+        guard !isCancelled, !bytes.isEmpty else { return 0 }
+        isReceivingPaused = isPaused
+        guard !isReceivingPaused else { return Int(CCURL_WRITEFUNC_PAUSE) }
+        do throws(NetworkError) {
+            guard let decoder else {
+                let piece = Data(bytes)
+                try decodedBodyLimit?.take(piece.count)
+                deliver(.body(piece))
+                return bytes.count
+            }
+            var position = decoder.resume(bytes.count)
+            while let piece = try decoder.piece(of: bytes, from: &position) {
+                try decodedBodyLimit?.take(piece.count)
+                deliver(.body(piece))
+                guard !isCancelled else { return 0 }
+                // A few bytes may become very many.
+                if isPaused {
+                    decoder.pause(at: position)
+                    isReceivingPaused = true
+                    return Int(CCURL_WRITEFUNC_PAUSE)
+                }
+            }
+            return bytes.count
+        } catch {
+            failure = error
+            return 0
+        }
+    }
+
+    /// - Returns: how many bytes were put into the buffer, 0 after the last; another number for libcurl to break off or pause.
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard !isCancelled else { return Int(CCURL_READFUNC_ABORT) }
+        do throws(NetworkError) {
+            guard let body else { return 0 }
+            guard let count = try body.read(into: buffer) else {
+                isSendingPaused = true
+                return Int(CCURL_READFUNC_PAUSE)
+            }
+            moved()
+            sentCount += count
+            if count > 0 { deliver(.sent(sentCount)) }
+            return count
+        } catch {
+            failure = error
+            return Int(CCURL_READFUNC_ABORT)
+        }
+    }
+
+    /// - Returns: false if the body cannot be sent again.
+    func rewind() -> Bool {
+        if head.isComplete {
+            // The message would go out again after its answer; see `connected`.
+            isAnswered = true
+            return false
+        }
+        sentCount = 0
+        return body?.rewind() ?? false
+    }
+
+    private func moved() {
+        worker?.hasMoved = true
+        lastMoved = loop.clock.now
+    }
+
+    /// Goes on with the request's body, if libcurl waits for it. Returns the same as ``resumeReceiving()``.
+    func resumeSending() -> ccurl_code {
+        guard isSendingPaused, !isOver else { return CCURLE_OK }
+        isSendingPaused = false
+        return goOn()
+    }
+
+    /// Goes on with the answer's body after a pause. A pause itself is noticed with the next bytes.
+    ///
+    /// - Returns: an error if the exchange is to end: a callback refused what libcurl had kept, and libcurl does no more.
+    func resumeReceiving() -> ccurl_code {
+        guard !isOver else { return CCURLE_OK }
+        let isPaused = isPaused
+        watch?.setPaused(isPaused, now: loop.clock.now)
+        guard isReceivingPaused, !isPaused else { return CCURLE_OK }
+        isReceivingPaused = false
+        return goOn()
+    }
+
+    private func goOn() -> ccurl_code {
+        // libcurl calls back from in here, which may pause again.
+        let held = (isReceivingPaused ? CCURLPAUSE_RECV : 0) | (isSendingPaused ? CCURLPAUSE_SEND : 0)
+        guard let handle else { return CCURLE_OK }
+        // Header lines that come from in here come in no turn.
+        linesMovedInTurn = nil
+        let result = ccurl_easy_pause(handle.easy, held)
+        // Without a connection nothing is kept; if the transfer has ended, libcurl is about to say so.
+        return result == CCURLE_BAD_FUNCTION_ARGUMENT ? CCURLE_OK : result
+    }
+
+    // MARK: - The end
+
+    /// Delivers the end, once, and releases everything.
+    func end(_ error: NetworkError?) {
+        isOver = true
+        let flags = markOver()
+        guard flags & Self.over == 0 else { return }
+        // A cancel that came first counts, whatever has happened since.
+        var error = flags & Self.cancelled != 0 ? NetworkError(code: .cancelled) : error
+        if error == nil && !head.isComplete {
+            // libcurl takes a connection that is closed within the head for the end of an answer without body.
+            error = NetworkError(code: .connectionLost, message: "closed within the head of the answer")
+        }
+        if error == nil && !isAnswered { error = decoder?.problem }
+        if let code = error?.code {
+            let phase = phase(of: code, message: error?.message)
+            error?.phase = phase
+            // The connection was lost before it was ready.
+            if code == .connectionLost, let phase, phase < .send { error?.code = phase == .tls ? .tls : .cannotConnect }
+        }
+        let end = TransportEnd(error: error, trailers: head.trailers, metrics: metrics)
+        // The release of a body may run code of its maker.
+        let released = request?.body ?? .none
+        (request, body, decoder, connection) = (nil, nil, nil, nil)
+        if case .none = released {} else { WorkQueue.shared.async { withExtendedLifetime(released) {} } }
+        deliver(.end(end))
+        events = nil
+    }
+
+    /// The one place where events leave the loop.
+    private func deliver(_ event: TransportEvent) {
+        events?(event)
+    }
+
+    private func phase(of code: NetworkError.Code, message: String?) -> TransportPhase? {
+        guard begun != nil else { return code == .invalidRequest ? nil : .waiting }
+        if head.isComplete { return .body }
+        if isConnected { return body?.isAtEnd == false ? .send : .firstByte }
+        if code == .tls { return .tls }
+        guard let handle = informed, handle.seconds(CCURLINFO_NAMELOOKUP_TIME_T) != nil else { return .resolve }
+        let tunnel = handle.long(CCURLINFO_HTTP_CONNECTCODE)
+        // The proxy has made a tunnel, which is being secured.
+        if tunnel / 100 == 2, target.isHTTPS { return .tls }
+        // The proxy has refused a tunnel; or it hung up, which only the text tells.
+        if tunnel != 0 || message?.contains("CONNECT") == true { return .connect }
+        return isSecuring || handle.seconds(CCURLINFO_CONNECT_TIME_T) != nil && target.isHTTPS ? .tls : .connect
+    }
+
+    /// The handle, unless libcurl has not begun with this message: until then it reports on the one before.
+    private var informed: CurlHandle? {
+        begun?.turn == worker?.turn ? nil : handle
+    }
+
+    private var metrics: TransportMetrics? {
+        guard let begun = begun?.time else { return nil }
+        var metrics = TransportMetrics(total: loop.clock.now - begun, wait: begun - submitted)
+        (metrics.bytesSent, metrics.bytesReceived) = (0, 0)
+        guard let handle = informed else { return metrics }
+        if isReused != true {
+            metrics.nameLookup = handle.seconds(CCURLINFO_NAMELOOKUP_TIME_T)
+            metrics.connect = handle.seconds(CCURLINFO_CONNECT_TIME_T)
+            metrics.tls = handle.seconds(CCURLINFO_APPCONNECT_TIME_T)
+        }
+        if !head.isEmpty { metrics.firstByte = handle.seconds(CCURLINFO_STARTTRANSFER_TIME_T) }
+        if isConnected {
+            // libcurl's size of the request is that of its head; since 8.8 that of all of it; with 8.7 none.
+            let request = handle.long(CCURLINFO_REQUEST_SIZE) - tunnelByteCount
+            let body = handle.offset(CCURLINFO_SIZE_UPLOAD_T)
+            metrics.bytesSent = CurlLibrary.version >= 0x08_07_00 ? max(request, body) : request + body
+        }
+        // libcurl's size of the head includes a proxy's answer to the request for a tunnel.
+        metrics.bytesReceived = head.byteCount + handle.offset(CCURLINFO_SIZE_DOWNLOAD_T)
+        if !head.networkProtocol.isEmpty { metrics.networkProtocol = head.networkProtocol }
+        metrics.isReusedConnection = isReused
+        metrics.remoteAddress = remoteAddress
+        return metrics
+    }
 }
 #endif

@@ -2,26 +2,45 @@
 internal import CCurl
 import Foundation
 
-/// One of libcurl's easy handles with the memory that belongs to it; used on the loop's thread only, again and again.
+/// The header lines of a message, as libcurl takes them.
+final class CurlHeaderList {
+    /// The fields that the lines were made of, and nothing else; nil if something was added.
+    let headers: HTTPHeaders?
+    fileprivate private(set) var list: OpaquePointer?
+
+    init(_ lines: [String], of headers: HTTPHeaders?) throws(NetworkError) {
+        self.headers = headers
+        for line in lines {
+            guard let longer = ccurl_slist_append(list, line) else {
+                throw NetworkError(code: .cannotConnect, message: "libcurl has no memory left")
+            }
+            list = longer
+        }
+    }
+
+    deinit {
+        ccurl_slist_free_all(list)
+    }
+}
+
+/// An easy handle of libcurl's with the memory that belongs to it; used on the loop's thread only, for one message after
+/// the other.
 final class CurlHandle {
-    /// Whether one may serve several messages. Before libcurl 8.1 it keeps a pointer to the last header field of an answer,
-    /// which is freed with the next: an answer whose first field is folded, as any server can send it, then writes there.
+    /// Whether a handle may serve several messages. Before libcurl 8.1 it keeps a pointer to the last header field of an
+    /// answer, freed with the next: an answer whose first field line is folded, which a server can send, writes there.
     static let isReusable = CurlLibrary.version >= 0x08_01_00
 
-    /// What libcurl calls the handle.
     let easy: UnsafeMutableRawPointer
-    /// libcurl writes here while the handle lives: the memory must not move, as an array's may.
+    /// libcurl writes here while the handle lives, so the memory must not move, as an array's may.
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CCURL_ERROR_SIZE))
-    private var headerList: OpaquePointer?
-    /// What it has been given, as most messages are like the one before in this; nil when that is not known. The fields are
-    /// kept, since their storage tells whether others are the same.
+    // What the handle was given: most messages repeat some of it.
     private var address: String?
-    private var method: String?
-    private var headers: HTTPHeaders?
-    /// Whether it has the options that all messages of a loop share, and those that all over TLS do.
+    private(set) var method: String?
+    private var headerList: CurlHeaderList?
+    /// Whether it has the options that all messages of a loop share, and those of TLS.
     var hasCommonOptions = false
     var hasTLSOptions = false
-    /// Whether its message has set, or left behind, what the next one does not set anew.
+    /// Whether its message has set, or left behind, something that the next one does not set again.
     var needsReset = false
 
     /// - Returns: nil without memory.
@@ -35,24 +54,21 @@ final class CurlHandle {
     }
 
     deinit {
-        // Before what it points to.
+        // Before the memory that it points to.
         ccurl_easy_cleanup(easy)
-        ccurl_slist_free_all(headerList)
         errorText.deallocate()
     }
 
-    /// Makes it fit for the next message; connections, names and TLS sessions stay.
+    /// Prepares the handle for the next message; connections, names and TLS sessions stay.
     ///
-    /// To take all options back and set them again is a tenth of what a small message costs, so most keep them.
+    /// Most keep their options: to reset and set them all again is a tenth of the cost of a small message.
     func reuse() {
         errorText.pointee = 0
         guard needsReset else { return }
         needsReset = false
         ccurl_easy_reset(easy)
         (hasCommonOptions, hasTLSOptions) = (false, false)
-        (address, method, headers) = (nil, nil, nil)
-        ccurl_slist_free_all(headerList)
-        headerList = nil
+        (address, method, headerList) = (nil, nil, nil)
     }
 
     func error(_ result: ccurl_code) -> NetworkError {
@@ -68,13 +84,12 @@ final class CurlHandle {
         try check(ccurl_set_long(easy, option, value))
     }
 
-    /// - Parameter value: nil takes back what libcurl has set itself.
+    /// - Parameter value: nil removes what libcurl has set itself.
     func set(_ option: ccurl_option, _ value: String?) throws(NetworkError) {
         try check(ccurl_set_string(easy, option, value))
     }
 
     func setAddress(_ address: String) throws(NetworkError) {
-        // An address is ASCII, so that equal texts have the same bytes.
         guard address != self.address else { return }
         self.address = nil
         try set(CCURLOPT_URL, address)
@@ -88,32 +103,15 @@ final class CurlHandle {
         self.method = method
     }
 
-    func setBodyCount(_ count: Int) throws(NetworkError) {
-        try check(ccurl_set_offset(easy, CCURLOPT_INFILESIZE_LARGE, Int64(count)))
+    func setBodyCount(_ count: Int64) throws(NetworkError) {
+        try check(ccurl_set_offset(easy, CCURLOPT_INFILESIZE_LARGE, count))
     }
 
-    /// Whether the lines of these fields were set last.
-    func hasHeaders(_ headers: HTTPHeaders) -> Bool {
-        self.headers?.hasStorage(of: headers) ?? false
-    }
-
-    /// - Parameter headers: what the lines are made of; nil if not of that alone.
-    func setHeaders(_ lines: [String], of headers: HTTPHeaders?) throws(NetworkError) {
-        self.headers = nil
-        var list: OpaquePointer?
-        for line in lines {
-            guard let longer = ccurl_slist_append(list, line) else {
-                ccurl_slist_free_all(list)
-                throw error(CCURLE_OUT_OF_MEMORY)
-            }
-            list = longer
-        }
-        let result = ccurl_set_list(easy, CCURLOPT_HTTPHEADER, list)
-        // libcurl points to the one that it was given last.
-        ccurl_slist_free_all(headerList)
-        headerList = list
-        try check(result)
-        self.headers = headers
+    func setHeaders(_ headerList: CurlHeaderList) throws(NetworkError) {
+        guard headerList !== self.headerList else { return }
+        try check(ccurl_set_list(easy, CCURLOPT_HTTPHEADER, headerList.list))
+        // Only now: until then libcurl points to the one before.
+        self.headerList = headerList
     }
 
     func long(_ info: ccurl_info) -> Int {
@@ -123,10 +121,10 @@ final class CurlHandle {
 
     func offset(_ info: ccurl_info) -> Int {
         var value: Int64 = 0
-        return ccurl_get_offset(easy, info, &value) == CCURLE_OK ? Int(value) : 0
+        return ccurl_get_offset(easy, info, &value) == CCURLE_OK ? Int(clamping: value) : 0
     }
 
-    /// A time that libcurl gives in microseconds; nil when it has not come to that.
+    /// A time that libcurl gives in microseconds; nil if the transfer has not come that far.
     func seconds(_ info: ccurl_info) -> Double? {
         let microseconds = offset(info)
         return microseconds > 0 ? Double(microseconds) / 1_000_000 : nil

@@ -1,17 +1,17 @@
 #if os(Linux) && canImport(CCurl)
-/// The head of an answer as it comes in, line by line: a value.
+/// The head of an answer, read line by line.
 ///
-/// libcurl hands over every line: those of 1xx answers, which are passed over, of the final answer, and trailers.
+/// libcurl passes on every line: those of 1xx answers, which are ignored, of the final answer, and trailers.
 struct CurlHead {
-    /// A line, or a piece of one, by its bytes.
+    /// The bytes of a line, or of a part of it.
     private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
 
-    /// How many bytes of header lines an answer may have, 1xx answers and trailers included.
+    /// The most bytes of header lines that an answer may have, 1xx answers and trailers included.
     static let byteLimit = 262_144
-    /// How many header fields an answer may have, 1xx answers and trailers included.
+    /// The most header fields that an answer may have, 1xx answers and trailers included.
     static let fieldLimit = 2_000
 
-    /// What the final answer is spoken in, such as `HTTP/2`; empty before.
+    /// The protocol of the final answer, such as `HTTP/2`; empty before.
     private(set) var networkProtocol = ""
     private(set) var isComplete = false
 
@@ -26,7 +26,7 @@ struct CurlHead {
     /// Whether nothing has come in.
     var isEmpty: Bool { byteCount == 0 }
 
-    /// - Parameter line: with its line break.
+    /// - Parameter line: The bytes with their line break.
     /// - Returns: the final head, once, with its last line.
     mutating func add(_ line: UnsafeRawBufferPointer) throws(NetworkError) -> TransportHead? {
         byteCount += line.count
@@ -36,19 +36,24 @@ struct CurlHead {
         let bytes = line.assumingMemoryBound(to: UInt8.self)
         var count = bytes.count
         while count > 0, bytes[count - 1] == 0x0D || bytes[count - 1] == 0x0A { count -= 1 }
-        let content = bytes[..<count]
-        // RFC 9110, section 5.5: others may take them for the end of the line.
-        if content.contains(where: { $0 == 0x0D || $0 == 0 }) {
-            throw Self.malformed("a line of the head has a carriage return or NUL in it")
+        var colon: Int?
+        for index in 0..<count {
+            let byte = bytes[index]
+            // RFC 9110, section 5.5: others may take them for the end of the line.
+            if byte == 0x0D || byte == 0 {
+                throw Self.malformed("a line of the head contains a carriage return or NUL")
+            }
+            if byte == UInt8(ascii: ":"), colon == nil { colon = index }
         }
+        let content = bytes[..<count]
         guard let statusCode else {
             try readStatusLine(content)
             return nil
         }
-        if content.isEmpty { return try end(statusCode) }
+        if count == 0 { return try end(statusCode) }
         fieldCount += 1
         guard fieldCount <= Self.fieldLimit else { throw Self.malformed("more than \(Self.fieldLimit) header fields") }
-        try addField(content)
+        try addField(content, colon: colon)
         return nil
     }
 
@@ -56,7 +61,7 @@ struct CurlHead {
         if isComplete { return nil }
         let headers = HTTPHeaders(fields)
         fields = []
-        // 101 ends what HTTP there is on the connection; nobody asked for it, so it is the answer.
+        // 101 ends HTTP on the connection. It was not asked for, so it is the answer.
         if (100..<200).contains(status) && status != 101 {
             statusCode = nil
             return nil
@@ -67,17 +72,17 @@ struct CurlHead {
         return head
     }
 
-    private mutating func addField(_ content: Bytes) throws(NetworkError) {
+    private mutating func addField(_ content: Bytes, colon: Int?) throws(NetworkError) {
         if Self.isBlank(content[content.startIndex]) {
-            guard let last = fields.indices.last else { throw Self.malformed("a folded line without field before it") }
-            // A folded line goes on with the value before it (RFC 9112, section 5.2).
+            guard let last = fields.indices.last else {
+                throw Self.malformed("a folded line without a field before it")
+            }
+            // A folded line continues the value before it (RFC 9112, section 5.2).
             fields[last].value += " " + Self.text(content)
             return
         }
-        guard let colon = content.firstIndex(of: UInt8(ascii: ":")) else {
-            throw Self.malformed("a header line without colon: \(Self.text(content.prefix(80)))")
-        }
-        // To make room for one after the other would be most of the work.
+        guard let colon else { throw Self.malformed("a header line without colon: \(Self.text(content.prefix(80)))") }
+        // To grow field by field would be most of the work.
         if fields.isEmpty && !isComplete { fields.reserveCapacity(12) }
         let name = Self.text(content[..<colon])
         fields.append(HTTPHeaders.Field(name: name, value: Self.text(content[(colon + 1)...])))
@@ -97,13 +102,13 @@ struct CurlHead {
         byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
     }
 
-    /// Without the blanks around it. Bytes that are no UTF-8 are ISO 8859-1, as fields once were.
+    /// The text without the blanks around it. Bytes that are not UTF-8 are ISO 8859-1, as fields once were.
     private static func text(_ bytes: Bytes) -> String {
         var (start, end) = (bytes.startIndex, bytes.endIndex)
         while start < end, isBlank(bytes[start]) { start += 1 }
         while start < end, isBlank(bytes[end - 1]) { end -= 1 }
         let text = UnsafeBufferPointer(rebasing: bytes[start..<end])
-        // Nearly all are ASCII: to decode what need not be checked is the quicker way.
+        // Nearly all are ASCII, which is decoded much faster than text that needs validation.
         if text.reduce(0, |) < 0x80 { return String(decoding: text, as: UTF8.self) }
         return String(validating: text, as: UTF8.self)
             ?? String(String.UnicodeScalarView(text.map { Unicode.Scalar($0) }))

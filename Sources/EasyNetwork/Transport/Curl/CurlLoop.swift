@@ -2,34 +2,26 @@
 internal import CCurl
 import Foundation
 
-/// The door to a loop's thread: what is put in here from any thread, the thread does.
+/// The queue between other threads and the loop's thread, which a ``CurlWorker`` runs.
 ///
-/// The thread begins with the first exchange and ends after ``stop()``, or when the system lets it wait no longer. It keeps the loop, never the transport.
+/// The thread begins with the first exchange and ends after ``stop()``, or if the system cannot let it wait. It keeps the
+/// loop, never the transport.
 final class CurlLoop: Sendable {
-    enum Command: Sendable {
-        case start(CurlStart)
-        case cancel(CurlExchange)
-        case pauseOrResume(CurlExchange)
-        /// The body of the request has bytes again.
-        case resumeSending(CurlExchange)
-        /// The clock has reached a deadline.
-        case look
-    }
-
-    /// What there is to do.
-    struct Work {
-        var commands: [Command]
-        /// Afterwards the door is closed, and nothing more comes in.
-        var isLast: Bool
-    }
-
     private struct Inbox {
-        var commands: [Command] = []
+        /// Exchanges that were started, cancelled, paused or resumed, or whose body has bytes again.
+        var exchanges: [CurlExchange] = []
         /// Nil before the first exchange, and once the thread is about to free it.
         var multi: UnsafeMutableRawPointer?
         var isStopping = false
+        var isTimerDue = false
         /// Whether the thread waits, or is about to, and has to be woken.
         var isWaiting = false
+
+        /// Called under the lock: the thread frees the handle once it is out of the inbox. It only writes one byte.
+        mutating func wake() {
+            if isWaiting, let multi { ccurl_multi_wakeup(multi) }
+            isWaiting = false
+        }
     }
 
     let configuration: TransportConfiguration
@@ -41,66 +33,74 @@ final class CurlLoop: Sendable {
         self.clock = clock
     }
 
-    /// - Returns: false when there is no thread and none can be made.
+    /// Has the thread look at an exchange.
+    ///
+    /// - Returns: false if there is no thread: none can be made, or the exchange is over.
     @discardableResult
-    func post(_ command: Command) -> Bool {
+    func post(_ exchange: CurlExchange, isStart: Bool = false) -> Bool {
         inbox.withLock { inbox in
             if inbox.multi == nil {
-                // Whatever is no start belongs to exchanges that are over.
-                guard case .start = command, !inbox.isStopping else { return false }
-                guard let multi = begin() else { return false }
+                guard isStart, !inbox.isStopping, let multi = begin() else { return false }
                 inbox.multi = multi
             }
-            inbox.commands.append(command)
-            // Under the lock, since the thread frees the handle once it is out of the inbox; it writes one byte.
-            if inbox.isWaiting { ccurl_multi_wakeup(inbox.multi) }
-            inbox.isWaiting = false
+            inbox.exchanges.append(exchange)
+            inbox.wake()
             return true
         }
     }
 
-    /// Ends every exchange and then the thread; does not wait for it.
-    func stop() {
+    /// Tells the thread that the timer of its deadlines has fired.
+    func timerFired() {
         inbox.withLock { inbox in
-            inbox.isStopping = true
-            if let multi = inbox.multi { ccurl_multi_wakeup(multi) }
+            inbox.isTimerDue = true
+            inbox.wake()
         }
     }
 
-    /// For the thread: whether nothing has come in, so that it may wait; it is woken from now on.
+    /// Ends every exchange and then the thread, without waiting for it.
+    func stop() {
+        inbox.withLock { inbox in
+            inbox.isStopping = true
+            inbox.wake()
+        }
+    }
+
+    // MARK: - For the thread
+
+    /// Whether nothing has come in, so that the thread may wait. From now on it is woken.
     func mayWait() -> Bool {
         inbox.withLock { inbox in
-            inbox.isWaiting = inbox.commands.isEmpty && !inbox.isStopping
+            inbox.isWaiting = inbox.exchanges.isEmpty && !inbox.isStopping && !inbox.isTimerDue
             return inbox.isWaiting
         }
     }
 
-    /// For the thread: what has come in since it asked last.
-    func take() -> Work {
+    /// Takes what has come in. After the last time nothing more comes in.
+    func take() -> (exchanges: [CurlExchange], isTimerDue: Bool, isLast: Bool) {
         inbox.withLock { inbox in
+            defer { inbox.isTimerDue = false }
             inbox.isWaiting = false
             if inbox.isStopping { inbox.multi = nil }
-            return Work(commands: inbox.commands.take(), isLast: inbox.isStopping)
+            return (inbox.exchanges.take(), inbox.isTimerDue, inbox.isStopping)
         }
     }
 
-    /// For the thread, which cannot go on: the next exchange begins another.
-    ///
-    /// - Returns: what had come in.
-    func close() -> [Command] {
+    /// Takes what has come in, for a thread that cannot go on. The next exchange begins another thread.
+    func close() -> [CurlExchange] {
         inbox.withLock { inbox in
             inbox.multi = nil
-            return inbox.commands.take()
+            inbox.isWaiting = false
+            return inbox.exchanges.take()
         }
     }
 
-    /// Whether several exchanges over HTTP/2 share a connection. Not before libcurl 8.1: there, what comes for one that is
-    /// paused while the others are read is kept in memory, without bound.
+    /// Whether several exchanges over HTTP/2 share a connection. Before libcurl 8.1 they must not: libcurl would keep
+    /// everything that comes for a paused one in memory, without bound.
     static let multiplexes = CurlLibrary.version >= 0x08_01_00
 
     private func begin() -> UnsafeMutableRawPointer? {
         guard CurlLibrary.problem == nil, let multi = ccurl_multi_init() else { return nil }
-        // Without descriptors for it the handle works, but cannot be woken.
+        // Without free descriptors the handle works but cannot be woken.
         guard ccurl_multi_wakeup(multi) == CCURLM_OK, startThread(multi) else {
             ccurl_multi_cleanup(multi)
             return nil
@@ -108,13 +108,13 @@ final class CurlLoop: Sendable {
         return multi
     }
 
-    /// With pthreads, as `Thread` does not tell when the system has none left.
+    /// Uses pthreads: `Thread` does not report that the system has none left.
     private func startThread(_ multi: UnsafeMutableRawPointer) -> Bool {
-        let start = Unmanaged.passRetained(ThreadStart(loop: self, multi: multi))
+        let worker = Unmanaged.passRetained(CurlWorker(self, multi: multi))
         var thread = pthread_t()
-        let result = pthread_create(&thread, nil, runLoop, start.toOpaque())
+        let result = pthread_create(&thread, nil, runLoop, worker.toOpaque())
         guard result == 0 else {
-            start.release()
+            worker.release()
             return false
         }
         pthread_detach(thread)
@@ -122,27 +122,14 @@ final class CurlLoop: Sendable {
     }
 }
 
-/// What a new thread is given.
-private final class ThreadStart {
-    let loop: CurlLoop
-    let multi: UnsafeMutableRawPointer
-
-    init(loop: CurlLoop, multi: UnsafeMutableRawPointer) {
-        self.loop = loop
-        self.multi = multi
-    }
-}
-
-private func runLoop(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    guard let argument else { return nil }
-    // Retained for this thread when it was started.
-    let start = Unmanaged<ThreadStart>.fromOpaque(argument).takeRetainedValue()
-    // A TLS library that writes to a closed connection would end the process with it.
+private func runLoop(_ worker: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    // A TLS library that writes to a closed connection would otherwise end the process.
     var signals = sigset_t()
     sigemptyset(&signals)
     sigaddset(&signals, SIGPIPE)
     pthread_sigmask(SIG_BLOCK, &signals, nil)
-    CurlWorker(start.loop, multi: start.multi).run()
+    // Retained for this thread when it was started.
+    if let worker { Unmanaged<CurlWorker>.fromOpaque(worker).takeRetainedValue().run() }
     return nil
 }
 #endif

@@ -1,38 +1,33 @@
 #if os(Linux) && canImport(CCurl)
-import Dispatch
+internal import CCurl
+import Foundation
 
 /// The transport over libcurl, on Linux: HTTP/1.1, and HTTP/2 over TLS.
 ///
-/// One thread of its own does all the work. Connections are kept open and used again; an exchange that finds all of them
-/// taken waits for one, and its deadlines begin after that. `Content-Length` and `Transfer-Encoding` among the headers of
-/// a request are left out, as the body says what they are, and so are user and password in a URL. A message whose kept
-/// connection turns out to be closed, or to have an answer on it that nobody asked for, before a byte of it went out, goes
-/// out on a new one. Nothing else is sent a second time, but what a server refuses unread on a connection that serves it
-/// alone (RFC 9113, section 8.7): to send again is for ``RetryPolicy`` to say. With `Expect: 100-continue` among the
-/// headers the body waits for the server's word, a second at most; a 417 that comes instead is the answer, and may be
-/// without its body.
+/// One thread does all the work. Connections are kept open and reused. An exchange that finds all of them taken waits for
+/// one, and its deadlines begin after that. The transport sets `Content-Length` and `Transfer-Encoding` itself and ignores
+/// those of the request, as it does a user and password in the URL. With `Expect: 100-continue` the body waits for the
+/// server, one second at most; a 417 is the answer and may lack its body.
 ///
-/// Content codings are taken off by the libraries that libcurl itself uses, which are found at run time: gzip and deflate
-/// by zlib, br by brotli, zstd by libzstd. `Accept-Encoding` names those that are there, unless the request has its own.
-/// A body in another coding, or in several, is handed over as it came.
+/// A message is sent twice only if the server cannot have acted on it: if its kept connection turns out to be closed, or
+/// to hold an unsolicited answer, before a byte of the message went out, or if a server refuses it unread on a connection
+/// that serves it alone (RFC 9113, section 8.7). Everything else is up to ``RetryPolicy``.
 ///
-/// It needs libcurl 7.81 or later, which is found at run time. Without it, each exchange ends with
-/// ``NetworkError/Code/invalidRequest`` and says what was looked for. With one older than 7.87, a cancel during the look-up of a
-/// name holds up the other exchanges until the system's resolver returns. With one older than 8.1, each exchange over HTTP/2 has a connection of its own,
-/// kept for the next: of several on one, what comes for one that is paused would be kept in memory, without bound.
+/// Content codings are removed by the libraries that libcurl itself uses: zlib, brotli and libzstd. `Accept-Encoding` names
+/// those that are installed, unless the request sets it. A body in an unknown coding, or in several, is passed on as is.
 ///
-/// When the transport is let go of, the exchanges that are still under way end with ``NetworkError/Code/cancelled``, its
-/// connections are closed and its thread ends.
+/// The transport needs libcurl 7.81 or later, found at run time. Without it each exchange ends with
+/// ``NetworkError/Code/invalidRequest``. <doc:Transports> lists the differences between versions.
+///
+/// Releasing the transport ends its exchanges with ``NetworkError/Code/cancelled``, closes its connections and ends its
+/// thread.
 public final class CurlTransport: NetworkTransport {
-    /// One for the whole process.
-    public static let shared = CurlTransport()
-
-    /// Its thread keeps it, so a test sees by it that the thread has ended.
+    /// The thread keeps it, so a test can observe the thread's end.
     let loop: CurlLoop
 
     /// - Parameters:
-    ///   - configuration: default none of one's own.
-    ///   - clock: for the deadlines.
+    ///   - configuration: Limits, trust and proxy. Default: those of ``TransportConfiguration``.
+    ///   - clock: The clock of the deadlines.
     public init(
         _ configuration: TransportConfiguration = TransportConfiguration(),
         clock: any NetworkClock = SystemClock()
@@ -49,14 +44,43 @@ public final class CurlTransport: NetworkTransport {
         events: @escaping @Sendable (TransportEvent) -> Void
     ) -> any TransportExchange {
         let exchange = CurlExchange(loop)
-        let start = CurlStart(exchange: exchange, request: request, time: loop.clock.now, events: events)
-        if !loop.post(.start(start)) {
-            let error =
-                CurlLibrary.problem
-                ?? NetworkError(code: .cannotConnect, message: "the system has no thread or socket left")
-            DispatchQueue.global().async { events(.end(TransportEnd(error: error))) }
-        }
+        exchange.start(request, events: events)
         return exchange
+    }
+}
+
+/// The libcurl of this process, found at run time: the one that Foundation has loaded, or else the system's.
+///
+/// The environment variable `EASYNETWORK_LIBCURL` names another library file, for tests and diagnosis.
+enum CurlLibrary {
+    /// The reason why no libcurl can be used, as an error of each request; nil if one can.
+    static let problem = load(path: ProcessInfo.processInfo.environment["EASYNETWORK_LIBCURL"])
+
+    /// The version, as `0x08_01_00` for 8.1.0; 0 without libcurl.
+    static let version = problem == nil ? ccurl_version() : 0
+
+    /// Loads a library into the process, once. A library that is refused changes nothing.
+    ///
+    /// - Parameter path: nil or empty for `libcurl.so.4`.
+    static func load(path: String?) -> NetworkError? {
+        let path = path.flatMap { $0.isEmpty ? nil : $0 }
+        let reason = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer -> String? in
+            // The buffer is not empty, so it has a base address.
+            guard let text = buffer.baseAddress else { return "" }
+            return ccurl_load(path, 0x07_51_00, text, buffer.count) ? nil : String(cString: text)
+        }
+        if let reason {
+            let name = path ?? "libcurl.so.4"
+            return NetworkError(
+                code: .invalidRequest,
+                message: "CurlTransport needs libcurl 7.81 or later; \(name) cannot be used: \(reason)"
+            )
+        }
+        // Foundation does this too; libcurl counts the calls.
+        guard ccurl_global_init(CCURL_GLOBAL_DEFAULT) == CCURLE_OK else {
+            return NetworkError(code: .invalidRequest, message: "libcurl cannot be initialized")
+        }
+        return nil
     }
 }
 #endif

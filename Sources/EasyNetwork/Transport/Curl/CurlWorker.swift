@@ -2,27 +2,40 @@
 internal import CCurl
 import Foundation
 
-/// What a loop's thread does; made, used and freed on it alone.
+/// The work of a loop's thread. Made by the thread that starts it, then used on the loop's thread alone.
 final class CurlWorker {
+    let clock: any NetworkClock
+    let configuration: TransportConfiguration
+    /// The reason why the configuration's proxy cannot be used.
+    let proxyProblem: NetworkError?
+    let connections = CurlConnections()
+    /// The header list that was made last: most messages have the fields of the one before.
+    var headerList: CurlHeaderList?
+
+    // What callbacks report while the loop is inside libcurl.
+
+    /// Exchanges whose head has come over HTTP/2.
+    var answeredOverHTTP2: [CurlExchange] = []
+    /// Exchanges whose head has come while libcurl waits for more of the request: the server may not want the rest.
+    var answeredEarly: [CurlExchange] = []
+    /// Whether anything was sent or has come since the last wait.
+    var hasMoved = false
+    /// How many times libcurl was asked to go on.
+    private(set) var turn = 0
+
     private let loop: CurlLoop
     private let multi: UnsafeMutableRawPointer
-    private let clock: any NetworkClock
-    private let configuration: TransportConfiguration
-
-    /// All that have not ended, also those that wait for their turn.
-    private var transfers: [ObjectIdentifier: CurlTransfer] = [:]
-    /// Those under way, by their easy handle.
-    private var underWay: [UnsafeMutableRawPointer: CurlTransfer] = [:]
-    private var admission: ConnectionAdmission<CurlTransfer>
+    /// All that have not ended, waiting ones included; each knows its index.
+    private var exchanges: [CurlExchange] = []
+    private var underWayCount = 0
+    private var lastTarget = CurlTarget.none
+    private var admission: ConnectionAdmission<CurlExchange>
     /// Those that have a place and are to begin.
-    private var admitted: [CurlTransfer] = []
+    private var admitted: [CurlExchange] = []
     private var idleHandles: [CurlHandle] = []
-    private var alarm: CurlAlarm
-    private var patience = CurlPatience()
-    private let options: Shared<CurlOptions>
-    private let news = CurlNews()
+    private var deadlines: CurlDeadlines
 
-    /// How many easy handles are kept for later; each takes some 20 KB.
+    /// Each easy handle takes some 20 KB.
     private static let idleHandleLimit = 64
 
     init(_ loop: CurlLoop, multi: UnsafeMutableRawPointer) {
@@ -30,209 +43,212 @@ final class CurlWorker {
         self.multi = multi
         clock = loop.clock
         configuration = loop.configuration
-        options = Shared(CurlOptions(configuration))
+        proxyProblem = configuration.proxy.curlProblem
         admission = ConnectionAdmission(
             perOrigin: configuration.maximumConnectionsPerHost,
             total: configuration.maximumConnections
         )
-        alarm = CurlAlarm(loop)
-        // Left alone, libcurl keeps four connections for each exchange under way, and closes those above.
+        deadlines = CurlDeadlines(loop)
+        // By default libcurl keeps four connections for each exchange under way and closes the others.
         _ = ccurl_multi_set_long(multi, CCURLMOPT_MAXCONNECTS, max(configuration.maximumConnections, 1))
         if !CurlLoop.multiplexes { _ = ccurl_multi_set_long(multi, CCURLMOPT_PIPELINING, CCURLPIPE_NOTHING) }
     }
 
     func run() {
         while true {
-            if performCommands() { return finish(NetworkError(code: .cancelled)) }
+            if takeIn() { return finish(NetworkError(code: .cancelled)) }
             beginAdmitted()
             perform()
             collect()
-            endLate()
+            if deadlines.takeDue() { for exchange in exchanges { watch(exchange) } }
             beginAdmitted()
             if let failure = wait() {
-                for command in loop.close() { perform(command) }
+                for exchange in loop.close() { attend(to: exchange) }
                 return finish(failure)
             }
         }
     }
 
-    /// In a call of its own, so that what came in is not kept while the loop waits.
-    ///
-    /// - Returns: whether nothing more will come in.
-    private func performCommands() -> Bool {
-        let work = loop.take()
-        for command in work.commands { perform(command) }
-        return work.isLast
-    }
-
     private func finish(_ error: NetworkError) {
-        for transfer in Array(transfers.values) { end(transfer, error, admitsNext: false) }
-        alarm.sweep(underWay: 0)
+        for exchange in exchanges { end(exchange, error, admitsNext: false) }
         idleHandles = []
         ccurl_multi_cleanup(multi)
     }
 
-    // MARK: - Commands
+    // MARK: - What other threads want
 
-    private func perform(_ command: CurlLoop.Command) {
-        switch command {
-        case .start(let start):
-            let transfer = CurlTransfer(start, options: options, news: news, clock: clock)
-            transfers[ObjectIdentifier(start.exchange)] = transfer
-            if admission.enter(transfer, origin: transfer.target.origin) { admit([transfer]) }
-        case .cancel(let exchange):
-            guard let transfer = transfers[ObjectIdentifier(exchange)] else { return }
-            end(transfer, NetworkError(code: .cancelled))
-        case .pauseOrResume(let exchange):
-            guard let transfer = transfers[ObjectIdentifier(exchange)] else { return }
-            end(transfer, unless: transfer.resumeReceiving())
-            if !transfer.isOver { watch(transfer) }
-        case .resumeSending(let exchange):
-            guard let transfer = transfers[ObjectIdentifier(exchange)] else { return }
-            end(transfer, unless: transfer.resumeSending())
-        case .look:
-            alarm.timerFired()
-        }
+    /// A function of its own, so that what came in is released before the loop waits.
+    ///
+    /// - Returns: whether nothing more will come in.
+    private func takeIn() -> Bool {
+        let inbox = loop.take()
+        if inbox.isTimerDue { deadlines.timerFired() }
+        for exchange in inbox.exchanges { attend(to: exchange) }
+        return inbox.isLast
     }
 
-    /// In a row and not one from within the end of another: of many that cannot begin, each end admits the next.
+    private func attend(to exchange: CurlExchange) {
+        guard !exchange.isOver else { return }
+        if exchange.worker == nil {
+            exchange.worker = self
+            exchange.readTarget(lastTarget)
+            lastTarget = exchange.target
+            exchange.index = exchanges.count
+            exchanges.append(exchange)
+            if admission.enter(exchange, origin: exchange.target.origin) { admit([exchange]) }
+        }
+        if exchange.isCancelled { return end(exchange, NetworkError(code: .cancelled)) }
+        end(exchange, unless: exchange.resumeReceiving())
+        end(exchange, unless: exchange.resumeSending())
+        watch(exchange)
+    }
+
+    /// In a loop and not from within the end of another exchange: of many that cannot begin, each end admits the next.
     private func beginAdmitted() {
         while !admitted.isEmpty {
-            for transfer in admitted.take() where !transfer.isOver { begin(transfer) }
+            for exchange in admitted.take() where !exchange.isOver { begin(exchange) }
         }
     }
 
-    private func begin(_ transfer: CurlTransfer) {
+    private func begin(_ exchange: CurlExchange) {
         do throws(NetworkError) {
-            if transfer.exchange.isCancelled { throw NetworkError(code: .cancelled) }
+            if exchange.isCancelled { throw NetworkError(code: .cancelled) }
             guard let handle = idleHandles.popLast() ?? CurlHandle() else {
                 throw NetworkError(code: .cannotConnect, message: "libcurl has no memory left")
             }
-            // Only hosts that answered over HTTP/2 have a limit of their own. One to a host of which nothing is known does
-            // not wait: with libcurl 8.14 those to a host without HTTP/2 would wait until the first has ended.
-            try transfer.configure(handle, waitsForConnection: admission.hasOwnLimit(origin: transfer.target.origin))
+            // Only hosts that answered over HTTP/2 have a limit of their own. A request to an unknown host does not wait
+            // for a connection: with libcurl 8.14, requests to a host without HTTP/2 would run one after the other.
+            try exchange.configure(handle, waitsForConnection: admission.hasOwnLimit(origin: exchange.target.origin))
             let result = ccurl_multi_add_handle(multi, handle.easy)
             guard result == CCURLM_OK else { throw Self.error(result) }
-            underWay[handle.easy] = transfer
-            transfer.begin(now: clock.now)
-            watch(transfer)
+            exchange.isUnderWay = true
+            underWayCount += 1
+            exchange.begin(now: clock.now)
+            watch(exchange)
         } catch {
-            end(transfer, error)
+            end(exchange, error)
         }
     }
 
     // MARK: - Going on
 
-    /// Ends a transfer that is late, or sees to it that it is looked at again.
-    private func watch(_ transfer: CurlTransfer) {
+    /// Ends an exchange that is late, or has its deadlines checked again.
+    private func watch(_ exchange: CurlExchange) {
+        guard exchange.isUnderWay else { return }
         let now = clock.now
-        switch transfer.verdict(now: now) {
-        case .never: break
-        case .checkAgain(let delay): alarm.set(transfer, after: delay, now: now)
-        case .expired(let message): end(transfer, NetworkError(code: .timedOut, message: message))
+        do throws(NetworkError) {
+            let left = try exchange.timeLeft(now: now)
+            deadlines.add(now + left)
+        } catch {
+            end(exchange, error)
         }
     }
 
     private func perform() {
         var running: Int32 = 0
-        news.turn += 1
+        turn += 1
         let result = ccurl_multi_perform(multi, &running)
-        for transfer in news.http2.take() { learn(from: transfer) }
-        for transfer in news.early.take() { end(transfer, unless: transfer.resumeSending()) }
+        for exchange in answeredOverHTTP2.take() { learn(from: exchange) }
+        for exchange in answeredEarly.take() { end(exchange, unless: exchange.resumeSending()) }
         guard result != CCURLM_OK else { return }
-        // It has no memory left or is broken; nobody else would end these.
-        for transfer in Array(underWay.values) { end(transfer, Self.error(result)) }
+        // libcurl has no memory left or is broken, and would never end these.
+        for exchange in exchanges where exchange.isUnderWay { end(exchange, Self.error(result)) }
     }
 
     private func collect() {
         var left: Int32 = 0
         while let message = ccurl_multi_info_read(multi, &left) {
             guard message.pointee.msg == CCURLMSG_DONE, let easy = message.pointee.easy_handle,
-                let transfer = underWay[easy]
+                let exchange = CurlExchange.at(ccurl_get_private(easy))
             else { continue }
             let result = message.pointee.data.result
-            if transfer.isToStartOver {
-                startOver(transfer)
+            if exchange.isToStartOver {
+                startOver(exchange)
                 continue
             }
-            var error = result == CCURLE_OK || transfer.isAnswered ? nil : transfer.handle?.error(result)
-            // The functions that it means are libcurl's own: they read the answer, or, before a request goes out, a client's key.
-            if result == CCURLE_BAD_FUNCTION_ARGUMENT { error?.code = transfer.isConnected ? .badServerResponse : .tls }
-            end(transfer, transfer.failure ?? error, isWhole: result == CCURLE_OK)
+            var error = result == CCURLE_OK || exchange.isAnswered ? nil : exchange.handle?.error(result)
+            // libcurl means its own functions, which parse the answer or, before a request goes out, a client's key.
+            if result == CCURLE_BAD_FUNCTION_ARGUMENT { error?.code = exchange.isConnected ? .badServerResponse : .tls }
+            end(exchange, exchange.failure ?? error, isWhole: result == CCURLE_OK)
         }
     }
 
-    /// Not a byte of it went out, so that it begins again, whatever its method.
-    private func startOver(_ transfer: CurlTransfer) {
-        guard let handle = transfer.handle else { return }
-        underWay[handle.easy] = nil
-        ccurl_multi_remove_handle(multi, handle.easy)
-        if let error = transfer.startOver() { end(transfer, error) } else { admitted.append(transfer) }
-    }
-
-    private func endLate() {
-        while let transfer = alarm.takeDue() {
-            if !transfer.isOver { watch(transfer) }
-        }
+    /// Begins again, whatever the method: not a byte has gone out.
+    private func startOver(_ exchange: CurlExchange) {
+        leaveLibcurl(exchange)
+        if let error = exchange.startOver() { end(exchange, error) } else { admitted.append(exchange) }
     }
 
     /// - Returns: why the thread cannot go on: a wait that fails at once would take the whole processor.
     private func wait() -> NetworkError? {
-        let longest = patience.wait(underWay: underWay.count, hasMoved: news.hasMoved)
-        news.hasMoved = false
+        let timeout = deadlines.pollTimeout(underWay: underWayCount, hasMoved: hasMoved)
+        hasMoved = false
         guard loop.mayWait() else { return nil }
-        let result = ccurl_multi_poll(multi, min(alarm.pollTimeout(), longest))
+        let result = ccurl_multi_poll(multi, timeout)
         return result == CCURLM_OK ? nil : Self.error(result)
     }
 
     // MARK: - Ending
 
-    /// Ends a transfer, wherever it stands, and admits what waited for its place.
+    /// Ends an exchange in any state and admits what waited for its place.
     ///
-    /// - Parameter isWhole: whether libcurl was done with it, without error.
-    private func end(_ transfer: CurlTransfer, _ error: NetworkError?, admitsNext: Bool = true, isWhole: Bool = false) {
-        guard transfers.removeValue(forKey: ObjectIdentifier(transfer.exchange)) != nil else { return }
-        // Before libcurl lets go: without the quick exit it may wait for the look-up of a name.
-        transfer.end(error)
-        if let handle = transfer.handle {
-            if underWay.removeValue(forKey: handle.easy) != nil { ccurl_multi_remove_handle(multi, handle.easy) }
-            transfer.handle = nil
-            // libcurl's reset does not reach all that a transfer broken off leaves in its handle, so that goes.
+    /// - Parameter isWhole: Whether libcurl finished it without error.
+    private func end(_ exchange: CurlExchange, _ error: NetworkError?, admitsNext: Bool = true, isWhole: Bool = false) {
+        guard !exchange.isOver, let last = exchanges.popLast() else { return }
+        if last !== exchange {
+            exchanges[exchange.index] = last
+            last.index = exchange.index
+        }
+        if exchange.isUnderWay, underWayCount == 1 { deadlines.clear() }
+        // Before libcurl removes it: without the quick exit that may wait for the look-up of a name.
+        exchange.end(error)
+        if let handle = exchange.handle {
+            leaveLibcurl(exchange)
+            // libcurl's reset does not reach everything that a broken-off transfer leaves in its handle.
             if isWhole && CurlHandle.isReusable && idleHandles.count < Self.idleHandleLimit {
                 handle.reuse()
                 idleHandles.append(handle)
             }
         }
-        alarm.sweep(underWay: underWay.count)
-        guard transfer.hasPlace && admitsNext else { return }
-        learn(from: transfer)
-        admit(admission.end(origin: transfer.target.origin))
+        exchange.worker = nil
+        guard exchange.hasPlace && admitsNext else { return }
+        learn(from: exchange)
+        admit(admission.end(origin: exchange.target.origin))
     }
 
-    private func end(_ transfer: CurlTransfer, unless result: ccurl_code) {
-        if result != CCURLE_OK { end(transfer, transfer.failure ?? transfer.handle?.error(result)) }
+    private func end(_ exchange: CurlExchange, unless result: ccurl_code) {
+        if result != CCURLE_OK { end(exchange, exchange.failure ?? exchange.handle?.error(result)) }
     }
 
-    /// Hands places on. Those that ended while they waited for theirs pass them on at once.
-    private func admit(_ transfers: [CurlTransfer]) {
-        var transfers = transfers
-        while !transfers.isEmpty {
-            for transfer in transfers.take() {
-                transfer.hasPlace = true
-                if transfer.isOver {
-                    transfers += admission.end(origin: transfer.target.origin)
+    private func leaveLibcurl(_ exchange: CurlExchange) {
+        if exchange.isUnderWay, let handle = exchange.handle {
+            exchange.isUnderWay = false
+            underWayCount -= 1
+            ccurl_multi_remove_handle(multi, handle.easy)
+        }
+        exchange.handle = nil
+    }
+
+    /// Hands places on. Exchanges that ended while they waited pass theirs on at once.
+    private func admit(_ exchanges: [CurlExchange]) {
+        var exchanges = exchanges
+        while !exchanges.isEmpty {
+            for exchange in exchanges.take() {
+                exchange.hasPlace = true
+                if exchange.isOver {
+                    exchanges += admission.end(origin: exchange.target.origin)
                 } else {
-                    admitted.append(transfer)
+                    admitted.append(exchange)
                 }
             }
         }
     }
 
-    /// A host that speaks HTTP/2 takes more at once than one that does not.
-    private func learn(from transfer: CurlTransfer) {
-        guard CurlLoop.multiplexes, let isHTTP2 = transfer.isHTTP2 else { return }
+    /// Sets the limit of the exchange's host, which is higher if it speaks HTTP/2.
+    private func learn(from exchange: CurlExchange) {
+        guard CurlLoop.multiplexes, let isHTTP2 = exchange.isHTTP2 else { return }
         let limit = isHTTP2 ? configuration.maximumStreamsPerHost : configuration.maximumConnectionsPerHost
-        admit(admission.setLimit(limit, origin: transfer.target.origin))
+        admit(admission.setLimit(limit, origin: exchange.target.origin))
     }
 
     private static func error(_ result: ccurl_multi_code) -> NetworkError {

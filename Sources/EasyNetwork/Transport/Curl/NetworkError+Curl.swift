@@ -3,11 +3,11 @@ internal import CCurl
 import Foundation
 
 extension NetworkError {
-    /// What a result of libcurl's means.
+    /// The meaning of a result of libcurl's.
     ///
     /// - Parameters:
-    ///   - detail: libcurl's own words for this case; empty when it has none.
-    ///   - systemError: the `errno` of the last connection that it tried; 0 when there was none.
+    ///   - detail: libcurl's own text for this case; may be empty.
+    ///   - systemError: The `errno` of the last connection that it tried; 0 if there was none.
     init(curl result: ccurl_code, detail: String, systemError: Int = 0) {
         self.init(
             code: Code(curl: result),
@@ -18,10 +18,10 @@ extension NetworkError {
         if result == CCURLE_COULDNT_CONNECT, [ENETUNREACH, ENETDOWN].contains(where: { $0 == systemError }) {
             code = .notConnected
         }
-        // A chunk that is none comes with the code of a lost connection, and only the text tells.
+        // A malformed chunk comes with the code of a lost connection; only the text tells.
         if result == CCURLE_RECV_ERROR, detail.contains("chunk") { code = .badServerResponse }
-        // With TLS 1.3 a server refuses the client's certificate when the handshake is over for the client. Of other alerts
-        // nobody knows what went before.
+        // With TLS 1.3 a server refuses the client's certificate after the client's part of the handshake. Other alerts do
+        // not tell what went before.
         let isAlert = detail.contains("SSL") && detail.contains(" alert ")
         if result == CCURLE_RECV_ERROR || result == CCURLE_SEND_ERROR, isAlert,
             detail.contains("certificate") || detail.contains("unknown ca")
@@ -49,20 +49,20 @@ extension NetworkError.Code {
         case CCURLE_OPERATION_TIMEDOUT:
             self = .timedOut
         case CCURLE_UNSUPPORTED_PROTOCOL, CCURLE_WEIRD_SERVER_REPLY:
-            // Other schemes than http and https never get here; this is what bytes that are no HTTP become.
+            // Schemes other than http and https never get here; libcurl reports bytes that are not HTTP like this.
             self = .badServerResponse
         case CCURLE_OUT_OF_MEMORY, CCURLE_TOO_LARGE:
-            // Both are libcurl's words for a header line longer than it takes.
+            // libcurl reports a header line that is too long with either.
             self = .badServerResponse
         case CCURLE_BAD_CONTENT_ENCODING, CCURLE_WRITE_ERROR:
-            // A write error that is not ours comes from taking a content coding off.
+            // A write error that is not ours comes from removing a coding.
             self = .cannotParseResponse
         case CCURLE_URL_MALFORMAT, CCURLE_BAD_FUNCTION_ARGUMENT, CCURLE_READ_ERROR, CCURLE_LOGIN_DENIED,
             CCURLE_NOT_BUILT_IN, CCURLE_UNKNOWN_OPTION, CCURLE_SETOPT_OPTION_SYNTAX, CCURLE_RECURSIVE_API_CALL:
             self = .invalidRequest
         default:
-            // Partial file, got nothing, send and receive errors, broken HTTP/2 streams; a body that cannot be made
-            // again for the new connection that libcurl would take after such a loss.
+            // Partial file, got nothing, send and receive errors, broken HTTP/2 streams; a body that cannot be made again
+            // for the new connection that libcurl would use after such a loss.
             self = .connectionLost
         }
     }

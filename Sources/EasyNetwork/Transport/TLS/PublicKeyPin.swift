@@ -32,16 +32,44 @@ public struct PublicKeyPin: Hashable, Sendable, CustomStringConvertible {
         self.digest = digest
     }
 
-    /// `sha256//` and base64, as libcurl reads it.
+    /// The pin as libcurl reads it: `sha256//` and base64.
     public var description: String { "sha256//" + digest.base64EncodedString() }
 
-    /// False also for bytes that are no certificate.
-    func matches(certificate der: Data) -> Bool {
-        CertificateDER.publicKeyInfo(in: der).map(SHA256.digest(of:)) == digest
+    /// Whether the pin is that of a key as Apple's Security gives it: without the algorithm, which the pin includes.
+    ///
+    /// - Parameter key: PKCS #1 for RSA, X9.63 for the curves P-256, P-384 and P-521. Nothing else matches any pin.
+    func matches(key: Data) -> Bool {
+        guard let algorithm = Self.algorithm(of: key) else { return false }
+        // SubjectPublicKeyInfo (RFC 5280, section 4.1): the algorithm, and a bit string without unused bits.
+        let info = Self.element(0x30, Data(algorithm) + Self.element(0x03, Data([0]) + key))
+        return SHA256.digest(of: info) == digest
     }
 
-    /// A slash is a character of base64 too: after one slash, a second one belongs to the digest when it is needed to
-    /// make up the digest's length.
+    /// The AlgorithmIdentifier of a key (RFC 3279, section 2.3.1; RFC 5480, section 2.1).
+    private static func algorithm(of key: Data) -> [UInt8]? {
+        let curve: [UInt8] = [0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]
+        switch (key.first, key.count) {
+        case (0x30, _):
+            return [0x30, 0x0D, 0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01, 0x05, 0x00]
+        case (0x04, 65): return [0x30, 0x13] + curve + [0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]
+        case (0x04, 97): return [0x30, 0x10] + curve + [0x06, 0x05, 0x2B, 0x81, 0x04, 0x00, 0x22]
+        case (0x04, 133): return [0x30, 0x10] + curve + [0x06, 0x05, 0x2B, 0x81, 0x04, 0x00, 0x23]
+        default: return nil
+        }
+    }
+
+    /// An element in DER (X.690, section 10).
+    private static func element(_ tag: UInt8, _ contents: Data) -> Data {
+        var length = [UInt8(truncatingIfNeeded: contents.count)]
+        if contents.count >= 0x80 {
+            let bytes = withUnsafeBytes(of: UInt32(clamping: contents.count).bigEndian) { Array($0.drop { $0 == 0 }) }
+            length = [0x80 | UInt8(bytes.count)] + bytes
+        }
+        return Data([tag] + length) + contents
+    }
+
+    /// After one slash, a second one belongs to the digest if the digest is too short without it: a slash is a character of
+    /// base64 too.
     private static func base64(of text: String) -> String? {
         let prefix = "sha256/"
         guard text.hasPrefix(prefix) else { return nil }

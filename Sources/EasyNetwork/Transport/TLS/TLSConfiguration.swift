@@ -1,6 +1,6 @@
 import Foundation
 
-/// Whom a transport trusts on https, and how it makes itself known.
+/// The trust of a transport in https servers, and its own certificate.
 ///
 /// A server that is not trusted ends the exchange with ``NetworkError/Code/tls``, before anything is sent.
 ///
@@ -12,10 +12,11 @@ import Foundation
 /// | ``pinnedPublicKeys`` | yes | yes | no |
 /// | ``clientCertificate`` | yes | no | no |
 ///
-/// What a transport cannot honour ends every exchange with ``NetworkError/Code/invalidRequest`` at its start, and nothing
-/// is sent: less trust than was asked for is never taken.
+/// A setting that a transport does not support ends every exchange with ``NetworkError/Code/invalidRequest`` at its start,
+/// and nothing is sent: a transport never weakens the trust. On Apple's platforms pins match RSA keys and keys of the
+/// curves P-256, P-384 and P-521.
 public struct TLSConfiguration: Hashable, Sendable {
-    /// Whose signature makes a server's certificate good. The host's name and the dates are checked too.
+    /// The authorities whose signature makes a server's certificate valid. The host's name and the dates are checked too.
     public enum Trust: Hashable, Sendable {
         /// The authorities that the system knows.
         case system
@@ -23,12 +24,12 @@ public struct TLSConfiguration: Hashable, Sendable {
         case certificateFile(URL)
         /// Only those in a folder of PEM files, named by their hashes as `openssl rehash` does.
         case certificateDirectory(URL)
-        /// Anybody, unless a pin says otherwise: whoever is in between can read and change everything. For a test
-        /// against a server of one's own and nothing else.
+        /// No check but the pins: an attacker on the way can read and change everything. Only for tests against your own
+        /// server.
         case dangerouslyTrustingEveryServer
     }
 
-    /// The lowest version of the protocol that is spoken.
+    /// A version of TLS.
     public enum Version: Hashable, Sendable {
         /// RFC 5246.
         case tls12
@@ -36,13 +37,13 @@ public struct TLSConfiguration: Hashable, Sendable {
         case tls13
     }
 
-    /// What a server knows this program by.
+    /// The certificate that identifies this program to a server.
     public struct ClientCertificate: Hashable, Sendable {
-        /// A PEM file: the certificate, then those between it and its authority.
+        /// A PEM file: the certificate, then the intermediate ones.
         public var certificateFile: URL
         /// A PEM file with its private key.
         public var keyFile: URL
-        /// What the key is encrypted with; nil when it is not.
+        /// The password of an encrypted key; nil for others.
         public var keyPassword: String?
 
         public init(certificateFile: URL, keyFile: URL, keyPassword: String? = nil) {
@@ -54,9 +55,9 @@ public struct TLSConfiguration: Hashable, Sendable {
 
     /// Default ``Trust/system``.
     public var trust: Trust
-    /// Default ``Version/tls12``.
+    /// The lowest version in use. Default ``Version/tls12``.
     public var minimumVersion: Version
-    /// The keys of which the server has to have one, in addition to ``trust``. Default none, which means any.
+    /// The keys of which the server must have one, in addition to ``trust``. Default none, which means any.
     public var pinnedPublicKeys: [PublicKeyPin]
     /// Default none.
     public var clientCertificate: ClientCertificate?
@@ -80,6 +81,60 @@ extension TLSConfiguration.ClientCertificate: CustomStringConvertible, CustomRef
         "ClientCertificate(\(certificateFile.path), key \(keyFile.path)\(keyPassword == nil ? "" : ", with a password"))"
     }
 
-    /// Without children, so that a dump has no secret either.
+    /// Without children, so that a dump shows no secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
+
+extension TLSConfiguration {
+    /// The certificates of a PEM file (RFC 7468) as DER, in order. Malformed blocks and other text are left out.
+    static func certificates(inPEM file: Data) -> [Data] {
+        let blocks = String(decoding: file, as: UTF8.self).components(separatedBy: "-----BEGIN CERTIFICATE-----")
+        return blocks.dropFirst().compactMap { block in
+            let parts = block.components(separatedBy: "-----END CERTIFICATE-----")
+            let certificate = Data(base64Encoded: parts[0].filter { !$0.isWhitespace })
+            return parts.count == 1 || certificate?.isEmpty == true ? nil : certificate
+        }
+    }
+}
+
+#if canImport(Darwin)
+extension TLSConfiguration {
+    /// Whether the system's own judgment is all that is asked for.
+    var isSystems: Bool { trust == .system && pinnedPublicKeys.isEmpty }
+
+    /// Checks the server's certificates. It may take a while: the system may ask others about them.
+    func trusts(_ server: SecTrust) -> Bool {
+        isAuthorized(server) && isPinned(server)
+    }
+
+    private func isAuthorized(_ server: SecTrust) -> Bool {
+        switch trust {
+        case .system: break
+        case .dangerouslyTrustingEveryServer: return true
+        case .certificateFile(let file): guard useAuthorities(in: [file], for: server) else { return false }
+        case .certificateDirectory(let directory):
+            let files = try? FileManager.default.contentsOfDirectory(at: directory, includingPropertiesForKeys: nil)
+            guard useAuthorities(in: files ?? [], for: server) else { return false }
+        }
+        return SecTrustEvaluateWithError(server, nil)
+    }
+
+    /// - Returns: false if the files have no certificate: then no server is trusted.
+    private func useAuthorities(in files: [URL], for server: SecTrust) -> Bool {
+        let authorities = files.compactMap { try? Data(contentsOf: $0) }
+            .flatMap(Self.certificates)
+            .compactMap { SecCertificateCreateWithData(nil, $0 as CFData) }
+        guard !authorities.isEmpty else { return false }
+        return SecTrustSetAnchorCertificates(server, authorities as CFArray) == errSecSuccess
+            && SecTrustSetAnchorCertificatesOnly(server, true) == errSecSuccess
+    }
+
+    private func isPinned(_ server: SecTrust) -> Bool {
+        guard !pinnedPublicKeys.isEmpty else { return true }
+        guard let chain = SecTrustCopyCertificateChain(server) as? [SecCertificate], let leaf = chain.first,
+            let key = SecCertificateCopyKey(leaf), let bytes = SecKeyCopyExternalRepresentation(key, nil) as Data?
+        else { return false }
+        return pinnedPublicKeys.contains { $0.matches(key: bytes) }
+    }
+}
+#endif

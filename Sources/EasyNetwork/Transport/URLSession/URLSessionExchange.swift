@@ -4,12 +4,12 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// One message on its way through a `URLSession`.
+/// One exchange over a `URLSession`.
 ///
-/// Its events go out on the session's delegate queue, which takes one thing at a time. It ends there once: when the task
-/// completes, or as soon as it is cancelled or late, without waiting for the task.
+/// Its events go out on the session's serial delegate queue. It ends there once: when the task completes, or as soon as it
+/// is cancelled or late, without waiting for the task.
 final class URLSessionExchange: TransportExchange {
-    /// The session's own time limits are never to be met: on Linux they count whole seconds, and time spent waiting.
+    /// A time limit that never passes: on Linux a session counts whole seconds, and the wait for a connection.
     static let noTimeout: TimeInterval = 7 * 24 * 3_600
 
     /// Scheme, host and port.
@@ -17,28 +17,29 @@ final class URLSessionExchange: TransportExchange {
 
     private struct State {
         var events: (@Sendable (TransportEvent) -> Void)?
-        /// Set under the lock before the task is cancelled; afterwards a handler of the task's stops the process on Linux.
+        /// Set under the lock before the task is cancelled. On Linux, calling a handler of the task's afterwards stops the
+        /// process.
         var isStopped = false
         var task: URLSessionTask?
         var watch: DeadlineWatch?
         var timer: (any ClockTimer)?
         var hasHead = false
-        /// What was written of a stream, and who reads it.
+        /// Writes the body's stream to a file.
         var spool: BodySpool?
         var spoolFile: URL?
         var begun: TimeInterval?
         var firstByte: TimeInterval?
-        var decodedBody = DecodedBodyLimit()
-        /// How much of the body has been sent.
+        var decodedBodyLimit: DecodedBodyLimit?
+        /// The bytes of the body that were sent.
         var sentCount: Int64 = 0
-        /// What the session measured, on platforms where it does.
+        /// The session's measurements, on platforms that have them.
         var measured: TransportMetrics?
         #if canImport(Darwin)
         var isServerRefused = false
         #endif
-        /// On Linux never.
+        /// Never on Linux.
         var isPaused = false
-        /// Released at the end: an exchange keeps its transport, and so the session, alive while it goes on.
+        /// Keeps the session alive until the end.
         var transport: URLSessionTransport?
 
         mutating func watch(_ deadlines: TransportDeadlines, now: TimeInterval) {
@@ -47,7 +48,7 @@ final class URLSessionExchange: TransportExchange {
             self.watch = watch
         }
 
-        /// A session tells no more than this; nil when it may be any.
+        /// The phase, as far as a session tells; nil if it may be any.
         func phase(of code: NetworkError.Code) -> TransportPhase? {
             if hasHead { return .body }
             switch code {
@@ -61,7 +62,7 @@ final class URLSessionExchange: TransportExchange {
 
     private let request: TransportRequest
     private let queue: OperationQueue
-    /// Never asked under the lock: it may be the user's.
+    /// Never called under the lock: it may be the user's code.
     private let clock: any NetworkClock
     private let state: Locked<State>
     private let maximumDecodedBodyCount: Int?
@@ -86,10 +87,9 @@ final class URLSessionExchange: TransportExchange {
 
     // MARK: - Beginning
 
-    /// Writes a body that is made while it is sent to a file. The deadlines for silence and for the whole hold for
-    /// that too, and begin anew with the sending.
+    /// Writes a stream to a file. The idle and the total deadline apply to that too, and begin again with the sending.
     ///
-    /// - Parameter isReady: called once, on any thread, unless the exchange ends before.
+    /// - Parameter isReady: Called once, on any thread, unless the exchange ends before.
     func prepareBody(_ isReady: @escaping @Sendable () -> Void) {
         guard case .stream(let stream) = request.body else { return isReady() }
         let spool = BodySpool(stream)
@@ -111,7 +111,7 @@ final class URLSessionExchange: TransportExchange {
             case .success(let file):
                 let isWanted = self.state.withLock { state in
                     state.spool = nil
-                    // Waiting for a place is nobody's silence.
+                    // No deadline applies to the wait for a place.
                     state.watch = nil
                     if !state.isStopped { state.spoolFile = file }
                     return !state.isStopped
@@ -123,8 +123,7 @@ final class URLSessionExchange: TransportExchange {
 
     /// Makes the task and starts it.
     ///
-    /// - Returns: false when there is none: it cannot be made, or is not wanted any more. The place of the exchange is
-    ///   free then; else the exchange gives it back at its end.
+    /// - Returns: false if there is no task. The place of the exchange is then free; otherwise its end frees it.
     func begin(in session: URLSession, register: (URLSessionTask) -> Void) -> Bool {
         guard !state.withLock({ $0.isStopped }) else { return false }
         let task: URLSessionTask
@@ -134,10 +133,10 @@ final class URLSessionExchange: TransportExchange {
             stop(error)
             return false
         }
-        // Before anybody can cancel the task: its end takes the entry out again.
+        // Before the task can be cancelled: its end removes the entry.
         register(task)
         var deadlines = request.deadlines
-        // A session does not tell when there is a connection: any other moment would end answers that are only slow.
+        // A session does not tell when there is a connection; any other moment would end slow answers.
         deadlines.connect = nil
         let now = clock.now
         let isWanted = state.withLock { state in
@@ -149,7 +148,7 @@ final class URLSessionExchange: TransportExchange {
             return !state.isStopped
         }
         guard isWanted else {
-            // A task that is neither started nor cancelled keeps its session from ever closing its connections.
+            // A task that is neither started nor cancelled keeps the session's connections open for ever.
             task.cancel()
             return false
         }
@@ -160,7 +159,7 @@ final class URLSessionExchange: TransportExchange {
 
     private func makeTask(in session: URLSession) throws(NetworkError) -> URLSessionTask {
         try request.check()
-        // Foundation would make credentials of a user and a password in it.
+        // Foundation would make credentials of a user and password in the URL.
         var message = URLRequest(url: request.url.withoutUser, timeoutInterval: Self.noTimeout)
         message.httpMethod = request.method.rawValue
         message.httpShouldHandleCookies = false
@@ -189,11 +188,11 @@ final class URLSessionExchange: TransportExchange {
         return session.dataTask(with: message)
     }
 
-    // MARK: - What the session tells, on its delegate queue
+    // MARK: - Reports of the session, on its delegate queue
 
     func received(_ response: URLResponse, proceed: (URLSession.ResponseDisposition) -> Void) {
         answer { isStopped in proceed(isStopped ? .cancel : .allow) }
-        // On Linux interim answers are told of like final ones. 101 is the final one to whoever asked for nothing else.
+        // On Linux interim answers are reported like final ones. 101 was not asked for, so it is final.
         guard let response = response as? HTTPURLResponse,
             !(100..<200).contains(response.statusCode) || response.statusCode == 101
         else { return }
@@ -205,12 +204,14 @@ final class URLSessionExchange: TransportExchange {
         let now = clock.now
         let events = state.withLock { state -> (@Sendable (TransportEvent) -> Void)? in
             state.watch?.activity(now: now)
-            // Apple's sessions tell of each part of multipart/x-mixed-replace as of an answer; its bytes are body here.
+            // Apple's sessions report each part of multipart/x-mixed-replace as an answer; its bytes are body here.
             guard !state.hasHead else { return nil }
             state.watch?.answered()
             state.hasHead = true
             state.firstByte = now
-            state.decodedBody = DecodedBodyLimit(maximumDecodedBodyCount, headers: head.headers)
+            if head.hasContentCoding || head.hasTransferCoding {
+                state.decodedBodyLimit = maximumDecodedBodyCount.map(DecodedBodyLimit.init)
+            }
             #if canImport(Darwin)
             if state.isPaused { state.task?.suspend() }
             #endif
@@ -221,15 +222,17 @@ final class URLSessionExchange: TransportExchange {
 
     func received(_ data: Data) {
         let now = clock.now
-        let (events, error) = state.withLock { state in
+        var failure: NetworkError?
+        let events = state.withLock { state -> (@Sendable (TransportEvent) -> Void)? in
             state.watch?.activity(now: now)
-            return (state.isStopped ? nil : state.events, state.decodedBody.take(data.count))
+            do throws(NetworkError) { try state.decodedBodyLimit?.take(data.count) } catch { failure = error }
+            return state.isStopped ? nil : state.events
         }
-        if let error { return stop(error) }
+        if let failure { return stop(failure) }
         if !data.isEmpty { events?(.body(data)) }
     }
 
-    /// - Parameter count: of the body, in all.
+    /// - Parameter count: The bytes of the body so far.
     func sentBytes(_ count: Int64) {
         noteActivity()
         let events = state.withLock { state -> (@Sendable (TransportEvent) -> Void)? in
@@ -247,12 +250,12 @@ final class URLSessionExchange: TransportExchange {
     }
 
     /// Calls a completion handler of the session's. After a cancel it is told to give up on Apple's platforms, where a
-    /// session waits for every handler, and is not called on Linux, where that would stop the process.
+    /// session waits for every handler; it is not called on Linux, where that would stop the process.
     ///
-    /// The handler is called under the lock, so that a cancel comes either before it or after. It belongs to Foundation
-    /// and only puts work on Foundation's queue.
+    /// The handler is called under the lock, so that a cancel comes either before it or after it. It belongs to Foundation
+    /// and only enqueues work.
     ///
-    /// - Parameter handler: told whether the task has been cancelled.
+    /// - Parameter handler: Told whether the task was cancelled.
     func answer(_ handler: (_ isStopped: Bool) -> Void) {
         state.withLock { state in
             #if canImport(Darwin)
@@ -264,7 +267,7 @@ final class URLSessionExchange: TransportExchange {
     }
 
     #if canImport(Darwin)
-    /// The session calls it cancelled when a challenge is.
+    /// Notes the refusal, which the session reports as a cancel.
     func refuseServer(_ handler: () -> Void) {
         state.withLock { state in
             if !state.isStopped { state.isServerRefused = true }
@@ -288,7 +291,7 @@ final class URLSessionExchange: TransportExchange {
         end(stopped, error.map { NetworkError(transport: $0, isSecure: request.url.isHTTPS, hasHead: stopped.hasHead) })
     }
 
-    /// The whole answer is there, but the task would wait for credentials.
+    /// Ends the exchange: the whole answer is there, but the task would wait for credentials.
     func completedWithChallenge() {
         guard let stopped = markStopped() else { return }
         stopped.task?.cancel()
@@ -301,7 +304,7 @@ final class URLSessionExchange: TransportExchange {
         stop(NetworkError(code: .cancelled))
     }
 
-    /// On Linux a session cannot hold a sender back, and a task that is suspended and resumed sends its request again.
+    /// Does nothing on Linux, where a task that is suspended and resumed sends its request again.
     func pause() {
         #if canImport(Darwin)
         hold(true) { $0.suspend() }
@@ -321,8 +324,8 @@ final class URLSessionExchange: TransportExchange {
             guard !state.isStopped, state.isPaused != isPaused else { return }
             state.isPaused = isPaused
             state.watch?.setPaused(isPaused, now: now)
-            // Under the lock, so that two changes come in their order; it only tells Foundation's queue. One that has
-            // not begun is held when its head comes.
+            // Under the lock, so that changes come in order; it only enqueues work. Before the head, the task is held when
+            // the head comes.
             if let task = state.task, state.hasHead || !isPaused { change(task) }
         }
         if !isPaused { checkDeadlines() }
@@ -335,7 +338,7 @@ final class URLSessionExchange: TransportExchange {
         queue.addOperation { self.end(stopped, error) }
     }
 
-    /// - Returns: the state as it was; nil when somebody else was first.
+    /// - Returns: the state as it was; nil if the exchange was stopped before.
     private func markStopped() -> State? {
         state.withLock { state in
             guard !state.isStopped else { return nil }
@@ -366,21 +369,19 @@ final class URLSessionExchange: TransportExchange {
 
     private func checkDeadlines() {
         let now = clock.now
-        let verdict = state.withLock { $0.watch?.verdict(now: now) ?? .never }
-        switch verdict {
-        case .never:
-            break
-        case .expired(let message):
-            stop(NetworkError(code: .timedOut, message: message))
-        case .checkAgain(let delay):
+        do throws(NetworkError) {
+            let delay = try state.withLock { $0.watch }?.timeLeft(now: now) ?? .infinity
+            guard delay.isFinite else { return }
             let timer = clock.schedule(after: delay) { self.checkDeadlines() }
-            // One timer at a time, whoever asks how many times.
+            // One timer at a time.
             let unneeded = state.withLock { state in
                 if state.isStopped { return timer as (any ClockTimer)? }
                 defer { state.timer = timer }
                 return state.timer
             }
             unneeded?.cancel()
+        } catch {
+            stop(error)
         }
     }
 }

@@ -6,33 +6,29 @@ import FoundationNetworking
 
 /// The transport over Foundation's `URLSession`.
 ///
-/// It uses one session with no cache, no cookies and no credentials of its own, with its own deadlines, and decides
-/// itself when an exchange begins. On Linux that is the only way in which `URLSession` neither stops the process nor
-/// forgets to answer. What it cannot do there is listed in <doc:Transports>.
+/// It uses one session without cache, cookies and credentials, has its own deadlines and decides itself when an exchange
+/// begins. On Linux any other use stops the process or loses answers. <doc:Transports> lists its limits there.
 ///
 /// A body from a ``TransportBodyStream`` is first written to a temporary file, which is removed at the end.
 public final class URLSessionTransport: NetworkTransport {
-    /// The one that hosts use when they name no other.
-    public static let shared = URLSessionTransport()
-
     private let session: URLSession
     private let delegate: URLSessionTransportDelegate
     private let configuration: TransportConfiguration
     private let clock: any NetworkClock
     private let admission: Locked<ConnectionAdmission<URLSessionExchange>>
 
-    /// Starting a task waits for the queue that all sessions share, up to seconds on Linux; so it is done here.
+    /// To start a task waits for the queue that all sessions share, up to seconds on Linux.
     private let starting = DispatchQueue(label: "EasyNetwork.URLSessionTransport.starting")
 
-    /// Why nothing can be sent with this configuration.
+    /// The reason why the session does not support the configuration.
     private let problem: NetworkError?
 
     /// - Parameters:
-    ///   - configuration: default none of one's own. `maximumStreamsPerHost` has no meaning here: the session does not
-    ///     tell which protocol it speaks.
-    ///   - clock: for the deadlines.
-    ///   - change: a last word on the session's configuration, called at once: protocol classes, for instance. What the
-    ///     transport has switched off in it (cache, cookies, credentials, time limits) is to stay off.
+    ///   - configuration: Limits, trust and proxy. `maximumStreamsPerHost` is ignored: a session does not tell its protocol.
+    ///     Default: those of ``TransportConfiguration``.
+    ///   - clock: The clock of the deadlines.
+    ///   - change: Changes the session's configuration, for instance its protocol classes. Called at once. Cache, cookies,
+    ///     credentials and time limits must stay as they are.
     public convenience init(
         _ configuration: TransportConfiguration = TransportConfiguration(),
         clock: any NetworkClock = SystemClock(),
@@ -42,18 +38,18 @@ public final class URLSessionTransport: NetworkTransport {
     }
 
     #if canImport(Darwin)
-    /// What becomes of a challenge; nil for what the transport's configuration says.
+    /// Answers a challenge; nil to leave it to the transport's configuration.
     public typealias ChallengeHook =
         @Sendable (URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?)?
 
-    /// A transport that asks about each challenge of a connection, such as a server's certificate or the wish for a
-    /// client's: for identities in the keychain, and for trust that no ``TLSConfiguration`` can express.
+    /// A transport that asks about each challenge of a connection, for a server's certificate or a client's: for identities in
+    /// the keychain, and for trust that ``TLSConfiguration`` cannot express.
     ///
     /// - Parameters:
-    ///   - configuration: see ``init(_:clock:change:)``.
-    ///   - clock: for the deadlines.
-    ///   - change: see ``init(_:clock:change:)``.
-    ///   - challenge: called on a background queue, for several connections at a time.
+    ///   - configuration: See ``init(_:clock:change:)``.
+    ///   - clock: The clock of the deadlines.
+    ///   - change: See ``init(_:clock:change:)``.
+    ///   - challenge: Called on a background queue, for several connections at a time.
     public convenience init(
         _ configuration: TransportConfiguration = TransportConfiguration(),
         clock: any NetworkClock = SystemClock(),
@@ -109,7 +105,7 @@ public final class URLSessionTransport: NetworkTransport {
         if let problem {
             exchange.stop(problem)
         } else {
-            // A session takes bodies from files, and reads streams on the queue that all of its tasks share.
+            // A session reads streams on the queue that all of its tasks share, so they are written to files first.
             exchange.prepareBody { self.enter(exchange) }
         }
         return exchange
@@ -126,7 +122,7 @@ public final class URLSessionTransport: NetworkTransport {
         }
     }
 
-    /// An exchange that had been let in has ended.
+    /// Frees the place of an exchange that had begun.
     func leave(origin: String) {
         for next in admission.withLock({ $0.end(origin: origin) }) { begin(next) }
     }

@@ -4,9 +4,9 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Leads what a session tells of its tasks to their exchanges.
+/// Passes what a session reports about its tasks to their exchanges.
 final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
-    /// Where the session tells it, one thing after the other.
+    /// The serial queue of the session's reports.
     let queue: OperationQueue = {
         let queue = OperationQueue()
         queue.name = "EasyNetwork.URLSessionTransport"
@@ -17,11 +17,11 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
     private let exchanges = Locked<[Int: URLSessionExchange]>([:])
 
     #if canImport(Darwin)
-    private let trust: ServerTrust
+    private let tls: TLSConfiguration
     private let hook: URLSessionTransport.ChallengeHook?
 
     init(_ tls: TLSConfiguration, _ hook: URLSessionTransport.ChallengeHook? = nil) {
-        trust = ServerTrust(tls)
+        self.tls = tls
         self.hook = hook
     }
     #else
@@ -77,52 +77,42 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(Darwin)
-        let asked = AskedChallenge(challenge: challenge, answer: completionHandler)
-        // Not here, on the queue of all exchanges: the program decides, and the system may ask others about a certificate.
+        // A session's handler may be called from anywhere, which its type does not declare.
+        nonisolated(unsafe) let answer = completionHandler
+        // Not on the queue of all exchanges: the program decides, and the system may ask others about a certificate.
         WorkQueue.shared.async {
-            let (disposition, credential) = self.hook?(asked.challenge) ?? self.judge(asked.challenge)
+            let (disposition, credential) = self.hook?(challenge) ?? self.judge(challenge)
             let isRefused =
-                disposition == .cancelAuthenticationChallenge && asked.challenge.protectionSpace.serverTrust != nil
+                disposition == .cancelAuthenticationChallenge && challenge.protectionSpace.serverTrust != nil
             self.queue.addOperation {
                 guard let exchange = self.exchange(for: task) else {
-                    return asked.answer(.cancelAuthenticationChallenge, nil)
+                    return answer(.cancelAuthenticationChallenge, nil)
                 }
                 if isRefused {
-                    exchange.refuseServer { asked.answer(disposition, credential) }
+                    exchange.refuseServer { answer(disposition, credential) }
                 } else {
                     exchange.answer { isStopped in
-                        if isStopped {
-                            asked.answer(.cancelAuthenticationChallenge, nil)
-                        } else {
-                            asked.answer(disposition, credential)
-                        }
+                        isStopped ? answer(.cancelAuthenticationChallenge, nil) : answer(disposition, credential)
                     }
                 }
             }
         }
         #else
-        // A task whose challenge is answered with default handling never completes here. By now all of the 401 has
-        // arrived, and a challenge for anything but credentials does not exist.
+        // A task whose challenge gets default handling never completes here. By now all of the 401 has arrived, and there
+        // are no challenges for anything but credentials.
         exchange(for: task)?.completedWithChallenge()
         #endif
     }
 
     #if canImport(Darwin)
-    /// A challenge and its handler. Sendable because a session's challenge does not change and its handler may be called
-    /// from anywhere, which not every SDK says.
-    private struct AskedChallenge: @unchecked Sendable {
-        let challenge: URLAuthenticationChallenge
-        let answer: (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-    }
-
     private func judge(
         _ challenge: URLAuthenticationChallenge
     ) -> (URLSession.AuthChallengeDisposition, URLCredential?) {
-        // Without credentials in the session this means: the system's trust for TLS, and the 401 itself for HTTP.
-        guard let serverTrust = challenge.protectionSpace.serverTrust, !trust.isSystems else {
+        // The session has no credentials, so default handling means the system's trust for TLS and the 401 itself for HTTP.
+        guard let serverTrust = challenge.protectionSpace.serverTrust, !tls.isSystems else {
             return (.performDefaultHandling, nil)
         }
-        guard trust.trusts(serverTrust) else { return (.cancelAuthenticationChallenge, nil) }
+        guard tls.trusts(serverTrust) else { return (.cancelAuthenticationChallenge, nil) }
         return (.useCredential, URLCredential(trust: serverTrust))
     }
 
@@ -131,7 +121,7 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         task: URLSessionTask,
         didFinishCollecting metrics: URLSessionTaskMetrics
     ) {
-        // Of one task there is one transaction, since it follows no redirect.
+        // A task has one transaction, since it follows no redirect.
         guard let transaction = metrics.transactionMetrics.last else { return }
         exchange(for: task)?.measured(TransportMetrics(transaction))
     }

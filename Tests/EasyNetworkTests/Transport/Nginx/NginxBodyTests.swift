@@ -9,7 +9,7 @@ struct NginxBodyTests {
     private static let listeners: [NginxServer.Listener] = [.http, .https1, .https2]
     private static let bytes = Data((0..<3_000_001).map { UInt8(truncatingIfNeeded: $0 &* 31) })
 
-    @Test("RSP-3: what the server compressed comes as it was, and the metrics count what came", arguments: listeners)
+    @Test("RSP-3: a compressed body is decoded, and the metrics count its compressed bytes", arguments: listeners)
     func gzip(listener: NginxServer.Listener) async throws {
         let client = try await NginxClient()
         let contents = await client.outcome(listener, "/text")
@@ -28,7 +28,7 @@ struct NginxBodyTests {
         }
     }
 
-    @Test("SEC-2: what answers an expectation with 417 has answered: nothing is sent again", arguments: listeners)
+    @Test("SEC-2: a 417 is the answer, and nothing is sent again", arguments: listeners)
     func expectation(listener: NginxServer.Listener) async throws {
         let client = try await NginxClient()
         let path = "/expecting/\(UUID().uuidString)"
@@ -124,7 +124,7 @@ struct NginxBodyTests {
         }
     }
 
-    @Test("REQ-3: HEAD tells how long the body would be, which does not come", arguments: listeners)
+    @Test("REQ-3: an answer to HEAD has a length and no body", arguments: listeners)
     func head(listener: NginxServer.Listener) async throws {
         let client = try await NginxClient()
         for _ in 0..<2 {
@@ -135,7 +135,7 @@ struct NginxBodyTests {
         }
     }
 
-    @Test("REQ-3: a part of the body comes with status 206; one that is not there with 416", arguments: listeners)
+    @Test("REQ-3: a range comes with status 206, an unsatisfiable one with 416", arguments: listeners)
     func ranges(listener: NginxServer.Listener) async throws {
         let client = try await NginxClient()
         var request = client.request(.init(listener: listener, ipv6: false), "/ranges")

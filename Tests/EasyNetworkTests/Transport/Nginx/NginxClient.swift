@@ -77,8 +77,7 @@ extension CurlTransport {
         as exchange: CurlExchange,
         events: @escaping @Sendable (TransportEvent) -> Void
     ) {
-        let time = loop.clock.now
-        loop.post(.start(CurlStart(exchange: exchange, request: request, time: time, events: events)))
+        exchange.start(request, events: events)
     }
 }
 

@@ -38,7 +38,7 @@ struct NginxConnectionTests {
     }
 
     @Test(
-        "BEY-6: 64 at once to a server that is known to speak HTTP/2 share one connection",
+        "BEY-6: 64 exchanges with a known HTTP/2 server share a connection",
         .enabled(if: CurlLoop.multiplexes)
     )
     func multiplexing() async throws {
@@ -99,7 +99,7 @@ struct NginxConnectionTests {
         #expect((1...2).contains(exchanges.count { $0.recording.contents.metrics?.isReusedConnection == false }))
     }
 
-    @Test("BEY-6: over HTTP/1.1 the next begins when one ends, not before")
+    @Test("BEY-6: over HTTP/1.1 an exchange begins when another ends")
     func oneByOne() async throws {
         let client = try await NginxClient { configuration, _ in configuration.maximumConnectionsPerHost = 2 }
         let exchanges = await held(6, until: 2, client, .https1)

@@ -32,7 +32,7 @@ struct NginxKeyPasswordTests {
         return await client.outcome(.mutualTLS, "/client")
     }
 
-    @Test("SEC-1: the right password opens the key; a wrong one is an error, and nothing is sent")
+    @Test("SEC-1: the right password opens the key; a wrong password is an error, and nothing is sent")
     func password() async throws {
         let server = try await NginxServer.shared
         try await Self.withKey(server) { key in
@@ -44,7 +44,7 @@ struct NginxKeyPasswordTests {
     }
 
     #if compiler(>=6.2)
-    @Test("SEC-1: without the password nobody is asked for it: a prompt would hold the transport up for ever")
+    @Test("SEC-1: a missing password never prompts, which would block the transport")
     func noPrompt() async throws {
         // In a process of its own, since it has another standard input, and no terminal.
         await #expect(processExitsWith: .success) {

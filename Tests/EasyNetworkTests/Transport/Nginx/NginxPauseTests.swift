@@ -68,7 +68,7 @@ struct NginxPauseTests {
         #expect((body.count..<body.count + 20_000).contains(Int(recording.contents.text) ?? 0))
     }
 
-    @Test("BEY-1: many that are paused on one connection hold up none of the others", arguments: listeners)
+    @Test("BEY-1: paused exchanges do not block others on their connection", arguments: listeners)
     func manyHeld(listener: NginxServer.Listener) async throws {
         let client = try await NginxClient()
         let way = NginxClient.Way(listener: listener, ipv6: false)

@@ -15,7 +15,7 @@ struct NginxProtocolTests {
         return known == known.sorted() && known.allSatisfy { $0 >= 0 }
     }
 
-    @Test("BEY-14: the answer is whole, and the metrics tell of a new connection and then of the same", arguments: ways)
+    @Test("BEY-14: the answer is whole, and the metrics report a new connection, then a reused one", arguments: ways)
     func metrics(way: NginxClient.Way) async throws {
         let client = try await NginxClient()
         let request = client.request(way, "/small")

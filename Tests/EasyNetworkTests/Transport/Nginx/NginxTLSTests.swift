@@ -42,7 +42,7 @@ struct NginxTLSTests {
         }
     }
 
-    @Test("SEC-1: a server of an own authority is trusted, by its file, by its folder, and by whoever trusts all")
+    @Test("SEC-1: a custom authority is trusted by file, by folder, and without checks")
     func accepted() async throws {
         try await expectAccepted("file") { TLSConfiguration(trust: .certificateFile($0.caFile)) }
         try await expectAccepted("folder") { TLSConfiguration(trust: .certificateDirectory($0.caDirectory)) }
@@ -57,7 +57,7 @@ struct NginxTLSTests {
         try await expectRefused("other folder") { TLSConfiguration(trust: .certificateDirectory($0.folder)) }
     }
 
-    @Test("SEC-1: of several pins one is enough, whoever is trusted")
+    @Test("SEC-1: a single matching pin is enough, with every kind of trust")
     func rightPin() async throws {
         for isFirst in [true, false] {
             try await expectAccepted("right one first: \(isFirst)") { server in
@@ -76,7 +76,7 @@ struct NginxTLSTests {
         }
     }
 
-    @Test("SEC-1: a server without one of the pinned keys is refused, also by whoever trusts all")
+    @Test("SEC-1: a server without a pinned key is refused, with every kind of trust")
     func wrongPin() async throws {
         try await expectRefused("wrong pin") { server in
             TLSConfiguration(
@@ -99,7 +99,7 @@ struct NginxTLSTests {
         }
     }
 
-    @Test("SEC-1: a server that knows TLS 1.2 only is refused by whoever wants 1.3", arguments: [false, true])
+    @Test("SEC-1: a minimum of TLS 1.3 refuses a server with TLS 1.2", arguments: [false, true])
     func minimumVersion(ipv6: Bool) async throws {
         guard !ipv6 || NginxServer.hasIPv6 else { return }
         let strict = try await NginxClient { configuration, _ in configuration.tls.minimumVersion = .tls13 }
@@ -113,7 +113,7 @@ struct NginxTLSTests {
         }
     }
 
-    @Test("SEC-1: what one transport trusts does not help another, whose connections are its own")
+    @Test("SEC-1: transports share neither trust nor connections")
     func transportsAreApart() async throws {
         let trusting = try await NginxClient()
         let other = try await NginxClient { configuration, server in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("URLSessionTransport: what it cannot honour on Linux", .timeLimit(.minutes(10)))
+@Suite("URLSessionTransport: unsupported settings on Linux", .timeLimit(.minutes(10)))
 struct URLSessionRefusalTests {
     @Test("SEC-1: a setting that the session cannot keep ends the exchange before anything is sent")
     func refused() async throws {

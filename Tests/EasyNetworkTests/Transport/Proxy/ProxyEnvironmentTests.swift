@@ -75,7 +75,7 @@ struct ProxyEnvironmentTests {
         }
     }
 
-    @Test("BEY-14: a proxy of one's own is used for every host, whatever the environment says")
+    @Test("BEY-14: a configured proxy serves every host, whatever the environment says")
     func ownProxy() async {
         await #expect(processExitsWith: .success) {
             let place = try Place()

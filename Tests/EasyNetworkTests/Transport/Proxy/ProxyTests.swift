@@ -34,7 +34,7 @@ struct ProxyTests {
         return await RecordedExchange(exchange: exchange, recording: recording).end()
     }
 
-    @Test("BEY-14: http goes to the proxy with the whole URL, and the metrics tell the proxy's address")
+    @Test("BEY-14: http goes to the proxy with the whole URL, and the metrics have the proxy's address")
     func absoluteForm() async throws {
         let server = try proxy()
         let contents = try await outcome(Self.target, through: .url(url(server)))
@@ -46,7 +46,7 @@ struct ProxyTests {
         #expect(contents.metrics?.remoteAddress == "127.0.0.1:\(server.baseURL.port ?? 0)")
     }
 
-    @Test("SEC-1: user and password of the proxy go to the proxy, and to nobody else")
+    @Test("SEC-1: user and password of the proxy go to the proxy only")
     func credentials() async throws {
         let server = try proxy()
         let expected = "Basic " + Data("us er:se:cret".utf8).base64EncodedString()
@@ -69,7 +69,7 @@ struct ProxyTests {
         #expect(connect.headers["X-Secret"] == nil)
     }
 
-    @Test("BEY-14: a proxy that makes no tunnel is no connection, and nothing was sent", arguments: [403, 407, 502])
+    @Test("BEY-14: a proxy that refuses a tunnel is .cannotConnect, and nothing was sent", arguments: [403, 407, 502])
     func refusedTunnel(status: Int) async throws {
         let server = try proxy()
         server.route("CONNECT", "*") { _ in .status(status) }
@@ -85,7 +85,7 @@ struct ProxyTests {
         #expect(server.requests.allSatisfy { $0.method == "CONNECT" })
     }
 
-    @Test("BEY-14: a proxy that is not there, or hangs up, is no connection")
+    @Test("BEY-14: a missing proxy, or one that hangs up, is .cannotConnect")
     func noProxy() async throws {
         let server = try proxy()
         server.route("CONNECT", "*") { _ in .fault(.close) }
@@ -102,7 +102,7 @@ struct ProxyTests {
         #expect(contents.code == .cannotConnect && contents.end?.error?.phase == .resolve, "\(contents)")
     }
 
-    @Test("BEY-14: what is no proxy ends every exchange, without its password in the message")
+    @Test("BEY-14: a malformed proxy ends every exchange, without its password in the message")
     func malformed() async throws {
         for address in ["ftp://127.0.0.1:1", "127.0.0.1", "http://", "http:///path", "proxy", "//user:secret@host:1"] {
             let proxy = ProxyConfiguration.url(try #require(URL(string: address)))

@@ -77,7 +77,7 @@ struct ProxyTunnelTests {
         #expect(proxy.targets == ["localhost:\(port)", "target.invalid:\(port)"])
     }
 
-    @Test("BEY-14: what is said to the proxy does not count among the bytes of a message", arguments: ways)
+    @Test("BEY-14: the bytes of a message do not include those for the proxy", arguments: ways)
     func byteCounts(way: NginxClient.Way) async throws {
         let proxy = try TunnelProxy()
         let through = try await client(proxy)
@@ -149,7 +149,7 @@ struct ProxyTunnelTests {
     // MARK: - A tunnel that breaks
 
     @Test(
-        "BEY-1: a tunnel that ends within the handshake is no connection, and nothing was sent",
+        "BEY-1: a tunnel that ends within the handshake is an error, and nothing was sent",
         arguments: ways,
         [TunnelProxy.Course.end(after: 0), .end(after: 100), .reset(after: 0), .reset(after: 100)]
     )

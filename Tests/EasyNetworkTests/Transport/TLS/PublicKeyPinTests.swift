@@ -8,14 +8,45 @@ struct PublicKeyPinTests {
     /// Begins with a slash, which is a character of base64 too.
     private static let slashed = "/1oa4BKvpdTIicUK1Ceq9UXTGk+sBP/BxNA9QDukJQo="
 
-    @Test("SEC-1: a pin matches the certificates with its key and no others", arguments: TestCertificate.all)
+    private static let headers: [([UInt8], Data)] = [
+        (
+            [
+                0x30, 0x76, 0x30, 0x10, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x05, 0x2B, 0x81,
+                0x04, 0x00, 0x22, 0x03, 0x62, 0x00,
+            ], Data([0x04]) + Data(repeating: 7, count: 96)
+        ),
+        (
+            [
+                0x30, 0x81, 0x9B, 0x30, 0x10, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x05, 0x2B,
+                0x81, 0x04, 0x00, 0x23, 0x03, 0x81, 0x86, 0x00,
+            ], Data([0x04]) + Data(repeating: 7, count: 132)
+        ),
+        (
+            [
+                0x30, 0x82, 0x02, 0x22, 0x30, 0x0D, 0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01,
+                0x05, 0x00, 0x03, 0x82, 0x02, 0x0F, 0x00,
+            ], Data([0x30]) + Data(repeating: 7, count: 525)
+        ),
+    ]
+
+    @Test("SEC-1: a pin matches its own key and no other", arguments: TestCertificate.all)
     func matches(certificate: TestCertificate) throws {
         let pin = try PublicKeyPin("sha256//" + certificate.keyDigest)
         for other in TestCertificate.all {
-            #expect(try pin.matches(certificate: other.der) == (other.keyDigest == certificate.keyDigest))
+            guard let key = try other.key else { continue }
+            #expect(pin.matches(key: key) == (other.keyDigest == certificate.keyDigest), "\(other)")
+            #expect(!pin.matches(key: key.dropLast()) && !pin.matches(key: key.dropFirst()))
         }
-        #expect(!pin.matches(certificate: Data()))
-        #expect(try !pin.matches(certificate: certificate.der.dropLast()))
+        #expect(!pin.matches(key: Data()))
+    }
+
+    @Test("SEC-1: a pin matches keys of the curves P-384 and P-521 and of RSA 4096, as openssl encodes them")
+    func otherKeys() throws {
+        // Keys of these bytes, made into SubjectPublicKeyInfo by openssl's encoding of such keys.
+        for (header, key) in Self.headers {
+            let digest = SHA256.digest(of: Data(header) + key).base64EncodedString()
+            #expect(try PublicKeyPin("sha256//" + digest).matches(key: key), "\(key.count)")
+        }
     }
 
     @Test("SEC-1: a pin is read with one slash and with two, and written with two")
@@ -56,7 +87,7 @@ struct PublicKeyPinTests {
     private static let prefixMessage = "it has to begin with sha256//"
     private static let base64Message = "what follows the prefix is not base64"
 
-    @Test("SEC-1: a text that is no pin is refused with what to mend", arguments: noPins)
+    @Test("SEC-1: a malformed pin is refused with what to mend", arguments: noPins)
     func refused(text: String, reason: String) throws {
         let error = try #require(throws: NetworkError.self) { try PublicKeyPin(text) }
         #expect(error.code == .invalidRequest)

@@ -3,17 +3,29 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Certificates of 2020 to 2120 that sign themselves, and the digests of their keys as openssl gives them.
+/// Self-signed certificates of 2020 to 2120, with the digests of their keys from openssl.
 struct TestCertificate: Sendable, CustomStringConvertible {
     let description: String
     let pem: String
     /// SHA-256 of the SubjectPublicKeyInfo, in base64.
     let keyDigest: String
-    /// How many bytes the SubjectPublicKeyInfo has.
-    let keyLength: Int
+    /// The length of the key in the certificate, without its algorithm; nil for one that Apple's platforms do not know.
+    let keyLength: Int?
+    /// The bytes before the key: the end of its algorithm, the tag and the length of a bit string, and no unused bits.
+    let beforeKey: [UInt8]
 
     var der: Data {
-        get throws { try #require(PEM.certificates(in: Data(pem.utf8)).first) }
+        get throws { try #require(TLSConfiguration.certificates(inPEM: Data(pem.utf8)).first) }
+    }
+
+    /// The key as Apple's Security gives it.
+    var key: Data? {
+        get throws {
+            guard let keyLength else { return nil }
+            let der = try der
+            let start = try #require(der.range(of: Data(beforeKey))).upperBound
+            return der[start..<start + keyLength]
+        }
     }
 
     static let all = [rsa, elliptic, edwards, versionOne]
@@ -42,7 +54,8 @@ struct TestCertificate: Sendable, CustomStringConvertible {
             -----END CERTIFICATE-----
             """,
         keyDigest: "z5UxGnpFwdf1yxqnzsL03EL2nKkX81kwJc2hiy+OIWA=",
-        keyLength: 294
+        keyLength: 270,
+        beforeKey: [0x05, 0x00, 0x03, 0x82, 0x01, 0x0F, 0x00]
     )
 
     static let elliptic = TestCertificate(
@@ -60,7 +73,8 @@ struct TestCertificate: Sendable, CustomStringConvertible {
             -----END CERTIFICATE-----
             """,
         keyDigest: "jyteoGLVvzBne1p1loZZeTjg3yTNjXI0xijixXm6fyw=",
-        keyLength: 91
+        keyLength: 65,
+        beforeKey: [0x03, 0x01, 0x07, 0x03, 0x42, 0x00]
     )
 
     static let edwards = TestCertificate(
@@ -77,7 +91,8 @@ struct TestCertificate: Sendable, CustomStringConvertible {
             -----END CERTIFICATE-----
             """,
         keyDigest: "BMZ+wjfjuVhmswidU/KUhcayQoTr4zMPTjEF/n3ayXY=",
-        keyLength: 44
+        keyLength: nil,
+        beforeKey: []
     )
 
     static let versionOne = TestCertificate(
@@ -94,6 +109,7 @@ struct TestCertificate: Sendable, CustomStringConvertible {
             -----END CERTIFICATE-----
             """,
         keyDigest: "9zOi21fK/EiKPw1ZzI7dh8nPtIy7R43indpeGb0q7pw=",
-        keyLength: 91
+        keyLength: 65,
+        beforeKey: [0x03, 0x01, 0x07, 0x03, 0x42, 0x00]
     )
 }

@@ -1,26 +1,21 @@
 import Foundation
 
-/// Writes a body that is made while it is sent to a temporary file, piece by piece, for a transport that needs one.
+/// Writes a ``TransportBodyStream`` to a temporary file, for a transport that cannot send it piece by piece.
 package final class BodySpool: Sendable {
     package typealias Completion = @Sendable (Result<URL, NetworkError>) -> Void
 
-    private struct State {
-        var reader: (any BodyReader)?
-        var isCancelled = false
-    }
-
     private let stream: TransportBodyStream
     private let file = FileManager.default.temporaryDirectory.appendingPathComponent("EasyNetwork-\(UUID().uuidString)")
-    private let state = Locked(State())
+    private let state = Locked((reader: (any BodyReader)?.none, isCancelled: false))
 
     package init(_ stream: TransportBodyStream) {
         self.stream = stream
     }
 
     /// - Parameters:
-    ///   - moved: called for each piece.
-    ///   - completion: called once, on any thread; the file is the caller's to remove. After a cancel it may not be
-    ///     called at all.
+    ///   - moved: Called for each piece.
+    ///   - completion: Called once, on any thread, with a file that the caller has to remove. After a cancel it may not be
+    ///     called.
     package func write(moved: @escaping @Sendable () -> Void = {}, _ completion: @escaping Completion) {
         WorkQueue.shared.async {
             do throws(NetworkError) {
@@ -50,7 +45,7 @@ package final class BodySpool: Sendable {
         guard let reader else { return }
         WorkQueue.shared.async {
             reader.cancel()
-            // One that never answers would keep it.
+            // A reader that never answers would otherwise leave it behind.
             Self.remove(self.file)
         }
     }
@@ -60,12 +55,12 @@ package final class BodySpool: Sendable {
     }
 
     private func makeFile() throws(NetworkError) -> FileHandle {
-        // Readable by nobody else: a body may hold secrets.
+        // For this user only: a body may contain secrets.
         let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
-        guard FileManager.default.createFile(atPath: file.path, contents: nil, attributes: attributes) else {
-            throw .body(CocoaError(.fileWriteUnknown))
-        }
         do {
+            guard FileManager.default.createFile(atPath: file.path, contents: nil, attributes: attributes) else {
+                throw CocoaError(.fileWriteUnknown)
+            }
             return try FileHandle(forWritingTo: file)
         } catch {
             throw .body(error)
@@ -81,17 +76,17 @@ package final class BodySpool: Sendable {
     ) {
         reader.next { result in
             moved()
-            // Not on the thread that made the piece, and not in a recursion that grows with each one.
+            // Neither on the thread that made the piece, nor in a recursion that grows with each one.
             WorkQueue.shared.async {
                 do throws(NetworkError) {
                     guard let piece = try result.get() else {
-                        try self.check(count)
+                        if let error = self.stream.lengthError(count) { throw error }
                         try? handle.close()
                         reader.cancel()
                         return completion(.success(self.file))
                     }
                     guard !self.state.withLock({ $0.isCancelled }) else { throw NetworkError(code: .cancelled) }
-                    try Self.write(piece, to: handle)
+                    do { try handle.write(contentsOf: piece) } catch { throw .body(error) }
                     self.writeNext(from: reader, to: handle, count: count + piece.count, moved, completion)
                 } catch {
                     try? handle.close()
@@ -100,18 +95,6 @@ package final class BodySpool: Sendable {
                 }
             }
         }
-    }
-
-    private static func write(_ piece: Data, to handle: FileHandle) throws(NetworkError) {
-        do {
-            try handle.write(contentsOf: piece)
-        } catch {
-            throw .body(error)
-        }
-    }
-
-    private func check(_ count: Int) throws(NetworkError) {
-        if let error = stream.lengthError(count) { throw error }
     }
 
     private func fail(_ error: NetworkError, _ completion: Completion) {

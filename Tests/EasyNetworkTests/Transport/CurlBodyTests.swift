@@ -4,16 +4,16 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("CurlStreamBody")
-struct CurlStreamBodyTests {
+@Suite("CurlBody")
+struct CurlBodyTests {
     @Test(
-        "REQ-4: once begun, a stream that can be read once is not begun again on a new connection",
+        "REQ-4: a stream that can be read once only is not begun again on a new connection",
         arguments: [true, false]
     )
     func rewind(isReplayable: Bool) async throws {
         let arrived = Gate()
         let stream = TransportBodyStream(isReplayable: isReplayable) { InputStream(data: Data("x".utf8)) }
-        let body = CurlStreamBody(stream) { arrived.open() }
+        let body = try #require(try CurlBody(.stream(stream)) { arrived.open() })
         #expect(body.rewind())
         var buffer = [UInt8](repeating: 0, count: 8)
         #expect(try buffer.withUnsafeMutableBytes { try body.read(into: $0) } == nil)

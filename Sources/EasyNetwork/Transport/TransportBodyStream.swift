@@ -2,35 +2,34 @@ import Foundation
 
 /// A body that is read or made while it is sent, in constant memory.
 ///
-/// What makes it is called anew each time the message is sent, so that it can be sent again, unless it says that it
-/// cannot (``isReplayable``):
+/// Its closure is called each time the message is sent, so it can be sent again unless ``isReplayable`` is false:
 ///
 /// ```swift
 /// let body = TransportBodyStream(length: size) { InputStream(url: file) }
 /// ```
 ///
-/// It is asked for the next bytes only when there is room for them. It may be slow; the idle deadline of the exchange
-/// counts while it is. While ``CurlTransport`` waits for them, it hears of a connection that the server closes without
-/// an error as its answer only with the next bytes, or by that deadline.
+/// A transport asks for the next bytes when there is room for them. The idle deadline of the exchange counts meanwhile. While
+/// ``CurlTransport`` waits for them, it notices that a server closes the connection without an error answer only with the
+/// next bytes or by that deadline.
 public final class TransportBodyStream: Sendable {
-    /// How many bytes it has. Other than that many end the exchange with ``NetworkError/Code/invalidRequest``. When it is
-    /// nil, the default, HTTP/1.1 sends it in chunks (RFC 9112, section 7.1).
+    /// The number of bytes. Any other number ends the exchange with ``NetworkError/Code/invalidRequest``. Default nil: over
+    /// HTTP/1.1 the body is sent in chunks (RFC 9112, section 7.1).
     public let length: Int?
-    /// Whether it can be made again from its beginning. When it is false, no retry and no redirect sends it a second
-    /// time; sent again nevertheless, it is ``NetworkError/Code/invalidRequest``.
+    /// Whether the body can be made again from its beginning. If false, no retry and no redirect sends it again; to start it
+    /// again is ``NetworkError/Code/invalidRequest``. Default true.
     public let isReplayable: Bool
     private let makeReader: @Sendable () throws -> any BodyReader
-    /// Whether it has been begun; only kept when that may happen once.
+    /// Whether the body has been begun; kept only if that may happen once.
     private let hasBegun = Locked(false)
 
-    /// A body from an input stream, which is opened, read and closed on a background queue of the package's.
+    /// A body from an input stream, which is opened, read and closed on a background queue.
     ///
     /// - Parameters:
-    ///   - length: in bytes; default nil, unknown.
-    ///   - isReplayable: default true; false for what is gone once it has been read.
-    ///   - makeStream: called on a background queue, once for each time the body is sent, for a new stream each time: one
-    ///     that was read before is ``NetworkError/Code/invalidRequest``. What it throws is ``NetworkError/underlying``;
-    ///     nil, as `InputStream(url:)` may be, is an error too.
+    ///   - length: In bytes. Default nil, unknown.
+    ///   - isReplayable: False for bytes that are gone once they have been read. Default true.
+    ///   - makeStream: Returns a new stream. Called on a background queue, once each time the body is sent. A stream that was
+    ///     read before is ``NetworkError/Code/invalidRequest``, as is nil. An error it throws becomes
+    ///     ``NetworkError/underlying``.
     public convenience init(
         length: Int? = nil,
         isReplayable: Bool = true,
@@ -42,14 +41,14 @@ public final class TransportBodyStream: Sendable {
         }
     }
 
-    /// A body from a producer, such as an `AsyncStream`, whose next piece is awaited when there is room for it.
+    /// A body from an asynchronous sequence, whose next piece is awaited when there is room for it.
     ///
     /// - Parameters:
-    ///   - length: in bytes; default nil, unknown.
-    ///   - isReplayable: default true; false for what is gone once it has been read.
-    ///   - makePieces: called on a background queue, once for each time the body is sent. What it, or the sequence,
-    ///     throws is ``NetworkError/underlying``. When the exchange ends before the sequence, the task that iterates
-    ///     over it is cancelled.
+    ///   - length: In bytes. Default nil, unknown.
+    ///   - isReplayable: False for bytes that are gone once they have been read. Default true.
+    ///   - makePieces: Returns the sequence. Called on a background queue, once each time the body is sent. An error that it or
+    ///     the sequence throws becomes ``NetworkError/underlying``. If the exchange ends first, the iterating task is
+    ///     cancelled.
     public convenience init<Pieces: AsyncSequence & Sendable>(
         length: Int? = nil,
         isReplayable: Bool = true,
@@ -64,7 +63,7 @@ public final class TransportBodyStream: Sendable {
         self.makeReader = makeReader
     }
 
-    /// What is wrong with a body of this many bytes; nil when it is as long as it was said to be.
+    /// The error of a body with this many bytes; nil if the length is right.
     package func lengthError(_ count: Int) -> NetworkError? {
         guard let length, length != count else { return nil }
         return NetworkError(
@@ -74,7 +73,7 @@ public final class TransportBodyStream: Sendable {
         )
     }
 
-    /// Begins the body. Not on a transport's thread: it calls what the user gave.
+    /// Begins the body. Calls the user's code, so never on a transport's thread.
     package func reader() throws(NetworkError) -> any BodyReader {
         guard isReplayable || !hasBegun.exchange(true) else {
             throw NetworkError(
@@ -91,7 +90,7 @@ public final class TransportBodyStream: Sendable {
 }
 
 extension TransportBodyStream: Hashable {
-    /// Whether they are the same one.
+    /// Whether both are the same object.
     public static func == (one: TransportBodyStream, other: TransportBodyStream) -> Bool {
         one === other
     }
@@ -102,7 +101,7 @@ extension TransportBodyStream: Hashable {
 }
 
 extension NetworkError {
-    /// What a body that cannot be made to its end means.
+    /// The error of a body that cannot be read to its end.
     static func body(_ error: any Error) -> NetworkError {
         .thrown(error, otherwise: .invalidRequest, prefix: "the body cannot be read: ")
     }

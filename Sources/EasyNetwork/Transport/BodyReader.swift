@@ -1,41 +1,41 @@
 import Foundation
 
-/// One sending of a ``TransportBodyStream``.
+/// Reads a ``TransportBodyStream`` for one sending.
 package protocol BodyReader: Sendable {
-    /// Asks for the next bytes; not again before they have come. Not on a transport's thread.
+    /// Asks for the next bytes; not again before they have come, and not on a transport's thread.
     ///
-    /// - Parameter completion: called once, on any thread, with some bytes, or with nil after the last.
+    /// - Parameter completion: Called once, on any thread, with some bytes, or with nil after the last.
     func next(_ completion: @escaping @Sendable (Result<Data?, NetworkError>) -> Void)
 
-    /// No more is wanted. What was asked for may still come; what has not been begun fails with
+    /// Ends the reading. Bytes that were asked for may still come; everything else fails with
     /// ``NetworkError/Code/cancelled``.
     func cancel()
 }
 
 /// Reads an input stream, once.
 ///
-/// It keeps the state of the reading itself: a stream that is closed is not read, and no stream is asked for an error
-/// that it may not have, since `streamError` stops the process on Linux then.
+/// It keeps its own state: a closed stream is never read, and `streamError`, which on Linux stops the process if there is
+/// no error, is read only after one.
 final class InputStreamReader: BodyReader, @unchecked Sendable {
-    // Sendable because stream and state are used on `queue` only, which does one thing at a time.
+    // Sendable because stream and state are used on the serial `queue` only.
     private enum State {
         case notOpened
         case open
-        /// Closed; each further piece that is asked for is this.
+        /// Closed. Each further read gives this result.
         case over(Result<Data?, NetworkError>)
     }
 
     private let stream: InputStream
     private var state = State.notOpened
-    /// Whether the stream is in ``streamsInUse`` for this reader.
+    /// Whether the stream is in `streamsInUse` for this reader.
     private var hasClaim = false
-    /// A queue of its own: a stream may block for as long as it likes.
+    /// A stream may block for any time.
     private let queue = DispatchQueue(label: "EasyNetwork.InputStreamReader")
 
-    /// A stream is no good for two threads at a time, and may be handed out a second time.
+    /// A stream serves one thread at a time, and its maker may return it a second time.
     private static let streamsInUse = Locked<Set<ObjectIdentifier>>([])
 
-    /// How many bytes are read at once.
+    /// The bytes of one read.
     private static let pieceSize = 65_536
 
     init(_ stream: InputStream) {
@@ -73,16 +73,16 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
         }
         var piece = Data(count: Self.pieceSize)
         let count = piece.withUnsafeMutableBytes { buffer in
-            // A buffer of that size has an address.
+            // The buffer is not empty, so it has an address.
             buffer.bindMemory(to: UInt8.self).baseAddress.map { stream.read($0, maxLength: buffer.count) } ?? 0
         }
         if count > 0 { return .success(piece.prefix(count)) }
         return end(count == 0 ? .success(nil) : .failure(.body(readError)))
     }
 
-    /// Takes the stream for this reader alone.
+    /// Reserves the stream for this reader.
     ///
-    /// - Returns: false when another reader has it, or has read it.
+    /// - Returns: false if another reader has it, or has read it.
     private func claim() -> Bool {
         let id = ObjectIdentifier(stream)
         hasClaim = Self.streamsInUse.withLock { $0.insert(id).inserted }
@@ -93,7 +93,7 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
         }
     }
 
-    /// Why a read has failed. Asked for while the stream is open.
+    /// The reason why a read has failed, while the stream is open.
     private var readError: any Error {
         let error = stream.streamStatus == .error ? stream.streamError : nil
         return error ?? CocoaError(.fileReadUnknown)
@@ -106,70 +106,45 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
     }
 }
 
-/// Iterates over an asynchronous sequence, one element when one is asked for.
+/// Reads an asynchronous sequence, one element each time it is asked.
 final class PiecesReader: BodyReader {
     private typealias Completion = @Sendable (Result<Data?, NetworkError>) -> Void
 
-    private struct State {
-        /// Asked for, and not taken up yet.
-        var completion: Completion?
-        /// The task, when it waits for being asked.
-        var waiting: CheckedContinuation<Void, Never>?
-        var isCancelled = false
-        var task: Task<Void, Never>?
-    }
-
-    private let state = Locked(State())
+    private let asked: AsyncStream<Completion>.Continuation
+    private let task: Task<Void, Never>
 
     init<Pieces: AsyncSequence & Sendable>(_ pieces: Pieces) where Pieces.Element == Data {
-        let task = Task { [self] in
+        let (completions, asked) = AsyncStream.makeStream(of: Completion.self)
+        self.asked = asked
+        task = Task {
             var iterator = pieces.makeAsyncIterator()
-            while let completion = await asked() {
+            for await completion in completions {
+                guard !Task.isCancelled else {
+                    completion(.failure(NetworkError(code: .cancelled)))
+                    continue
+                }
                 do {
                     var piece = try await iterator.next()
-                    // Nothing would be taken for the end.
+                    // An empty piece would count as the end.
                     while piece?.isEmpty == true { piece = try await iterator.next() }
                     completion(.success(piece))
-                    if piece == nil { return }
                 } catch {
-                    return completion(.failure(.body(error)))
+                    completion(.failure(.body(error)))
                 }
             }
         }
-        state.withLock { $0.task = task }
+    }
+
+    deinit {
+        cancel()
     }
 
     func next(_ completion: @escaping @Sendable (Result<Data?, NetworkError>) -> Void) {
-        let (waiting, isCancelled) = state.withLock { state in
-            if !state.isCancelled { state.completion = completion }
-            return (state.waiting.take(), state.isCancelled)
-        }
-        waiting?.resume()
-        if isCancelled { completion(.failure(NetworkError(code: .cancelled))) }
+        if case .terminated = asked.yield(completion) { completion(.failure(NetworkError(code: .cancelled))) }
     }
 
     func cancel() {
-        let (waiting, task, completion) = state.withLock { state in
-            state.isCancelled = true
-            return (state.waiting.take(), state.task.take(), state.completion.take())
-        }
-        completion?(.failure(NetworkError(code: .cancelled)))
-        task?.cancel()
-        waiting?.resume()
-    }
-
-    /// Waits until a piece is asked for.
-    ///
-    /// - Returns: nil when no more is wanted.
-    private func asked() async -> Completion? {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                let isOver = state.isCancelled || state.completion != nil
-                if !isOver { state.waiting = continuation }
-                return isOver
-            }
-            if isOver { continuation.resume() }
-        }
-        return state.withLock { $0.isCancelled ? nil : $0.completion.take() }
+        task.cancel()
+        asked.finish()
     }
 }

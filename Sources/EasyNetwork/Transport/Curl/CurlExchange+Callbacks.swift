@@ -1,0 +1,85 @@
+#if os(Linux) && canImport(CCurl)
+internal import CCurl
+import Foundation
+
+extension CurlExchange {
+    /// - Returns: nil only without the pointer that ``setContext(of:)`` sets; the transfer is then broken off.
+    static func at(_ context: UnsafeMutableRawPointer?) -> CurlExchange? {
+        context.map { Unmanaged<CurlExchange>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    /// Sets the callbacks, which go to the exchange that the handle is given.
+    func setCallbacks(of handle: CurlHandle) {
+        // Setting a function or a pointer of a known option cannot fail.
+        _ = ccurl_set_transfer_function(handle.easy, CCURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+            let length = size * count
+            return CurlExchange.at(context)?.received(headerLine: .init(start: bytes, count: length)) == true
+                ? length : 0
+        }
+        _ = ccurl_set_transfer_function(handle.easy, CCURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+            CurlExchange.at(context)?.received(.init(start: bytes, count: size * count)) ?? 0
+        }
+        _ = ccurl_set_connected_function(handle.easy) { context, address, localAddress, port, localPort in
+            let remote = address.map { String(cString: $0) } ?? ""
+            let local = localAddress.map { String(cString: $0) } ?? ""
+            let isGood = CurlExchange.at(context)?.connected(remote: remote, port, local: local, localPort) == true
+            return isGood ? CCURL_PREREQFUNC_OK : CCURL_PREREQFUNC_ABORT
+        }
+        // Those of sockets go to the loop's connections, which outlive every exchange.
+        guard let worker else { return }
+        let context = Unmanaged.passUnretained(worker.connections).toOpaque()
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_SOCKOPTDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_CLOSESOCKETDATA, context)
+        _ = ccurl_set_opened_function(handle.easy) { context, descriptor, _ in
+            CurlExchange.connections(at: context)?.opened(descriptor)
+            return CCURL_SOCKOPT_OK
+        }
+        _ = ccurl_set_close_function(handle.easy) { context, descriptor in
+            CurlExchange.connections(at: context)?.closeSocket(descriptor)
+            return 0
+        }
+    }
+
+    private static func connections(at context: UnsafeMutableRawPointer?) -> CurlConnections? {
+        context.map { Unmanaged<CurlConnections>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    /// Sets the callback that reports TLS. Not every TLS library has it; without it, phases are a little less precise.
+    func setSecuringCallback(of handle: CurlHandle) {
+        _ = ccurl_set_securing_function(handle.easy) { _, _, context in
+            CurlExchange.at(context)?.isSecuring = true
+            return CCURLE_OK
+        }
+    }
+
+    /// Sets the callbacks that ask for the body of the request; only a message that has one does.
+    private func setBodyCallbacks(of handle: CurlHandle, _ context: UnsafeMutableRawPointer) {
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_READDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_SEEKDATA, context)
+        _ = ccurl_set_transfer_function(handle.easy, CCURLOPT_READFUNCTION) { bytes, size, count, context in
+            CurlExchange.at(context)?.read(into: .init(start: bytes, count: size * count)) ?? Int(CCURL_READFUNC_ABORT)
+        }
+        _ = ccurl_set_seek_function(handle.easy) { context, offset, origin in
+            guard origin == SEEK_SET, offset == 0, CurlExchange.at(context)?.rewind() == true else {
+                return CCURL_SEEKFUNC_FAIL
+            }
+            return CCURL_SEEKFUNC_OK
+        }
+    }
+
+    /// Has the callbacks of the handle come to this exchange.
+    ///
+    /// The pointer is not retained: libcurl calls on the loop's thread, and only while the handle is in the loop's multi
+    /// handle. Until it is removed from there, the worker keeps the exchange.
+    func setContext(of handle: CurlHandle) {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_PRIVATE, context)
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_HEADERDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_WRITEDATA, context)
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_PREREQDATA, context)
+        // A message without TLS too: the connection to its proxy may have it.
+        if handle.hasTLSOptions { _ = ccurl_set_pointer(handle.easy, CCURLOPT_SSL_CTX_DATA, context) }
+        if body != nil { setBodyCallbacks(of: handle, context) }
+    }
+}
+#endif

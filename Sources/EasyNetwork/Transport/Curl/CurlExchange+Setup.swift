@@ -1,0 +1,198 @@
+#if os(Linux) && canImport(CCurl)
+internal import CCurl
+import Foundation
+
+extension CurlExchange {
+    /// Writes the request into a handle that is new or prepared for the next message.
+    ///
+    /// - Parameter waitsForConnection: Whether to wait for a connection that is being made, as it may be shared.
+    func configure(_ handle: CurlHandle, waitsForConnection: Bool) throws(NetworkError) {
+        self.handle = handle
+        guard let worker, let request else { return }
+        guard target.isHTTPS || target.isHTTP else {
+            throw NetworkError(code: .invalidRequest, message: "\(target.address) is no absolute http or https URL")
+        }
+        if !handle.hasCommonOptions { try setCommonOptions(of: handle, worker) }
+        if target.isHTTPS, !handle.hasTLSOptions { try setTLSOptions(of: handle, worker.configuration.tls) }
+        try handle.setAddress(target.address)
+        if target.hasCredentials {
+            // libcurl would make an Authorization field of them.
+            handle.needsReset = true
+            try handle.set(CCURLOPT_USERNAME, "")
+            try handle.set(CCURLOPT_HTTPAUTH, 0)
+        }
+        try configureMethod(request, handle)
+        if body == nil, let known = worker.headerList, known.headers?.hasStorage(of: request.headers) == true {
+            try handle.setHeaders(known)
+        } else {
+            let list = try CurlHeaderList(try headerLines(request), of: body == nil ? request.headers : nil)
+            try handle.setHeaders(list)
+            worker.headerList = list
+        }
+        try handle.set(CCURLOPT_PIPEWAIT, waitsForConnection ? 1 : 0)
+        if needsNewConnection {
+            handle.needsReset = true
+            try handle.set(CCURLOPT_FRESH_CONNECT, 1)
+        }
+        setContext(of: handle)
+    }
+
+    /// Sets what depends on the loop's configuration only.
+    private func setCommonOptions(of handle: CurlHandle, _ worker: CurlWorker) throws(NetworkError) {
+        try handle.useErrorText()
+        // Signals belong to the process: libcurl would use one to end the look-up of a name.
+        try handle.set(CCURLOPT_NOSIGNAL, 1)
+        // By its number: 7.85 and later have another option for texts.
+        try handle.set(CCURLOPT_PROTOCOLS, CCURLPROTO_HTTP | CCURLPROTO_HTTPS)
+        try handle.set(CCURLOPT_HTTP_VERSION, CCURL_HTTP_VERSION_2TLS)
+        try handle.set(CCURLOPT_FOLLOWLOCATION, 0)
+        try handle.set(CCURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+        if let codings = CurlDecoder.names { try handle.set(CCURLOPT_ACCEPT_ENCODING, codings) }
+        try handle.set(CCURLOPT_HTTP_CONTENT_DECODING, 0)
+        // The deadlines are ours. By default libcurl gives up connecting after 300 seconds.
+        try handle.set(CCURLOPT_CONNECTTIMEOUT_MS, 7 * 24 * 3_600 * 1_000)
+        // Refused while a reused handle still has its buffer, which then is of this size already.
+        _ = ccurl_set_long(handle.easy, CCURLOPT_BUFFERSIZE, 65_536)
+        // Without it, a cancel during the look-up of a name stops the loop until the system's resolver returns.
+        // libcurl before 7.87 does not have it.
+        if CurlLibrary.version >= 0x07_57_00 { try handle.set(CCURLOPT_QUICK_EXIT, 1) }
+        try handle.set(CCURLOPT_PATH_AS_IS, 1)
+        if let problem = worker.proxyProblem { throw problem }
+        if let proxy = worker.configuration.proxy.curlProxy {
+            try handle.set(CCURLOPT_PROXY, proxy)
+            // Otherwise the exceptions of the environment hold for this proxy too.
+            try handle.set(CCURLOPT_NOPROXY, "")
+        }
+        setCallbacks(of: handle)
+        handle.hasCommonOptions = true
+    }
+
+    private func setTLSOptions(of handle: CurlHandle, _ tls: TLSConfiguration) throws(NetworkError) {
+        let version = tls.minimumVersion == .tls13 ? CCURL_SSLVERSION_TLSv1_3 : CCURL_SSLVERSION_TLSv1_2
+        try handle.set(CCURLOPT_SSLVERSION, version)
+        switch tls.trust {
+        case .system: break
+        case .dangerouslyTrustingEveryServer:
+            try handle.set(CCURLOPT_SSL_VERIFYPEER, 0)
+            try handle.set(CCURLOPT_SSL_VERIFYHOST, 0)
+        // Both options: one that is not set stays the system's.
+        case .certificateFile(let file):
+            try handle.set(CCURLOPT_CAINFO, file.path)
+            try handle.set(CCURLOPT_CAPATH, nil)
+        case .certificateDirectory(let directory):
+            try handle.set(CCURLOPT_CAINFO, nil)
+            try handle.set(CCURLOPT_CAPATH, directory.path)
+        }
+        if !tls.pinnedPublicKeys.isEmpty {
+            try handle.set(CCURLOPT_PINNEDPUBLICKEY, tls.pinnedPublicKeys.map(\.description).joined(separator: ";"))
+        }
+        if let certificate = tls.clientCertificate {
+            try handle.set(CCURLOPT_SSLCERT, certificate.certificateFile.path)
+            try handle.set(CCURLOPT_SSLKEY, certificate.keyFile.path)
+            // Without a password, OpenSSL would ask on the terminal for that of an encrypted key, and block the loop.
+            try handle.set(CCURLOPT_KEYPASSWD, certificate.keyPassword ?? "")
+        }
+        setSecuringCallback(of: handle)
+        handle.hasTLSOptions = true
+    }
+
+    private func configureMethod(_ request: TransportRequest, _ handle: CurlHandle) throws(NetworkError) {
+        let method = request.method.rawValue
+        if method != handle.method { try request.checkMethod() }
+        // RFC 9110, section 8.6: these say that they have no body.
+        let saysLength = method == "POST" || method == "PUT" || method == "PATCH"
+        switch request.body {
+        case .none: body = try saysLength ? CurlBody(.data(Data()), wakeUp: bodyHasBytes) : nil
+        default: body = try CurlBody(request.body, wakeUp: bodyHasBytes)
+        }
+        if method == "HEAD" {
+            // Otherwise libcurl waits for the body that the answer's Content-Length announces.
+            guard body == nil else {
+                throw NetworkError(code: .invalidRequest, message: "a HEAD request has no body")
+            }
+            handle.needsReset = true
+            try handle.set(CCURLOPT_NOBODY, 1)
+        } else if let body {
+            handle.needsReset = true
+            try handle.set(CCURLOPT_UPLOAD, 1)
+            try handle.setBodyCount(body.count ?? -1)
+        }
+        try handle.setMethod(method)
+    }
+
+    /// The fields as libcurl wants them: `Name: value`, or `Name;` without a value.
+    private func headerLines(_ request: TransportRequest) throws(NetworkError) -> [String] {
+        var lines: [String] = []
+        // A name alone removes the field that libcurl would add to a body.
+        if body != nil, request.headers["Expect"] == nil { lines.append("Expect:") }
+        try request.checkHeaders()
+        for field in request.headers where !field.isFraming {
+            let isBlank = field.value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 }
+            lines.append(isBlank ? "\(field.name);" : "\(field.name): \(field.value)")
+        }
+        return lines
+    }
+}
+
+extension ProxyConfiguration {
+    private static let curlSchemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
+
+    /// What libcurl is given: nil for what the environment says, empty for none.
+    fileprivate var curlProxy: String? {
+        switch self {
+        case .system: nil
+        case .none: ""
+        case .url(let url): url.absoluteString
+        }
+    }
+
+    /// The reason why libcurl cannot use it.
+    var curlProblem: NetworkError? {
+        guard case .url(let url) = self,
+            !Self.curlSchemes.contains(url.scheme?.lowercased() ?? "") || url.host?.isEmpty ?? true || url.port == nil
+        else { return nil }
+        return NetworkError(
+            code: .invalidRequest,
+            message: "\(url.withoutSecrets) is no proxy: it needs one of the schemes "
+                + Self.curlSchemes.joined(separator: ", ") + ", a host and a port"
+        )
+    }
+}
+
+/// Where a message goes, read from the bytes of its address: to ask a `URL` for its components costs as much as sending a
+/// small message.
+struct CurlTarget {
+    static let none = CurlTarget(address: "")
+
+    /// The whole address, as libcurl is given it.
+    let address: String
+    /// Scheme, host and port: `https://api.example.com:8443`. The whole address if that is not absolute.
+    let origin: String
+    let isHTTP: Bool
+    let isHTTPS: Bool
+    /// Whether the address names a user or a password.
+    let hasCredentials: Bool
+
+    init(address: String) {
+        self.address = address
+        // RFC 3986, section 3: scheme "://" [ userinfo "@" ] host [ ":" port ], up to a slash, question mark or hash.
+        let bytes = address.utf8
+        let slash = UInt8(ascii: "/")
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")),
+            bytes[bytes.index(after: colon)...].starts(with: [slash, slash])
+        else {
+            (origin, isHTTP, isHTTPS, hasCredentials) = (address, false, false, false)
+            return
+        }
+        let start = bytes.index(colon, offsetBy: 3)
+        let end = bytes[start...].firstIndex { $0 == slash || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
+        let authority = address[start..<(end ?? bytes.endIndex)]
+        let scheme = String(address[..<colon])
+        isHTTP = scheme.isEqualIgnoringASCIICase(to: "http")
+        isHTTPS = scheme.isEqualIgnoringASCIICase(to: "https")
+        let at = authority.utf8.lastIndex(of: UInt8(ascii: "@"))
+        hasCredentials = at != nil
+        origin = "\(scheme)://\(at.map { authority[bytes.index(after: $0)...] } ?? authority)"
+    }
+}
+#endif

@@ -1,0 +1,225 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension URLSessionConfiguration {
+    /// A configuration without cache, cookies and credentials, and with time limits that never pass.
+    static func transport(_ configuration: TransportConfiguration) -> URLSessionConfiguration {
+        let session = URLSessionConfiguration.ephemeral
+        session.urlCache = nil
+        session.urlCredentialStorage = nil
+        session.httpCookieStorage = nil
+        session.httpCookieAcceptPolicy = .never
+        session.httpShouldSetCookies = false
+        session.requestCachePolicy = .reloadIgnoringLocalCacheData
+        session.timeoutIntervalForRequest = URLSessionExchange.noTimeout
+        session.timeoutIntervalForResource = URLSessionExchange.noTimeout
+        session.httpMaximumConnectionsPerHost = max(configuration.maximumConnectionsPerHost, 1)
+        #if canImport(Darwin)
+        session.tlsMinimumSupportedProtocolVersion = configuration.tls.minimumVersion == .tls13 ? .TLSv13 : .TLSv12
+        switch configuration.proxy {
+        case .system: break
+        case .none: session.connectionProxyDictionary = [:]
+        case .url(let url): session.connectionProxyDictionary = proxyDictionary(url)
+        }
+        #endif
+        return session
+    }
+
+    /// The reason why a session does not support a configuration; nil if it does.
+    static func problem(with configuration: TransportConfiguration) -> NetworkError? {
+        func problem(_ what: String) -> NetworkError {
+            NetworkError(code: .invalidRequest, message: "URLSession does not support \(what) here; CurlTransport does")
+        }
+        let tls = configuration.tls
+        if tls.clientCertificate != nil { return problem("client certificates from PEM files") }
+        #if canImport(Darwin)
+        if case .url(let url) = configuration.proxy {
+            guard url.scheme?.lowercased() == "http", url.host?.isEmpty == false, url.port != nil, url.user == nil
+            else {
+                return problem("a proxy like \(url.withoutSecrets)")
+            }
+        }
+        #else
+        if tls.trust != .system { return problem("other trust than the system's") }
+        if tls.minimumVersion != .tls12 { return problem("a choice of the TLS version") }
+        if !tls.pinnedPublicKeys.isEmpty { return problem("pins") }
+        if configuration.proxy != .system { return problem("another proxy than the system's") }
+        #endif
+        return nil
+    }
+
+    #if canImport(Darwin)
+    /// The keys of CFNetwork, some of which have no name on iOS.
+    private static func proxyDictionary(_ url: URL) -> [AnyHashable: Any] {
+        let host = url.host ?? ""
+        let port = url.port ?? 80
+        return [
+            "HTTPEnable": 1, "HTTPProxy": host, "HTTPPort": port,
+            "HTTPSEnable": 1, "HTTPSProxy": host, "HTTPSPort": port,
+        ]
+    }
+    #endif
+}
+
+extension HTTPHeaders {
+    /// The fields of a session's answer, ordered by name: a session keeps a dictionary and joins repeated fields by commas.
+    ///
+    /// `Set-Cookie` is split again: one field would be one cookie with the attributes of all (RFC 6265, section 3).
+    /// Foundation's `HTTPCookie` gives cookies instead of fields, by its own rules.
+    init(joined fields: [AnyHashable: Any]) {
+        self.init()
+        for (name, value) in fields.map({ ("\($0.key)", "\($0.value)") }).sorted(by: { $0.0 < $1.0 }) {
+            if name.isEqualIgnoringASCIICase(to: "Set-Cookie") {
+                for cookie in Self.cookies(in: value) { add(cookie, for: name) }
+            } else {
+                add(value, for: name)
+            }
+        }
+    }
+
+    /// Cuts at each comma before a cookie's name and an equals sign. Neither follows a comma in a date, and a value has no
+    /// comma (RFC 6265, section 4.1.1).
+    private static func cookies(in joined: String) -> [String] {
+        func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+        // As browsers read names (RFC 6265bis, section 5.6), except for blanks and quotes.
+        func isOfName(_ byte: UInt8) -> Bool { byte > 0x20 && byte != 0x7F && !"=,;\"".utf8.contains(byte) }
+        var cookies: [String] = []
+        var rest = joined.utf8[...]
+        var from = rest.startIndex
+        while let comma = rest[from...].firstIndex(of: UInt8(ascii: ",")) {
+            from = rest.index(after: comma)
+            let next = rest[from...].drop(while: isBlank)
+            let name = next.prefix(while: isOfName)
+            guard !name.isEmpty, next[name.endIndex...].first == UInt8(ascii: "=") else { continue }
+            cookies.append(String(decoding: rest[..<comma], as: UTF8.self))
+            rest = next
+            from = next.startIndex
+        }
+        return cookies + [String(decoding: rest, as: UTF8.self)]
+    }
+}
+
+extension NetworkError {
+    /// The meaning of an error of `URLSession`.
+    ///
+    /// - Parameters:
+    ///   - isSecure: Whether the URL was https.
+    ///   - hasHead: Whether the answer had begun.
+    init(transport error: any Error, isSecure: Bool, hasHead: Bool) {
+        let kind = (error as? URLError)?.code ?? .unknown
+        self.init(
+            code: Code(kind, isSecure: isSecure, hasHead: hasHead),
+            // On Linux the words are libcurl's.
+            message: Redaction.standard.transportWords((error as NSError).localizedDescription),
+            underlying: error
+        )
+    }
+}
+
+extension NetworkError.Code {
+    fileprivate init(_ code: URLError.Code, isSecure: Bool, hasHead: Bool) {
+        switch code {
+        case .cancelled:
+            self = .cancelled
+        case .timedOut:
+            self = .timedOut
+        case .badURL, .fileDoesNotExist, .fileIsDirectory, .noPermissionsToReadFile:
+            self = .invalidRequest
+        case .notConnectedToInternet, .internationalRoamingOff, .callIsActive, .dataNotAllowed:
+            self = .notConnected
+        case .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .appTransportSecurityRequiresSecureConnection:
+            self = .cannotConnect
+        case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted,
+            .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid, .clientCertificateRejected,
+            .clientCertificateRequired:
+            self = .tls
+        case .cannotDecodeRawData, .cannotDecodeContentData:
+            self = .cannotParseResponse
+        case .cannotParseResponse:
+            self = .badServerResponse
+        #if canImport(Darwin)
+        case .badServerResponse:
+            self = .badServerResponse
+        case .unsupportedURL:
+            self = .invalidRequest
+        #else
+        case .unsupportedURL:
+            // Schemes other than http and https never get here; Foundation reports bytes that are not HTTP like this.
+            self = .badServerResponse
+        case .unknown:
+            // Every TLS failure, every truncated body and every malformed header.
+            self = hasHead || !isSecure ? .connectionLost : .tls
+        #endif
+        default:
+            self = .connectionLost
+        }
+    }
+}
+
+extension URL {
+    var isHTTPS: Bool {
+        scheme?.isEqualIgnoringASCIICase(to: "https") ?? false
+    }
+}
+
+#if canImport(Darwin)
+extension TransportMetrics {
+    /// The measurements of a session. The exchange fills in the total and the wait.
+    init(_ transaction: URLSessionTaskTransactionMetrics) {
+        let begin = transaction.fetchStartDate
+        func seconds(_ date: Date?) -> TimeInterval? {
+            guard let date, let begin else { return nil }
+            return date.timeIntervalSince(begin)
+        }
+        let isReused = transaction.isReusedConnection
+        self.init(
+            nameLookup: isReused ? nil : seconds(transaction.domainLookupEndDate),
+            // A session's connect phase ends when the connection is secure.
+            connect: isReused ? nil : seconds(transaction.secureConnectionStartDate ?? transaction.connectEndDate),
+            tls: isReused ? nil : seconds(transaction.secureConnectionEndDate),
+            firstByte: seconds(transaction.responseStartDate),
+            total: 0,
+            bytesSent: Int(
+                clamping: transaction.countOfRequestHeaderBytesSent + transaction.countOfRequestBodyBytesSent
+            ),
+            bytesReceived: Int(
+                clamping: transaction.countOfResponseHeaderBytesReceived + transaction.countOfResponseBodyBytesReceived
+            ),
+            networkProtocol: Self.name(ofProtocol: transaction.networkProtocolName),
+            isReusedConnection: isReused,
+            remoteAddress: transaction.remoteAddress.map { address in
+                let host = address.contains(":") ? "[\(address)]" : address
+                return transaction.remotePort.map { "\(host):\($0)" } ?? host
+            }
+        )
+    }
+
+    /// Translates a name of ALPN (RFC 7301, section 6) to that of the status line.
+    private static func name(ofProtocol name: String?) -> String? {
+        switch name {
+        case "h2"?: "HTTP/2"
+        case "h3"?: "HTTP/3"
+        case let name?: name.uppercased()
+        case nil: nil
+        }
+    }
+}
+
+extension NetworkServiceType {
+    var ofURLRequest: URLRequest.NetworkServiceType {
+        switch self {
+        case .standard: .default
+        case .background: .background
+        case .responsiveData: .responsiveData
+        case .video: .video
+        case .voice: .voice
+        case .callSignaling: .callSignaling
+        case .avStreaming: .avStreaming
+        case .responsiveAV: .responsiveAV
+        }
+    }
+}
+#endif

@@ -1,0 +1,69 @@
+#if os(Linux)
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("CurlDeadlines")
+struct CurlDeadlinesTests {
+    private func loop(_ clock: any NetworkClock) -> CurlLoop {
+        CurlLoop(TransportConfiguration(), clock: clock)
+    }
+
+    @Test("REQ-5: with the system clock the loop waits until the earliest deadline, rounded up")
+    func systemClock() {
+        let loop = loop(SystemClock())
+        var deadlines = CurlDeadlines(loop)
+        func poll() -> Int32 { deadlines.pollTimeout(underWay: 1, hasMoved: true) }
+        deadlines.add(1e18)
+        let far = (poll(), deadlines.takeDue())
+        #expect(far.0 == 10 && !far.1)
+        deadlines.add(loop.clock.now - 1)
+        let due = (poll(), deadlines.takeDue())
+        #expect(due.0 == 0 && due.1)
+        // All deadlines are to be added again.
+        let none = (poll(), deadlines.takeDue())
+        #expect(none.0 == 10 && !none.1)
+        deadlines.add(loop.clock.now + 0.0001)
+        let near = poll()
+        #expect((0...1).contains(near))
+    }
+
+    @Test("REQ-5: another clock wakes the loop with one timer, for the earliest deadline")
+    func otherClock() {
+        let clock = ManualClock(now: 10)
+        let loop = loop(clock)
+        var deadlines = CurlDeadlines(loop)
+        for time in [15, 12, 19] { deadlines.add(TimeInterval(time)) }
+        let poll = deadlines.pollTimeout(underWay: 3, hasMoved: true)
+        #expect(poll == 10 && clock.pendingCount == 1)
+        // Called too early, as by a clock with coarse timers.
+        deadlines.timerFired()
+        let isEarly = deadlines.takeDue()
+        #expect(!isEarly && clock.pendingCount == 1)
+        clock.advance(by: 2)
+        #expect(loop.take().isTimerDue)
+        // A deadline that has passed needs no timer: the loop checks it before it waits.
+        deadlines.timerFired()
+        #expect(clock.pendingCount == 0)
+        let isDue = deadlines.takeDue()
+        #expect(isDue)
+        deadlines.add(15)
+        #expect(clock.pendingCount == 1)
+        deadlines.clear()
+        let isDueAfterwards = deadlines.takeDue()
+        #expect(!isDueAfterwards && clock.pendingCount == 0)
+    }
+
+    @Test("BEY-11: the loop looks soon after something has moved, then less often, and not without exchanges")
+    func waits() {
+        var deadlines = CurlDeadlines(loop(SystemClock()))
+        let idle = deadlines.pollTimeout(underWay: 0, hasMoved: false)
+        let quiet = (0..<9).map { deadlines.pollTimeout(underWay: 1, hasMoved: $0 == 0) }
+        #expect(quiet == [10, 20, 40, 80, 160, 320, 640, 1_000, 1_000])
+        let moved = [0, 2, 2].map { deadlines.pollTimeout(underWay: $0, hasMoved: true) }
+        #expect(idle == .max && moved == [.max, 10, 10])
+    }
+}
+#endif
