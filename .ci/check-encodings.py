@@ -116,7 +116,7 @@ def check_pairs(case):
         check(is_same_text(found, value), what, f"has {found!r} for {key!r}, not {value!r}")
     lone = sum(1 for part in text.split("&") if part and "=" not in part)
     check(lone == sum(1 for _, value in expected if value is None), what, "has other names without a value")
-    is_plus = styles["spaces"] == "plus" or styles["spaces"] == "flavour" and case["kind"] == "form"
+    is_plus = styles["spaces"] == "plus" or styles["spaces"] == "automatic" and case["kind"] == "form"
     check(("%20" if is_plus else "+") not in text, what, "has spaces of another style")
     check(re.fullmatch(r"[A-Za-z0-9._~*+&=%-]*", text), what, "has characters that are not escaped")
     return len(expected)

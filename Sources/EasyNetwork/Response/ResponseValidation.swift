@@ -58,6 +58,29 @@ public struct ResponseValidation: Hashable, Sendable {
         )
     }
 
+    /// Accepts the status codes that a predicate accepts.
+    ///
+    /// ```swift
+    /// static let lenient = ResponseValidation(statusCodes: { $0 < 500 && $0 != 429 })
+    /// ```
+    ///
+    /// - Parameter isAccepted: called at once, for each code from 100 to 999, and not kept.
+    public init(
+        statusCodes isAccepted: (Int) throws -> Bool,
+        contentTypes: Set<String>? = nil,
+        emptyBody: EmptyBodyRule = .standard,
+        maximumBodyCount: Int? = nil,
+        jsonShape: JSONShape? = nil
+    ) rethrows {
+        self.init(
+            statusCodes: Set(try (100...999).filter(isAccepted)),
+            contentTypes: contentTypes,
+            emptyBody: emptyBody,
+            maximumBodyCount: maximumBodyCount,
+            jsonShape: jsonShape
+        )
+    }
+
     /// The status codes of success, 200 to 299.
     public static let success = Set(200...299)
 

@@ -212,9 +212,7 @@ final class CallContext: Sendable {
         _ call: Call
     ) async throws(NetworkError) -> Credential? {
         guard let authentication = configuration.settings.authentication else { return nil }
-        return try await credential(call) {
-            authentication.prepare(message, stamp, over: makeService, completion: $0)
-        }
+        return try await credential(authentication.prepare(message, stamp, over: makeService), call)
     }
 
     /// - Returns: the message with another credential, if the answer refuses the one it was sent with.
@@ -225,32 +223,21 @@ final class CallContext: Sendable {
         _ call: Call
     ) async throws(NetworkError) -> Credential? {
         guard let authentication = configuration.settings.authentication else { return nil }
-        return try await credential(call) {
-            authentication.review(response, to: message, stamp, over: makeService, completion: $0)
-        }
+        return try await credential(authentication.review(response, to: message, stamp, over: makeService), call)
     }
 
     private func credential(
-        _ call: Call,
-        _ ask: (@escaping RequestAuthentication.Completion) -> RequestAuthentication.Step
+        _ step: RequestAuthentication.Step,
+        _ call: Call
     ) async throws(NetworkError) -> Credential? {
-        let found = Locked<Result<Credential, NetworkError>?>(nil)
-        let over = OneShot()
-        let step = ask { result in
-            found.withLock { $0 = result }
-            over.end()
-        }
         switch step {
         case .send(let message, let stamp): return (message, stamp)
         case .accept: return nil
         case .fail(let error): throw error
-        case .hold(let hold):
+        case .wait(let waiting):
             caller?.callWaits(call) { !call.isOver }
-            await over.wait()
-            guard let result = found.withLock({ $0 }) else {
-                hold.cancel()
-                throw NetworkError(code: .cancelled)
-            }
+            let result: Result<Credential, NetworkError>
+            do throws(NetworkError) { result = .success(try await waiting()) } catch { result = .failure(error) }
             await regainSlot(call)
             return try result.get()
         }

@@ -18,47 +18,73 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
 
     public typealias Credential = Method.Credential
 
-    private struct Waiting {
-        var message: TransportRequest
-        var stamp: Stamp
-        /// Why it waits; nil when it has not been sent yet.
-        var refusal: NetworkResponse?
-        var completion: Completion
-    }
-
     private struct State {
         var credential: Credential?
-        var flight: RefreshFlight<Int>
-        var waiting: [Int: Waiting] = [:]
-        var lastWaiter = 0
+        /// Grows with each credential, also with one that is taken away.
+        var version = 0
+        /// The refresh under way.
         var refresh: Refresh?
+        /// When the last refreshes began, at most ``refreshLimit``.
+        var beginnings: [TimeInterval] = []
+    }
 
-        mutating func replace(with credential: Credential?, for ids: [Int]) -> Replacement {
-            let old = self.credential
-            self.credential = credential
-            let refresh = self.refresh
-            self.refresh = nil
-            let waiting = ids.compactMap { self.waiting.removeValue(forKey: $0) }
-            return Replacement(waiting: waiting, version: flight.version, refresh: refresh, old: old)
+    /// A refresh under way. All requests that need it wait for its one outcome.
+    private final class Refresh: Sendable {
+        typealias Outcome = Result<(credential: Credential, version: Int), NetworkError>
+
+        private struct State {
+            var outcome: Outcome?
+            var lastWaiter = 0
+            var waiters: [Int: CheckedContinuation<Outcome, Never>] = [:]
+            var task: Task<Void, Never>?
+            var timer: (any ClockTimer)?
         }
-    }
 
-    /// What follows, outside the lock, when the credential has been replaced or its refresh has ended.
-    private struct Replacement {
-        var waiting: [Waiting]
-        var version: Int
-        var refresh: Refresh?
-        /// The program's, and so not to be let go of under a lock.
-        var old: Credential?
-    }
+        private let state = Locked(State())
 
-    private struct Refresh {
-        var task: Task<Void, Never>
-        var timer: (any ClockTimer)?
+        /// Ends at once, with ``NetworkError/Code/cancelled``, when the task is cancelled.
+        func outcome() async -> Outcome {
+            let id = state.withLock { state in
+                state.lastWaiter += 1
+                return state.lastWaiter
+            }
+            return await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    let outcome = state.withLock { state -> Outcome? in
+                        if Task.isCancelled { return .failure(NetworkError(code: .cancelled)) }
+                        if state.outcome == nil { state.waiters[id] = continuation }
+                        return state.outcome
+                    }
+                    if let outcome { continuation.resume(returning: outcome) }
+                }
+            } onCancel: {
+                let waiter = state.withLock { $0.waiters.removeValue(forKey: id) }
+                waiter?.resume(returning: .failure(NetworkError(code: .cancelled)))
+            }
+        }
 
-        func cancel() {
+        /// Keeps what works on the refresh, and cancels it at the end.
+        func begin(_ task: Task<Void, Never>, _ timer: (any ClockTimer)?) {
+            let isOver = state.withLock { state in
+                if state.outcome == nil { (state.task, state.timer) = (task, timer) }
+                return state.outcome != nil
+            }
+            guard isOver else { return }
             task.cancel()
             timer?.cancel()
+        }
+
+        /// Resumes the waiters in the order in which they came. The first end counts.
+        func end(_ outcome: Outcome) {
+            let old = state.withLock { state in
+                guard state.outcome == nil else { return State() }
+                let old = state
+                state = State(outcome: outcome)
+                return old
+            }
+            old.task?.cancel()
+            old.timer?.cancel()
+            for (_, waiter) in old.waiters.sorted(by: { $0.key < $1.key }) { waiter.resume(returning: outcome) }
         }
     }
 
@@ -113,9 +139,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         self.refreshDeadline = refreshDeadline
         self.clock = clock
         self.date = date
-        state = Locked(
-            State(credential: credential, flight: RefreshFlight(limit: refreshLimit, window: refreshWindow))
-        )
+        state = Locked(State(credential: credential))
         super.init()
     }
 
@@ -140,34 +164,48 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     }
 
     private func replace(with credential: Credential?) {
-        let outcome = state.withLock { $0.replace(with: credential, for: $0.flight.replace()) }
-        outcome.refresh?.cancel()
-        guard let credential else {
-            return end(outcome.waiting, with: NetworkError(code: .unauthorized, message: "signed out meanwhile"))
+        let (refresh, version, old) = state.withLock { state in
+            let old = state.credential
+            state.credential = credential
+            state.version += 1
+            state.beginnings = []
+            return (state.refresh.take(), state.version, old)
         }
-        goOn(outcome.waiting, with: credential, outcome.version)
+        // The program's, and so not released under a lock.
+        withExtendedLifetime(old) {}
+        if let credential {
+            refresh?.end(.success((credential, version)))
+        } else {
+            refresh?.end(.failure(NetworkError(code: .unauthorized, message: "signed out meanwhile")))
+        }
     }
 
     // MARK: - Requests
 
+    /// What a request is to do.
+    private enum Decision {
+        case send(Credential?, version: Int)
+        case wait(Refresh)
+        /// Refresh this credential, and wait.
+        case begin(Refresh, Credential?)
+        case fail(String)
+    }
+
     override func prepare(
         _ message: TransportRequest,
         _ stamp: Stamp,
-        over service: @escaping @Sendable () -> EasyNetworkService,
-        completion: @escaping Completion
+        over service: @escaping @Sendable () -> EasyNetworkService
     ) -> Step {
         guard !stamp.isExempt else { return .send(message, stamp) }
-        let waiting = Waiting(message: message, stamp: stamp, refusal: nil, completion: completion)
         while true {
-            let (credential, version) = state.withLock { ($0.credential, $0.flight.version) }
+            let (credential, version) = state.withLock { ($0.credential, $0.version) }
             let isExpired = credential.map { authenticator.isExpired($0, at: date()) } ?? false
             let now = clock.now
-            let step = decide(waiting, over: service) { flight, id in
-                // Another one is there by now, which nobody has looked at.
-                guard flight.version == version else { return nil }
-                return flight.prepare(id, isExpired: isExpired, now: now)
+            let decision = state.withLock { state -> Decision? in
+                // Nil when another one is there by now, which was not looked at.
+                state.version == version ? decide(&state, needsRefresh: isExpired, now) : nil
             }
-            if let step { return step }
+            if let decision { return step(decision, message, stamp, refusal: nil, service) }
         }
     }
 
@@ -175,82 +213,104 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         _ response: NetworkResponse,
         to message: TransportRequest,
         _ stamp: Stamp,
-        over service: @escaping @Sendable () -> EasyNetworkService,
-        completion: @escaping Completion
+        over service: @escaping @Sendable () -> EasyNetworkService
     ) -> Step {
         guard !stamp.isExempt, authenticator.isRefused(response) else { return .accept }
+        if stamp.isReplay {
+            return step(.fail("the server refused the new credential too"), message, stamp, refusal: response, service)
+        }
         var replay = stamp
         replay.isReplay = true
-        let waiting = Waiting(message: message, stamp: replay, refusal: response, completion: completion)
         let now = clock.now
-        let step = decide(waiting, over: service) { flight, id in
-            flight.refuse(id, sent: stamp.version, isReplay: stamp.isReplay, now: now)
+        let decision = state.withLock { state in
+            // The refusal of an older credential says nothing of this one.
+            decide(&state, needsRefresh: stamp.version == state.version, now)
         }
-        return step ?? .accept
+        return step(decision, message, replay, refusal: response, service)
     }
 
-    private func decide(
-        _ waiting: Waiting,
-        over service: @escaping @Sendable () -> EasyNetworkService,
-        _ ask: (inout RefreshFlight<Int>, Int) -> RefreshFlight<Int>.Decision?
-    ) -> Step? {
-        let (decision, credential, id) = state.withLock { state in
-            state.lastWaiter += 1
-            let id = state.lastWaiter
-            let decision = ask(&state.flight, id)
-            switch decision {
-            case .hold, .refresh: state.waiting[id] = waiting
-            case .send, .fail, nil: break
-            }
-            return (decision, state.credential, id)
+    private func decide(_ state: inout State, needsRefresh: Bool, _ now: TimeInterval) -> Decision {
+        if let refresh = state.refresh { return .wait(refresh) }
+        guard needsRefresh else { return .send(state.credential, version: state.version) }
+        state.beginnings.removeAll { $0 <= now - refreshWindow }
+        guard state.beginnings.count < refreshLimit else {
+            return .fail(
+                "the credential has been refreshed \(refreshLimit) times within \(refreshWindow) seconds, and is still "
+                    + "refused or expired"
+            )
         }
+        state.beginnings.append(now)
+        let refresh = Refresh()
+        state.refresh = refresh
+        return .begin(refresh, state.credential)
+    }
+
+    private func step(
+        _ decision: Decision,
+        _ message: TransportRequest,
+        _ stamp: Stamp,
+        refusal: NetworkResponse?,
+        _ service: @escaping @Sendable () -> EasyNetworkService
+    ) -> Step {
         switch decision {
-        case nil:
-            return nil
-        case .send(let version):
-            switch outgoing(waiting, credential, version) {
-            case .success(let outgoing): return .send(outgoing.message, outgoing.stamp)
-            case .failure(let error): return .fail(error)
+        case .send(let credential, let version):
+            do throws(NetworkError) {
+                let (message, stamp) = try outgoing(message, stamp, credential, version)
+                return .send(message, stamp)
+            } catch {
+                return .fail(error)
             }
-        case .fail(let failure):
-            return .fail(error(failure, after: waiting.refusal))
-        case .refresh(let flight):
-            begin(flight, credential, service)
-            fallthrough
-        case .hold:
-            return .hold(Hold { [weak self] in self?.leave(id) })
+        case .fail(let reason):
+            return .fail(own(NetworkError(code: .unauthorized, message: reason), refusal))
+        case .begin(let refresh, let credential):
+            begin(refresh, credential, service)
+            return wait(for: refresh, message, stamp, refusal)
+        case .wait(let refresh):
+            return wait(for: refresh, message, stamp, refusal)
         }
     }
 
-    private func leave(_ id: Int) {
-        // Handed out of the lock: it holds the landing.
-        _ = state.withLock { state in
-            state.flight.leave(id)
-            return state.waiting.removeValue(forKey: id)
+    private func wait(
+        for refresh: Refresh,
+        _ message: TransportRequest,
+        _ stamp: Stamp,
+        _ refusal: NetworkResponse?
+    ) -> Step {
+        .wait { [self] () throws(NetworkError) in
+            switch await refresh.outcome() {
+            case .success(let (credential, version)): try outgoing(message, stamp, credential, version)
+            case .failure(let error): throw own(error, refusal)
+            }
         }
+    }
+
+    /// The error with the refusal that it explains.
+    private func own(_ error: NetworkError, _ refusal: NetworkResponse?) -> NetworkError {
+        refusal?.error(error.code, message: error.message, underlying: error.underlying) ?? error
     }
 
     private func outgoing(
-        _ waiting: Waiting,
+        _ message: TransportRequest,
+        _ stamp: Stamp,
         _ credential: Credential?,
         _ version: Int
-    ) -> Result<(message: TransportRequest, stamp: Stamp), NetworkError> {
-        var message = waiting.message
-        var stamp = waiting.stamp
+    ) throws(NetworkError) -> (message: TransportRequest, stamp: Stamp) {
+        var message = message
+        var stamp = stamp
         stamp.version = version
         do {
             if let credential { try authenticator.apply(credential, to: &message) }
         } catch {
             let prefix = "the credential cannot be put into the request: "
-            return .failure(.thrown(error, otherwise: .invalidRequest, prefix: prefix))
+            throw .thrown(error, otherwise: .invalidRequest, prefix: prefix)
         }
-        return .success((message, stamp))
+        return (message, stamp)
     }
 
     // MARK: - The refresh
 
     private func begin(
-        _ flight: Int,
+        _ refresh: Refresh,
         _ credential: Credential?,
         _ service: @escaping @Sendable () -> EasyNetworkService
     ) {
@@ -260,67 +320,40 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
                 let fresh = try await RefreshContext.$sessions.withValue(sessions) {
                     try await authenticator.refresh(credential, over: service())
                 }
-                finish(flight, .success(fresh))
+                finish(refresh, .success(fresh))
             } catch {
-                finish(flight, .failure(error))
+                finish(refresh, .failure(error))
             }
         }
         let timer = refreshDeadline.map { deadline in
             clock.schedule(after: deadline) { [weak self] in
                 let error = NetworkError(code: .timedOut, message: "the refresh took longer than \(deadline) seconds")
-                self?.finish(flight, .failure(error))
+                self?.finish(refresh, .failure(error))
             }
         }
-        let refresh = Refresh(task: task, timer: timer)
-        let isRunning = state.withLock { state in
-            if state.flight.running == flight { state.refresh = refresh }
-            return state.flight.running == flight
-        }
-        // It may have ended, or somebody may have signed in or out, before there was anything to cancel.
-        if !isRunning { refresh.cancel() }
+        refresh.begin(task, timer)
     }
 
-    private func finish(_ flight: Int, _ result: Result<Credential, any Error>) {
-        let fresh = try? result.get()
-        let outcome = state.withLock { state -> Replacement? in
-            guard let ids = state.flight.finish(flight, isRefreshed: fresh != nil) else { return nil }
-            return state.replace(with: fresh ?? state.credential, for: ids)
+    private func finish(_ refresh: Refresh, _ result: Result<Credential, any Error>) {
+        let (isCurrent, version, old) = state.withLock { state -> (Bool, Int, Credential?) in
+            // Not one that another credential has replaced.
+            guard state.refresh === refresh else { return (false, 0, nil) }
+            state.refresh = nil
+            guard case .success(let fresh) = result else { return (true, state.version, nil) }
+            let old = state.credential
+            state.credential = fresh
+            state.version += 1
+            return (true, state.version, old)
         }
-        guard let outcome else { return }
-        outcome.refresh?.cancel()
+        withExtendedLifetime(old) {}
+        guard isCurrent else { return }
         switch result {
-        case .success(let credential):
-            goOn(outcome.waiting, with: credential, outcome.version)
+        case .success(let credential): refresh.end(.success((credential, version)))
         case .failure(let error):
             let cause = error as? NetworkError
             let reason = cause?.serverMessage ?? cause?.message ?? error.wording
             let message = "the credential could not be refreshed: \(reason.withoutFullStop)"
-            end(outcome.waiting, with: NetworkError(code: .unauthorized, message: message, underlying: error))
+            refresh.end(.failure(NetworkError(code: .unauthorized, message: message, underlying: error)))
         }
-    }
-
-    private func goOn(_ waiting: [Waiting], with credential: Credential, _ version: Int) {
-        for one in waiting {
-            WorkQueue.shared.async { one.completion(self.outgoing(one, credential, version)) }
-        }
-    }
-
-    private func end(_ waiting: [Waiting], with error: NetworkError) {
-        for one in waiting {
-            let own = one.refusal?.error(error.code, message: error.message, underlying: error.underlying) ?? error
-            WorkQueue.shared.async { one.completion(.failure(own)) }
-        }
-    }
-
-    private func error(_ failure: RefreshFlight<Int>.Failure, after refusal: NetworkResponse?) -> NetworkError {
-        let message =
-            switch failure {
-            case .refusedAgain:
-                "the server refused the new credential too"
-            case .tooManyRefreshes:
-                "the credential has been refreshed \(refreshLimit) times within \(refreshWindow) seconds and does not "
-                    + "count all the same"
-            }
-        return refusal?.error(.unauthorized, message: message) ?? NetworkError(code: .unauthorized, message: message)
     }
 }

@@ -65,8 +65,7 @@ public final class PasswordAuthentication: RequestAuthentication, @unchecked Sen
     override func prepare(
         _ message: TransportRequest,
         _ stamp: Stamp,
-        over service: @escaping @Sendable () -> EasyNetworkService,
-        completion: @escaping Completion
+        over service: @escaping @Sendable () -> EasyNetworkService
     ) -> Step {
         guard isWanted(message, stamp) else { return .send(message, stamp) }
         return state.withLock { state in
@@ -90,8 +89,7 @@ public final class PasswordAuthentication: RequestAuthentication, @unchecked Sen
         _ response: NetworkResponse,
         to message: TransportRequest,
         _ stamp: Stamp,
-        over service: @escaping @Sendable () -> EasyNetworkService,
-        completion: @escaping Completion
+        over service: @escaping @Sendable () -> EasyNetworkService
     ) -> Step {
         guard isWanted(message, stamp) else { return .accept }
         guard response.statusCode == 401 else {

@@ -7,18 +7,22 @@ import Foundation
 public class RequestAuthentication: @unchecked Sendable {
     // Sendable because it has no state, and those that inherit, all of this module, have only what is.
 
-    /// What a landing does with a request or an answer.
+    /// What a call does with a message or an answer.
     enum Step: Sendable {
-        /// Send this message.
+        /// Sends this message.
         case send(TransportRequest, Stamp)
-        /// The answer is what it is; others judge it.
+        /// Leaves the answer to others.
         case accept
-        /// Give the slot back and wait for the call of the completion.
-        case hold(Hold)
+        /// Gives the slot back, and waits.
+        case wait(Waiting)
         case fail(NetworkError)
     }
 
-    /// What a landing keeps about its request from one call to the next.
+    /// Returns the message with its credential when there is one, or why there is none. It ends at once, with
+    /// ``NetworkError/Code/cancelled``, when the task is cancelled.
+    typealias Waiting = @Sendable () async throws(NetworkError) -> (message: TransportRequest, stamp: Stamp)
+
+    /// What a call keeps about its request from one call to the next.
     struct Stamp: Hashable, Sendable {
         /// Of the credential that it was sent with.
         var version = 0
@@ -27,15 +31,6 @@ public class RequestAuthentication: @unchecked Sendable {
         /// Whether it does without credential.
         var isExempt = false
     }
-
-    /// A landing that waits.
-    struct Hold: Sendable {
-        /// Leaves; the completion may still be on its way.
-        let cancel: @Sendable () -> Void
-    }
-
-    /// Is called once after a hold, on ``WorkQueue``, possibly before the call that it comes from has returned.
-    typealias Completion = @Sendable (Result<(message: TransportRequest, stamp: Stamp), NetworkError>) -> Void
 
     init() {}
 
@@ -54,25 +49,23 @@ public class RequestAuthentication: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - message: without credential.
-    ///   - stamp: the last one that the landing got.
-    ///   - service: makes one for a refresh, which outlives the landing.
+    ///   - stamp: the last one that the call got.
+    ///   - service: makes one for a refresh, which outlives the call.
     /// - Returns: never ``Step/accept``.
     func prepare(
         _ message: TransportRequest,
         _ stamp: Stamp,
-        over service: @escaping @Sendable () -> EasyNetworkService,
-        completion: @escaping Completion
+        over service: @escaping @Sendable () -> EasyNetworkService
     ) -> Step {
         .send(message, stamp)
     }
 
-    /// For each answer. The parameters are those of ``prepare(_:_:over:completion:)``.
+    /// For each answer. The parameters are those of ``prepare(_:_:over:)``.
     func review(
         _ response: NetworkResponse,
         to message: TransportRequest,
         _ stamp: Stamp,
-        over service: @escaping @Sendable () -> EasyNetworkService,
-        completion: @escaping Completion
+        over service: @escaping @Sendable () -> EasyNetworkService
     ) -> Step {
         .accept
     }

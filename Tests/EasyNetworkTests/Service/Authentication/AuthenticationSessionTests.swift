@@ -264,6 +264,52 @@ struct AuthenticationSessionTests {
         #expect(count.withLock { $0 } == 4)
     }
 
+    @Test("CBK-7: the late refusal of an old credential is answered with the new one, without a refresh")
+    func lateRefusal() throws {
+        let count = Locked(0)
+        let tokens = TestTokens { _ in
+            count.withLock { $0 += 1 }
+            return "other"
+        }
+        let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
+        let message = TransportRequest(url: URL(fileURLWithPath: "/"))
+        let service: @Sendable () -> EasyNetworkService = { EasyNetworkService(.shared) }
+        guard case .send(_, let stamp) = session.prepare(message, session.begin(message.url, base: nil), over: service)
+        else { return #expect(Bool(false), "it is not sent") }
+        session.signIn("new")
+        let step = session.review(NetworkResponse(statusCode: 401), to: message, stamp, over: service)
+        guard case .send(let again, _) = step else { return #expect(Bool(false), "it is not sent again") }
+        #expect(again.headers["Authorization"] == "Bearer new" && count.withLock { $0 } == 0)
+    }
+
+    @Test("CBK-7: a refresh counts for its window: then there is room for another one")
+    func window() async {
+        let count = Locked(0)
+        let tokens = TestTokens { _ in
+            count.withLock { count in
+                count += 1
+                return "\(count)"
+            }
+        }
+        let clock = ManualClock()
+        let session = AuthenticationSession(
+            tokens,
+            credential: "0",
+            refreshLimit: 2,
+            refreshWindow: 10,
+            clock: clock
+        )
+        let client = SessionClient(session) { _ in NetworkResponse(statusCode: 401) }
+        for expected in [1, 2, 2] {
+            _ = await client.start().result
+            #expect(count.withLock { $0 } == expected)
+            if expected == 1 { clock.advance(by: 4) }
+        }
+        clock.advance(by: 6)
+        for _ in 0..<2 { _ = await client.start().result }
+        #expect(count.withLock { $0 } == 3)
+    }
+
     @Test("CBK-7: a code in the body counts as a refusal when the program says so")
     func businessCode() async throws {
         var tokens = TestTokens { _ in "new" }

@@ -34,12 +34,12 @@ struct PasswordAuthenticationTests {
         ) -> (sent: [String?], status: Int) {
             var stamp = authentication.begin(message.url, base: base)
             var sent: [String?] = []
-            var step = authentication.prepare(message, stamp, over: Self.noService) { _ in }
+            var step = authentication.prepare(message, stamp, over: Self.noService)
             while case .send(let outgoing, let next) = step {
                 stamp = next
                 sent.append(outgoing.headers["Authorization"])
                 let response = server(outgoing)
-                step = authentication.review(response, to: message, stamp, over: Self.noService) { _ in }
+                step = authentication.review(response, to: message, stamp, over: Self.noService)
                 if case .accept = step { return (sent, response.statusCode) }
             }
             return (sent, 0)
@@ -112,8 +112,7 @@ struct PasswordAuthenticationTests {
             old,
             to: try Self.message(),
             stamp,
-            over: { EasyNetworkService(.shared) },
-            completion: { _ in }
+            over: { EasyNetworkService(.shared) }
         )
         #expect(Self.field("nonce", client.send(try Self.message(), server).sent[0]) == "next")
     }
@@ -152,8 +151,7 @@ struct PasswordAuthenticationTests {
                 Self.challenge("Basic realm=x"),
                 to: message,
                 authentication.begin(message.url, base: nil),
-                over: { EasyNetworkService(.shared) },
-                completion: { _ in }
+                over: { EasyNetworkService(.shared) }
             )
             if case .send(let outgoing, _) = step {
                 #expect(isAllowed)
@@ -204,8 +202,7 @@ struct PasswordAuthenticationTests {
                 Self.challenge(Self.digest),
                 to: message,
                 authentication.begin(message.url, base: nil),
-                over: { EasyNetworkService(.shared) },
-                completion: { _ in }
+                over: { EasyNetworkService(.shared) }
             )
             guard case .send(let outgoing, _) = step else { return nil }
             return Self.field("cnonce", outgoing.headers["Authorization"])

@@ -27,14 +27,14 @@ struct TestTokens: Authenticator {
     }
 }
 
-/// Does with a session what a landing does, with a server that is a closure.
+/// Does with a session what a call does, with a server that is a closure.
 final class SessionClient: Sendable {
     typealias Server = @Sendable (_ token: String?) -> NetworkResponse
 
     /// One request on its way.
     final class Job: Sendable {
         private struct State {
-            var hold: RequestAuthentication.Hold?
+            var task: Task<Void, Never>?
             var isHeld = false
             var sent: [String?] = []
             var results: [Result<NetworkResponse, NetworkError>] = []
@@ -66,11 +66,11 @@ final class SessionClient: Sendable {
         }
 
         func cancel() {
-            state.withLock { $0.hold }?.cancel()
+            state.withLock { $0.task }?.cancel()
         }
 
         fileprivate func start(_ stamp: RequestAuthentication.Stamp) {
-            act(session.prepare(message, stamp, over: Self.service) { self.goOn($0) })
+            act(session.prepare(message, stamp, over: Self.service))
         }
 
         private func goOn(
@@ -89,13 +89,19 @@ final class SessionClient: Sendable {
                 let token = outgoing.headers["Authorization"].map { String($0.dropFirst("Bearer ".count)) }
                 state.withLock { $0.sent.append(token) }
                 let response = server(token)
-                let next = session.review(response, to: message, stamp, over: Self.service) { self.goOn($0) }
+                let next = session.review(response, to: message, stamp, over: Self.service)
                 if case .accept = next { end(.success(response)) } else { act(next) }
-            case .hold(let hold):
-                state.withLock { state in
-                    state.hold = hold
-                    state.isHeld = true
+            case .wait(let waiting):
+                state.withLock { $0.isHeld = true }
+                let task = Task {
+                    let result: Result<(message: TransportRequest, stamp: RequestAuthentication.Stamp), NetworkError>
+                    do throws(NetworkError) { result = .success(try await waiting()) } catch {
+                        result = .failure(error)
+                    }
+                    // As a call, it is over when it is cancelled.
+                    if !Task.isCancelled { goOn(result) }
                 }
+                state.withLock { $0.task = task }
             case .fail(let error):
                 end(.failure(error))
             case .accept:
