@@ -29,7 +29,7 @@ struct ConnectionAdmission<Exchange: AnyObject> {
     /// The limits of origins that differ from the rest.
     private var originLimits: [String: Int] = [:]
     private var underWay = 0
-    /// Those that have a place with their origin.
+    /// Exchanges that have a place with their origin.
     private var waiting = ArraySlice<Exchange>()
 
     /// The most origins with a limit of their own; beyond that all are forgotten, and may be learned again.

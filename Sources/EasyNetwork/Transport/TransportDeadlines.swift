@@ -30,7 +30,7 @@ public struct TransportDeadlines: Hashable, Sendable {
 
 /// Measures an exchange against its deadlines.
 ///
-/// One timer serves all of them: activity only moves a number, and a timer that fires too early is set again.
+/// A single timer serves all of them: activity only moves a number, and a timer that fires too early is set again.
 struct DeadlineWatch {
     private var deadlines: TransportDeadlines
     private let begin: TimeInterval

@@ -3,10 +3,10 @@ import Foundation
 
 /// The bytes of a request's body, read piece by piece on the loop's thread.
 ///
-/// Those of a stream are read or made off that thread: the body holds the piece that is being sent, and asks for the next
+/// The bytes of a stream are read or made off that thread: the body holds the piece that is being sent, and asks for the next
 /// one when it is out.
 final class CurlBody {
-    /// What comes in from other threads.
+    /// The input of other threads.
     private struct Inbox {
         /// The next piece, nil after the last; or an error.
         var arrived: Result<Data?, NetworkError>?
@@ -175,7 +175,7 @@ final class CurlBody {
         @Sendable func arrived(_ result: Result<Data?, NetworkError>) {
             if update({ $0.arrived = result }) { wakeUp() }
         }
-        // What is not wanted is not begun: the user's code would run more often than the body was sent.
+        // An unwanted reading is not begun: the user's code would run more often than the body was sent.
         var known: (any BodyReader)?
         guard update({ known = $0.reader }) else { return }
         do throws(NetworkError) {

@@ -37,7 +37,7 @@ final class CurlConnection {
 /// The connections of a loop. libcurl tells a callback the addresses of a message's connection, but not its socket.
 final class CurlConnections {
     private var sockets: [Int32: CurlConnection] = [:]
-    /// Those that have carried a message, by their two ports.
+    /// Connections that have carried a message, by their two ports.
     private var byPorts: [UInt64: [CurlConnection]] = [:]
 
     func opened(_ descriptor: Int32) {

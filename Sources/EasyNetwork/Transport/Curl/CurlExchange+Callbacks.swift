@@ -25,7 +25,7 @@ extension CurlExchange {
             let isGood = CurlExchange.at(context)?.connected(remote: remote, port, local: local, localPort) == true
             return isGood ? CCURL_PREREQFUNC_OK : CCURL_PREREQFUNC_ABORT
         }
-        // Those of sockets go to the loop's connections, which outlive every exchange.
+        // The socket callbacks go to the loop's connections, which outlive every exchange.
         guard let worker else { return }
         let context = Unmanaged.passUnretained(worker.connections).toOpaque()
         _ = ccurl_set_pointer(handle.easy, CCURLOPT_SOCKOPTDATA, context)

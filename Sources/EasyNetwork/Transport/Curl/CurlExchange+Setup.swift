@@ -137,7 +137,7 @@ extension CurlExchange {
 extension ProxyConfiguration {
     private static let curlSchemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
 
-    /// What libcurl is given: nil for what the environment says, empty for none.
+    /// The proxy for libcurl: nil for that of the environment, empty for none.
     fileprivate var curlProxy: String? {
         switch self {
         case .system: nil

@@ -3,7 +3,7 @@ internal import CCurl
 import Foundation
 import Synchronization
 
-/// One exchange: what its caller holds, and what the loop knows of it.
+/// An exchange over libcurl: the object of its caller and of the loop.
 final class CurlExchange: TransportExchange, @unchecked Sendable {
     // Sendable because any thread may use `flags` and `loop`; everything else is written by `start`, then belongs to the
     // loop's thread, to which `CurlLoop.post` hands it over under a lock.

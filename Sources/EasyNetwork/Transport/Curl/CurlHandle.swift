@@ -33,7 +33,7 @@ final class CurlHandle {
     let easy: UnsafeMutableRawPointer
     /// libcurl writes here while the handle lives, so the memory must not move, as an array's may.
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CCURL_ERROR_SIZE))
-    // What the handle was given: most messages repeat some of it.
+    // The settings of the last message: most messages repeat some of them.
     private var address: String?
     private(set) var method: String?
     private var headerList: CurlHeaderList?

@@ -4,7 +4,7 @@ import Foundation
 
 /// The transport over libcurl, on Linux: HTTP/1.1, and HTTP/2 over TLS.
 ///
-/// One thread does all the work. Connections are kept open and reused. An exchange that finds all of them taken waits for
+/// A single thread does all the work. Connections are kept open and reused. An exchange that finds all of them taken waits for
 /// one, and its deadlines begin after that. The transport sets `Content-Length` and `Transfer-Encoding` itself and ignores
 /// those of the request, as it does a user and password in the URL. With `Expect: 100-continue` the body waits for the
 /// server, one second at most; a 417 is the answer and may lack its body.

@@ -12,7 +12,7 @@ final class CurlWorker {
     /// The header list that was made last: most messages have the fields of the one before.
     var headerList: CurlHeaderList?
 
-    // What callbacks report while the loop is inside libcurl.
+    // The reports of callbacks while the loop is inside libcurl.
 
     /// Exchanges whose head has come over HTTP/2.
     var answeredOverHTTP2: [CurlExchange] = []
@@ -30,7 +30,7 @@ final class CurlWorker {
     private var underWayCount = 0
     private var lastTarget = CurlTarget.none
     private var admission: ConnectionAdmission<CurlExchange>
-    /// Those that have a place and are to begin.
+    /// Exchanges that have a place and are to begin.
     private var admitted: [CurlExchange] = []
     private var idleHandles: [CurlHandle] = []
     private var deadlines: CurlDeadlines

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// One exchange over a `URLSession`.
+/// An exchange over a `URLSession`.
 ///
 /// Its events go out on the session's serial delegate queue. It ends there once: when the task completes, or as soon as it
 /// is cancelled or late, without waiting for the task.
@@ -373,7 +373,7 @@ final class URLSessionExchange: TransportExchange {
             let delay = try state.withLock { $0.watch }?.timeLeft(now: now) ?? .infinity
             guard delay.isFinite else { return }
             let timer = clock.schedule(after: delay) { self.checkDeadlines() }
-            // One timer at a time.
+            // Only a single timer runs.
             let unneeded = state.withLock { state in
                 if state.isStopped { return timer as (any ClockTimer)? }
                 defer { state.timer = timer }
