@@ -87,37 +87,41 @@ extension NetworkQueue {
         let service: EasyNetworkService?
 
         public func makeAsyncIterator() -> AsyncIterator {
-            AsyncIterator(
-                requests: requests.makeIterator(),
-                window: ResultWindow(queue: queue, room: room),
-                service: service
-            )
+            AsyncIterator(self)
         }
 
         public struct AsyncIterator: AsyncIteratorProtocol {
-            var requests: Requests.Iterator
-            let window: ResultWindow<Requests.Element>
-            let service: EasyNetworkService?
+            private var requests: Requests.Iterator
+            private let queue: NetworkQueue
+            private let room: Int
+            private let service: EasyNetworkService?
+            private let window = ResultWindow<Requests.Element>()
+            private var results: AsyncStream<Element>.Iterator
+            /// The number of requests that were begun and whose results have not been returned.
+            private var pendingCount = 0
             private var nextIndex = 0
             private var isExhausted = false
 
-            init(requests: Requests.Iterator, window: ResultWindow<Requests.Element>, service: EasyNetworkService?) {
-                self.requests = requests
-                self.window = window
-                self.service = service
+            fileprivate init(_ results: Results) {
+                requests = results.requests.makeIterator()
+                (queue, room, service) = (results.queue, results.room, results.service)
+                self.results = window.results.makeAsyncIterator()
             }
 
             /// - Returns: nil when every result has been returned, or the task is cancelled.
             public mutating func next() async -> Element? {
-                while !isExhausted, !Task.isCancelled, window.hasRoom {
+                while !isExhausted, !Task.isCancelled, pendingCount < room {
                     guard let request = requests.next() else {
                         isExhausted = true
                         break
                     }
-                    window.run(RequestOperation(request, of: service), at: nextIndex)
+                    window.run(RequestOperation(request, of: service), at: nextIndex, on: queue)
                     nextIndex += 1
+                    pendingCount += 1
                 }
-                return await window.next()
+                guard pendingCount > 0, let element = await results.next(), !Task.isCancelled else { return nil }
+                pendingCount -= 1
+                return element
             }
         }
     }
@@ -125,100 +129,40 @@ extension NetworkQueue {
 
 extension NetworkQueue.Results: Sendable where Requests: Sendable {}
 
-/// The running operations of one iteration, and the results that have not been fetched. Its deinitialization cancels the
-/// operations.
-final class ResultWindow<Request: APIRequest>: Sendable {
+/// The running operations of one iteration, and their results. Its deinitialization cancels the operations, and so does the
+/// cancellation of the task that waits for a result.
+private final class ResultWindow<Request: APIRequest>: Sendable {
     typealias Element = (index: Int, result: Result<Request.Item, NetworkError>)
 
-    private struct State {
-        var running: [Int: RequestOperation<Request>] = [:]
-        var results = ResultBuffer<Element>()
-        var waiter: CheckedContinuation<Void, Never>?
-        var isCancelled = false
-    }
+    let results: AsyncStream<Element>
+    private let continuation: AsyncStream<Element>.Continuation
+    /// Nil when they have been cancelled.
+    private let running = Locked<[Int: RequestOperation<Request>]?>([:])
 
-    private let queue: NetworkQueue
-    private let room: Int
-    private let state = Locked(State())
-
-    init(queue: NetworkQueue, room: Int) {
-        self.queue = queue
-        self.room = room
+    init() {
+        (results, continuation) = AsyncStream.makeStream()
+        continuation.onTermination = { [weak self] _ in self?.cancel() }
     }
 
     deinit {
         cancel()
     }
 
-    var hasRoom: Bool {
-        state.withLock { !$0.isCancelled && $0.running.count + $0.results.count < room }
-    }
-
-    func run(_ operation: RequestOperation<Request>, at index: Int) {
-        state.withLock { $0.running[index] = operation }
+    func run(_ operation: RequestOperation<Request>, at index: Int, on queue: NetworkQueue) {
+        running.withLock { $0?[index] = operation }
         queue.addOperation(operation)
         operation.whenFinished { [weak self] in self?.collect(index) }
         // The task may have been cancelled just before.
-        if state.withLock({ $0.isCancelled }) { operation.cancel() }
-    }
-
-    /// - Returns: the next result, when there is one; nil when nothing runs any more or the task is cancelled.
-    func next() async -> Element? {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let mustWait = state.withLock { state in
-                    guard !state.isCancelled, state.results.count == 0, !state.running.isEmpty else { return false }
-                    state.waiter = continuation
-                    return true
-                }
-                if !mustWait { continuation.resume() }
-            }
-        } onCancel: {
-            cancel()
-        }
-        return state.withLock { $0.isCancelled ? nil : $0.results.popFirst() }
+        if running.withLock({ $0 == nil }) { operation.cancel() }
     }
 
     private func collect(_ index: Int) {
-        let (operation, waiter) = state.withLock { state in
-            let operation = state.running.removeValue(forKey: index)
-            if let result = operation?.result { state.results.append((index, result)) }
-            return (operation, state.waiter.take())
-        }
-        waiter?.resume()
-        withExtendedLifetime(operation) {}
+        guard let operation = running.withLock({ $0?.removeValue(forKey: index) }) else { return }
+        continuation.yield((index, operation.result ?? .failure(NetworkError(code: .cancelled))))
     }
 
     private func cancel() {
-        let (operations, results, waiter) = state.withLock { state in
-            state.isCancelled = true
-            defer {
-                state.running = [:]
-                state.results = ResultBuffer()
-            }
-            return (state.running, state.results, state.waiter.take())
-        }
-        waiter?.resume()
+        let operations = running.withLock { $0.take() } ?? [:]
         for operation in operations.values { operation.cancel() }
-        // Released outside the lock.
-        withExtendedLifetime(results) {}
-    }
-}
-
-/// A first-in first-out buffer with constant cost.
-private struct ResultBuffer<Element> {
-    private var incoming: [Element] = []
-    /// In reverse order.
-    private var outgoing: [Element] = []
-
-    var count: Int { incoming.count + outgoing.count }
-
-    mutating func append(_ element: Element) {
-        incoming.append(element)
-    }
-
-    mutating func popFirst() -> Element? {
-        if outgoing.isEmpty { outgoing = incoming.take().reversed() }
-        return outgoing.popLast()
     }
 }
