@@ -10,6 +10,29 @@ enum MD5 {
         Data(Insecure.MD5.hash(data: data))
     }
 }
+
+/// SHA-256 (FIPS 180-4) of bytes that arrive in pieces.
+struct SHA256 {
+    private var hash = CryptoKit.SHA256()
+
+    /// The digest of all of `data`: 32 bytes.
+    static func digest(of data: Data) -> Data {
+        Data(CryptoKit.SHA256.hash(data: data))
+    }
+
+    mutating func update(_ bytes: some DataProtocol) {
+        hash.update(data: bytes)
+    }
+
+    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        hash.update(bufferPointer: bytes)
+    }
+
+    /// The digest of the bytes so far: 32 bytes. More bytes may follow.
+    func finalize() -> Data {
+        Data(hash.finalize())
+    }
+}
 #else
 /// MD5 (RFC 1321), which Digest authentication still requires. It is not secure.
 enum MD5 {
@@ -64,7 +87,6 @@ enum MD5 {
         0x6FA8_7E4F, 0xFE2C_E6E0, 0xA301_4314, 0x4E08_11A1, 0xF753_7E82, 0xBD3A_F235, 0x2AD7_D2BB, 0xEB86_D391,
     ]
 }
-#endif
 
 /// SHA-256 (FIPS 180-4, section 6.2) of bytes that arrive in pieces.
 ///
@@ -224,3 +246,4 @@ extension SHA256 {
         0x748F_82EE, 0x78A5_636F, 0x84C8_7814, 0x8CC7_0208, 0x90BE_FFFA, 0xA450_6CEB, 0xBEF9_A3F7, 0xC671_78F2,
     ]
 }
+#endif
