@@ -1,0 +1,106 @@
+import Dispatch
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("Code of the user's that blocks its thread", .timeLimit(.minutes(5)))
+struct BlockingCodeTests {
+    enum Place: CaseIterable {
+        case mapper, callback, closureOfService, execute, interceptor
+    }
+
+    private struct Mapped: APIRequest {
+        var api = "a"
+        var map: @Sendable () -> Void = {}
+
+        func item(from response: NetworkResponse) throws -> Int {
+            map()
+            return response.statusCode
+        }
+    }
+
+    private struct Blocking: RequestInterceptor {
+        let block: @Sendable () -> Void
+
+        func didReceive(
+            _ result: Result<NetworkResponse, NetworkError>,
+            context: AttemptContext
+        ) async -> ResponseDecision {
+            block()
+            return .proceed
+        }
+    }
+
+    private final class Working: NetworkOperation, @unchecked Sendable {
+        // Sendable because its property is constant.
+        let work: @Sendable () -> Void
+
+        init(_ work: @escaping @Sendable () -> Void) {
+            self.work = work
+            super.init()
+        }
+
+        override func execute() {
+            work()
+            finish()
+        }
+    }
+
+    @Test(
+        "QUE-1, CBK-1: code that blocks holds up no other job, not even one that it adds itself",
+        arguments: Place.allCases
+    )
+    func blocked(place: Place) async throws {
+        let transport = InMemoryTransport()
+        transport.route("GET", "/a") { _ in .text("{}") }
+        let url = URL(string: "http://one.example")
+        let host = HostConfiguration(baseURL: url, transport: transport)
+        let queue = NetworkQueue(maxConcurrentOperationCount: -1)
+        let outcomes = Locked<[DispatchTimeoutResult]>([])
+        // Blocks until a job that it adds has called back, and twenty more have.
+        let block = { @Sendable in
+            let group = DispatchGroup()
+            for _ in 0..<21 {
+                group.enter()
+                let other = RequestOperation(Mapped(), service: EasyNetworkService(host))
+                other.success = { _ in group.leave() }
+                queue.addOperation(other)
+            }
+            let outcome = group.wait(timeout: .now() + 60)
+            outcomes.withLock { $0.append(outcome) }
+        }
+        let operation: NetworkOperation
+        switch place {
+        case .mapper:
+            operation = RequestOperation(Mapped(map: block), service: EasyNetworkService(host))
+        case .callback:
+            let request = RequestOperation(Mapped(), service: EasyNetworkService(host))
+            request.success = { _ in block() }
+            operation = request
+        case .closureOfService:
+            let over = Gate()
+            EasyNetworkService(host).request(
+                Mapped(),
+                success: { _ in
+                    block()
+                    over.open()
+                }
+            )
+            await over.opened()
+            #expect(outcomes.withLock { $0 } == [.success])
+            return
+        case .execute:
+            operation = Working(block)
+        case .interceptor:
+            let intercepted = HostConfiguration(baseURL: url, transport: transport) {
+                $0.interceptors = [Blocking(block: block)]
+            }
+            operation = RequestOperation(Mapped(), service: EasyNetworkService(intercepted))
+        }
+        queue.addOperation(operation)
+        await operation.finished()
+        #expect(outcomes.withLock { $0 } == [.success] && operation.error == nil)
+    }
+}
