@@ -3,7 +3,7 @@ import Foundation
 /// What a queue knows of repeats.
 struct RepeatTable {
     var registry = RepeatRegistry<NetworkOperation>()
-    var landings = SharedLandings<RequestCarrier, AnswerReceiver>()
+    var calls = SharedCalls<RequestCarrier, AnswerReceiver>()
 }
 
 /// The jobs of a queue that are like one another. Its lock is never held together with the one of the jobs.
@@ -51,9 +51,9 @@ extension NetworkQueue {
     ) {
         let id = ObjectIdentifier(operation)
         let priority = JobPriority(operation.queuePriority)
-        let (landing, carrier, isNew) = repeats.withLock { repeats in
-            repeats.landings.join(id, receive, key: message.key, priority: priority) { landing in
-                RequestCarrier(message) { self.repeats.withLock { $0.landings.close(landing) } }
+        let (call, carrier, isNew) = repeats.withLock { repeats in
+            repeats.calls.join(id, receive, key: message.key, priority: priority) { call in
+                RequestCarrier(message) { self.repeats.withLock { $0.calls.close(call) } }
             }
         }
         operation.whenFinished { self.stopSharing(id) }
@@ -62,7 +62,7 @@ extension NetworkQueue {
             // It is the message that excludes others.
             carrier.mutualExclusionCategories = message.key.categories
         }
-        adjustPriority(of: carrier, landing)
+        adjustPriority(of: carrier, call)
         if isNew { add(carrier) }
         // What changed between the look and the joining was told to nobody.
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriorityOfShare(operation) }
@@ -73,11 +73,11 @@ extension NetworkQueue {
     }
 
     private func stopSharing(_ id: ObjectIdentifier) {
-        guard let departure = repeats.withLock({ $0.landings.leave(id) }) else { return }
+        guard let departure = repeats.withLock({ $0.calls.leave(id) }) else { return }
         if departure.wasLast {
             departure.carrier.cancel()
         } else {
-            adjustPriority(of: departure.carrier, departure.landing)
+            adjustPriority(of: departure.carrier, departure.call)
         }
     }
 
@@ -86,15 +86,15 @@ extension NetworkQueue {
         var priority: JobPriority
         repeat {
             priority = JobPriority(operation.queuePriority)
-            guard let share = repeats.withLock({ $0.landings.setPriority(priority, of: id) }) else { return }
-            adjustPriority(of: share.carrier, share.landing)
+            guard let share = repeats.withLock({ $0.calls.setPriority(priority, of: id) }) else { return }
+            adjustPriority(of: share.carrier, share.call)
             // Of two that change it at the same time the later one counts.
         } while priority != JobPriority(operation.queuePriority)
     }
 
     /// Gives the carrier the highest priority of those that share it; again when that changes meanwhile.
-    private func adjustPriority(of carrier: RequestCarrier, _ landing: UInt64) {
-        while let priority = repeats.withLock({ $0.landings.priority(of: landing) }),
+    private func adjustPriority(of carrier: RequestCarrier, _ call: UInt64) {
+        while let priority = repeats.withLock({ $0.calls.priority(of: call) }),
             JobPriority(carrier.queuePriority) != priority
         {
             carrier.queuePriority = Operation.QueuePriority(priority)

@@ -49,7 +49,7 @@ struct JoinedRequestTests {
         }
         let response = fixture.operation(Repeated(api: "held"))
         queue.addOperations(operations + [response], waitUntilFinished: false)
-        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 101 })
+        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == 101 })
         #expect(queue.operationCount == 101 && queue.operations.count == 101)
         gate.signal()
         for operation in operations { #expect(try await operation.value == ["one", "two"]) }
@@ -67,7 +67,7 @@ struct JoinedRequestTests {
         queue.addOperations(operations, waitUntilFinished: false)
         await server.waitForRequests(1)
         let queue = queue
-        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } >= count })
+        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } >= count })
         return operations
     }
 
@@ -79,7 +79,7 @@ struct JoinedRequestTests {
             // With one to call, it finishes later, and that is not what is waited for.
             operation.failure = { _ in }
             operation.cancel()
-            let left = queue.repeats.withLock { $0.landings.memberCount }
+            let left = queue.repeats.withLock { $0.calls.memberCount }
             #expect(left == operations.count - index - 1, "it has left when the cancel returns")
         }
         for operation in operations.dropLast() {
@@ -89,12 +89,12 @@ struct JoinedRequestTests {
         #expect(queue.operationCount == 1 && server.connectionCount == 1)
         let late = fixture.operation(Repeated(api: "stall"))
         queue.addOperation(late)
-        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 2 })
+        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == 2 })
         operations.last?.cancel()
         await operations.last?.finished()
         #expect(server.connectionCount == 1 && server.requests.count == 1)
         late.cancel()
-        #expect(queue.repeats.withLock { $0.landings.memberCount } == 0, "so has the last")
+        #expect(queue.repeats.withLock { $0.calls.memberCount } == 0, "so has the last")
         #expect(await server.waitForConnections(0))
         #expect(await eventually { queue.keepsNothing })
     }
@@ -171,7 +171,7 @@ struct JoinedRequestTests {
         await server.waitForRequests(1)
         queue.addOperations(Array(operations.dropFirst()), waitUntilFinished: false)
         let queue = queue
-        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 3 })
+        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == 3 })
         operations[1].cancel()
         await operations[1].finished()
         gate.signal()
@@ -235,8 +235,8 @@ struct JoinedRequestTests {
         ]
         queue.addOperations(same.map(fixture.operation), waitUntilFinished: false)
         let count = operations.count
-        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == count + 2 })
-        #expect(queue.repeats.withLock { $0.landings.count } == count)
+        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == count + 2 })
+        #expect(queue.repeats.withLock { $0.calls.count } == count)
         queue.cancelAllOperations()
         #expect(await server.waitForConnections(0))
         #expect(server.requests.count == count)
@@ -263,9 +263,9 @@ struct JoinedRequestTests {
         operations[0].queuePriority = .low
         // One alone, which is the first for certain.
         queue.addOperation(operations[0])
-        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 1 })
+        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == 1 })
         queue.addOperations(Array(operations.dropFirst()), waitUntilFinished: false)
-        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 3 })
+        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == 3 })
         let hidden = {
             queue.state.withLock { $0.graph.places.compactMap(\.payload) }.compactMap { $0 as? RequestCarrier }.first
         }
@@ -326,7 +326,7 @@ struct JoinedRequestTests {
         await server.waitForRequests(1)
         queue.addOperation(second)
         let queue = queue
-        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 2 })
+        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == 2 })
         // The message takes the slots, and not those that share it.
         let excluded = TestJob()
         excluded.mutualExclusionCategories = ["account"]
@@ -351,7 +351,7 @@ struct JoinedRequestTests {
         other.mutualExclusionCategories = ["account"]
         queue.addOperation(other)
         let queue = queue
-        #expect(await eventually { queue.repeats.withLock { $0.landings.memberCount } == 1 })
+        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == 1 })
         gate.open()
         #expect(await eventually { other.isFinished && chain.isFinished })
         #expect(chain.error == nil && other.error == nil && server.requests.count == 2)

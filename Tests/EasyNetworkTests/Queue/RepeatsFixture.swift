@@ -43,6 +43,6 @@ extension NetworkQueue {
     /// Whether nothing is kept, hidden jobs included.
     var keepsNothing: Bool {
         state.withLock { $0.graph.isEmpty }
-            && repeats.withLock { $0.registry.count + $0.landings.memberCount + $0.landings.count } == 0
+            && repeats.withLock { $0.registry.count + $0.calls.memberCount + $0.calls.count } == 0
     }
 }

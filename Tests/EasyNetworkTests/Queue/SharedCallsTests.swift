@@ -3,8 +3,8 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("SharedLandings")
-struct SharedLandingsTests {
+@Suite("SharedCalls")
+struct SharedCallsTests {
     private final class Token: Sendable {}
 
     private static let host = HostConfiguration(baseURL: nil)
@@ -16,7 +16,7 @@ struct SharedLandingsTests {
 
     /// Carriers and joiners are numbers here.
     private struct Sharing {
-        var landings = SharedLandings<Int, Int>()
+        var calls = SharedCalls<Int, Int>()
         var carrierCount = 0
         let tokens: [Token]
 
@@ -28,10 +28,10 @@ struct SharedLandingsTests {
         {
             var count = carrierCount
             defer { carrierCount = count }
-            return landings.join(
+            return calls.join(
                 ObjectIdentifier(tokens[joiner]),
                 joiner,
-                key: SharedLandingsTests.key(key),
+                key: SharedCallsTests.key(key),
                 priority: priority
             ) { _ in
                 count += 1
@@ -39,12 +39,12 @@ struct SharedLandingsTests {
             }
         }
 
-        mutating func leave(_ joiner: Int) -> SharedLandings<Int, Int>.Departure? {
-            landings.leave(ObjectIdentifier(tokens[joiner]))
+        mutating func leave(_ joiner: Int) -> SharedCalls<Int, Int>.Departure? {
+            calls.leave(ObjectIdentifier(tokens[joiner]))
         }
 
         mutating func setPriority(_ priority: JobPriority, _ joiner: Int) -> UInt64? {
-            landings.setPriority(priority, of: ObjectIdentifier(tokens[joiner]))?.landing
+            calls.setPriority(priority, of: ObjectIdentifier(tokens[joiner]))?.call
         }
     }
 
@@ -61,7 +61,7 @@ struct SharedLandingsTests {
         }
     }
 
-    @Test("BEY-9: the first opens a landing, others share it, and all get the answer in order")
+    @Test("BEY-9: the first opens a call, others share it, and all get the answer in order")
     func steps() {
         var sharing = Sharing(4)
         let first = sharing.join(0)
@@ -69,53 +69,53 @@ struct SharedLandingsTests {
         let other = sharing.join(2, "b")
         #expect(first.2 && !second.2 && other.2)
         #expect(first.0 == second.0 && first.1 == second.1 && other.1 != first.1)
-        let answered = sharing.landings.close(first.0)
+        let answered = sharing.calls.close(first.0)
         #expect(answered.map(\.joiner) == [0, 1] && answered.map(\.isOpener) == [true, false])
         // Whoever comes when the answer is there sends anew.
         let late = sharing.join(3)
         #expect(late.2 && late.1 != first.1)
         #expect(sharing.leave(0) == nil)
-        let again = sharing.landings.close(first.0)
-        #expect(again.isEmpty && sharing.landings.count == 2)
+        let again = sharing.calls.close(first.0)
+        #expect(again.isEmpty && sharing.calls.count == 2)
     }
 
-    @Test("BEY-9: the last that leaves closes the landing; another one is the opener for nobody")
+    @Test("BEY-9: the last that leaves closes the call; another one is the opener for nobody")
     func leaving() {
         var sharing = Sharing(4)
-        let landing = sharing.join(0).0
+        let call = sharing.join(0).0
         _ = sharing.join(1)
         let first = sharing.leave(0)
         #expect(first?.joiner == 0 && first?.wasLast == false)
         _ = sharing.join(0)
-        let answered = sharing.landings.close(landing)
+        let answered = sharing.calls.close(call)
         #expect(answered.map(\.joiner) == [1, 0] && answered.map(\.isOpener) == [false, false])
         let next = sharing.join(2)
         let last = sharing.leave(2)
         #expect(last?.wasLast == true && last?.carrier == next.1)
-        #expect(sharing.landings.count == 0 && sharing.landings.memberCount == 0)
+        #expect(sharing.calls.count == 0 && sharing.calls.memberCount == 0)
         #expect(sharing.join(3).2)
     }
 
-    @Test("BEY-9: a landing has the highest priority of those that share it")
+    @Test("BEY-9: a call has the highest priority of those that share it")
     func priority() {
         var sharing = Sharing(3)
-        let landing = sharing.join(0, "a", .low).0
-        #expect(sharing.landings.priority(of: landing) == .low)
+        let call = sharing.join(0, "a", .low).0
+        #expect(sharing.calls.priority(of: call) == .low)
         _ = sharing.join(1, "a", .veryHigh)
         _ = sharing.join(2, "a", .normal)
-        #expect(sharing.landings.priority(of: landing) == .veryHigh)
+        #expect(sharing.calls.priority(of: call) == .veryHigh)
         _ = sharing.leave(1)
-        #expect(sharing.landings.priority(of: landing) == .normal)
+        #expect(sharing.calls.priority(of: call) == .normal)
         let changed = sharing.setPriority(.high, 0)
-        #expect(changed == landing && sharing.landings.priority(of: landing) == .high)
-        _ = sharing.landings.close(landing)
+        #expect(changed == call && sharing.calls.priority(of: call) == .high)
+        _ = sharing.calls.close(call)
         let late = sharing.setPriority(.low, 0)
-        #expect(late == nil && sharing.landings.priority(of: landing) == nil)
+        #expect(late == nil && sharing.calls.priority(of: call) == nil)
     }
 
     @Test("BEY-9: random histories go as in a slow model", arguments: 1...50 as ClosedRange<UInt64>)
     func histories(seed: UInt64) {
-        struct Landing {
+        struct Call {
             var number: UInt64
             var carrier: Int
             var key: String
@@ -123,7 +123,7 @@ struct SharedLandingsTests {
         }
         var generator = SeededGenerator(seed: seed)
         var sharing = Sharing(30)
-        var model: [Landing] = []
+        var model: [Call] = []
         for step in 0..<500 {
             let place = Comment(rawValue: "seed \(seed), step \(step)")
             let joiner = Int.random(in: 0..<30, using: &generator)
@@ -139,7 +139,7 @@ struct SharedLandingsTests {
                 } else {
                     #expect(isNew && !model.contains { $0.number == number || $0.carrier == carrier }, place)
                     model.append(
-                        Landing(number: number, carrier: carrier, key: key, members: [(joiner, priority, true)])
+                        Call(number: number, carrier: carrier, key: key, members: [(joiner, priority, true)])
                     )
                 }
             case (5, let index?):
@@ -149,11 +149,11 @@ struct SharedLandingsTests {
                     model[index].members[member].priority = priority
                 }
             case (6, _):
-                guard let landing = model.randomElement(using: &generator) else { break }
-                let answered = sharing.landings.close(landing.number)
-                #expect(answered.map(\.joiner) == landing.members.map(\.joiner), place)
-                #expect(answered.map(\.isOpener) == landing.members.map(\.isOpener), place)
-                model.removeAll { $0.number == landing.number }
+                guard let call = model.randomElement(using: &generator) else { break }
+                let answered = sharing.calls.close(call.number)
+                #expect(answered.map(\.joiner) == call.members.map(\.joiner), place)
+                #expect(answered.map(\.isOpener) == call.members.map(\.isOpener), place)
+                model.removeAll { $0.number == call.number }
             case (_, let index?):
                 let departure = sharing.leave(joiner)
                 model[index].members.removeAll { $0.joiner == joiner }
@@ -164,12 +164,12 @@ struct SharedLandingsTests {
                 let departure = sharing.leave(joiner)
                 #expect(departure == nil, place)
             }
-            for landing in model {
-                let highest = landing.members.map(\.priority.rawValue).max()
-                #expect(sharing.landings.priority(of: landing.number)?.rawValue == highest, place)
+            for call in model {
+                let highest = call.members.map(\.priority.rawValue).max()
+                #expect(sharing.calls.priority(of: call.number)?.rawValue == highest, place)
             }
-            #expect(sharing.landings.count == model.count, place)
-            #expect(sharing.landings.memberCount == model.map(\.members.count).reduce(0, +), place)
+            #expect(sharing.calls.count == model.count, place)
+            #expect(sharing.calls.memberCount == model.map(\.members.count).reduce(0, +), place)
         }
     }
 }
