@@ -20,15 +20,15 @@ final class BodyStream: Sendable {
         var end: TransportEnd?
     }
 
-    /// The effects of an early end, for which the lock is left.
+    /// The effects of an early end, which are run outside the lock.
     private typealias Stopped = (exchange: (any TransportExchange)?, waiters: [Waiter])
     private typealias Waiter = (event: Event, continuation: CheckedContinuation<Void, Never>)
 
-    /// An event that a task waits for. The end ends every wait.
+    /// An event that a task waits for. The end of the stream ends every wait.
     private enum Event {
         case head
         case chunk
-        /// More than so many bytes, or the end.
+        /// More unread bytes than this, or the end.
         case all(limit: Int)
         case end
     }
@@ -106,7 +106,8 @@ final class BodyStream: Sendable {
     private let sent: @Sendable (Int) -> Void
     private let state = Locked(State())
 
-    /// - Parameter sent: called on the transport's thread with the number of bytes of the request's body that went out.
+    /// - Parameter sent: called on the transport's thread with the number of bytes of the request's body that were
+    ///   sent.
     init(sent: @escaping @Sendable (Int) -> Void = { _ in }) {
         self.sent = sent
     }
@@ -140,7 +141,7 @@ final class BodyStream: Sendable {
     ///
     /// Cancelling the task cancels the exchange and drops all unread bytes.
     ///
-    /// - Parameter isolation: that of the caller, so that chunks that are there need no change of the executor.
+    /// - Parameter isolation: that of the caller, so that available chunks need no change of the executor.
     /// - Returns: nil at the end.
     /// - Throws: the error of the exchange, after all bytes that came before it.
     func next(isolation: isolated (any Actor)? = #isolation) async throws(NetworkError) -> Data? {
@@ -206,7 +207,8 @@ final class BodyStream: Sendable {
         conclude(stopped)
     }
 
-    /// Changes the number of unread bytes above which the exchange is paused, for a reader that would be woken too often.
+    /// Changes the number of unread bytes above which the exchange is paused, for a reader that would be woken too
+    /// often.
     func setUnreadLimit(_ limit: Int) {
         let mustTell = state.withLock { state in
             state.unreadLimit = limit
@@ -215,7 +217,7 @@ final class BodyStream: Sendable {
         if mustTell { tell() }
     }
 
-    /// Cancels the exchange; nothing that comes later is taken. Does nothing after the end.
+    /// Cancels the exchange; later bytes are ignored. Does nothing after the end.
     ///
     /// - Parameter keepingUnread: whether bytes that have come can still be read. Default true.
     func cancel(keepingUnread: Bool = true) {
@@ -224,7 +226,7 @@ final class BodyStream: Sendable {
             if !keepingUnread, !state.chunks.isEmpty {
                 swap(&dropped, &state.chunks)
                 state.unreadCount = 0
-                // An end that was not read yet does not count either.
+                // An end that was not read yet is ignored too.
                 if state.end != nil { state.end = TransportEnd(error: NetworkError(code: .cancelled)) }
             }
             guard state.end == nil else { return (nil, dropped) }
@@ -284,7 +286,7 @@ final class BodyStream: Sendable {
                 state.end = end
                 exchange = state.exchange.take()
             }
-            // Told again when bytes come although it is paused: another thread may just have resumed it.
+            // Called again for bytes that come while the exchange is paused: another thread may just have resumed it.
             return (nil, state.takeWaiters(), state.mustTell() || state.isPaused)
         }
         withExtendedLifetime(exchange) {}
@@ -293,8 +295,8 @@ final class BodyStream: Sendable {
         if mustTell { tell() }
     }
 
-    /// Pauses or resumes the exchange, and again if that has changed meanwhile: of two threads, the one that was overtaken
-    /// would have the last word. On the transport's thread a pause takes effect at once.
+    /// Pauses or resumes the exchange, and repeats that if the wanted state has changed in between: otherwise the
+    /// slower of two threads would decide. On the transport's thread a pause takes effect at once.
     private func tell() {
         var told: Int?
         while let order = state.withLock({ state -> (exchange: any TransportExchange, pauses: Bool, change: Int)? in
@@ -350,15 +352,15 @@ typealias BodyReading = @Sendable (_ head: TransportHead, _ isAccepted: Bool, _ 
 
 /// The result of a ``BodyReading``.
 enum BodyEnd: Sendable {
-    /// Nothing: the call collects it, as an error, a redirect or a challenge.
+    /// The body is not used: the call collects it, as an error, a redirect or a challenge.
     case collect
-    /// It is where it belongs, or enough of it: the answer counts as whole, without its body.
+    /// The body is stored, or enough of it: the answer counts as complete, without its body.
     case used
-    /// It does not fit what was there, which has been given up: the call sends the message again.
+    /// The body does not fit the bytes stored before, which were dropped: the call sends the message again.
     case again
     /// - Parameters:
-    ///   - hasProgressed: whether bytes were gained that need not come again. Then the call counts its retries from the
-    ///     beginning, within bounds.
-    ///   - mayBeginAgain: whether another answer may take the place of this one.
+    ///   - hasProgressed: whether bytes were gained that need not be sent again. Then the call resets its retry count,
+    ///     within bounds.
+    ///   - mayBeginAgain: whether another answer may replace this one.
     case failed(NetworkError, hasProgressed: Bool, mayBeginAgain: Bool)
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// One call: a task that brings the answer to one request, and its one end.
+/// One call: the task that gets the answer to one request, and its one end.
 ///
 /// The task ends the call with ``end()``. ``fail(_:)`` ends it from outside, at once, whatever the task does.
 final class Call: Sendable {
@@ -46,21 +46,21 @@ final class Call: Sendable {
         if isOver { timer.cancel() }
     }
 
-    /// Notes the messages sent so far, for an error from outside.
+    /// Records the messages sent so far, for an error from outside.
     func note(_ history: [NetworkAttempt]) {
         state.withLock { $0.history = history }
     }
 
     /// Ends the call by itself.
     ///
-    /// - Returns: false when it was ended from outside before.
+    /// - Returns: false when the call has been ended from outside.
     func end() -> Bool {
         let old = close()
         old?.deadline?.cancel()
         return old != nil
     }
 
-    /// Ends the call from outside; what it still does has no effect.
+    /// Ends the call from outside; later results of its task are ignored.
     func fail(_ error: NetworkError) {
         guard let old = close(), let failed = old.failed else { return }
         old.deadline?.cancel()

@@ -1,28 +1,28 @@
 import Foundation
 
-/// The way of one call from its request to its answer:
+/// The steps of one call from its request to its answer:
 ///
 ///     adapt → cache → credential → send, with redirects → validation → interceptors → credential → retry
 ///
-/// It runs in the call's task, from top to bottom. What it decides by are values: ``RetryPolicy``, ``RedirectRules``,
-/// ``CacheLookup``, ``ResponseValidation``.
+/// The steps run in the call's task, from top to bottom. The decisions are made by values: ``RetryPolicy``,
+/// ``RedirectRules``, ``CacheLookup``, ``ResponseValidation``.
 struct CallAttempts {
     typealias Stamp = RequestAuthentication.Stamp
     typealias Outcome = Result<NetworkResponse, NetworkError>
 
     private static let keyField = "Idempotency-Key"
 
-    /// How many times interceptors may have a request sent again.
+    /// How many times interceptors may send a request again.
     static let againLimit = 20
 
     private let call: Call
     private let context: CallContext
-    /// As it was built; each attempt begins with it.
+    /// The message as it was built; each attempt begins with it.
     private let message: TransportRequest
-    /// As it was sent last, without its credential.
+    /// The message as it was sent last, without its credential.
     private var sent: TransportRequest
     private var history: [NetworkAttempt] = []
-    /// Why the next message is sent, and after what delay.
+    /// The reason for the next message, and the delay before it.
     private var next: (reason: NetworkAttempt.Reason, delay: TimeInterval) = (.first, 0)
     /// The retries since the last progress, and in all.
     private var retryCount = 0
@@ -30,19 +30,19 @@ struct CallAttempts {
     private var againCount = 0
     private var startOverCount = 0
     private var stamp: Stamp?
-    /// The cache is asked once.
+    /// Whether the cache has been asked, which happens once.
     private var hasLooked = false
     private var cacheKey: String?
     private var cacheMiss: CacheMiss?
-    /// The stored answer that the server may confirm, or that may stand in for an error.
+    /// The stored answer that the server may confirm, or that may be used instead of an error.
     private var candidate: StoredCandidate?
     /// The answer of this attempt as it came from the network.
     private var answer: NetworkResponse?
-    /// Whether a server may have done what must not be done twice.
+    /// Whether a server may have processed a message that must not be processed twice.
     private var mayHaveActed = false
-    /// The `Idempotency-Key` of a message that a server may have acted upon: with this key alone it may be sent again.
+    /// The `Idempotency-Key` of a message that a server may have processed: only with this key may it be sent again.
     private var usedKey: String?
-    /// What came of the message that was sent last.
+    /// The result of the last message.
     private var arrival = CallContext.Arrival(outcome: .failure(NetworkError(code: .cancelled)))
 
     private var errand: PendingStore?
@@ -51,9 +51,9 @@ struct CallAttempts {
     /// How the attempts ended.
     struct Answer: Sendable {
         let result: Outcome
-        /// What is left to do for the cache when the item has been made.
+        /// The cache's work that follows when the item has been made.
         var errand: PendingStore?
-        /// The last answer of the network, if it was accepted: what the cache may keep, whatever interceptors make of it.
+        /// The last accepted answer of the network: the one that the cache may store, whatever interceptors make of it.
         var acceptedAnswer: NetworkResponse?
     }
 
@@ -65,7 +65,7 @@ struct CallAttempts {
         stamp = context.stamp
     }
 
-    /// Sends the request until there is an answer, or an error that stays.
+    /// Sends the request until there is an answer, or an error that is not retried.
     mutating func answer() async -> Answer {
         let result: Outcome
         do throws(NetworkError) {
@@ -129,8 +129,8 @@ struct CallAttempts {
 
     // MARK: - One attempt
 
-    /// - Parameter failure: the error that the attempt follows, if it is a retry.
-    /// - Throws: what ends the call.
+    /// - Parameter failure: the error that is retried; nil for the first attempt.
+    /// - Throws: the error that ends the call.
     private mutating func attempt(after failure: NetworkError?) async throws(NetworkError) -> Outcome {
         answer = nil
         var message = message
@@ -150,7 +150,7 @@ struct CallAttempts {
             if let outcome = await look(message, cache) { return outcome }
             try checkCancellation()
         } else if let candidate, !candidate.isFor(message) {
-            // It says nothing of this message.
+            // The candidate does not belong to this message.
             self.candidate = nil
         }
         return try await exchange(candidate?.conditioned(message) ?? message)
@@ -176,10 +176,10 @@ struct CallAttempts {
         }
     }
 
-    /// Sends a message, and where that leads: redirects, and once more without conditions that do not apply.
+    /// Sends a message and follows its redirects; sends it again without its conditions if those do not apply.
     ///
-    /// - Parameter replay: the message with its new credential, when the one before was refused.
-    /// - Throws: what ends the call.
+    /// - Parameter replay: the message with a new credential, after a refusal.
+    /// - Throws: the error that ends the call.
     private mutating func exchange(
         _ first: TransportRequest,
         with replay: (message: TransportRequest, stamp: Stamp)? = nil
@@ -208,7 +208,7 @@ struct CallAttempts {
             case .outcome(.success(let success)): response = success
             }
             if response.statusCode == 304, let candidate = candidate.take() {
-                // It confirms something else than what the cache has.
+                // The answer confirms another entry than the cache has.
                 next = (.unconditional, 0)
                 message = candidate.unconditioned(sent)
                 continue
@@ -239,7 +239,7 @@ struct CallAttempts {
 
     private enum Received {
         case outcome(Outcome)
-        /// The answer does not fit what the body's user had, who has given that up.
+        /// The answer does not fit the bytes that the body's user had, which were dropped.
         case startOver(NetworkResponse)
     }
 
@@ -323,7 +323,7 @@ struct CallAttempts {
             }
         }
         next = (.redirect, 0)
-        // The stored answer is one of another address.
+        // The stored answer belongs to another address.
         message = candidate.take()?.unconditioned(message) ?? message
         // A redirect is a part of its attempt, and so of its time.
         if let total = message.deadlines.total, let used = history.last?.metrics?.total {
@@ -334,7 +334,7 @@ struct CallAttempts {
 
     private mutating func judged(_ response: NetworkResponse) -> Outcome {
         answer = response
-        // The user of a body saw to it that the answer is accepted.
+        // The body's user has checked that the answer is accepted.
         if !arrival.isBodyUsed, let error = context.validation.error(for: response) { return .failure(error) }
         if context.cache != nil { acceptedAnswer = response }
         return .success(response)
@@ -360,18 +360,18 @@ struct CallAttempts {
     /// Asks whether the answer refuses the credential of the message.
     ///
     /// - Returns: the message with another credential, if it is to be sent again.
-    /// - Throws: why there is none.
+    /// - Throws: the reason why there is no other credential.
     private mutating func review() async throws(NetworkError) -> (message: TransportRequest, stamp: Stamp)? {
         guard let stamp, !stamp.isExempt, let answer, sent.body.isReplayable, arrival.mayBeginAgain else { return nil }
         guard let replay = try await context.review(answer, sent, stamp, call) else { return nil }
         next = (.authentication, 0)
-        // A message that was refused has done nothing.
+        // A refused message has changed nothing on the server.
         mayHaveActed = false
         usedKey = nil
         return replay
     }
 
-    /// The time to wait before a retry; nil when the error stays.
+    /// The time to wait before a retry; nil when there is none.
     private mutating func retryDelay(after error: NetworkError) -> TimeInterval? {
         // Progress resets the retry count.
         if arrival.hasProgressed { retryCount = 0 }
@@ -391,7 +391,7 @@ struct CallAttempts {
         return delay
     }
 
-    /// A stale answer instead of an error, where both allow it.
+    /// A stale answer instead of an error, if the policy and the answer allow it.
     private func standIn(for error: NetworkError) -> NetworkResponse? {
         guard let candidate, let stale = context.cache?.standIn(candidate, for: error, at: context.clock.date),
             var response = context.accepted(stale)

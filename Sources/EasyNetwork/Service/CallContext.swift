@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a call needs to know: its host, its request with the policies of both, and the operation that makes it.
+/// The parameters of a call: its host, its request with the policies of both, and the operation that makes it.
 final class CallContext: Sendable {
     let configuration: HostConfiguration
     let request: any BaseAPIRequest
@@ -8,19 +8,19 @@ final class CallContext: Sendable {
     let validation: ResponseValidation
     let retry: RetryPolicy
     let redirects: RedirectPolicy
-    /// Those of the host, then those of the request.
+    /// The interceptors of the host, then those of the request.
     let interceptors: [any RequestInterceptor]
-    /// Nil when the cache has nothing to do with the request.
+    /// Nil when the request does not use the cache.
     let cache: CacheLookup?
-    /// Nil when there is nothing to authenticate with.
+    /// Nil without authentication.
     let stamp: RequestAuthentication.Stamp?
-    /// For all attempts together, in seconds.
+    /// The limit for all attempts together, in seconds.
     let timeout: TimeInterval?
-    /// The operation that gives its slot back while the call waits; nil when none does.
+    /// The operation that gives its slot back while the call waits; nil without one.
     let caller: Caller?
     /// How an accepted body is used; nil to collect it.
     private let use: BodyUse?
-    /// Called with an answer of the cache that the network's will follow.
+    /// Called with an answer of the cache that is followed by the network's.
     private let cached: (@Sendable (NetworkResponse) -> Void)?
 
     init(
@@ -32,7 +32,7 @@ final class CallContext: Sendable {
         use: BodyUse? = nil,
         cached: (@Sendable (NetworkResponse) -> Void)? = nil
     ) throws(NetworkError) {
-        // Each is read from there by itself: a copy of all settings costs more than all that is needed of them.
+        // Each setting is read by itself: a copy of all settings costs more.
         self.configuration = configuration
         self.request = request.asMade
         method = message.method
@@ -45,7 +45,7 @@ final class CallContext: Sendable {
         self.use = use
         self.cached = cached
         let policy = request.cache ?? configuration.settings.cachePolicy(for: message.method)
-        // The cache holds bodies, and there will be none.
+        // The cache stores bodies, and this answer has none.
         cache =
             use == nil
             ? CacheLookup(
@@ -65,14 +65,14 @@ final class CallContext: Sendable {
 
     var clock: any NetworkClock { configuration.settings.clock }
 
-    /// Whether the body of an answer with this head is what was asked for.
+    /// Whether the body of an answer with this head is used, and not an error or a redirect.
     func wants(_ head: TransportHead) -> Bool {
         validation.accepts(statusCode: head.statusCode)
             && validation.accepts(contentType: head.headers["Content-Type"])
             && !RedirectRules(policy: redirects).mayFollow(head.statusCode, head.headers)
     }
 
-    /// An answer with what reading it has to know.
+    /// An answer with the settings for reading it.
     func prepared(_ response: NetworkResponse, _ method: NetworkService.Method) -> NetworkResponse {
         response.prepared(for: method, validation, decoder: configuration.settings.decoder)
     }
@@ -105,7 +105,7 @@ final class CallContext: Sendable {
             switch await interceptor.didReceive(outcome, context: context) {
             case .proceed: continue
             case .succeed(var response):
-                // One that the interceptor has made is read as the host's answers are.
+                // A response that the interceptor has made is read as the host's answers are.
                 if response.requestMethod == nil { response = prepared(response, method) }
                 outcome = .success(response)
                 decision = .succeed(response)
@@ -140,7 +140,7 @@ final class CallContext: Sendable {
 
     // MARK: - The cache
 
-    /// Asks the cache. It suspends only when the disk has to be asked.
+    /// Asks the cache. Suspends only when the disk is read.
     func look(_ message: TransportRequest, key: String?) async -> CacheLookup.Verdict {
         guard let cache else { return .send(.absent, nil) }
         let found = await withUnsafeContinuation { continuation in
@@ -149,7 +149,7 @@ final class CallContext: Sendable {
         return cache.judge(found, for: withCookies(message), at: clock.date, accept: accepted)
     }
 
-    /// Hands over an answer of the cache that the network's will follow, as interceptors leave it.
+    /// Hands over an answer of the cache that is followed by the network's, after the interceptors.
     func show(_ response: NetworkResponse, of call: Call) async {
         guard let cached else { return }
         var shown = response
@@ -163,18 +163,18 @@ final class CallContext: Sendable {
         if !call.isOver { cached(shown) }
     }
 
-    /// - Returns: nil when a stored answer is not accepted as answers are now.
+    /// - Returns: nil when a stored answer does not pass the validation.
     func accepted(_ response: NetworkResponse) -> NetworkResponse? {
         let response = prepared(response, method)
         return validation.error(for: response) == nil ? response : nil
     }
 
-    /// What is to be stored once the answer to a message is there.
+    /// The entry to store when the answer to a message has come.
     ///
     /// - Parameters:
-    ///   - asked: its fields before the host's authentication altered them; nil if it did not.
-    ///   - key: of the attempt, before it was redirected.
-    ///   - candidate: the entry that it may confirm.
+    ///   - asked: the message's fields before the host's authentication changed them; nil if it did not.
+    ///   - key: that of the attempt, before redirects.
+    ///   - candidate: the entry that the answer may confirm.
     func deposit(
         _ message: TransportRequest,
         asked: HTTPHeaders? = nil,
@@ -196,16 +196,16 @@ final class CallContext: Sendable {
 
     // MARK: - Credentials and cookies
 
-    /// For a refresh, which outlives the landing.
+    /// Makes a service for a refresh, which outlives the call.
     private var makeService: @Sendable () -> EasyNetworkService {
         { [configuration] in EasyNetworkService(configuration) }
     }
 
     typealias Credential = (message: TransportRequest, stamp: RequestAuthentication.Stamp)
 
-    /// Puts the credential in; waits without a slot while there is none.
+    /// Adds the credential; waits without a slot while there is none.
     ///
-    /// - Returns: nil when there is nothing to put in.
+    /// - Returns: nil when there is no credential to add.
     func authorize(
         _ message: TransportRequest,
         _ stamp: RequestAuthentication.Stamp,
@@ -263,20 +263,20 @@ final class CallContext: Sendable {
 
     // MARK: - The wire
 
-    /// What has come of one message.
+    /// The result of one message.
     struct Arrival {
         var outcome: Result<NetworkResponse, NetworkError>
-        /// Whether the body has gone where the call wants it, so that the answer is without it.
+        /// Whether the body has gone to its user, so that the answer has none.
         var isBodyUsed = false
-        /// Whether the answer does not fit what was there, and the message is to be sent again.
+        /// Whether the answer does not fit the bytes stored before, and the message is to be sent again.
         var startsOver = false
-        /// Whether bytes were gained that need not come again.
+        /// Whether bytes were gained that need not be sent again.
         var hasProgressed = false
-        /// Whether another answer may take the place of this one.
+        /// Whether another answer may replace this one.
         var mayBeginAgain = true
     }
 
-    /// Sends a message, and collects its answer or leads the body to its use.
+    /// Sends a message, and collects its body or hands it to its user.
     func exchange(_ message: TransportRequest) async -> Arrival {
         let body = BodyStream(sent: sent)
         guard let use else {
@@ -294,7 +294,7 @@ final class CallContext: Sendable {
         } catch {
             return Arrival(outcome: .failure(error))
         }
-        // At the end, which may be far, or break off, they would be late.
+        // Before the body: its end may come much later, or never.
         keepCookies(head.headers, from: outgoing.url)
         let isAccepted = wants(head)
         if isAccepted, let maximum = validation.maximumBodyCount {

@@ -1,13 +1,13 @@
 import Dispatch
 
-/// The job that makes calls, as its ``EasyNetworkService`` sees it.
+/// A job that makes calls, as its ``EasyNetworkService`` uses it.
 protocol CallOwner: AnyObject, Sendable {
     /// The queue for the closures of its calls.
     var deliveryQueue: DispatchQueue { get }
     var isCancelled: Bool { get }
-    /// Whether its closures are left out when it is cancelled.
+    /// Whether its closures are not called after it was cancelled.
     var silencesCancellation: Bool { get }
-    /// Whether the calls come from a condition of the job, before it works.
+    /// Whether the calls come from a condition of the job, before its work.
     var isEvaluatingCondition: Bool { get }
 
     /// Gives the slot back.
@@ -22,7 +22,7 @@ protocol CallOwner: AnyObject, Sendable {
     ///
     /// - Returns: false when the call may begin now.
     func holdsBack(_ call: @escaping @Sendable () -> Void) -> Bool
-    /// Runs `action` as a part of the credential refresh that the job belongs to, if it does.
+    /// Runs `action` as a part of the credential refresh that the job belongs to, if there is one.
     func inRefreshContext(_ action: () -> Void)
     func tellOfCacheMiss(_ miss: CacheMiss)
     /// The number of body bytes sent in the current attempt. Called on the transport's thread.
@@ -37,19 +37,19 @@ extension CallOwner {
     }
 }
 
-/// The operation that makes a call, and the service with which it makes it.
+/// The operation that makes a call, and its service.
 struct Caller: Sendable {
     let operation: any CallOwner
     let service: EasyNetworkService
 
-    /// - Returns: nil for a call that a condition of the operation makes, before the operation may work.
+    /// - Returns: nil for a call that a condition of the operation makes before the operation's work.
     init?(_ operation: any CallOwner, _ service: EasyNetworkService) {
         guard !operation.isEvaluatingCondition else { return nil }
         self.operation = operation
         self.service = service
     }
 
-    /// Waits until the operation may work, and has its slot.
+    /// Waits until the operation may work and has its slot.
     func mayBegin(mayLackSlot: Bool) async {
         let ready = OneShot()
         if operation.holdsBack({ ready.end() }) { await ready.wait() }
@@ -59,7 +59,7 @@ struct Caller: Sendable {
         await granted.wait()
     }
 
-    /// A call waits for a moment or a credential. When all calls of the operation wait, it gives its slot back.
+    /// Gives the operation's slot back when all its calls wait, for a delay or a credential.
     ///
     /// - Parameter isWanted: asked under the queue's lock.
     func callWaits(_ call: Call, if isWanted: () -> Bool) {
@@ -67,7 +67,7 @@ struct Caller: Sendable {
         operation.releaseSlot { isWanted() && service.allCallsWait() }
     }
 
-    /// A call that waited goes on when the operation has its slot again.
+    /// Continues a waiting call when the operation has its slot again.
     ///
     /// - Parameter isWanted: asked under the queue's lock.
     func callGoesOn(_ call: Call, if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
@@ -83,7 +83,7 @@ struct Caller: Sendable {
         }
         guard error.code == .cancelled, operation.silencesCancellation else { return false }
         service.noteEnd(of: error)
-        // Calls that the operation cancels itself after another one has ended leave it going on.
+        // Calls that the operation cancels itself after another call has ended do not end it.
         guard operation.isCancelled || service.failureOfLastCall?.code == .cancelled else { return false }
         operation.finish()
         return true

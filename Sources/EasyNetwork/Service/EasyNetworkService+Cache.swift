@@ -1,19 +1,19 @@
 import Foundation
 
 extension EasyNetworkService {
-    /// Sends a request and brings its answers: that of the cache, when its policy is
-    /// ``CachePolicy/Reading/cacheThenNetwork`` and there is a valid one, and then the last one.
+    /// Sends a request and returns its answers: that of the cache, if the policy is
+    /// ``CachePolicy/Reading/cacheThenNetwork`` and there is a valid one, then the last one.
     ///
     /// ```swift
     /// for try await response in service.responses(to: news) { show(try response.decode(News.self)) }
     /// ```
     ///
-    /// It is sent when this is called. To stop iterating cancels it.
+    /// The request is sent by this call. Ending the iteration cancels it.
     ///
-    /// - Throws: while it is iterated, what ``send(_:ignoringCache:)`` throws; a ``NetworkError``.
+    /// - Throws: from the iteration, the ``NetworkError`` that ``send(_:ignoringCache:)`` throws.
     public func responses(to request: some BaseAPIRequest) -> AsyncThrowingStream<NetworkResponse, any Error> {
         AsyncThrowingStream { continuation in
-            // Of its own, as an answer of the cache that cannot be used is followed by another landing.
+            // A separate service, as an unusable answer of the cache is followed by another call.
             let service = EasyNetworkService(partOf: self)
             service.start(request, cached: { continuation.yield($0) }, map: { $0 }) { result in
                 continuation.yield(with: result.mapError { $0 as any Error })
@@ -23,7 +23,7 @@ extension EasyNetworkService {
         }
     }
 
-    /// The answer that the cache has for a request, if it is valid by its policy; nothing is sent.
+    /// The answer that the cache has for a request, if it is valid by the request's policy; the request is not sent.
     ///
     /// - Throws: ``NetworkError/Code/notCached``, with ``NetworkError/cacheMiss``; ``NetworkError/Code/invalidRequest``.
     public func cachedResponse(for request: some BaseAPIRequest) async throws(NetworkError) -> NetworkResponse {
@@ -36,10 +36,10 @@ extension EasyNetworkService {
         }
     }
 
-    /// Stores an answer as if it had come now, whether or not the policy would; for one that has been made by hand.
+    /// Stores an answer made by the program as if it had come now, whether or not the policy would.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when the request's policy stores nothing, finds no key, or does not
-    ///   allow to store this answer.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` when the request's policy stores no answers, finds no key, or
+    ///   does not allow to store this answer.
     public func store(_ response: NetworkResponse, for request: some BaseAPIRequest) throws(NetworkError) {
         let (context, message) = try cacheContext(for: request)
         let date = configuration.settings.clock.date
@@ -51,7 +51,7 @@ extension EasyNetworkService {
         deposit.use.cache.store(entry, in: deposit.use.policy.storage)
     }
 
-    /// Removes what the cache has for a request. An answer to it that is under way is not stored.
+    /// Removes the cached answers to a request. An answer that is under way is not stored.
     ///
     /// - Throws: ``NetworkError/Code/invalidRequest`` when the request cannot be built.
     public func removeCachedResponse(for request: some BaseAPIRequest) throws(NetworkError) {
@@ -68,7 +68,7 @@ extension EasyNetworkService {
 
     // MARK: - After a call
 
-    /// Stores the answer of a call, or has the one that it came from refreshed.
+    /// Stores the answer of a call, or refreshes the stored answer that it came from.
     func keep(
         _ answer: CallAttempts.Answer,
         _ request: any BaseAPIRequest,
@@ -82,7 +82,7 @@ extension EasyNetworkService {
             deposit.keep(accepted, at: configuration.settings.clock.date)
         case .answered(let use, let key, isRefreshed: true):
             guard use.cache.beginRefresh(key) else { return }
-            // It outlives the operation, and the service that is cancelled with it.
+            // The refresh outlives the operation, and the service that is cancelled with it.
             EasyNetworkService(configuration)
                 .begin(request, isAnnounced: false, order: .refresh, map: map, isMapped: isMapped) { _, _ in
                     use.cache.endRefresh(key)
@@ -91,7 +91,7 @@ extension EasyNetworkService {
         }
     }
 
-    /// Removes a stored answer that came to nothing: it could not be mapped, or an interceptor refuses it now.
+    /// Removes a stored answer that could not be mapped, or that an interceptor now refuses.
     ///
     /// - Returns: whether there was one, so that the request is to be sent without it.
     func removeUnusable(_ answer: CallAttempts.Answer, after error: NetworkError?) -> Bool {
@@ -108,7 +108,7 @@ extension EasyNetworkService {
         return true
     }
 
-    /// Forgets the answers that a request of an unsafe method may have made wrong (RFC 9111, section 4.4).
+    /// Invalidates the answers that a request of an unsafe method may have made outdated (RFC 9111, section 4.4).
     func forgetStored(after result: Result<NetworkResponse, NetworkError>) {
         let (history, headers) =
             switch result {

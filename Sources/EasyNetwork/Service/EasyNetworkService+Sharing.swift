@@ -1,12 +1,12 @@
 extension EasyNetworkService {
-    /// Waits for an answer that another service fetches for several.
+    /// Waits for an answer that another service fetches for several requests.
     ///
-    /// Cancelling this service, or the one that it is a part of, ends the waiting and not the fetching.
+    /// Cancelling this service, or the one it is part of, ends the waiting and not the fetching.
     ///
     /// - Parameters:
-    ///   - map: makes the item from the answer, which has been accepted, on ``WorkQueue``.
-    ///   - join: asks for the answer; what it is given is to be called once.
-    ///   - leave: does not want it any more; called whenever all is over, possibly twice.
+    ///   - map: makes the item from the accepted answer, on ``WorkQueue``.
+    ///   - join: asks for the answer; it calls the closure it is given once.
+    ///   - leave: gives the answer up; called at the end in any case, possibly twice.
     ///   - completion: called exactly once, on ``WorkQueue``.
     func share<Item>(
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
@@ -26,10 +26,10 @@ extension EasyNetworkService {
             leave()
             WorkQueue.shared.async { completion(result.flatMap { $0.item(map) }) }
         }
-        // Cancelled before there was anything to leave.
+        // The call was cancelled before it joined.
         if call.isOver { leave() }
     }
 }
 
-/// Gets an answer that several share, or why there is none.
+/// Receives a shared answer, or the error.
 typealias AnswerReceiver = @Sendable (Result<NetworkResponse, NetworkError>) -> Void

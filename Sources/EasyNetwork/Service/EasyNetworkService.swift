@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// Sends requests to one host and brings back checked answers.
+/// Sends requests to one host and returns validated answers.
 ///
 /// ```swift
 /// let service = EasyNetworkService(HostConfiguration.shared)
@@ -12,14 +12,14 @@ import Foundation
 /// be used from any thread. No user code is called on the transport's threads.
 public final class EasyNetworkService: Sendable {
     private struct State {
-        /// Why nothing is sent any more.
+        /// The error of all later requests; nil while requests are accepted.
         var refusal: NetworkError?
         var calls: [ObjectIdentifier: Call] = [:]
-        /// The operation that makes the calls, while it runs; nil for a service that is no operation's.
+        /// The running operation that makes the calls; nil for a service without an operation.
         var operation: (any CallOwner)?
-        /// Those of the calls that wait, and need no slot meanwhile.
+        /// The calls that wait, and need no slot.
         var waiting: Set<ObjectIdentifier> = []
-        /// Whether the operation has given its slot back at some time, and so may be without it.
+        /// Whether the operation has given its slot back, and may be without it.
         var mayLackSlot = false
         /// How the last call of the operation ended; nil before that.
         var lastEnd: CallEnd?
@@ -27,14 +27,14 @@ public final class EasyNetworkService: Sendable {
 
     private enum CallEnd {
         case success
-        // Apart, as few fail, and all would pay for the room.
+        // Indirect: few calls fail, and all would pay for the room.
         indirect case failure(NetworkError)
     }
 
     /// The host that requests go to.
     public let configuration: HostConfiguration
 
-    /// The service that this one is a part of: cancelling that one cancels this one too.
+    /// The service that this one is part of: its cancellation cancels this one too.
     let parent: EasyNetworkService?
 
     private let state = Locked(State())
@@ -44,18 +44,18 @@ public final class EasyNetworkService: Sendable {
         parent = nil
     }
 
-    /// A service of its own for one operation, so that cancelling the operation leaves its neighbours alone.
+    /// A separate service for one operation, so that cancelling the operation cancels no other calls.
     init(partOf parent: EasyNetworkService) {
         configuration = parent.configuration
         self.parent = parent
     }
 
-    /// Sends a request and hands over the JSON value of the answer.
+    /// Sends a request and passes the JSON value of the answer to a closure.
     ///
-    /// One of the two closures is called, once, on the host's ``HostSettings/callbackQueue``; for the service of a
-    /// ``ServiceOperation`` on the ``ServiceOperation/callbackQueue`` of that. There, none is called when the operation
-    /// was cancelled and ``ServiceOperation/silencesCancellation`` is true, nor after ``ResponseDecision/stop``, which ends
-    /// the operation.
+    /// One of the two closures is called, once, on the host's ``HostSettings/callbackQueue``, or on the operation's
+    /// ``ServiceOperation/callbackQueue`` for the service of a ``ServiceOperation``. Such a service calls neither
+    /// closure when the operation was cancelled and ``ServiceOperation/silencesCancellation`` is true, nor after
+    /// ``ResponseDecision/stop``, which ends the operation.
     ///
     /// - Parameters:
     ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty. Default nil.
@@ -72,7 +72,7 @@ public final class EasyNetworkService: Sendable {
         } completion: { result in
             let error = result.failure
             if let error, caller?.isSilent(after: error) ?? self.isSilenced(error) { return }
-            // Noted only when the closure is called, so that a finish() in it finds it.
+            // Recorded only when the closure is called, so that a finish() in it finds it.
             switch result {
             case .success(let json):
                 guard let success else { break }
@@ -109,7 +109,7 @@ public final class EasyNetworkService: Sendable {
         self.request(request, success: success) { (error: NetworkError) in failure(error.bridged) }
     }
 
-    /// Sendable because the value is made by one closure and read by the next, and nobody else has it.
+    /// Sendable because one closure makes the value and the next reads it, without other references.
     private struct JSONValue: @unchecked Sendable {
         let value: Any?
 
@@ -123,7 +123,7 @@ public final class EasyNetworkService: Sendable {
     /// Cancelling the task cancels the request.
     ///
     /// - Parameter ignoringCache: see ``RequestOperation/ignoresCache``. Default false.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for what cannot be sent, an error of the transport,
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a request that cannot be sent, an error of the transport,
     ///   ``NetworkError/Code/unacceptableStatus``, ``NetworkError/Code/unauthorized``, or
     ///   ``NetworkError/Code/cancelled``.
     public func send(
@@ -138,7 +138,7 @@ public final class EasyNetworkService: Sendable {
     /// Cancelling the task cancels the request.
     ///
     /// - Parameter ignoringCache: see ``RequestOperation/ignoresCache``. Default false.
-    /// - Throws: what ``send(_:ignoringCache:)`` throws, and what making the item throws, as a ``NetworkError``.
+    /// - Throws: the errors of ``send(_:ignoringCache:)``, and the error of making the item, as a ``NetworkError``.
     public func perform<Request: APIRequest>(
         _ request: Request,
         ignoringCache: Bool = false
@@ -152,7 +152,7 @@ public final class EasyNetworkService: Sendable {
         map: @escaping @Sendable (NetworkResponse) throws -> Item
     ) async throws(NetworkError) -> Item {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
-        // Of its own, so that all that is begun for this request is cancelled with the task.
+        // A separate service, so that all calls for this request are cancelled with the task.
         let service = EasyNetworkService(partOf: self)
         let caller = caller
         let result = await withTaskCancellationHandler {
@@ -167,13 +167,12 @@ public final class EasyNetworkService: Sendable {
         return try result.get()
     }
 
-    /// Cancels everything under way, and refuses what is asked for later: that ends with
-    /// ``NetworkError/Code/cancelled``, and nothing is sent.
+    /// Cancels all calls, and refuses later ones with ``NetworkError/Code/cancelled``.
     public func cancel() {
         refuse(NetworkError(code: .cancelled))
     }
 
-    /// Ends everything under way and everything that is asked for later with this error; the first one stays.
+    /// Ends all calls, and all later ones, with this error; the first error stays.
     func refuse(_ error: NetworkError) {
         let (calls, refusal) = state.withLock { state in
             let refusal = state.refusal ?? error
@@ -187,11 +186,11 @@ public final class EasyNetworkService: Sendable {
     ///
     /// - Parameters:
     ///   - order: how the cache is asked. Default ``CacheLookup/Order/standard``.
-    ///   - use: how an accepted body is used; the answer is without it then, and the cache is not asked. Default nil.
-    ///   - cached: called at most once before the completion, on ``WorkQueue``, with the item from the cache that the
-    ///     network's will follow.
+    ///   - use: how an accepted body is used; then the answer has no body, and the cache is not asked. Default nil.
+    ///   - cached: called at most once before the completion, on ``WorkQueue``, with the item from the cache that is
+    ///     followed by the network's.
     ///   - map: makes the item from an accepted answer, on ``WorkQueue``.
-    ///   - isMapped: whether an answer may be stored, for one that others map. Default true.
+    ///   - isMapped: whether an answer may be stored; false for an answer that is mapped elsewhere. Default true.
     ///   - completion: called exactly once, on ``WorkQueue``.
     @discardableResult
     func start<Item: Sendable>(
@@ -203,7 +202,7 @@ public final class EasyNetworkService: Sendable {
         isMapped: @escaping @Sendable (NetworkResponse) -> Bool = { _ in true },
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
     ) -> Call {
-        // What is handed over here was made by `map`: the casts hold.
+        // The value was made by `map`: the casts hold.
         var erasedCached: (@Sendable (any Sendable) -> Void)?
         if let cached { erasedCached = { item in cached(item as! Item) } }
         return begin(
@@ -217,10 +216,11 @@ public final class EasyNetworkService: Sendable {
         )
     }
 
-    /// Does the same for an item of any type. It is not generic, as reading a type's layout at run time costs each request.
+    /// Sends a request for an item of any type. It is not generic, as reading a type's layout at run time costs each
+    /// request.
     ///
     /// - Parameters:
-    ///   - isAnnounced: whether notifications tell of the call. Default true.
+    ///   - isAnnounced: whether notifications are posted for the call. Default true.
     ///   - completion: gets the answer too, if there is one, even when it could not be mapped.
     @discardableResult
     func begin(
@@ -254,7 +254,7 @@ public final class EasyNetworkService: Sendable {
                 var order = order
                 var cached = cached.map { cached in
                     { @Sendable (response: NetworkResponse) in
-                        // One that cannot be read is passed over; the network's will take its place.
+                        // An unreadable item is skipped; the network's will follow.
                         if case .success(let item) = response.item(map) { cached(item) }
                     }
                 }
@@ -263,12 +263,12 @@ public final class EasyNetworkService: Sendable {
                 repeat {
                     answer = await self.answer(to: request, call, caller, order, use, cached)
                     item = WorkQueue.userCode { answer.result.flatMap { $0.item(map) } }
-                    // A stored answer that cannot be read any more is asked for from the network.
+                    // When a stored answer can no longer be read, the request is sent.
                     (order, cached) = (.pass(.unreadable), nil)
                 } while !call.isOver && self.removeUnusable(answer, after: item.failure)
                 guard call.end() else { return }
                 self.forget(call)
-                // First, as what it makes wrong is older than its own answer.
+                // The invalidation comes first, as it concerns older answers than this one.
                 if case .success = item { self.keep(answer, request, map, isMapped) }
                 self.forgetStored(after: answer.result)
                 WorkQueue.finish { [answer, item] in end(try? answer.result.get(), item) }
@@ -306,7 +306,7 @@ public final class EasyNetworkService: Sendable {
         }
     }
 
-    /// Whether asynchronous code of the user's runs in a call for the request.
+    /// Whether asynchronous user code runs in a call for the request.
     private func runsUserCode(_ request: some BaseAPIRequest) -> Bool {
         !configuration.settings.interceptors.isEmpty || !request.interceptors.isEmpty
             || (request.redirects ?? configuration.settings.redirects).decide != nil
@@ -314,8 +314,8 @@ public final class EasyNetworkService: Sendable {
 
     // MARK: - Under way
 
-    /// - Returns: why it is refused, when this service, or one that it is a part of, has been cancelled; else the
-    ///   operation that makes the call, and whether it may be without its slot.
+    /// - Returns: the error, when this service or one that it is part of has been cancelled; else the operation that
+    ///   makes the call, and whether it may be without its slot.
     func remember(_ call: Call) -> (refusal: NetworkError?, caller: Caller?, mayLackSlot: Bool) {
         let (refusal, operation, mayLackSlot) = state.withLock { state in
             if state.refusal == nil { state.calls[ObjectIdentifier(call)] = call }
@@ -333,14 +333,14 @@ public final class EasyNetworkService: Sendable {
             if !state.waiting.isEmpty { state.waiting.remove(ObjectIdentifier(call)) }
             return state.waiting.isEmpty ? nil : state.operation
         }
-        // It was the last one at work.
+        // The last active call has begun to wait or has ended.
         waits?.releaseSlot { self.allCallsWait() }
         parent?.forget(call)
     }
 
     // MARK: - The calls of an operation
 
-    /// - Parameter operation: the one that makes the calls from now on, as it has started; nil when it has finished.
+    /// - Parameter operation: the started operation that makes the calls from now on; nil when it has finished.
     func setOperation(_ operation: (any CallOwner)?) {
         // Released outside the lock.
         let old = state.withLock { state in
@@ -350,13 +350,13 @@ public final class EasyNetworkService: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// The operation that makes the calls of this service, or of the one that it is a part of.
+    /// The operation that makes the calls of this service, or of the one it is part of.
     var caller: Caller? {
         guard let operation = state.withLock({ $0.operation }) else { return parent?.caller }
         return Caller(operation, self)
     }
 
-    /// Whether the error comes from the operation whose service this is, and its closures are not called.
+    /// Whether the error comes from the service's own operation, whose closures are not called.
     private func isSilenced(_ error: NetworkError) -> Bool {
         error.isSilent && (state.withLock { $0.refusal?.isSilent } ?? parent?.isSilenced(error) ?? false)
     }
@@ -385,9 +385,9 @@ public final class EasyNetworkService: Sendable {
     ///
     /// - Parameter error: nil for success.
     func noteEnd(of error: NetworkError?) {
-        // The one before is released outside the lock.
+        // The previous error is released outside the lock.
         let old = state.withLock { state -> CallEnd? in
-            // Others may have been cancelled because of how the first one ended.
+            // Other calls may have been cancelled because of how the first one ended.
             if error?.code == .cancelled, state.lastEnd != nil { return nil }
             defer { state.lastEnd = error.map { .failure($0) } ?? .success }
             return state.lastEnd

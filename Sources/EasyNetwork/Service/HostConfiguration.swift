@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// A server, and how to talk to it: addresses, headers, deadlines, retries, redirects, credentials, transport.
+/// A server and its settings: addresses, headers, deadlines, retries, redirects, credentials, transport.
 ///
 /// Set the program's host once at launch, before the first request is made:
 ///
@@ -9,7 +9,7 @@ import Foundation
 /// try HostConfiguration.baseURL("https://api.example.com/v1")
 /// ```
 ///
-/// or with all that it has:
+/// or with all its settings:
 ///
 /// ```swift
 /// HostConfiguration.shared = HostConfiguration(baseURL: url) { host in
@@ -18,15 +18,15 @@ import Foundation
 /// }
 /// ```
 ///
-/// A configuration never changes. One that replaces ``shared`` reaches the operations and services made after that.
-/// Several hosts live side by side, each with its own ``EasyNetworkService``.
+/// A configuration never changes. A new value of ``shared`` applies to operations and services made after that.
+/// Several hosts can be used at once, each with its own ``EasyNetworkService``.
 public final class HostConfiguration: Sendable {
     private static let sharedConfiguration = Locked(HostConfiguration(baseURL: nil))
 
-    /// The host that requests use when none is named.
+    /// The host of requests that name no other.
     ///
-    /// Until it is set there is no base URL: requests with an absolute URL work, one with a path fails with
-    /// ``NetworkError/Code/invalidRequest`` and says what is missing.
+    /// Until it is set there is no base URL: requests with an absolute URL work, requests with a path fail with
+    /// ``NetworkError/Code/invalidRequest``.
     public static var shared: HostConfiguration {
         get { sharedConfiguration.withLock { $0 } }
         set { sharedConfiguration.exchange(newValue) }
@@ -35,7 +35,7 @@ public final class HostConfiguration: Sendable {
     /// Makes a host with this base URL the ``shared`` one.
     ///
     /// - Parameter string: an absolute http or https URL, with or without a path.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when it is none; ``shared`` stays as it was.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for any other string; ``shared`` stays as it was.
     @discardableResult
     public static func baseURL(_ string: String) throws(NetworkError) -> HostConfiguration {
         let configuration = HostConfiguration(baseURL: try URLBuilder.base(string))
@@ -43,15 +43,15 @@ public final class HostConfiguration: Sendable {
         return configuration
     }
 
-    /// What it is made of.
+    /// The settings of the host.
     public let settings: HostSettings
 
-    /// The host of ``HostSettings/baseURL``, with the port if that names one.
+    /// The host of ``HostSettings/baseURL``, with the port if the URL names one.
     let host: String?
 
     /// The headers of every request.
     private let headers: HTTPHeaders
-    /// The same for a request to another origin; nil when there are no credentials among them.
+    /// The headers of a request to another origin; nil when ``headers`` has no credentials.
     private let headersElsewhere: HTTPHeaders?
 
     private let retryBudget: Locked<RetryBudget>
@@ -71,7 +71,7 @@ public final class HostConfiguration: Sendable {
     ///   - validation: see ``HostSettings/validation``.
     ///   - callbackQueue: see ``HostSettings/callbackQueue``.
     ///   - transport: see ``HostSettings/transport``.
-    ///   - change: sets what else is to be otherwise; called at once.
+    ///   - change: changes other settings; called at once.
     public convenience init(
         baseURL: URL?,
         headers: HTTPHeaders = HTTPHeaders(),
@@ -94,15 +94,15 @@ public final class HostConfiguration: Sendable {
     /// The host's base URL.
     public var baseURL: URL? { settings.baseURL }
 
-    /// This host in another environment: with the base URL that ``HostSettings/environments`` has for it.
+    /// This host in another environment: with the base URL from ``HostSettings/environments``.
     ///
     /// ```swift
     /// HostConfiguration.shared = try HostConfiguration.shared.switched(to: .releaseCandidate)
     /// ```
     ///
-    /// - Parameter change: sets what is to be otherwise there. What the server knows the user by is not taken along:
-    ///   ``HostSettings/authentication`` is nil, and ``HostSettings/headers`` have no field whose name tells of a secret
-    ///   (`Authorization`, `X-Api-Key`), unless they are set here.
+    /// - Parameter change: changes other settings. Credentials are not copied: ``HostSettings/authentication`` is nil,
+    ///   and ``HostSettings/headers`` have no field with the name of a secret (`Authorization`, `X-Api-Key`), unless
+    ///   they are set here.
     /// - Throws: ``NetworkError/Code/invalidRequest`` when there is no URL for it.
     public func switched(
         to environment: NetworkEnvironment,
@@ -123,12 +123,12 @@ public final class HostConfiguration: Sendable {
         return HostConfiguration(settings)
     }
 
-    /// Where callbacks go in the end.
+    /// The queue for callbacks.
     var deliveryQueue: DispatchQueue {
         settings.callbackQueue ?? WorkQueue.shared
     }
 
-    /// The headers of a request to this address: another server than the host's gets none of its credentials.
+    /// The headers of a request to this address: a server other than the host's gets none of its credentials.
     func headers(for url: URL) -> HTTPHeaders {
         guard let headersElsewhere, let baseURL = settings.baseURL, url.origin != baseURL.origin else {
             return headers
@@ -136,7 +136,7 @@ public final class HostConfiguration: Sendable {
         return headersElsewhere
     }
 
-    /// The headers that filters made. When they changed the origin, what the host put in as a credential is taken out again.
+    /// The headers after the filters. When a filter changed the origin, the host's credentials are removed.
     func headers(of draft: RequestDraft, for url: URL) -> HTTPHeaders {
         guard headersElsewhere != nil, let baseURL = settings.baseURL, url.origin != baseURL.origin else {
             return draft.headers
@@ -144,13 +144,13 @@ public final class HostConfiguration: Sendable {
         return draft.headers.withoutCredentials(of: headers)
     }
 
-    /// A request is made: it pays for a part of a retry.
+    /// Adds a request's part of a retry to the budget.
     func payForRetries() {
         retryBudget.withLock { $0.deposit() }
     }
 
     /// - Parameter cost: see ``RetryBudget``.
-    /// - Returns: whether the host may be sent one more message than it was asked for.
+    /// - Returns: whether the host may get one more message than was asked for.
     func takeRetry(_ cost: Double) -> Bool {
         retryBudget.withLock { $0.withdraw(cost) }
     }

@@ -1,13 +1,13 @@
 import Dispatch
 import Foundation
 
-/// All that a ``HostConfiguration`` is made of. Every property has a default.
+/// The settings of a ``HostConfiguration``. Every property has a default.
 public struct HostSettings: Sendable {
-    /// What the paths of requests are joined to. Its own path and query are kept. Default nil: requests need an absolute
-    /// URL.
+    /// The URL to which the paths of requests are joined. Its own path and query are kept. Default nil: requests need
+    /// an absolute URL.
     public var baseURL: URL?
 
-    /// What they are joined to when ``BaseAPIRequest/useCDN`` says so. Default nil: ``baseURL``.
+    /// The base URL of requests with ``BaseAPIRequest/useCDN``. Default nil: ``baseURL``.
     public var cdnURL: URL?
 
     /// Base URLs by name, for ``HostConfiguration/switched(to:change:)``. Default none.
@@ -27,69 +27,68 @@ public struct HostSettings: Sendable {
     /// Applied to every request, in order. Default none.
     public var filters: [any RequestFilter]
 
-    /// See and alter every message and answer, in order, before those of the request. Default none.
+    /// See and change every message and answer, in order, before those of the request. Default none.
     public var interceptors: [any RequestInterceptor]
 
     /// How long an attempt may take, unless the request says otherwise. Default: 60 seconds of silence, no total.
     public var deadlines: TransportDeadlines
 
-    /// Which answers count as success. Default: status 200 to 299.
+    /// The answers that count as success. Default: status 200 to 299.
     public var validation: ResponseValidation
 
-    /// What ``NetworkResponse/decode(_:)``, and so a `Decodable` item, is read with. Default nil: JSON with a plain
+    /// The decoder of ``NetworkResponse/decode(_:)``, and so of a `Decodable` item. Default nil: JSON with a plain
     /// `JSONDecoder`.
     public var decoder: (any ResponseDecoder)?
 
     /// When a failed request is sent again, unless the request says otherwise. Default a plain ``RetryPolicy``: two
-    /// retries of what can be repeated without harm.
+    /// retries of requests that can be repeated safely.
     public var retry: RetryPolicy
 
-    /// How many retries all requests together may be given. Default: 10, and one more for each five requests.
+    /// The limit for the retries of all requests together. Default: 10, and one more for each five requests.
     public var retryBudget: RetryBudget
 
-    /// Which redirects are followed, unless the request says otherwise. Default: up to 20, never from https to http.
+    /// The redirects that are followed, unless the request says otherwise. Default: up to 20, never from https to http.
     public var redirects: RedirectPolicy
 
-    /// Puts a credential into requests to the origin of ``baseURL``, and gets another one when it is refused: an
-    /// ``AuthenticationSession`` or a ``PasswordAuthentication``. A request with an `Authorization` of its own goes out
-    /// with that. Default nil.
+    /// Adds a credential to requests to the origin of ``baseURL``, and gets another one when it is refused: an
+    /// ``AuthenticationSession`` or a ``PasswordAuthentication``. A request with its own `Authorization` keeps it.
+    /// Default nil.
     public var authentication: RequestAuthentication?
 
-    /// Keeps what servers set, and gives it back. A request with a `Cookie` of its own goes out with that. Default nil:
-    /// no cookies.
+    /// Stores the cookies of servers, and sends them back. A request with its own `Cookie` keeps it. Default nil: no
+    /// cookies.
     public var cookies: CookieJar?
 
     /// How GET and HEAD requests use the cache, unless they say otherwise. Default ``CachePolicy/never``.
     public var cachePolicy: CachePolicy
 
-    /// Where answers are kept. Default ``NetworkCache/shared``.
+    /// The cache for answers. Default ``NetworkCache/shared``.
     public var cache: NetworkCache
 
-    /// Added to what every answer is found by: the user who is signed in, so that none ever sees what another one was
-    /// answered. Default nil.
+    /// A part of every cache key, such as the signed-in user, so that no user gets another one's answers. Default nil.
     public var cachePartition: String?
 
-    /// Where callbacks go when neither operation nor queue names a queue; nil, the default, means a concurrent
+    /// The queue of callbacks when neither the operation nor its queue names one; nil, the default, means a concurrent
     /// background queue of the package.
     public var callbackQueue: DispatchQueue?
 
-    /// Whether the closures and delegates of cancelled ``ServiceOperation``s are not called. Default false: they are told
-    /// of ``NetworkError/Code/cancelled``.
+    /// Whether the closures and delegates of cancelled ``ServiceOperation``s are not called. Default false: they get
+    /// ``NetworkError/Code/cancelled``.
     public var silencesCancellation: Bool
 
-    /// Whether `NotificationCenter.default` is told of the start and the end of each request, see ``NetworkNotification``.
-    /// Default false: nobody hears of most requests, and telling nobody costs nearly a tenth of a small one.
+    /// Whether the start and the end of each request are posted to `NotificationCenter.default`, see
+    /// ``NetworkNotification``. Default false: posting costs nearly a tenth of a small request.
     /// ``DidPerformUnauthorizedOperation`` is posted in any case.
     public var postsNotifications: Bool
 
-    /// What carries the messages. Default: one ``DefaultTransport`` that all hosts share.
+    /// The transport of the messages. Default: one ``DefaultTransport`` that all hosts share.
     public var transport: any NetworkTransport
 
-    /// What retries and deadlines of whole requests go by. Default ``SystemClock``. The deadlines of an exchange go by
-    /// the clock of its transport.
+    /// The clock for retries and the deadlines of whole requests. Default ``SystemClock``. The deadlines of an exchange
+    /// use the clock of its transport.
     public var clock: any NetworkClock
 
-    /// From 0 to 1, for the delays of retries.
+    /// Random numbers from 0 to 1, for the delays of retries.
     package var random: @Sendable () -> Double
 
     public init(baseURL: URL? = nil) {
@@ -116,19 +115,20 @@ public struct HostSettings: Sendable {
 }
 
 extension HostSettings {
-    /// What holds for a request that says nothing of the cache. An answer to another method is not for the next one.
+    /// The cache policy of a request without its own. The answer to a method other than GET and HEAD must not serve a
+    /// later request.
     func cachePolicy(for method: NetworkService.Method) -> CachePolicy {
         method == .get || method == .head ? cachePolicy : .never
     }
 }
 
 extension HostSettings: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The base URL, without user, password, query and fragment: they may hold secrets.
+    /// The base URL, without user, password, query and fragment, which may hold secrets.
     public var description: String {
         "HostSettings \(baseURL?.withoutSecrets ?? "without base URL")"
     }
 
-    /// Addresses and headers on several lines, without secrets: those that ``Redaction`` knows by name.
+    /// Addresses and headers on several lines, without the secrets whose names ``Redaction`` knows.
     public var debugDescription: String {
         let redaction = Redaction.standard
         var text = DebugText(title: description)
@@ -144,7 +144,7 @@ extension HostSettings: CustomStringConvertible, CustomDebugStringConvertible, C
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// The name of a set of servers, see ``HostSettings/environments``. A program may have its own beside these.
+/// The name of a set of servers, see ``HostSettings/environments``. A program may add its own names.
 public struct NetworkEnvironment: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     public let rawValue: String
 

@@ -5,7 +5,7 @@ import FoundationNetworking
 #endif
 
 extension RequestBuilder {
-    /// A message that the user made, as far as it can be sent.
+    /// The sendable parts of a `URLRequest` that the user made.
     static func message(
         from custom: URLRequest,
         _ deadlines: TransportDeadlines,
@@ -13,7 +13,7 @@ extension RequestBuilder {
     ) throws(NetworkError) -> TransportRequest {
         guard let url = custom.url else { throw failure("the URLRequest has no URL") }
         var deadlines = deadlines
-        // Foundation's timeout is one of silence; its default says nothing.
+        // Foundation's timeout is one of silence; its default value is not a choice of the user's.
         if custom.timeoutInterval != 60 { deadlines.idle = try positive(custom.timeoutInterval, "timeout") }
         let body = custom.httpBody.map(TransportBody.data) ?? custom.httpBodyStream.map(once) ?? .none
         var message = TransportRequest(

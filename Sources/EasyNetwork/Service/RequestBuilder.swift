@@ -1,8 +1,8 @@
 import Foundation
 
-/// Makes the message from a request and what its host adds. Reads the request's properties, touches nothing else.
+/// Builds the message from a request and the settings of its host. Has no other effects.
 enum RequestBuilder {
-    /// - Throws: ``NetworkError/Code/invalidRequest`` that says what to mend.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` with the reason.
     static func build(
         _ request: some BaseAPIRequest,
         for host: HostConfiguration
@@ -48,7 +48,7 @@ enum RequestBuilder {
         )
         message.allowsCellularAccess = request.allowsCellularAccess
         message.networkServiceType = request.networkServiceType
-        // Its address was made from parts that were looked at.
+        // The address was made from checked parts.
         try message.checkLines()
         try checkFraming(headers)
         return message
@@ -111,7 +111,7 @@ enum RequestBuilder {
         return try encoder.parameters(of: value)
     }
 
-    /// The parameters where they belong, as query or as body; otherwise the request's own body.
+    /// The parameters in the query or the body; without them, the request's own body.
     private static func place(
         _ filtered: [String: Any]?,
         _ given: [String: Any]?,
@@ -133,7 +133,7 @@ enum RequestBuilder {
         return (nil, try made.build())
     }
 
-    /// - Throws: when two names differ only by case, for it would be left to chance which of them wins.
+    /// - Throws: when two names differ only by case, as the one to win would be random.
     static func own(_ dictionary: [String: String]) throws(NetworkError) -> HTTPHeaders {
         let headers = HTTPHeaders(dictionary)
         if let twice = headers.first(where: { headers.values(for: $0.name).count > 1 }) {
@@ -142,13 +142,13 @@ enum RequestBuilder {
         return headers
     }
 
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for what no server is to see.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for fields that must not be sent.
     static func check(_ message: TransportRequest) throws(NetworkError) {
         try message.check()
         try checkFraming(message.headers)
     }
 
-    /// Told by hand they can only contradict what is sent, and the server then waits for what never comes.
+    /// Set by hand, these fields can only contradict the body, and the server then waits for missing bytes.
     private static func checkFraming(_ headers: HTTPHeaders) throws(NetworkError) {
         if let field = headers.first(where: \.isFraming) {
             throw failure("the header \(field.name) follows from the body and is not to be set")

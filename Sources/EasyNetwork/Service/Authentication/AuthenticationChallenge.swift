@@ -1,8 +1,8 @@
-/// What a server asks for in a `WWW-Authenticate` or `Proxy-Authenticate` field (RFC 9110, section 11.6.1).
+/// A challenge of a `WWW-Authenticate` or `Proxy-Authenticate` field (RFC 9110, section 11.6.1).
 struct AuthenticationChallenge: Hashable, Sendable {
-    /// In lower case, as schemes compare without regard to it.
+    /// In lower case, as schemes are case-insensitive.
     var scheme: String
-    /// What stands in the place of parameters in some schemes; nil when there is none.
+    /// The token that some schemes have instead of parameters; nil when there is none.
     var token68: String?
     /// By name in lower case, without the quotes.
     var parameters: [String: String]
@@ -13,7 +13,7 @@ struct AuthenticationChallenge: Hashable, Sendable {
         self.parameters = parameters
     }
 
-    /// All challenges of all fields of that name, in order. A field ends at what is malformed.
+    /// All challenges of all fields of that name, in order. Reading a field ends at the first malformed part.
     static func all(in headers: HTTPHeaders, field: String = "WWW-Authenticate") -> [AuthenticationChallenge] {
         headers.values(for: field).flatMap { value in
             var parser = AuthenticationParser(value)
@@ -31,8 +31,8 @@ struct AuthenticationChallenge: Hashable, Sendable {
 
 /// Reads challenges from the bytes of a field.
 ///
-/// The comma separates challenges as well as the parameters of one: which of both only shows behind the next word. A
-/// word with `=` behind it is a parameter, any other one is the scheme of the next challenge.
+/// The comma separates challenges as well as the parameters of one challenge, so the meaning of a word depends on what
+/// follows: a word before `=` is a parameter, any other word is the scheme of the next challenge.
 struct AuthenticationParser {
     private(set) var reader: HTTPFieldReader
 
@@ -40,8 +40,8 @@ struct AuthenticationParser {
         reader = HTTPFieldReader(value)
     }
 
-    /// The sound challenges before the first mistake. Behind it nobody knows where the next one begins: what looks like
-    /// one could stand inside the quotes of another.
+    /// The valid challenges before the first mistake. After a mistake the start of the next challenge is unknown: it
+    /// could be inside a quoted string.
     mutating func challenges() -> [AuthenticationChallenge] {
         var challenges: [AuthenticationChallenge] = []
         reader.skipListSeparators()
@@ -75,18 +75,18 @@ struct AuthenticationParser {
 
     private struct Malformed: Error {}
 
-    /// As many as there are; ends before the scheme of the next challenge.
+    /// Reads all parameters, up to the scheme of the next challenge.
     private mutating func parameters() throws(Malformed) -> [String: String] {
         var parameters: [String: String] = [:]
         while let (name, value) = try parameter() {
-            // A name stands once (section 11.2); of two values nobody knows which one is meant.
+            // A name occurs once (section 11.2); with two values the intended one is unknown.
             guard parameters.updateValue(value, forKey: name) == nil, reader.isAtSeparator() else { throw Malformed() }
             reader.skipListSeparators()
         }
         return parameters
     }
 
-    /// `name=token` or `name="text"`, also with blanks around the sign.
+    /// Reads `name=token` or `name="text"`, also with blanks around the sign.
     ///
     /// - Returns: nil, and nothing is read, when no name with its sign comes next.
     private mutating func parameter() throws(Malformed) -> (name: String, value: String)? {

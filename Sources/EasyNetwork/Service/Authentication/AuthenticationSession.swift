@@ -1,30 +1,32 @@
 import Foundation
 
-/// Keeps the credential of one who is signed in, puts it into requests, and refreshes it once for all that need it.
+/// Keeps the credential of a signed-in user, puts it into requests, and refreshes it once for all requests that need
+/// it.
 ///
 /// ```swift
 /// let session = AuthenticationSession(Tokens(), credential: saved)
 /// let host = HostConfiguration(baseURL: url) { $0.authentication = session }
 /// ```
 ///
-/// When an answer says that the credential does not count, or it has expired, one refresh begins. The requests that
-/// need it wait meanwhile without a slot, are then sent with the new one, each at most once more, and end when that is
-/// refused too. When the refresh fails they all end with ``NetworkError/Code/unauthorized`` and the cause. A request that
-/// is cancelled meanwhile ends at once; the refresh goes on, as the others need it.
+/// A refresh begins when an answer refuses the credential, or when the credential has expired. The requests that need
+/// it wait without a slot, and are then sent with the new credential, each at most once more; a second refusal ends
+/// them. When the refresh fails they all end with ``NetworkError/Code/unauthorized`` and the cause. A request that is
+/// cancelled while it waits ends at once; the refresh goes on, as the others need it.
 ///
 /// All members may be used from any thread.
 public final class AuthenticationSession<Method: Authenticator>: RequestAuthentication, @unchecked Sendable {
-    // Sendable because all of it is constant or behind a lock; the class above makes everybody say it again.
+    // Sendable because all of it is constant or behind a lock. `@unchecked` repeats that of the superclass, as
+    // subclasses must.
 
     public typealias Credential = Method.Credential
 
     private struct State {
         var credential: Credential?
-        /// Grows with each credential, also with one that is taken away.
+        /// Grows with each change of the credential, its removal included.
         var version = 0
         /// The refresh under way.
         var refresh: Refresh?
-        /// When the last refreshes began, at most ``refreshLimit``.
+        /// The times at which the last refreshes began, at most ``refreshLimit``.
         var beginnings: [TimeInterval] = []
     }
 
@@ -63,7 +65,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
             }
         }
 
-        /// Keeps what works on the refresh, and cancels it at the end.
+        /// Keeps the task of the refresh, and cancels it at the end.
         func begin(_ task: Task<Void, Never>, _ timer: (any ClockTimer)?) {
             let isOver = state.withLock { state in
                 if state.outcome == nil { (state.task, state.timer) = (task, timer) }
@@ -74,7 +76,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
             timer?.cancel()
         }
 
-        /// Resumes the waiters in the order in which they came. The first end counts.
+        /// Resumes the waiters in the order in which they came. Only the first call has an effect.
         func end(_ outcome: Outcome) {
             let old = state.withLock { state in
                 guard state.outcome == nil else { return State() }
@@ -97,12 +99,12 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - credential: what to begin with; nil, the default, when nobody is signed in.
+    ///   - credential: the first credential; nil, the default, when no user is signed in.
     ///   - refreshLimit: how many refreshes may begin within `refreshWindow`; beyond that requests end at once with
     ///     ``NetworkError/Code/unauthorized``. Default 5.
     ///   - refreshWindow: in seconds. Default 30.
-    ///   - refreshDeadline: seconds after which a refresh has failed, and its task is cancelled. Default 120; nil means
-    ///     no deadline, and requests that wait as long as it takes.
+    ///   - refreshDeadline: seconds after which a refresh fails and its task is cancelled. Default 120; nil means no
+    ///     deadline.
     ///   - clock: for the window and the deadline. Default the system's.
     public convenience init(
         _ authenticator: Method,
@@ -145,19 +147,19 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
 
     // MARK: - The credential
 
-    /// The one that requests go out with now; nil when nobody is signed in.
+    /// The current credential; nil when no user is signed in.
     public var credential: Credential? {
         state.withLock { $0.credential }
     }
 
-    /// Puts a credential in the place of the one there is. Requests that wait for a refresh go out with it; what that
-    /// refresh brings does not count.
+    /// Replaces the credential. Requests that wait for a refresh are sent with the new one; the result of that refresh
+    /// is ignored.
     public func signIn(_ credential: Credential) {
         replace(with: credential)
     }
 
-    /// Takes the credential away. Requests that wait for a refresh end with ``NetworkError/Code/unauthorized``; what
-    /// that refresh brings does not count. Later requests go out without, and when they are refused,
+    /// Removes the credential. Requests that wait for a refresh end with ``NetworkError/Code/unauthorized``; the result
+    /// of that refresh is ignored. Later requests are sent without a credential, and when they are refused,
     /// ``Authenticator/refresh(_:over:)`` is asked for one.
     public func signOut() {
         replace(with: nil)
@@ -171,22 +173,22 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
             state.beginnings = []
             return (state.refresh.take(), state.version, old)
         }
-        // The program's, and so not released under a lock.
+        // A value of the user's, so it is not released under a lock.
         withExtendedLifetime(old) {}
         if let credential {
             refresh?.end(.success((credential, version)))
         } else {
-            refresh?.end(.failure(NetworkError(code: .unauthorized, message: "signed out meanwhile")))
+            refresh?.end(.failure(NetworkError(code: .unauthorized, message: "signed out during the refresh")))
         }
     }
 
     // MARK: - Requests
 
-    /// What a request is to do.
+    /// The next step of a request.
     private enum Decision {
         case send(Credential?, version: Int)
         case wait(Refresh)
-        /// Refresh this credential, and wait.
+        /// Refreshes this credential, and waits.
         case begin(Refresh, Credential?)
         case fail(String)
     }
@@ -202,7 +204,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
             let isExpired = credential.map { authenticator.isExpired($0, at: date()) } ?? false
             let now = clock.now
             let decision = state.withLock { state -> Decision? in
-                // Nil when another one is there by now, which was not looked at.
+                // Nil when the credential has changed since, so that its expiry was not checked.
                 state.version == version ? decide(&state, needsRefresh: isExpired, now) : nil
             }
             if let decision { return step(decision, message, stamp, refusal: nil, service) }
@@ -223,7 +225,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         replay.isReplay = true
         let now = clock.now
         let decision = state.withLock { state in
-            // The refusal of an older credential says nothing of this one.
+            // The refusal of an older credential does not concern the current one.
             decide(&state, needsRefresh: stamp.version == state.version, now)
         }
         return step(decision, message, replay, refusal: response, service)
@@ -284,7 +286,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         }
     }
 
-    /// The error with the refusal that it explains.
+    /// The error, with the refusal as its cause.
     private func own(_ error: NetworkError, _ refusal: NetworkResponse?) -> NetworkError {
         refusal?.error(error.code, message: error.message, underlying: error.underlying) ?? error
     }
@@ -336,7 +338,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
 
     private func finish(_ refresh: Refresh, _ result: Result<Credential, any Error>) {
         let (isCurrent, version, old) = state.withLock { state -> (Bool, Int, Credential?) in
-            // Not one that another credential has replaced.
+            // Ignores a refresh whose credential was replaced.
             guard state.refresh === refresh else { return (false, 0, nil) }
             state.refresh = nil
             guard case .success(let fresh) = result else { return (true, state.version, nil) }

@@ -2,17 +2,18 @@ import Foundation
 
 /// Answers a server's challenge with user and password: by Digest (RFC 7616), or else by Basic (RFC 7617).
 ///
-/// The first request goes out without credential and is refused; it is sent once more with the answer. Later ones carry
-/// it from the beginning, for Digest with the server's nonce and a count.
+/// The first request is sent without a credential and is refused; it is sent once more with the answer to the
+/// challenge. Later requests carry a credential from the beginning, for Digest with the server's nonce and a count.
 ///
 /// ```swift
 /// let authentication = try PasswordAuthentication(user: "ada", password: "secret")
 /// ```
 ///
-/// Of Digest it supports MD5 and SHA-256, each also with `-sess`, and uses the strongest that is offered. It does not
-/// support `auth-int`. A request that has an `Authorization` field keeps it.
+/// Digest is supported with MD5 and SHA-256, each also with `-sess`; the strongest offered algorithm is used.
+/// `auth-int` is not supported. A request that has an `Authorization` field keeps it.
 public final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
-    // Sendable because all of it is constant or behind a lock; the class above makes everybody say it again.
+    // Sendable because all of it is constant or behind a lock. `@unchecked` repeats that of the superclass, as
+    // subclasses must.
 
     private enum Scheme {
         case basic
@@ -20,7 +21,7 @@ public final class PasswordAuthentication: RequestAuthentication, @unchecked Sen
     }
 
     private struct State {
-        /// What the server last asked for; nil before it did.
+        /// The last challenge of the server; nil before the first.
         var scheme: Scheme?
         /// Grows with each challenge that is answered.
         var version = 0
@@ -33,9 +34,9 @@ public final class PasswordAuthentication: RequestAuthentication, @unchecked Sen
     private let makeClientNonce: @Sendable () -> String
     private let state = Locked(State())
 
-    /// - Parameter allowsBasicWithoutTLS: whether the password may go over plain http, where everybody on the way can
-    ///   read it. Default false: then such a challenge of Basic is not answered, and the request ends with
-    ///   ``NetworkError/Code/unauthorized`` that says so.
+    /// - Parameter allowsBasicWithoutTLS: whether the password may go over plain http, where every node on the way can
+    ///   read it. Default false: such a Basic challenge is not answered, and the request ends with
+    ///   ``NetworkError/Code/unauthorized`` and this reason.
     /// - Throws: ``NetworkError/Code/invalidRequest`` for a user name with a colon, and for control characters.
     public convenience init(
         user: String,
@@ -47,7 +48,7 @@ public final class PasswordAuthentication: RequestAuthentication, @unchecked Sen
         }
     }
 
-    /// - Parameter makeClientNonce: gives another one that nobody can guess each time.
+    /// - Parameter makeClientNonce: returns a different unpredictable nonce each time.
     init(
         user: String,
         password: String,
@@ -133,7 +134,7 @@ public final class PasswordAuthentication: RequestAuthentication, @unchecked Sen
 
     private func takeNextNonce(_ response: NetworkResponse, _ stamp: Stamp) {
         state.withLock { state in
-            // The answer to an older challenge knows nothing of the nonce in use.
+            // The answer to an older challenge does not concern the nonce in use.
             guard stamp.version == state.version, case .digest(var session) = state.scheme else { return }
             session.take(response.headers)
             state.scheme = .digest(session)

@@ -1,55 +1,55 @@
 import Foundation
 
-/// What tells a host who asks: an ``AuthenticationSession`` or a ``PasswordAuthentication``.
+/// The base class of ``AuthenticationSession`` and ``PasswordAuthentication``, which authenticate requests to a host.
 ///
-/// A host has one or none; several hosts may share one. Requests to another origin (scheme, host and port) than that of
-/// the host's base URL go out without.
+/// A host has at most one; several hosts may share it. Requests to another origin (scheme, host and port) than that of
+/// the host's base URL are sent without a credential.
 public class RequestAuthentication: @unchecked Sendable {
-    // Sendable because it has no state, and those that inherit, all of this module, have only what is.
+    // Sendable because it has no state, and all subclasses, which are in this module, have only sendable state.
 
-    /// What a call does with a message or an answer.
+    /// The next step of a call, for a message or an answer.
     enum Step: Sendable {
         /// Sends this message.
         case send(TransportRequest, Stamp)
-        /// Leaves the answer to others.
+        /// Leaves the answer as it is.
         case accept
         /// Gives the slot back, and waits.
         case wait(Waiting)
         case fail(NetworkError)
     }
 
-    /// Returns the message with its credential when there is one, or why there is none. It ends at once, with
+    /// Returns the message with its credential, or the reason why there is none. Ends at once, with
     /// ``NetworkError/Code/cancelled``, when the task is cancelled.
     typealias Waiting = @Sendable () async throws(NetworkError) -> (message: TransportRequest, stamp: Stamp)
 
-    /// What a call keeps about its request from one call to the next.
+    /// The authentication state of a request, which a call keeps between two messages.
     struct Stamp: Hashable, Sendable {
-        /// Of the credential that it was sent with.
+        /// The version of the credential that the request was sent with.
         var version = 0
-        /// Whether it has been sent again for a refusal; that happens once.
+        /// Whether the request has been sent again after a refusal; that happens once.
         var isReplay = false
-        /// Whether it does without credential.
+        /// Whether the request is sent without a credential.
         var isExempt = false
     }
 
     init() {}
 
-    /// The stamp that a request begins with, also when it is redirected. To be called where somebody asks for it, in
-    /// their task: there one sees that a refresh is what asks.
+    /// The first stamp of a request, also for its redirects. Call it in the task of the code that makes the request:
+    /// its task-local values show whether a refresh makes it.
     ///
-    /// - Parameter base: the host's base URL; without one any origin will do.
+    /// - Parameter base: the host's base URL; nil allows any origin.
     final func begin(_ url: URL, base: URL?) -> Stamp {
         let isElsewhere = base.map { $0.origin != url.origin } ?? false
         return Stamp(isExempt: isElsewhere || RefreshContext.sessions.contains(ObjectIdentifier(self)))
     }
 
-    /// Before each attempt.
+    /// Prepares a message before each attempt.
     ///
-    /// Calls code of the user's: not under a lock, not on the transport's thread.
+    /// Calls user code: do not call it under a lock or on the transport's thread.
     ///
     /// - Parameters:
     ///   - message: without credential.
-    ///   - stamp: the last one that the call got.
+    ///   - stamp: the last stamp of the call.
     ///   - service: makes one for a refresh, which outlives the call.
     /// - Returns: never ``Step/accept``.
     func prepare(
@@ -60,7 +60,7 @@ public class RequestAuthentication: @unchecked Sendable {
         .send(message, stamp)
     }
 
-    /// For each answer. The parameters are those of ``prepare(_:_:over:)``.
+    /// Reviews each answer. The parameters are those of ``prepare(_:_:over:)``.
     func review(
         _ response: NetworkResponse,
         to message: TransportRequest,
@@ -71,12 +71,12 @@ public class RequestAuthentication: @unchecked Sendable {
     }
 }
 
-/// Which sessions the current task gets a credential for.
+/// The sessions whose refresh the current task is part of.
 enum RefreshContext {
     @TaskLocal static var sessions: [ObjectIdentifier] = []
 }
 
 extension RequestAuthentication: CustomReflectable {
-    /// Without children, so that a dump has no secret.
+    /// Has no children, so that a dump shows no secret.
     public final var customMirror: Mirror { Mirror(self, children: [:]) }
 }

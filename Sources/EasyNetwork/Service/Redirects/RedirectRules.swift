@@ -1,16 +1,16 @@
 import Foundation
 
-/// What a redirect makes of a message (RFC 9110, section 15.4): a value, which touches nothing.
+/// The rules that turn a message into the message of a redirect (RFC 9110, section 15.4). A value without I/O.
 struct RedirectRules {
     let policy: RedirectPolicy
 
-    /// Fields that tell of a body (RFC 9110, section 8), without meaning when there is none.
+    /// Fields that describe a body (RFC 9110, section 8), meaningless without one.
     private static let contentFields = [
         "Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "Digest", "Content-Digest",
     ]
 
-    /// What another origin is told: what HTTP defines for everybody (RFC 9110, RFC 9111), and the keys of a request that is
-    /// sent again or goes on. Not `Referer`, `From`, `Origin`, `Host` and credentials.
+    /// The fields sent to another origin: the general ones of HTTP (RFC 9110, RFC 9111), and the keys of a request that
+    /// is repeated or resumed. Not `Referer`, `From`, `Origin`, `Host` and credentials.
     private static let commonFields: Set<String> = Set(
         contentFields.map { $0.lowercased() } + [
             "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "content-disposition",
@@ -28,7 +28,7 @@ struct RedirectRules {
     }
 
     /// - Parameter count: how many redirects have been followed already.
-    /// - Returns: nil when the answer is no redirect, or is to be the answer.
+    /// - Returns: nil when the answer is no redirect, or is to be returned itself.
     /// - Throws: ``NetworkError/Code/redirectFailed`` when it cannot be followed.
     func redirect(of message: TransportRequest, by response: NetworkResponse, count: Int) throws(NetworkError)
         -> Redirect?
@@ -57,12 +57,12 @@ struct RedirectRules {
         return Redirect(original: message, response: response, message: next, isCrossOrigin: isCrossOrigin)
     }
 
-    /// Whether such an answer is a redirect that is followed, unless it is one too many or cannot be.
+    /// Whether such an answer is a redirect to follow, apart from the limit and from an invalid Location.
     func mayFollow(_ statusCode: Int, _ headers: HTTPHeaders) -> Bool {
         policy.limit > 0 && [301, 302, 303, 307, 308].contains(statusCode) && headers["Location"] != nil
     }
 
-    /// Section 15.4.4 for 303; for 301 and 302 what sections 15.4.2 and 15.4.3 allow and browsers do.
+    /// Section 15.4.4 for 303; for 301 and 302 as sections 15.4.2 and 15.4.3 allow and browsers do.
     private static func becomesGet(_ method: NetworkService.Method, _ status: Int) -> Bool {
         switch status {
         case 303: method != .head && method != .get
@@ -87,7 +87,7 @@ struct RedirectRules {
         guard parts.host?.isEmpty == false else {
             throw failure(response, "its Location has no host: \"\(Self.shown(location))\"")
         }
-        // A server is not to choose who the client is.
+        // A server must not choose the client's user.
         parts.user = nil
         parts.password = nil
         // Section 10.2.2: the fragment of the request stays if the Location has none.
@@ -102,7 +102,7 @@ struct RedirectRules {
         }
     }
 
-    /// Without user, password, query and fragment: they may hold secrets.
+    /// Without user, password, query and fragment, which may hold secrets.
     private static func shown(_ location: String) -> String {
         // By bytes: a ? with an accent behind it is another Character.
         let path = location.utf8.prefix { !"?#".utf8.contains($0) }

@@ -1,14 +1,14 @@
-/// How many retries a host may be given beside its requests, as a value: when a server is down, retries of every request
-/// would make its load a multiple of what it cannot bear.
+/// The number of retries that a host may get beyond its requests, as a value. It limits the load on a server that is
+/// down.
 ///
-/// Every request pays in a part of a retry, every retry takes a whole one out; one of a download that gained bytes with its
+/// Every request adds a part of a retry, every retry takes one out. The retry of a download that gained bytes with its
 /// last attempt takes a tenth.
 public struct RetryBudget: Hashable, Sendable {
-    /// How many retries are there at the beginning. Default 10.
+    /// The number of retries at the beginning. Default 10.
     public let reserve: Double
     /// How many retries each request adds. Default 0.2: in the long run at most one retry for five requests.
     public let ratio: Double
-    /// How many retries can be saved up. Default 100.
+    /// The largest number of saved retries. Default 100.
     public let maximum: Double
 
     private var balance: Double
@@ -20,18 +20,18 @@ public struct RetryBudget: Hashable, Sendable {
         balance = min(reserve, maximum)
     }
 
-    /// Retries are bounded by each request's policy alone.
+    /// No common limit: only each request's policy limits its retries.
     public static let unlimited = RetryBudget(reserve: .infinity, ratio: 0, maximum: .infinity)
 
     mutating func deposit() {
         balance = min(balance + ratio, maximum)
     }
 
-    /// What a retry takes out after an attempt with progress.
+    /// The cost of a retry after an attempt with progress.
     static let costAfterProgress = 0.1
 
     /// - Parameter cost: in retries.
-    /// - Returns: whether there is that much left.
+    /// - Returns: whether that much is left.
     mutating func withdraw(_ cost: Double = 1) -> Bool {
         guard balance >= cost else { return false }
         balance -= cost

@@ -1,24 +1,24 @@
 import Foundation
 
 extension EasyNetworkService {
-    /// Sends a request and returns as soon as an accepted answer has begun; its body is read as it comes.
+    /// Sends a request and returns as soon as an accepted answer has begun; its body is read as it arrives.
     ///
     /// ```swift
     /// let answer = try await service.stream(GetExport())
     /// for try await line in answer.lines() { print(line) }
     /// ```
     ///
-    /// Redirects, authentication and retries are those of ``send(_:ignoringCache:)``. An answer that breaks off later is an
-    /// error of the iteration, and nothing is sent again. The cache is not used; neither the shape of JSON nor an empty body
-    /// is checked; ``ResponseValidation/maximumBodyCount`` is. ``BaseAPIRequest/timeout`` is for the whole body; the host's
-    /// ``TransportDeadlines/idle`` does not count while the sender is paused.
+    /// Redirects, authentication and retries are those of ``send(_:ignoringCache:)``. An answer that breaks off later
+    /// is an error of the iteration, and the request is not sent again. The cache is not used; neither the shape of
+    /// JSON nor an empty body is checked; ``ResponseValidation/maximumBodyCount`` is. ``BaseAPIRequest/timeout`` is for
+    /// the whole body; the host's ``TransportDeadlines/idle`` does not count while the sender is paused.
     ///
     /// Cancelling the task or this service cancels the request, this service also while the body is iterated over.
     ///
     /// - Throws: what ``send(_:ignoringCache:)`` throws.
     public func stream(_ request: some BaseAPIRequest) async throws(NetworkError) -> StreamedResponse {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
-        // Cancelling it cancels all that is begun for this request, and nothing else.
+        // Cancelling it cancels the calls for this request only.
         let service = EasyNetworkService(partOf: self)
         let caller = caller
         let (answers, began) = AsyncStream<(head: TransportHead, url: URL, body: BodyStream)>.makeStream()

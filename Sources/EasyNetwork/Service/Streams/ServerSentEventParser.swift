@@ -8,7 +8,7 @@ public struct ServerSentEvent: Hashable, Sendable {
     /// The text, lines separated by line feeds; empty when the server sent an empty one.
     public var data: String
 
-    /// The ID of this event, or of the last one before it that had one. Empty when none had. A stream that is connected again
+    /// The ID of this event, or of the last event before it that had one. Empty when there was none. A new connection
     /// continues after it.
     public var id: String
 
@@ -24,7 +24,7 @@ public struct ServerSentEvent: Hashable, Sendable {
     }
 }
 
-/// Reads a stream of events (HTML Living Standard, section 9.2.6), wherever its bytes were cut.
+/// Reads a stream of events (HTML Living Standard, section 9.2.6) in chunks of any size.
 struct ServerSentEventParser {
     private let maximumByteCount: Int
     private var lines: LineSplitter
@@ -57,7 +57,8 @@ struct ServerSentEventParser {
         lines.append(data)
     }
 
-    /// - Returns: the next complete event; nil when there is none. An event that the end of the stream cuts is none.
+    /// - Returns: the next complete event; nil when there is none. An event cut off by the end of the stream is
+    ///   dropped.
     /// - Throws: ``NetworkError/Code/bodyTooLong``.
     mutating func next() throws(NetworkError) -> ServerSentEvent? {
         while var line = try lines.next() {

@@ -22,8 +22,8 @@ extension EasyNetworkService {
     /// A request that must not be sent twice (``RetryPolicy/methods``: a POST without ``BaseAPIRequest/idempotencyKey``) is
     /// sent once: its events end with its connection.
     ///
-    /// ``BaseAPIRequest/timeout`` and ``BaseAPIRequest/overallTimeout`` are for one connection. A server that is silent for
-    /// longer than ``TransportDeadlines/idle`` of the host is asked again, unless it sends comments meanwhile.
+    /// ``BaseAPIRequest/timeout`` and ``BaseAPIRequest/overallTimeout`` are for one connection. A server that is silent
+    /// for longer than ``TransportDeadlines/idle`` of the host, without even a comment, is connected again.
     ///
     /// Cancelling the task that iterates, cancelling this service, or releasing the iterator ends the connection.
     ///
@@ -239,18 +239,18 @@ private struct EventStreamRequest: RequestWrapper {
     }
 }
 
-/// When a stream of events is connected again, and after which event: a value.
+/// Decides when a stream of events is connected again, and after which event: a value.
 struct EventReconnection {
-    /// The shortest time that a server may ask for, in seconds, so that it is not asked without a pause.
+    /// The shortest time that a server may ask for, in seconds; avoids connecting again without a pause.
     static let shortestRetry: TimeInterval = 0.1
 
-    /// The longest, in seconds, so that a mistake of the server does not end the stream.
+    /// The longest time that a server may ask for, in seconds; a larger value would end the stream in practice.
     static let longestRetry: TimeInterval = 3_600
 
     /// After so many connections in a row without an event, bytes alone do not reset the waiting time.
     static let eventlessLimit = 20
 
-    /// In seconds, as long as the server does not say.
+    /// The time in seconds, as long as the server does not say.
     private let reconnectionTime: TimeInterval
     private let maximumReconnectionTime: TimeInterval
     /// The number of connections in a row that count as failed.
@@ -283,7 +283,7 @@ struct EventReconnection {
         if let retry { self.retry = min(max(retry, Self.shortestRetry), Self.longestRetry) }
     }
 
-    /// A connection has ended, or failed.
+    /// Records that a connection has ended or failed.
     ///
     /// - Returns: the seconds to wait before the next.
     mutating func delay() -> TimeInterval {

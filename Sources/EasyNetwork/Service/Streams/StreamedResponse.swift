@@ -1,14 +1,14 @@
 import Foundation
 
-/// An answer whose body is read as it comes.
+/// An answer whose body is read as it arrives.
 ///
 /// ```swift
 /// let answer = try await service.stream(GetExport())
 /// for try await data in answer { try file.write(contentsOf: data) }
 /// ```
 ///
-/// The head is there; the body comes as fast as it is read. While more than 256 KiB are unread, the sender is paused, as far
-/// as ``TransportExchange/pause()`` of the transport can do that.
+/// The head has arrived; the body comes as fast as it is read. While more than 256 KiB are unread, the sender is
+/// paused, if ``TransportExchange/pause()`` of the transport can do that.
 ///
 /// The body can be iterated over once, in chunks or in ``lines(maximumByteCount:)``; a second iteration throws
 /// ``NetworkError/Code/invalidRequest``. The exchange is cancelled when this value and its iterators are gone. Cancelling
@@ -19,7 +19,7 @@ public struct StreamedResponse: AsyncSequence, Sendable {
     /// The status code, which is accepted.
     public let statusCode: Int
 
-    /// The header fields, in order and with repeats as far as the transport tells.
+    /// The header fields, in order and with repeats if the transport keeps them.
     public let headers: HTTPHeaders
 
     /// The URL that answered, after redirects; nil when it is not known.

@@ -210,7 +210,7 @@ struct AuthenticationSessionTests {
         session.signOut()
         let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
         #expect(error?.code == .unauthorized)
-        #expect(error?.message == "signed out meanwhile")
+        #expect(error?.message == "signed out during the refresh")
         gate.open()
         #expect(await eventually { isOver.withLock { $0 } })
         #expect(session.credential == nil)
