@@ -62,7 +62,7 @@ extension RequestOperation {
         for listener in listeners { listener(item) }
         guard let delivery else { return }
         deliveryQueue.async {
-            // Taken only now: they may have been let go of meanwhile.
+            // Taken only now: they may have been released before.
             let closure = self.state.withLock { $0.early.set(nil) }
             if !self.isCancelled {
                 self.delegate?.requestOperationDidLoadFromCache(self)
@@ -73,7 +73,7 @@ extension RequestOperation {
     }
 }
 
-/// The end of a sequence; also when the operation is let go of and never ends.
+/// The end of a sequence; also when the operation is released and never ends.
 private final class StreamEnd<Item: Sendable>: Sendable {
     private let continuation: AsyncThrowingStream<Item, any Error>.Continuation
 
@@ -140,7 +140,7 @@ struct EarlyItem: Sendable {
         return delivery
     }
 
-    /// - Returns: the closure, to be let go of outside the lock.
+    /// - Returns: the closure, to be released outside the lock.
     mutating func close() -> (@Sendable (Item) -> Void)? {
         isOver = true
         return closure.take()

@@ -276,7 +276,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
             if hasOutcome { cancelIfFailed(state.withLock { $0.call.take() }) }
             return
         }
-        // One that learned only now that it joins was given a slot.
+        // An operation that learned only now that it joins has a slot.
         releaseSlot()
         setOption(true) { swap(&$0.isSharing, &$1) }
         service.share(map: map) { receive in
@@ -382,14 +382,14 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     }
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
-        // Whatever is let go of here is let go of outside the lock.
+        // Everything taken here is released outside the lock.
         let (_, call, early) = state.withLock { ($0.source.take(), $0.call.take(), $0.early.end()) }
         cancelIfFailed(call)
         guard let early else { return deliverResult(done) }
         early.begin { self.deliverResult(done) }
     }
 
-    /// One that is under way still, since the operation was ended by hand, is for nobody.
+    /// Cancels the call if the operation was finished manually.
     private func cancelIfFailed(_ call: Call?) {
         if error != nil { call?.cancel() }
     }
@@ -423,7 +423,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     private func hand(over result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
         WorkQueue.call(on: deliveryQueue) {
-            // Taken only now: they may have been let go of meanwhile.
+            // Taken only now: they may have been released before.
             let (closures, willDeliver, cached) = self.state.withLock {
                 ($0.closures.take(), $0.willDeliver.take(), $0.early.close())
             }

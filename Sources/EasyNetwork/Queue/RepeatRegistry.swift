@@ -67,7 +67,7 @@ struct RepeatRegistry<Job> {
 
     /// A job is over, or counts no more.
     ///
-    /// - Returns: what was kept of it, to be let go of outside a lock.
+    /// - Returns: the values kept for it, to be released outside the lock.
     @discardableResult
     mutating func leave(_ id: ObjectIdentifier) -> Job? {
         switch standings.removeValue(forKey: id) {

@@ -1,19 +1,18 @@
-/// Who shares which message and its answer, as a value.
+/// The operations that share a message and its answer, as a value.
 ///
-/// Whoever joins first opens a call, for which there is a carrier that sends the message. The call is closed when
-/// its answer is there, or when the last has left; whoever joins later opens another one. A step costs the same
-/// whatever the number of those that share.
+/// The first to join opens a call, with a carrier that sends the message. The call closes when its answer has come or
+/// the last member has left; a later one opens another call. A step costs the same whatever the number of members.
 struct SharedCalls<Carrier, Joiner> {
     typealias Number = UInt64
 
-    /// What somebody leaves behind.
+    /// The result of leaving a call.
     struct Departure {
         /// The one that left.
         let joiner: Joiner
         let call: Number
         /// Its priority may be another one now.
         let carrier: Carrier
-        /// Nobody is left: the call is closed, and its carrier is to be cancelled.
+        /// The last member has left: the call is closed, and its carrier is to be cancelled.
         let wasLast: Bool
     }
 
@@ -42,7 +41,7 @@ struct SharedCalls<Carrier, Joiner> {
     /// How many have joined and not left.
     var memberCount: Int { members.count }
 
-    /// Somebody comes, once.
+    /// Adds an operation, once.
     ///
     /// - Parameter makeCarrier: called when there is no open call of this key.
     /// - Returns: the call and its carrier, and whether that is new, so that it is to be set going.
