@@ -16,7 +16,7 @@ final class ProgressOrder: Sendable {
         var waiting: [@Sendable () -> Void] = []
     }
 
-    /// One lock for all orders, for a union changes two of them. It is held for a few instructions.
+    /// A lock for all orders, since a union changes two of them. It is held for a few instructions.
     // Not `Locked(())`: the thread sanitizer would report a race at its address.
     private static let lock = Locked(0)
     // Used under `lock` only, which belongs to no single order.

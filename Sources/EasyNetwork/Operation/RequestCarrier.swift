@@ -1,4 +1,4 @@
-/// What is sent once for all that share it.
+/// A message that is sent once for all operations that share it.
 struct SharedMessage: Sendable {
     let key: SharingKey
     let request: any APIRequest
@@ -32,7 +32,7 @@ final class RequestCarrier: ServiceOperation, @unchecked Sendable {
     override var host: String? { message.host }
 
     override func execute() {
-        // Those that share map the answer, each for itself. One that cannot be mapped is not to stay in the cache.
+        // Each operation that shares the answer maps it. An answer that cannot be mapped must not stay in the cache.
         let request = message.request
         let map = { @Sendable (response: NetworkResponse) throws -> NetworkResponse in
             if response.source == .cache { try request.check(response) }

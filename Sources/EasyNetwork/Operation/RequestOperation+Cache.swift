@@ -30,7 +30,7 @@ extension RequestOperation {
     /// for try await news in operation.values { show(news) }
     /// ```
     ///
-    /// Nothing here starts the operation. Several tasks may iterate, each its own sequence. One that stops before the end,
+    /// This does not start the operation. Several tasks may iterate, each its own sequence. A task that stops before the end,
     /// or is cancelled, cancels the operation if no other task waits for it, here or for ``value``.
     ///
     /// - Throws: while it is iterated, the operation's error.

@@ -1,8 +1,8 @@
 import Foundation
 
-/// What a queue does about operations that are alike, see ``RepeatPolicy``.
+/// The handling of repeated operations by a queue, see ``RepeatPolicy``.
 extension RequestOperation {
-    /// What becomes of the operation while another one like it waits or runs in its ``NetworkQueue``. Default: the
+    /// The policy for the operation while an equal one waits or runs in its ``NetworkQueue``. Default: the
     /// request's ``BaseAPIRequest/repeatPolicy``.
     ///
     /// Set it before the operation is added to a queue; later it is ignored. For an operation whose request is made
@@ -12,7 +12,7 @@ extension RequestOperation {
         set { if scheduling == nil { setOption(newValue) { swap(&$0.repeatPolicy, &$1) } } }
     }
 
-    /// What makes operations alike, instead of the message they send. Default nil: the request's
+    /// The key that makes operations equal, instead of the message they send. Default nil: the request's
     /// ``BaseAPIRequest/repeatKey``. Set it before the operation is added to a queue; later it is ignored.
     public final var repeatKey: String? {
         get { option({ $0.repeatKey }) }
@@ -27,7 +27,7 @@ extension RequestOperation {
         let policy = option({ $0.repeatPolicy }) ?? request.repeatPolicy
         let name = option({ $0.repeatKey }) ?? request.repeatKey
         guard policy != .allow || name != nil else { return true }
-        // What cannot be built is no repeat; it fails when it is sent.
+        // A request that cannot be built is no repeat; it fails when it is sent.
         guard
             let key = name.map(RepeatKey.named)
                 ?? message(for: request).map({ .message($0, of: request, service.configuration) })
@@ -38,7 +38,7 @@ extension RequestOperation {
     /// - Returns: nil when the operation sends its request itself.
     final func sharedMessage(for request: Request) -> SharedMessage? {
         let policy = option({ $0.repeatPolicy }) ?? request.repeatPolicy
-        // One that a refresh asks for would wait for those that wait for the refresh.
+        // A request of a refresh would wait for those that wait for the refresh.
         guard policy == .join, mayShareAnswer, option({ $0.refreshedSessions }).isEmpty else { return nil }
         // Each has its item of the cache, and the message may be sent once the others have ended.
         let cache = request.cache ?? service.configuration.settings.cachePolicy(for: request.method)
@@ -53,7 +53,7 @@ extension RequestOperation {
                 request: request,
                 host: service.configuration,
                 ignoresCache: ignoresCache,
-                // What holds it as a part of a group already has its categories.
+                // A group that the operation is a part of holds its categories already.
                 categories: mutualExclusionCategories.subtracting(option({ $0.heldCategories }))
             ),
             request: request,

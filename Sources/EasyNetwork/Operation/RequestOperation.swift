@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// What a ``RequestOperation`` changes behind its lock. It is not generic: reading a generic type's layout at run time
+/// The state of a ``RequestOperation``, behind its lock. It is not generic: reading a generic type's layout at run time
 /// costs each request some 30,000 instructions.
 struct RequestOperationState {
     enum Source {
@@ -125,7 +125,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         state.withLock { change(&$0, &closure) }
     }
 
-    // What is in the state was put there as an item of this request: the cast holds.
+    // Each item in the state was made by this request: the cast holds.
+    // swift-format-ignore: NeverForceUnwrap
     static func typedItem(_ item: any Sendable) -> Request.Item { item as! Request.Item }
 
     private static func erased(
@@ -153,8 +154,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     }
 
     /// The host that the request goes to: that of its ``BaseAPIRequest/customURLRequest``, of its own address, of its
-    /// ``BaseAPIRequest/baseURL``, of the CDN, or of the service, in this order. What a filter or an interceptor makes of
-    /// the address is not foreseen. That of the service until the request is made; nil if that has no base URL.
+    /// ``BaseAPIRequest/baseURL``, of the CDN, or of the service, in this order. Changes of the address by a filter or an
+    /// interceptor are not foreseen. That of the service until the request is made; nil if that has no base URL.
     open override var host: String? {
         guard case .request(let request) = state.withLock({ $0.source }) else { return super.host }
         if let custom = request.customURLRequest { return custom.url?.hostAndPort }
@@ -200,7 +201,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
                 // Not only when it has finished: one that is on no queue never does.
                 continuation?.resume()
             }
-            // What has finished has a result, see missingResultError().
+            // A finished operation has a result, see missingResultError().
             guard let result else { throw NetworkError(code: .cancelled) }
             return try result.get()
         }
@@ -219,7 +220,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// nothing. Add both to a queue.
     ///
     /// - Parameter next: called once, on a thread of the queue, when this operation has succeeded and before the next one
-    ///   waits for its turn, which it does with the priority and under the host of its request. What it throws is the next
+    ///   waits for its turn, which it does with the priority and under the host of its request. An error that it throws is the next
     ///   operation's error.
     public final func then<Next: APIRequest>(
         _ next: @escaping @Sendable (Request.Item) throws -> Next
@@ -294,7 +295,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         super.stop()
     }
 
-    /// What is sent: the request, or one around it. The answer is mapped by the request itself.
+    /// The request to send: this one, or a wrapper around it. The answer is mapped by the request itself.
     func sendable(_ request: Request) -> any BaseAPIRequest { request }
 
     /// Whether ``RepeatPolicy/join`` may let others have the answer. Must not change.
@@ -337,7 +338,8 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
             case .request(let request): request
             case .maker(let make): try make()
             }
-        // It was put there as one.
+        // Each source makes a request of this type: the cast holds.
+        // swift-format-ignore: NeverForceUnwrap
         return request as! Request
     }
 
@@ -346,7 +348,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         end(nil)
     }
 
-    /// One that joins only waits for the one that carries the message.
+    /// An operation that joins only waits for the carrier of the message.
     override var occupiesSlot: Bool { option({ $0.repeatPolicy }) != .join }
 
     open override var queuePriority: QueuePriority {

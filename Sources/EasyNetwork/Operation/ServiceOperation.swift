@@ -44,7 +44,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         adoptRefresh()
     }
 
-    /// What a refresh asks for does not wait for it.
+    /// Requests of a refresh do not wait for it.
     private func adoptRefresh() {
         let sessions = RefreshContext.sessions
         if !sessions.isEmpty { setOption(sessions) { swap(&$0.refreshedSessions, &$1) } }

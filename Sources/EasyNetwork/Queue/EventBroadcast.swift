@@ -1,4 +1,4 @@
-/// Who listens to a queue, and what they have not been told yet. A value, kept under the queue's lock; what is told is
+/// The listeners of a queue, and the events that they have not received yet. A value, kept under the queue's lock; what is told is
 /// told outside of it, by one thread at a time, so that the order stays.
 struct EventBroadcast {
     typealias Listener = AsyncStream<NetworkQueueEvent>.Continuation

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a queue knows of repeats.
+/// The repeated and shared requests of a queue.
 struct RepeatTable {
     var registry = RepeatRegistry<NetworkOperation>()
     var calls = SharedCalls<RequestCarrier, AnswerReceiver>()
@@ -15,7 +15,7 @@ extension NetworkQueue {
             let isNew = !repeats.registry.contains(id)
             while true {
                 let decision = repeats.registry.enter(id, operation, key: key, policy: policy)
-                // One whose outcome is known counts no more, though its callbacks still run.
+                // A job with an outcome no longer counts, though its callbacks still run.
                 guard case .refuse(let older) = decision, older.hasOutcome, isNew else { return (decision, isNew) }
                 released.append(repeats.registry.leave(ObjectIdentifier(older)))
                 released.append(repeats.registry.leave(id))
@@ -64,7 +64,7 @@ extension NetworkQueue {
         }
         adjustPriority(of: carrier, call)
         if isNew { add(carrier) }
-        // What changed between the look and the joining was told to nobody.
+        // A change between the look and the joining was not reported.
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriorityOfShare(operation) }
     }
 
@@ -88,7 +88,7 @@ extension NetworkQueue {
             priority = JobPriority(operation.queuePriority)
             guard let share = repeats.withLock({ $0.calls.setPriority(priority, of: id) }) else { return }
             adjustPriority(of: share.carrier, share.call)
-            // Of two that change it at the same time the later one counts.
+            // The later of two simultaneous changes counts.
         } while priority != JobPriority(operation.queuePriority)
     }
 

@@ -36,8 +36,8 @@ public final class NetworkQueue: Sendable {
     /// This queue under Foundation's type, for code that takes an `OperationQueue`.
     ///
     /// Adding, setting, cancelling or waiting there does so here. On Linux, where a subclass cannot override them, its
-    /// `operations` and `operationCount` have only the jobs that have been started; ``operations`` and ``operationCount`` of
-    /// this queue have all.
+    /// `operations` and `operationCount` have only the running jobs that are not of this package; ``operations`` and
+    /// ``operationCount`` of this queue have all.
     public var queue: OperationQueue { executor }
 
     let executor: ExecutorQueue

@@ -2,7 +2,7 @@
 ///
 /// A job costs the same whatever the number of others, but for those that it cancels.
 struct RepeatRegistry<Job> {
-    /// What a job is told when it enters.
+    /// The decision for a job that enters.
     enum Decision {
         /// It goes on, and these older ones, in the order in which they entered, are to be cancelled.
         case proceed(cancel: [Job])

@@ -50,7 +50,7 @@ public struct MultipartForm: Sendable {
     /// Appends bytes.
     ///
     /// - Parameters:
-    ///   - filename: default nil, none. Some servers take a part for a file only if it has one.
+    ///   - filename: default nil, none. Many servers take a part for a file only if it has one.
     ///   - contentType: default nil, by the extension of the file name; none without a file name.
     ///   - headers: further header fields of the part; default none.
     public mutating func append(

@@ -165,7 +165,7 @@ final class BodyStream: Sendable {
 
     /// The whole answer, or its beginning when the body has more than `limit` bytes; the exchange is cancelled then.
     ///
-    /// Nothing is thrown, so that the head and the beginning of the body stay known beside the error.
+    /// It throws nothing, so that the head and the beginning of the body stay known beside the error.
     func collect(upTo limit: Int? = nil) async -> Collected {
         await wait(for: .all(limit: max(0, limit ?? .max)))
         let collected = state.withLock { state in

@@ -1,6 +1,6 @@
 import Foundation
 
-/// One call: the task that gets the answer to one request, and its one end.
+/// A call: the task that gets the answer to one request, and its one end.
 ///
 /// The task ends the call with ``end()``. ``fail(_:)`` ends it from outside, at once, whatever the task does.
 final class Call: Sendable {

@@ -52,7 +52,7 @@ public final class EasyNetworkService: Sendable {
 
     /// Sends a request and passes the JSON value of the answer to a closure.
     ///
-    /// One of the two closures is called, once, on the host's ``HostSettings/callbackQueue``, or on the operation's
+    /// Exactly one of the two closures is called, once, on the host's ``HostSettings/callbackQueue``, or on the operation's
     /// ``ServiceOperation/callbackQueue`` for the service of a ``ServiceOperation``. Such a service calls neither
     /// closure when the operation was cancelled and ``ServiceOperation/silencesCancellation`` is true, nor after
     /// ``ResponseDecision/stop``, which ends the operation.
@@ -202,9 +202,11 @@ public final class EasyNetworkService: Sendable {
         isMapped: @escaping @Sendable (NetworkResponse) -> Bool = { _ in true },
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
     ) -> Call {
-        // The value was made by `map`: the casts hold.
+        // Each item was made by `map`: the cast holds.
+        // swift-format-ignore: NeverForceUnwrap
+        @Sendable func typed(_ item: any Sendable) -> Item { item as! Item }
         var erasedCached: (@Sendable (any Sendable) -> Void)?
-        if let cached { erasedCached = { item in cached(item as! Item) } }
+        if let cached { erasedCached = { item in cached(typed(item)) } }
         return begin(
             request,
             order: order,
@@ -212,7 +214,7 @@ public final class EasyNetworkService: Sendable {
             cached: erasedCached,
             map: { response in try map(response) },
             isMapped: isMapped,
-            completion: { _, result in completion(result.map { item in item as! Item }) }
+            completion: { _, result in completion(result.map(typed)) }
         )
     }
 

@@ -67,7 +67,7 @@ struct ConnectionAdmission<Exchange: AnyObject> {
         return begun
     }
 
-    /// Sets how many may be under way to one origin. Those that are under way go on.
+    /// Sets how many may be under way to one origin. Exchanges under way go on.
     ///
     /// - Returns: those that begin now.
     mutating func setLimit(_ limit: Int, origin: String) -> [Exchange] {

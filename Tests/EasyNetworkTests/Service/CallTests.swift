@@ -44,7 +44,9 @@ struct CallTests {
     }
 
     private struct Insatiable: RequestInterceptor {
-        func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> ResponseDecision {
+        func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async
+            -> ResponseDecision
+        {
             .sendAgain()
         }
     }

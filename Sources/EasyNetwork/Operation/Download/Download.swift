@@ -1,6 +1,6 @@
 import Foundation
 
-/// One download from its first request to its file: asks for what is missing, writes what comes, and moves the part.
+/// A download from its first request to its file: asks for what is missing, writes what comes, and moves the part.
 ///
 /// The rules are those of ``DownloadPlan``. Several segments are several calls at once, which take turns to write.
 actor Download {

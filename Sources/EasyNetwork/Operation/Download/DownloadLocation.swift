@@ -114,7 +114,7 @@ struct DownloadLocation: Hashable, Sendable {
         }
         let number = errno
         if number == EEXIST { return false }
-        // Some file systems have no links. There an empty file takes the name, and the part replaces it.
+        // Not every file system has links. There an empty file takes the name, and the part replaces it.
         guard [EPERM, EOPNOTSUPP, ENOTSUP, ENOSYS, EMLINK].contains(number) else {
             throw .file("the download cannot be moved to \(path)", number)
         }

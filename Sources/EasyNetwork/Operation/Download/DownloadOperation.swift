@@ -123,7 +123,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
     /// Whether ``pause()`` was called last, and not ``resume()``.
     public var isPaused: Bool { run.withLock { $0.isPaused } }
 
-    /// Stops fetching and gives the slot back, until ``resume()``. What has come is kept, with its journal, so that even the
+    /// Stops fetching and gives the slot back, until ``resume()``. The received part is kept, with its journal, so that even the
     /// process may end meanwhile. An operation that was paused before its start waits for ``resume()`` when its turn comes.
     public func pause() {
         let fetching = run.withLock { run -> Task<Result<Void, NetworkError>, Never>? in
@@ -334,7 +334,7 @@ extension RequestOperation {
     /// - Parameters:
     ///   - destination: as that of a ``DownloadOperation``.
     ///   - options: default ``DownloadOptions``.
-    ///   - next: called once, on a thread of the queue, when the download starts. What it throws is the download's error.
+    ///   - next: called once, on a thread of the queue, when the download starts. An error that it throws is the download's error.
     public final func then<Next: BaseAPIRequest>(
         downloadTo destination: URL,
         options: DownloadOptions = DownloadOptions(),

@@ -9,7 +9,7 @@ public struct DownloadOptions: Sendable {
         case automatic
         /// The download replaces it in one step, when it is complete and has been checked.
         case replace
-        /// It stays, and is the result. Nothing is fetched when its name is known before, and little when the server names the
+        /// It stays, and is the result. It fetches nothing when its name is known before, and little when the server names the
         /// file.
         case keep
         /// It stays, and the download gets a name with a number: `report (2).pdf`.

@@ -69,7 +69,7 @@ final class TransferMeter: Sendable {
         change { $0.set(completed: completed, at: $1) }
     }
 
-    /// Nothing is to come until the next beginning.
+    /// No bytes are expected until the next beginning.
     func rest() {
         change { $0.rest(at: $1) }
     }
@@ -114,7 +114,7 @@ final class TransferMeter: Sendable {
 
     // MARK: - Publishing
 
-    /// One publication at a time, and not on the caller's thread: observers of the progress may take long.
+    /// A single publication at a time, and not on the caller's thread: observers of the progress may take long.
     private func publish() {
         WorkQueue.shared.async {
             self.progress.order.add { self.publishLatest() }

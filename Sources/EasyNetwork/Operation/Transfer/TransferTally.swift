@@ -47,7 +47,7 @@ struct TransferTally {
         return sum.overflow ? nil : set(completed: sum.partialValue, at: now)
     }
 
-    /// Nothing is to come for a while: the rate becomes 0.
+    /// No bytes are expected for a while: the rate becomes 0.
     mutating func rest(at now: TimeInterval) -> TimeInterval? {
         guard outcome == nil, rate != nil else { return nil }
         rate = TransferRate(completed: completed, at: now)

@@ -22,7 +22,7 @@ public struct CachePolicy: Sendable {
         case cacheThenNetwork
         /// A valid cached answer, otherwise the network's.
         case cacheElseNetwork
-        /// A valid cached answer, otherwise ``NetworkError/Code/notCached``. Nothing is sent.
+        /// A valid cached answer, otherwise ``NetworkError/Code/notCached``. It sends nothing.
         case cacheOnly
         /// The rules of HTTP (RFC 9111, for a private cache): GET only, fresh answers from the cache, stale answers after
         /// revalidation. A stale answer also serves during the revalidation, or instead of an error, if the server allows

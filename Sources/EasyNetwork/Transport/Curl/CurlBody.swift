@@ -11,7 +11,7 @@ final class CurlBody {
         /// The next piece, nil after the last; or an error.
         var arrived: Result<Data?, NetworkError>?
         var reader: (any BodyReader)?
-        /// The number of this sending. What belongs to an earlier one is not wanted.
+        /// The number of this sending. Data of an earlier body is not wanted.
         var sending = 0
         var isOver = false
     }

@@ -146,7 +146,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     func startOver() -> NetworkError? {
         (isToStartOver, needsNewConnection) = (false, true)
         (connectCount, connection, isReused, isSecuring) = (0, nil, nil, false)
-        // Some of a body that was refused before may have been read.
+        // A part of a body that was refused before may have been read.
         guard sentCount == 0 || request?.body.isReplayable == true else {
             return NetworkError(code: .connectionLost, message: "the body cannot be sent again")
         }

@@ -37,7 +37,7 @@ public struct PublicKeyPin: Hashable, Sendable, CustomStringConvertible {
 
     /// Whether the pin is that of a key as Apple's Security gives it: without the algorithm, which the pin includes.
     ///
-    /// - Parameter key: PKCS #1 for RSA, X9.63 for the curves P-256, P-384 and P-521. Nothing else matches any pin.
+    /// - Parameter key: PKCS #1 for RSA, X9.63 for the curves P-256, P-384 and P-521. No other key matches a pin.
     func matches(key: Data) -> Bool {
         guard let algorithm = Self.algorithm(of: key) else { return false }
         // SubjectPublicKeyInfo (RFC 5280, section 4.1): the algorithm, and a bit string without unused bits.
