@@ -64,6 +64,6 @@ extension RequestOperation {
     }
 
     private func message(for request: Request) -> TransportRequest? {
-        try? RequestBuilder.build(sendable(request), for: service.configuration)
+        try? WorkQueue.userCode { try RequestBuilder.build(sendable(request), for: service.configuration) }
     }
 }

@@ -336,7 +336,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         let request =
             switch source {
             case .request(let request): request
-            case .maker(let make): try make()
+            case .maker(let make): try WorkQueue.userCode(make)
             }
         // Each source makes a request of this type: the cast holds.
         // swift-format-ignore: NeverForceUnwrap

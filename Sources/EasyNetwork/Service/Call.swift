@@ -24,9 +24,9 @@ final class Call: Sendable {
     var isOver: Bool { state.withLock { $0.failed == nil } }
 
     /// Starts the task, unless the call is over.
-    func begin(runsUserCode: Bool, _ body: @escaping @Sendable () async -> Void) {
+    func begin(_ body: @escaping @Sendable () async -> Void) {
         guard !isOver else { return }
-        let task = WorkQueue.task(runsUserCode: runsUserCode, body)
+        let task = WorkQueue.task(body)
         let isOver = state.withLock { state in
             state.task = task
             return state.failed == nil

@@ -251,7 +251,7 @@ public final class EasyNetworkService: Sendable {
             return call
         }
         let begin = {
-            call.begin(runsUserCode: self.runsUserCode(request)) {
+            call.begin {
                 await caller?.mayBegin(mayLackSlot: mayLackSlot)
                 var order = order
                 var cached = cached.map { cached in
@@ -264,7 +264,7 @@ public final class EasyNetworkService: Sendable {
                 var item: Result<any Sendable, NetworkError>
                 repeat {
                     answer = await self.answer(to: request, call, caller, order, use, cached)
-                    item = WorkQueue.userCode { answer.result.flatMap { $0.item(map) } }
+                    item = answer.result.flatMap { $0.item(map) }
                     // When a stored answer can no longer be read, the request is sent.
                     (order, cached) = (.pass(.unreadable), nil)
                 } while !call.isOver && self.removeUnusable(answer, after: item.failure)
@@ -306,12 +306,6 @@ public final class EasyNetworkService: Sendable {
         } catch {
             return CallAttempts.Answer(result: .failure(error))
         }
-    }
-
-    /// Whether asynchronous user code runs in a call for the request.
-    private func runsUserCode(_ request: some BaseAPIRequest) -> Bool {
-        !configuration.settings.interceptors.isEmpty || !request.interceptors.isEmpty
-            || (request.redirects ?? configuration.settings.redirects).decide != nil
     }
 
     // MARK: - Under way

@@ -65,24 +65,23 @@ enum WorkQueue {
 
     /// Starts a task on the queue. Before macOS 15 and its siblings it runs where Swift puts it.
     ///
-    /// - Parameter runsUserCode: whether asynchronous code of the user's is called in it, which may block a thread between
-    ///   two suspensions.
-    static func task(runsUserCode: Bool, _ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+    /// The task counts as user code, since interceptors, authenticators and requests run in it; only ``finish(_:)`` does not.
+    static func task(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
         if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
-            Task(executorPreference: runsUserCode ? Executor.forUserCode : Executor.trampoline, operation: body)
+            Task(executorPreference: Executor.shared, operation: body)
         } else {
             Task(operation: body)
         }
     }
 
-    /// Runs the end of a task of ``task(runsUserCode:_:)``. The first callback that it calls by ``call(on:_:)`` may run in
-    /// place.
+    /// Runs the end of a task of ``task(_:)``. The first callback that it calls by ``call(on:_:)`` may run in place, and the
+    /// first work that it adds runs on this thread afterwards.
     static func finish(_ end: @escaping @Sendable () -> Void) {
         if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
-            let turn = turn
-            turn?.isAtEnd = true
+            guard let turn else { return end() }
+            (turn.isInUserCode, turn.isAtEnd) = (false, true)
             end()
-            turn?.isAtEnd = false
+            (turn.isInUserCode, turn.isAtEnd) = (true, false)
         } else {
             shared.async(execute: end)
         }
@@ -97,23 +96,12 @@ enum WorkQueue {
 
     @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     private final class Executor: TaskExecutor {
-        static let trampoline = Executor(isTrampoline: true)
-        static let forUserCode = Executor(isTrampoline: false)
-
-        private let isTrampoline: Bool
-
-        private init(isTrampoline: Bool) {
-            self.isTrampoline = isTrampoline
-        }
+        static let shared = Executor()
 
         func enqueue(_ job: consuming ExecutorJob) {
             let job = UnownedJob(job)
             let executor = asUnownedTaskExecutor()
-            if isTrampoline {
-                run { job.runSynchronously(on: executor) }
-            } else {
-                shared.async { job.runSynchronously(on: executor) }
-            }
+            run { userCode { job.runSynchronously(on: executor) } }
         }
     }
 }

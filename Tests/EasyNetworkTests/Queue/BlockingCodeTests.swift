@@ -8,12 +8,16 @@ import Testing
 @Suite("Code of the user's that blocks its thread", .timeLimit(.minutes(5)))
 struct BlockingCodeTests {
     enum Place: CaseIterable {
-        case mapper, callback, closureOfService, execute, interceptor
+        case mapper, callback, closureOfService, execute, interceptor, validation, joinedValidation, closureOfThen
     }
 
     private struct Mapped: APIRequest {
         var api = "a"
         var map: @Sendable () -> Void = {}
+        var validate: @Sendable () -> Void = {}
+        var repeatPolicy = RepeatPolicy.allow
+
+        func validateParameters() { validate() }
 
         func item(from response: NetworkResponse) throws -> Int {
             map()
@@ -91,6 +95,21 @@ struct BlockingCodeTests {
             await over.opened()
             #expect(outcomes.withLock { $0 } == [.success])
             return
+        case .validation:
+            operation = RequestOperation(Mapped(validate: block), service: EasyNetworkService(host))
+        case .joinedValidation:
+            // Asked for each message that is built, here to compare it with others and to send it.
+            operation = RequestOperation(
+                Mapped(validate: block, repeatPolicy: .join),
+                service: EasyNetworkService(host)
+            )
+        case .closureOfThen:
+            let first = RequestOperation(Mapped(), service: EasyNetworkService(host))
+            operation = first.then { _ in
+                block()
+                return Mapped()
+            }
+            queue.addOperation(first)
         case .execute:
             operation = Working(block)
         case .interceptor:
@@ -101,6 +120,7 @@ struct BlockingCodeTests {
         }
         queue.addOperation(operation)
         await operation.finished()
-        #expect(outcomes.withLock { $0 } == [.success] && operation.error == nil)
+        let seen = outcomes.withLock { $0 }
+        #expect(!seen.isEmpty && seen.allSatisfy { $0 == .success } && operation.error == nil)
     }
 }
