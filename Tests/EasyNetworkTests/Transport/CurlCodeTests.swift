@@ -7,6 +7,11 @@ import Testing
 
 @Suite("The meaning of libcurl's results")
 struct CurlCodeTests {
+    init() {
+        // The texts come from the library, which no other test may have loaded yet.
+        #expect(CurlLibrary.problem == nil)
+    }
+
     /// Of each, those that an exchange over HTTP can come to, as libcurl's documentation has them.
     private static let meanings: [(NetworkError.Code, [ccurl_code])] = [
         (
