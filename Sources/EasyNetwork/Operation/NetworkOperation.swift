@@ -154,7 +154,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     open override func start() {
         guard core.withLock({ $0.lifecycle.start() }) == .announceStart else { return }
         didStart()
-        willChangeValue(forKey: "isExecuting")
+        WorkQueue.userCode { willChangeValue(forKey: "isExecuting") }
         let (dependencies, conditions, accessories) = core.withLock { state in
             state.lifecycle.showExecuting()
             let conditions = state.options?.conditions.take() ?? []
@@ -162,7 +162,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             if !conditions.isEmpty || !accessories.isEmpty { state.options?.heldCalls = [] }
             return (state.dependencies, conditions, accessories)
         }
-        didChangeValue(forKey: "isExecuting")
+        WorkQueue.userCode { didChangeValue(forKey: "isExecuting") }
         let obstacle = dependencies.lazy.compactMap(\.failure).first
         guard !accessories.isEmpty, obstacle == nil, !hasOutcome else { return begin(obstacle, conditions) }
         tellAccessories(accessories, { $0.operationWillStart(self) }) {
@@ -269,15 +269,17 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func conclude() {
-        willChangeValue(forKey: "isExecuting")
-        willChangeValue(forKey: "isFinished")
+        WorkQueue.userCode {
+            willChangeValue(forKey: "isExecuting")
+            willChangeValue(forKey: "isFinished")
+        }
         let (_, heldCalls, dependencies) = core.withLock { state in
             state.lifecycle.concluded()
             let options = state.options
             return (options?.ownerRegistration.take(), options?.heldCalls.take(), state.dependencies.take())
         }
         // Calls held back until the end are refused, with the operation's error.
-        if heldCalls?.isEmpty == false { stop() }
+        if heldCalls != nil { stop() }
         // Observers may block.
         WorkQueue.userCode {
             didChangeValue(forKey: "isExecuting")

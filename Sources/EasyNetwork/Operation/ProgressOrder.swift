@@ -37,7 +37,8 @@ final class ProgressOrder: Sendable {
         }
         guard isFirst else { return }
         while let changes = next() {
-            for change in changes { change() }
+            // Observers may block.
+            WorkQueue.userCode { for change in changes { change() } }
         }
     }
 

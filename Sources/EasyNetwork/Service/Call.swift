@@ -39,11 +39,13 @@ final class Call: Sendable {
         let timer = clock.schedule(after: timeout) { [weak self] in
             self?.fail(NetworkError(code: .timedOut, message: "all attempts together took \(timeout) seconds"))
         }
-        let isOver = state.withLock { state in
-            if state.failed != nil { state.deadline = timer }
-            return state.failed == nil
+        // A second round of attempts has the deadline of the first.
+        let isWanted = state.withLock { state in
+            guard state.failed != nil, state.deadline == nil else { return false }
+            state.deadline = timer
+            return true
         }
-        if isOver { timer.cancel() }
+        if !isWanted { timer.cancel() }
     }
 
     /// Records the messages sent so far, for an error from outside.

@@ -124,7 +124,8 @@ struct CallAttempts {
     }
 
     private func checkCancellation() throws(NetworkError) {
-        if Task.isCancelled { throw NetworkError(code: .cancelled) }
+        // The task may not know yet that the call was ended.
+        if call.isOver || Task.isCancelled { throw NetworkError(code: .cancelled) }
     }
 
     // MARK: - One attempt
@@ -137,6 +138,7 @@ struct CallAttempts {
         if !context.interceptors.isEmpty {
             if let usedKey, message.headers[Self.keyField] == nil { message.headers[Self.keyField] = usedKey }
             message = try await context.adapt(message, history)
+            try checkCancellation()
             try RequestBuilder.check(message)
             if let failure, let usedKey, message.headers[Self.keyField] != usedKey { throw failure }
             if message.url.origin != self.message.url.origin {
@@ -196,6 +198,7 @@ struct CallAttempts {
             } else {
                 outgoing = try await authorized(message)
             }
+            try checkCancellation()
             let received = await send(outgoing)
             try checkCancellation()
             let response: NetworkResponse

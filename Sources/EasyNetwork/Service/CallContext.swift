@@ -134,7 +134,7 @@ final class CallContext: Sendable {
     private func regainSlot(_ call: Call) async {
         guard let caller else { return }
         let granted = OneShot()
-        caller.callGoesOn(call, if: { !call.isOver }) { granted.end() }
+        caller.callGoesOn(call) { granted.end() }
         await granted.wait()
     }
 
@@ -278,7 +278,16 @@ final class CallContext: Sendable {
 
     /// Sends a message, and collects its body or hands it to its user.
     func exchange(_ message: TransportRequest) async -> Arrival {
-        let body = BodyStream(sent: sent)
+        // Weak, as the transport's thread may be the last to release this.
+        let body = BodyStream(sent: { [weak operation = caller?.operation] in operation?.didSend($0) })
+        return await withTaskCancellationHandler {
+            await exchange(message, body)
+        } onCancel: {
+            body.cancel()
+        }
+    }
+
+    private func exchange(_ message: TransportRequest, _ body: BodyStream) async -> Arrival {
         guard let use else {
             body.start(message, over: configuration.settings.transport)
             let collected = await body.collect(upTo: validation.maximumBodyCount)
@@ -308,7 +317,10 @@ final class CallContext: Sendable {
         var arrival = Arrival(outcome: .success(response(head, outgoing.url, body.end)))
         switch end {
         case .collect: break
-        case .used: arrival.isBodyUsed = true
+        case .used:
+            // Enough of it may have come before its end.
+            body.cancel()
+            arrival.isBodyUsed = true
         case .again:
             body.cancel()
             arrival.startsOver = true
@@ -333,9 +345,5 @@ final class CallContext: Sendable {
         response.trailers = end?.trailers ?? HTTPHeaders()
         response.metrics = end?.metrics
         return response
-    }
-
-    private func sent(_ count: Int) {
-        caller?.operation.didSend(count)
     }
 }

@@ -50,13 +50,22 @@ struct Caller: Sendable {
     }
 
     /// Waits until the operation may work and has its slot.
-    func mayBegin(mayLackSlot: Bool) async {
+    func mayBegin(_ call: Call, mayLackSlot: Bool) async {
         let ready = OneShot()
         if operation.holdsBack({ ready.end() }) { await ready.wait() }
         guard mayLackSlot else { return }
         let granted = OneShot()
-        operation.reclaimSlot(if: { true }) { granted.end() }
+        reclaimSlot(for: call) { granted.end() }
         await granted.wait()
+    }
+
+    /// Asks for the operation's slot again. A slot that comes after the end of the call is given back, if no other call
+    /// needs it.
+    private func reclaimSlot(for call: Call, _ action: @escaping @Sendable () -> Void) {
+        operation.reclaimSlot(if: { !call.isOver }) {
+            action()
+            if call.isOver { operation.releaseSlot { service.allCallsWait() } }
+        }
     }
 
     /// Gives the operation's slot back when all its calls wait, for a delay or a credential.
@@ -68,11 +77,9 @@ struct Caller: Sendable {
     }
 
     /// Continues a waiting call when the operation has its slot again.
-    ///
-    /// - Parameter isWanted: asked under the queue's lock.
-    func callGoesOn(_ call: Call, if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
+    func callGoesOn(_ call: Call, _ action: @escaping @Sendable () -> Void) {
         service.noteGoingOn(call)
-        operation.reclaimSlot(if: isWanted, action)
+        reclaimSlot(for: call, action)
     }
 
     /// Whether the closures of a call are not called, and so cannot finish the operation, which is ended here.

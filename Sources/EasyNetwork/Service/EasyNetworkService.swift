@@ -252,7 +252,8 @@ public final class EasyNetworkService: Sendable {
         }
         let begin = {
             call.begin {
-                await caller?.mayBegin(mayLackSlot: mayLackSlot)
+                await caller?.mayBegin(call, mayLackSlot: mayLackSlot)
+                guard !call.isOver else { return }
                 var order = order
                 var cached = cached.map { cached in
                     { @Sendable (response: NetworkResponse) in

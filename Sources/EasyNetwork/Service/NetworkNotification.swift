@@ -28,6 +28,7 @@ public enum NetworkNotification {
     public static let errorKey = "error"
 
     static func post(_ name: Notification.Name, _ host: HostConfiguration, _ information: [String: Any]) {
-        NotificationCenter.default.post(name: name, object: host, userInfo: information)
+        // Observers may block.
+        WorkQueue.userCode { NotificationCenter.default.post(name: name, object: host, userInfo: information) }
     }
 }

@@ -5,10 +5,11 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Code of the user's that blocks its thread", .timeLimit(.minutes(5)))
+@Suite("Code of the user's that blocks its thread", .serialized, .timeLimit(.minutes(10)))
 struct BlockingCodeTests {
     enum Place: CaseIterable {
         case mapper, callback, closureOfService, execute, interceptor, validation, joinedValidation, closureOfThen
+        case observer
     }
 
     private struct Mapped: APIRequest {
@@ -72,10 +73,12 @@ struct BlockingCodeTests {
                 other.success = { _ in group.leave() }
                 queue.addOperation(other)
             }
-            let outcome = group.wait(timeout: .now() + 60)
+            let outcome = group.wait(timeout: .now() + 240)
             outcomes.withLock { $0.append(outcome) }
         }
         let operation: NetworkOperation
+        var observer: (any NSObjectProtocol)?
+        defer { observer.map(NotificationCenter.default.removeObserver) }
         switch place {
         case .mapper:
             operation = RequestOperation(Mapped(map: block), service: EasyNetworkService(host))
@@ -103,6 +106,14 @@ struct BlockingCodeTests {
                 Mapped(validate: block, repeatPolicy: .join),
                 service: EasyNetworkService(host)
             )
+        case .observer:
+            let watched = HostConfiguration(baseURL: url, transport: transport) { $0.postsNotifications = true }
+            observer = NotificationCenter.default.addObserver(
+                forName: NetworkNotification.requestDidFinish,
+                object: watched,
+                queue: nil
+            ) { _ in block() }
+            operation = RequestOperation(Mapped(), service: EasyNetworkService(watched))
         case .closureOfThen:
             let first = RequestOperation(Mapped(), service: EasyNetworkService(host))
             operation = first.then { _ in

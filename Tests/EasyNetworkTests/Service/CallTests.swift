@@ -80,6 +80,47 @@ struct CallTests {
         #expect(transport.messages.map { $0.headers["Authorization"] != nil } == [true, false, true, true])
     }
 
+    private final class Stubborn: RequestInterceptor {
+        let asked = Gate()
+        let goesOn = Gate()
+
+        func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
+            asked.open()
+            await goesOn.opened()
+            return message
+        }
+    }
+
+    @Test("OPQ-2: cancelled while an interceptor adapts the message, nothing is sent, though the interceptor goes on")
+    func cancelledWhileAdapted() async {
+        let transport = ScriptedTransport { _, _ in .answer(200) }
+        var interceptor: Stubborn? = Stubborn()
+        weak let weakly = interceptor
+        let (asked, goesOn) = (interceptor?.asked, interceptor?.goesOn)
+        var service: EasyNetworkService? = EasyNetworkService(
+            transport.host { [interceptor] host in host.interceptors = interceptor.map { [$0] } ?? [] }
+        )
+        interceptor = nil
+        service?.request(Call())
+        await asked?.opened()
+        service?.cancel()
+        service = nil
+        goesOn?.open()
+        // The call holds it until its task is over.
+        #expect(await eventually { weakly == nil })
+        #expect(transport.messages.isEmpty)
+    }
+
+    @Test("TRF-3: an answer of which enough is used stops its exchange")
+    func usedInPart() async {
+        let transport = ScriptedTransport { _, _ in [.head(TransportHead(statusCode: 200))] }
+        let over = Gate()
+        EasyNetworkService(transport.host())
+            .start(Call(), use: { message in (message, { _, _, _ in .used }) }, map: { $0 }) { _ in over.open() }
+        await over.opened()
+        #expect(await eventually { transport.cancelCount.withLock { $0 } == 1 })
+    }
+
     @Test("OPQ-2: a call that is cancelled while its message goes out ends once, at once, and its exchange is stopped")
     func cancelled() async {
         let transport = ScriptedTransport { _, _ in [] }
