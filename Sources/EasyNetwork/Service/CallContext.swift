@@ -124,10 +124,7 @@ final class CallContext: Sendable {
     /// Waits for so many seconds by the host's clock.
     func wait(_ delay: TimeInterval, _ call: Call) async {
         caller?.callWaits(call) { !call.isOver }
-        let over = OneShot()
-        let timer = clock.schedule(after: delay) { over.end() }
-        await over.wait()
-        timer.cancel()
+        await clock.sleep(delay)
         await regainSlot(call)
     }
 

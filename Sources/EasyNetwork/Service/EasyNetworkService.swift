@@ -271,7 +271,7 @@ public final class EasyNetworkService: Sendable {
                 } while !call.isOver && self.removeUnusable(answer, after: item.failure)
                 guard call.end() else { return }
                 self.forget(call)
-                // The invalidation comes first, as it concerns older answers than this one.
+                // Before the invalidation, which refuses answers that were asked for earlier.
                 if case .success = item { self.keep(answer, request, map, isMapped) }
                 self.forgetStored(after: answer.result)
                 WorkQueue.finish { [answer, item] in end(try? answer.result.get(), item) }
