@@ -10,7 +10,12 @@ let package = Package(
     ],
     targets: [
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux]))]),
-        .target(name: "EasyNetwork", dependencies: [.target(name: "CCurl", condition: .when(platforms: [.linux]))]),
+        .target(
+            name: "EasyNetwork",
+            dependencies: [.target(name: "CCurl", condition: .when(platforms: [.linux]))],
+            // An async function goes on where it was called, without a look at the executor at each call and return.
+            swiftSettings: [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]
+        ),
         .target(name: "EasyNetworkTesting", dependencies: ["EasyNetwork"]),
         .executableTarget(
             name: "Quickstart",
@@ -37,7 +42,8 @@ let package = Package(
             dependencies: [
                 "EasyNetwork", "EasyNetworkTesting", "CacheWriter", "Downloader",
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
-            ]
+            ],
+            swiftSettings: [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]
         ),
         .testTarget(name: "EasyNetworkTestingTests", dependencies: ["EasyNetworkTesting"]),
         .testTarget(name: "DownloaderTests", dependencies: ["Downloader", "EasyNetworkTesting"]),

@@ -27,19 +27,9 @@ def check(holds, *what):
 # Parameters
 
 
-def date_text(milliseconds, styles):
+def date_text(milliseconds):
     moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=milliseconds)
-    if styles["dates"] == "pattern":
-        return moment.date().isoformat()
     return moment.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds") + "Z"
-
-
-def data_text(octets, styles):
-    if styles["data"] == "hexadecimal":
-        return octets.hex()
-    if styles["data"] == "base64URL":
-        return base64.urlsafe_b64encode(octets).decode().rstrip("=")
-    return base64.b64encode(octets).decode()
 
 
 def scalar(told, styles):
@@ -56,13 +46,11 @@ def scalar(told, styles):
     if kind == "text":
         return told[1]
     if kind == "data":
-        return data_text(bytes(told[1]), styles)
+        return base64.b64encode(bytes(told[1])).decode()
     milliseconds = int(told[1])
-    if styles["dates"] == "millisecondsSince1970":
-        return milliseconds
     if styles["dates"] == "secondsSince1970":
         return milliseconds / 1000
-    return date_text(milliseconds, styles)
+    return date_text(milliseconds)
 
 
 def ordered(pairs):
@@ -116,8 +104,7 @@ def check_pairs(case):
         check(is_same_text(found, value), what, f"has {found!r} for {key!r}, not {value!r}")
     lone = sum(1 for part in text.split("&") if part and "=" not in part)
     check(lone == sum(1 for _, value in expected if value is None), what, "has other names without a value")
-    is_plus = styles["spaces"] == "plus" or styles["spaces"] == "automatic" and case["kind"] == "form"
-    check(("%20" if is_plus else "+") not in text, what, "has spaces of another style")
+    check(("%20" if case["kind"] == "form" else "+") not in text, what, "has spaces of another style")
     check(re.fullmatch(r"[A-Za-z0-9._~*+&=%-]*", text), what, "has characters that are not escaped")
     return len(expected)
 
@@ -180,7 +167,7 @@ def check_form(what, content_type, body, expected):
         check(parameter(disposition, "name") == wanted["name"], what, f"{disposition!r} is not {wanted['name']!r}")
         check(parameter(disposition, "filename") == wanted["filename"], what, f"{disposition!r}: {wanted['filename']!r}")
         check(header.pop("Content-Type", None) == wanted["contentType"], what, "type is not", wanted["contentType"])
-        check(header == wanted["headers"], what, f"has {header} instead of {wanted['headers']}")
+        check(not header, what, f"has other fields: {header}")
         data = base64.b64decode(wanted["data"])
         check(part.get_payload(decode=True) == data, what, f"part {wanted['name']!r} has other bytes")
     return len(expected)

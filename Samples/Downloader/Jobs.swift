@@ -16,23 +16,28 @@ struct Jobs: Sendable {
     init(_ arguments: Arguments, screen: Screen, idle: Double? = 60) {
         self.screen = screen
         queue = NetworkQueue(name: "Downloader", maxConcurrentOperationCount: arguments.jobCount)
-        queue.bandwidthLimit = arguments.byteLimit.map { BandwidthLimit(bytesPerSecond: $0) }
+        queue.bandwidthLimit = arguments.byteLimit
 
         let host = HostConfiguration(baseURL: nil) { host in
             host.deadlines.connect = 30
             host.deadlines.idle = idle
             // Progress resets the count, which is separate for each file.
             host.retry = RetryPolicy(maximumRetryCount: 8)
-            host.retryBudget = .unlimited
+            host.retryBudget = .infinity
         }
         let service = EasyNetworkService(host)
         let directory = URL(fileURLWithPath: arguments.directory, isDirectory: true)
-        let options = Self.options(arguments)
-        downloads = arguments.addresses.map { address in
-            DownloadOperation(FileRequest(api: address), to: directory, options: options, service: service)
-        }
-        for (index, download) in downloads.enumerated() {
-            download.addAccessory(StartSign { await screen.start(index) })
+        // If it cannot be created, each download says so.
+        try? FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        downloads = arguments.addresses.enumerated().map { index, address in
+            let download = DownloadOperation(FileRequest(api: address), to: directory, service: service)
+            download.segmentCount = arguments.segmentCount
+            download.sha256 = arguments.sha256
+            // A second run keeps complete files. With a digest it replaces them, because their content may be wrong.
+            download.replacesExistingFile = arguments.sha256 != nil
+            // The start may be long before the first bytes.
+            download.addAccessory(willStart: { _ in Task { await screen.start(index) } })
+            return download
         }
         takeTurns(arguments.addresses)
     }
@@ -46,16 +51,6 @@ struct Jobs: Sendable {
                 download.addDependency(before, policy: .allowFailure)
             }
         }
-    }
-
-    static func options(_ arguments: Arguments) -> DownloadOptions {
-        var options = DownloadOptions()
-        options.createsDirectories = true
-        options.segmentCount = arguments.segmentCount
-        options.sha256 = arguments.sha256
-        // A second run keeps complete files. With a digest it replaces them, because their content may be wrong.
-        options.existingFile = arguments.sha256 == nil ? .keep : .replace
-        return options
     }
 
     /// Returns when all jobs have ended.
@@ -77,17 +72,23 @@ struct Jobs: Sendable {
 
     private func follow(
         _ download: DownloadOperation,
-        _ updates: AsyncStream<TransferProgress>,
+        _ updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)>,
         _ index: Int
     ) async {
-        for await progress in updates {
+        var earlier = Int64.max
+        for await (completed, total) in updates {
+            // Bytes of an earlier run, unless the download begins again.
+            earlier = min(earlier, completed)
+            let (earlierBytes, info) = (earlier, download.progress.userInfo)
+            let bytesPerSecond = (info[.throughputKey] as? NSNumber)?.doubleValue ?? 0
+            let secondsLeft = (info[.estimatedTimeRemainingKey] as? NSNumber)?.doubleValue
             await screen.update(index) { transfer in
                 transfer.progress(
-                    completedBytes: progress.completedBytes,
-                    earlierBytes: progress.initialBytes,
-                    totalBytes: progress.totalBytes,
-                    bytesPerSecond: progress.bytesPerSecond,
-                    secondsLeft: progress.secondsLeft
+                    completedBytes: completed,
+                    earlierBytes: earlierBytes,
+                    totalBytes: total,
+                    bytesPerSecond: bytesPerSecond,
+                    secondsLeft: secondsLeft
                 )
             }
         }
@@ -98,18 +99,5 @@ struct Jobs: Sendable {
                 transfer.phase = error.code == .cancelled ? .interrupted : .failed(error.localizedDescription)
             }
         }
-    }
-}
-
-/// Reports the start of a job, which may be long before its first bytes.
-private final class StartSign: OperationAccessory {
-    private let action: @Sendable () async -> Void
-
-    init(_ action: @escaping @Sendable () async -> Void) {
-        self.action = action
-    }
-
-    func operationWillStart(_ operation: NetworkOperation) {
-        Task { await action() }
     }
 }

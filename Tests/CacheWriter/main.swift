@@ -13,7 +13,7 @@ final class Writer: Sendable {
 
     init(_ directory: URL, seed: UInt64, version: Int) throws {
         let disk = try NetworkCache.Disk(directory: directory)
-        cache = NetworkCache(memory: .init(count: 0), disk: disk, clock: SystemClock(), files: ChoppedFiles())
+        cache = NetworkCache(memoryBytes: 0, memoryCount: 0, disk: disk, clock: SystemClock(), files: ChoppedFiles())
         state = Locked((seed, version))
     }
 
@@ -30,7 +30,7 @@ final class Writer: Sendable {
         if version > 0 {
             let body = Data(repeating: UInt8(version % 251), count: random / 64 % 10_000)
             let attributes = ["version": "\(version)", "count": "\(body.count)"]
-            let header = CacheHeader(key: key, requestedAt: Date(), receivedAt: Date(), attributes: attributes)
+            let header = NetworkCache.Entry(key: key, requestedAt: Date(), receivedAt: Date(), attributes: attributes)
             cache.store(CacheEntry(header: header, body: body), in: .disk)
         } else {
             cache.remove(key)

@@ -40,7 +40,7 @@ struct ArgumentsTests {
     }
 
     @Test(
-        "TRF-1: a list has a URL a line; comments and blank lines are passed over, and what stands twice is taken once"
+        "TRF-1: a list has a URL a line; comments and blank lines are skipped, and duplicates are taken once"
     )
     func lists() throws {
         let text = "# mirrors\r\nhttp://h/1\n\n  http://h/2#part  \n\t# http://h/3\nhttp://h/1"

@@ -26,7 +26,7 @@ struct JobsTests {
         Screen(arguments.addresses, size: { nil }, write: { _ in })
     }
 
-    /// - Returns: what has become of the files.
+    /// - Returns: The transfers in their final state.
     private func run(_ arguments: Arguments) async -> [Transfer] {
         let screen = screen(arguments)
         await Jobs(arguments, screen: screen).run()
@@ -73,14 +73,14 @@ struct JobsTests {
         let kept = try #require(await run(arguments).first)
         #expect(kept.phase == .done("a.txt") && kept.completedBytes == 3 && kept.loadedBytes == 0)
         #expect(try text("a.txt") == "old")
-        // Of "new", by another program.
+        // The SHA-256 of "new", computed by another program.
         arguments.sha256 = "11507a0e2f5e69d5dfa40a62a1bd7b6ee57e6bcd85c67c9b8431b36fff21c437"
         #expect(await run(arguments).first?.phase == .done("a.txt"))
         #expect(try text("a.txt") == "new")
     }
 
     @Test(
-        "TRF-2: URLs that differ in their query alone are fetched one after the other, as the part of a file is one's own"
+        "TRF-2: URLs that differ only in their query are fetched in sequence, because they share a partial file"
     )
     func queries() async throws {
         defer { clean() }
@@ -93,7 +93,7 @@ struct JobsTests {
         for name in ["1", "2", "3"] { #expect(try text("\(name).txt") == name) }
     }
 
-    @Test("TRF-3: what has come before Ctrl-C stays, and the next start asks for the rest alone")
+    @Test("TRF-3: bytes from before Ctrl-C are kept, and the next start requests only the rest")
     func interrupted() async throws {
         defer { clean() }
         let body = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 / 7) })
@@ -113,7 +113,7 @@ struct JobsTests {
         async let run: Void = jobs.run()
         for _ in 0..<60_000 {
             if await screen.board.completedBytes == 100_000 { break }
-            // Not to synchronise: a pause between looks.
+            // Paces the polling; it does not synchronise.
             try await Task.sleep(nanoseconds: 1_000_000)
         }
         jobs.cancel()

@@ -37,7 +37,7 @@ struct ProgressBarTests {
         }
     }
 
-    @Test("TRF-1: what nobody knows is shown as such")
+    @Test("TRF-1: unknown values are shown as unknown")
     func unknown() {
         let bar = ProgressBar(
             name: "a",

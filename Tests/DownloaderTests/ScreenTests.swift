@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Screen")
 struct ScreenTests {
-    /// What was written.
+    /// Collects the output.
     private final class Paper: @unchecked Sendable {
         // Sendable because the lock guards `text`.
         private let lock = NSLock()
@@ -16,7 +16,7 @@ struct ScreenTests {
             lock.withLock { text += more }
         }
 
-        /// All since the last time.
+        /// The output since the last call.
         func take() -> String {
             lock.withLock {
                 defer { text = "" }
@@ -61,7 +61,7 @@ struct ScreenTests {
     }
 
     @Test(
-        "TRF-1: a file that goes on in its middle has the line of where it is, and one that begins anew has all again"
+        "TRF-1: a resumed file has a line with its position, and a file that starts over has lines again"
     )
     func jumps() async {
         let screen = screen(["http://h/a"], nil)
@@ -75,7 +75,7 @@ struct ScreenTests {
         #expect(paper.take().split(separator: "\n").map { $0.prefix(5) } == ["start", "57%  ", "12%  "])
     }
 
-    @Test("TRF-1: a terminal is drawn on at most ten times a second, and what came between is not lost")
+    @Test("TRF-1: a terminal is redrawn at most ten times a second, and changes in between are not lost")
     func bars() async {
         let screen = screen(["http://h/a", "http://h/b"], Terminal.Size(columns: 100, rows: 24))
         await screen.update(0) { $0.phase = .running }
@@ -88,7 +88,7 @@ struct ScreenTests {
         clock.advance(by: 0.1)
         await screen.draw(isForced: false)
         let second = paper.take()
-        // Two lines up, and away with them; then the line that stays, a bar and the one of all.
+        // The cursor moves up two lines and erases them; a finished line, a bar and the total follow.
         #expect(second.hasPrefix("\r\u{1B}[2A\u{1B}[Jdone    a  0 B\nb ") && second.contains("\n1 of 2 files"))
         clock.advance(by: 1)
         await screen.draw(isForced: false)
@@ -152,7 +152,7 @@ struct ScreenTests {
         #expect(Summary(board: board, seconds: 1, isInterrupted: true).exitStatus == 0)
     }
 
-    @Test("TRF-1: what came now is told apart from what was there, also when the file begins anew")
+    @Test("TRF-1: bytes of this run are told apart from earlier ones, also when the file starts over")
     func loaded() {
         var transfer = Transfer("http://h/a")
         #expect(transfer.loadedBytes == 0)

@@ -24,7 +24,7 @@ struct CacheContender {
             )
         }
         memory = service(NetworkCache(disk: nil))
-        diskCache = NetworkCache(memory: .init(bytes: 0), disk: try .init(directory: folder))
+        diskCache = NetworkCache(memoryBytes: 0, disk: try .init(directory: folder))
         disk = service(diskCache)
     }
 

@@ -12,9 +12,8 @@ struct CancelledExchanges {
     let url: URL
 
     func run() throws {
-        let transport = DefaultTransport(
-            TransportConfiguration(maximumConnectionsPerHost: Self.count, proxy: .none)
-        )
+        let configuration = TransportConfiguration(maximumConnectionsPerHost: Self.count, proxy: .none)
+        let transport = configuration.makeTransport()
         let milliseconds = try (0..<Self.rounds).map { _ in try round(transport) * 1_000 }.sorted()
         func percentile(_ part: Double) -> Double { Measurement.percentile(part, of: milliseconds) }
         report.line(

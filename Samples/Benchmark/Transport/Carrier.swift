@@ -21,7 +21,7 @@ enum CarrierContender: CaseIterable {
     var name: String {
         switch self {
         case .curlTransport: "queue, CurlTransport"
-        case .transport: "\(DefaultTransport.self) alone"
+        case .transport: "the default transport alone"
         case .bareCurl: "bare libcurl"
         case .sessionTransport: "queue, URLSessionTransport"
         case .session: "URLSession tasks"
@@ -41,7 +41,7 @@ enum CarrierContender: CaseIterable {
             return nil
             #endif
         case .transport:
-            return TransportCarrier(DefaultTransport(.direct))
+            return TransportCarrier(TransportConfiguration.direct.makeTransport())
         case .bareCurl:
             #if os(Linux)
             return BareCurlCarrier()

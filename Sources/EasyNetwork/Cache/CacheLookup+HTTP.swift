@@ -4,42 +4,34 @@ import Foundation
 extension CacheLookup {
     func judgeByHTTP(_ entry: CacheEntry, _ message: TransportRequest, _ date: Date) -> Verdict {
         let stored = StoredResponse(entry.header)
-        func send(_ miss: CacheMiss, _ conditions: HTTPHeaders) -> Verdict {
-            .send(miss, StoredCandidate(entry, stored, conditions: conditions, message))
-        }
-        func answer(isRefreshed: Bool) -> Verdict {
+        let reuse = stored.reuse(for: message.method, message.headers, at: date)
+        switch reuse {
+        case .fresh, .stale, .staleWhileRevalidate:
+            guard order != .refresh else { return .send(.expired, StoredCandidate(entry, stored, message)) }
             let response = NetworkResponse(entry, headers: stored.headers(at: date))
-            return .answer(CachedAnswer(response: response, isRefreshed: isRefreshed))
-        }
-        let isFresh = stored.freshness.isFresh(at: date)
-        switch HTTPReuse(of: stored, for: message.method, message.headers, at: date) {
-        case .fresh where order == .refresh, .stale where order == .refresh:
-            return send(.expired, stored.conditionalHeaders)
-        case .fresh: return answer(isRefreshed: false)
-        case .stale(let conditions): return answer(isRefreshed: conditions != nil)
-        case .revalidate(let conditions): return send(isFresh ? .mustAsk : .expired, conditions)
-        case .unusable(.onlyIfCached): return .refuse(.expired)
-        case .unusable(.noValidator): return send(isFresh ? .mustAsk : .expired, HTTPHeaders())
-        case .unusable(.vary): return .send(.varies, nil)
-        case .unusable(.method), .unusable(.condition), .unusable(.noStore): return .send(.mustAsk, nil)
+            return .answer(response, isRefreshed: reuse == .staleWhileRevalidate)
+        case .revalidate:
+            let miss = stored.isFresh(at: date) ? CacheMiss.mustAsk : .expired
+            return .send(miss, StoredCandidate(entry, stored, message))
+        case .onlyIfCached: return .refuse(.expired)
+        case .varies: return .send(.varies, nil)
+        case .unusable: return .send(.mustAsk, nil)
         }
     }
 
     /// The stored response that replaces an error, if the server or the request allows it (RFC 5861, section 4).
     func standIn(_ candidate: StoredCandidate, for error: NetworkError, at date: Date) -> NetworkResponse? {
-        guard let failure = HTTPReuse.Failure(error),
-            HTTPReuse.standsIn(candidate.stored, for: failure, of: .get, candidate.request, at: date)
-        else { return nil }
+        guard candidate.stored.standsIn(for: error, of: candidate.request, at: date) else { return nil }
         return NetworkResponse(candidate.entry, headers: candidate.stored.headers(at: date))
     }
 
+    /// The response as it is stored, and whether it may be.
     func storedByHTTP(
         _ response: NetworkResponse,
         _ deposit: CacheDeposit,
         at date: Date
-    ) -> Result<StoredResponse, HTTPStorability.Obstacle> {
+    ) -> (StoredResponse, HTTPStorability) {
         let control = CacheControl(response: response.headers)
-        guard !deposit.isCredentialAdded || partition != nil || control.isPublic else { return .failure(.credential) }
         let request = deposit.request(varyingIn: response.headers.listMembers("Vary"))
         // Without a partition the response depends on cookies, also on absent ones.
         let credentials = request.credentials.filter { !$0.isCookie }.map(\.name)
@@ -52,11 +44,9 @@ extension CacheLookup {
             requestDate: deposit.requestedAt,
             responseDate: date
         )
-        let method = deposit.message.method
-        if let obstacle = HTTPStorability.obstacle(to: stored, control, method: method, request: request) {
-            return .failure(obstacle)
-        }
-        return .success(stored)
+        // The credential that the host added is for a partition, or for a public response (section 3.5).
+        guard !deposit.isCredentialAdded || partition != nil || control.isPublic else { return (stored, .notStorable) }
+        return (stored, stored.storability(control, method: deposit.message.method, request: request))
     }
 }
 
@@ -107,10 +97,10 @@ struct StoredCandidate: Sendable {
     /// The fields of the request, without the conditions.
     let request: HTTPHeaders
 
-    init(_ entry: CacheEntry, _ stored: StoredResponse, conditions: HTTPHeaders, _ message: TransportRequest) {
+    init(_ entry: CacheEntry, _ stored: StoredResponse, _ message: TransportRequest) {
         self.entry = entry
         self.stored = stored
-        self.conditions = conditions
+        conditions = stored.conditionalHeaders
         url = message.url
         request = message.headers
     }

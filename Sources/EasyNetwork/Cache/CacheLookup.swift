@@ -16,9 +16,10 @@ final class CacheLookup: Sendable {
 
     /// The result of a lookup.
     enum Verdict: Sendable {
-        case answer(CachedAnswer)
+        /// Deliver the stored response. If it is stale, it is to be validated in the background.
+        case answer(NetworkResponse, isRefreshed: Bool)
         /// Deliver the stored response, and send the request as well.
-        case answerAndSend(CachedAnswer)
+        case answerAndSend(NetworkResponse)
         case send(CacheMiss, StoredCandidate?)
         case refuse(CacheMiss)
     }
@@ -47,8 +48,7 @@ final class CacheLookup: Sendable {
         case .ignore: return completion(.failure(.ignored))
         case .standard, .refresh: break
         }
-        let isPromoting = policy.storage.contains(.memory)
-        cache.load(key, isPromoting: isPromoting) { completion($0.mapError(\.miss)) }
+        cache.load(key, isPromoting: policy.storage.contains(.memory), completion: completion)
     }
 
     /// - Returns: nil for a request without a key; see ``CachePolicy``.
@@ -74,10 +74,10 @@ final class CacheLookup: Sendable {
         case .success(let entry):
             let verdict =
                 policy.reading == .http ? judgeByHTTP(entry, message, date) : judgeByPolicy(entry, message, date)
-            guard case .answer(var answer) = verdict else { return verdict }
-            guard let accepted = accept(answer.response) else { return refusal(.unreadable, message) }
-            answer.response = accepted
-            return policy.reading == .cacheThenNetwork ? .answerAndSend(answer) : .answer(answer)
+            guard case .answer(let response, let isRefreshed) = verdict else { return verdict }
+            guard let accepted = accept(response) else { return refusal(.unreadable, message) }
+            if policy.reading == .cacheThenNetwork { return .answerAndSend(accepted) }
+            return .answer(accepted, isRefreshed: isRefreshed)
         }
     }
 
@@ -96,11 +96,11 @@ final class CacheLookup: Sendable {
 
     private func judgeByPolicy(_ entry: CacheEntry, _ message: TransportRequest, _ date: Date) -> Verdict {
         if let miss = miss(entry.header, date) { return refusal(miss, message) }
-        return .answer(CachedAnswer(response: NetworkResponse(entry, headers: entry.header.headers)))
+        return .answer(NetworkResponse(entry, headers: entry.header.headers), isRefreshed: false)
     }
 
     /// The reason why the entry is not valid.
-    private func miss(_ header: CacheHeader, _ date: Date) -> CacheMiss? {
+    private func miss(_ header: NetworkCache.Entry, _ date: Date) -> CacheMiss? {
         if let maximumAge = policy.maximumAge {
             let age = date.timeIntervalSince(header.receivedAt)
             // The clock has been set back: the age is unknown.
@@ -141,7 +141,7 @@ final class CacheLookup: Sendable {
     func keeping(_ response: NetworkResponse, _ deposit: CacheDeposit, at date: Date) -> Keeping {
         // After a redirect HTTP uses the new URL, an explicit policy the original one.
         guard let key = policy.reading == .http ? self.key(for: deposit.message) : deposit.key else { return .leave }
-        var header = CacheHeader(
+        var header = NetworkCache.Entry(
             key: key,
             method: deposit.message.method.rawValue,
             url: (response.url ?? deposit.message.url).withoutUser,
@@ -151,9 +151,11 @@ final class CacheLookup: Sendable {
             receivedAt: date
         )
         if policy.reading == .http {
-            switch storedByHTTP(response, deposit, at: date) {
-            case .success(let stored): stored.write(to: &header)
-            case .failure(let refusal): return refusal.isAboutRequest ? .leave : .remove(key: key)
+            let (stored, storability) = storedByHTTP(response, deposit, at: date)
+            switch storability {
+            case .storable: stored.write(to: &header)
+            case .notStorable: return .remove(key: key)
+            case .unrelated: return .leave
             }
         } else {
             // A part of a response is not stored.
@@ -164,13 +166,6 @@ final class CacheLookup: Sendable {
         header.headers.remove("Set-Cookie")
         return .store(CacheEntry(header: header, body: response.body))
     }
-}
-
-/// A usable stored response.
-struct CachedAnswer: Sendable {
-    var response: NetworkResponse
-    /// Whether the response is stale, and is to be validated in the background.
-    var isRefreshed = false
 }
 
 /// The information for storing the response to a message.
@@ -219,17 +214,6 @@ extension NetworkError {
         self.init(code: .notCached, message: "the response is not cached: \(miss)")
         if reading == .http { statusCode = 504 }
         cacheMiss = miss
-    }
-}
-
-extension CacheFailure {
-    fileprivate var miss: CacheMiss {
-        switch self {
-        case .absent: .absent
-        case .expired: .expired
-        case .damaged, .foreign, .otherVersion: .damaged
-        case .tooLarge, .unencodable, .system: .unreadable
-        }
     }
 }
 

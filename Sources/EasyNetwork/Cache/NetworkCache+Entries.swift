@@ -10,7 +10,7 @@ extension NetworkCache {
         _ key: String,
         from tiers: CacheStorage = .all,
         isPromoting: Bool = true,
-        completion: @escaping @Sendable (Result<CacheEntry, CacheFailure>) -> Void
+        completion: @escaping @Sendable (Result<CacheEntry, CacheMiss>) -> Void
     ) {
         switch withCoordinator({ $0.load(key, from: tiers, (isPromoting, completion)) }) {
         case .answer(let answer): completion(answer)
@@ -65,7 +65,11 @@ extension NetworkCache {
     private func write(_ key: String, _ number: Int) {
         guard let entry = coordinator.withLock({ $0.pending(key, number) }) else { return }
         // After a failure there is no entry with the key.
-        if let entry { try? disk?.store(entry, now: clock.date) } else { try? disk?.remove(key) }
+        if let entry {
+            try? disk?.store(entry, now: clock.date)
+        } else {
+            try? disk?.remove(named: DiskCache.name(of: key))
+        }
         withCoordinator { $0.settle(key, number) }
     }
 
@@ -74,9 +78,9 @@ extension NetworkCache {
         let now = clock.date
         var answer: CacheCoordinator.Answer
         let afterwards: @Sendable () -> Void
-        do throws(CacheFailure) {
-            let (entry, status) = try disk.directory.read(key, disk.limits, now: now)
-            let isRemoved = removals.contains { $0(Entry(entry)) }
+        do throws(CacheMiss) {
+            let (entry, status) = try disk.load(key, now: now)
+            let isRemoved = removals.contains { $0(entry.header) }
             answer = isRemoved ? .failure(.absent) : .success(entry)
             afterwards = { disk.use(key, status, now: now) }
         } catch {

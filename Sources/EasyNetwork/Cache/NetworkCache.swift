@@ -4,7 +4,7 @@ import Foundation
 /// Stores responses in memory and on disk, within limits of bytes, number and age.
 ///
 /// ```swift
-/// let cache = NetworkCache(memory: .init(bytes: 50_000_000), disk: nil)
+/// let cache = NetworkCache(memoryBytes: 50_000_000, disk: nil)
 /// // At sign-out:
 /// try await cache.removeAll()
 /// ```
@@ -27,24 +27,29 @@ public final class NetworkCache: Sendable {
     /// The keys of the stale entries that are being refreshed.
     private let refreshed = Locked<Set<String>>([])
 
-    /// Creates a cache.
+    /// Creates a cache. The least recently used entries are removed first.
     ///
     /// - Parameters:
-    ///   - memory: the limits in memory. Default 20 MB and 1,000 entries.
+    ///   - memoryBytes: the bytes of all entries in memory, with their headers. A larger entry is not stored in memory; with
+    ///     zero or less none is. Default 20,000,000.
+    ///   - memoryCount: the number of entries in memory. Default 1,000.
     ///   - disk: the directory and limits on disk; nil for a cache in memory. Default 200 MB, 10,000 entries and thirty
     ///     days, in ``defaultDirectory``.
     ///   - clock: the source of dates. Default the machine's.
-    public convenience init(memory: Memory = Memory(), disk: Disk? = Disk(), clock: any NetworkClock = SystemClock()) {
-        self.init(memory: memory, disk: disk, clock: clock, files: SystemCacheFiles())
+    public convenience init(
+        memoryBytes: Int = 20_000_000,
+        memoryCount: Int = 1_000,
+        disk: Disk? = Disk(),
+        clock: any NetworkClock = SystemClock()
+    ) {
+        self.init(memoryBytes: memoryBytes, memoryCount: memoryCount, disk: disk, clock: clock, files: CacheFiles())
     }
 
-    init(memory: Memory, disk: Disk?, clock: any NetworkClock, files: any CacheFiles) {
+    init(memoryBytes: Int, memoryCount: Int, disk: Disk?, clock: any NetworkClock, files: CacheFiles) {
         self.clock = clock
-        let memory = MemoryCache(costLimit: memory.bytes, countLimit: memory.count)
+        let memory = RecencyList<CacheEntry>(costLimit: memoryBytes, countLimit: memoryCount)
         coordinator = Locked(CacheCoordinator(memory: memory, hasDisk: disk != nil))
-        self.disk = disk.map { limits in
-            DiskCache(directory: CacheDirectory(path: limits.directory.path, files: files), limits: limits)
-        }
+        self.disk = disk.map { DiskCache($0, files: files) }
     }
 
     /// - Returns: false when the entry is being refreshed already.
@@ -58,26 +63,12 @@ public final class NetworkCache: Sendable {
 }
 
 extension NetworkCache {
-    /// The limits in memory. The least recently used entries are removed first.
-    public struct Memory: Hashable, Sendable {
-        /// The bytes of all entries, with their headers. Default 20,000,000. A larger entry is not stored in memory.
-        public var bytes: Int
-        /// The number of entries. Default 1,000.
-        public var count: Int
-
-        /// Creates limits. With zero or less, no entry is stored in memory.
-        public init(bytes: Int = 20_000_000, count: Int = 1_000) {
-            self.bytes = bytes
-            self.count = count
-        }
-    }
-
     /// The directory and limits on disk; nil means no limit. The least recently used entries are removed first.
     public struct Disk: Hashable, Sendable {
         /// The directory, which is created at the first write. Only its owner can read its files, and backups exclude it.
         ///
         /// Several caches, in one process or in many, may share a directory.
-        public let directory: URL
+        public internal(set) var directory: URL
         /// The bytes of all files. Default 200,000,000.
         public var bytes: Int?
         /// The number of entries. Default 10,000.
@@ -87,7 +78,10 @@ extension NetworkCache {
 
         /// Creates limits for ``NetworkCache/defaultDirectory``.
         public init(bytes: Int? = 200_000_000, count: Int? = 10_000, age: TimeInterval? = 2_592_000) {
-            self.init(unchecked: NetworkCache.defaultDirectory, bytes: bytes, count: count, age: age)
+            directory = NetworkCache.defaultDirectory
+            self.bytes = bytes
+            self.count = count
+            self.age = age
         }
 
         /// Creates limits for a directory.
@@ -104,14 +98,8 @@ extension NetworkCache {
                 let message = "the directory of a cache has to be a file URL: \(directory.absoluteString)"
                 throw NetworkError(code: .invalidRequest, message: message)
             }
-            self.init(unchecked: directory, bytes: bytes, count: count, age: age)
-        }
-
-        init(unchecked directory: URL, bytes: Int?, count: Int?, age: TimeInterval?) {
+            self.init(bytes: bytes, count: count, age: age)
             self.directory = directory.absoluteURL
-            self.bytes = bytes
-            self.count = count
-            self.age = age
         }
 
         /// The cache writes no longer file, and does not read one into memory.

@@ -50,6 +50,8 @@ extension CivilDate {
         (hour, minute, second) = (time / 3_600, time / 60 % 60, time % 60)
     }
 
+    fileprivate var timeOfDay: String { "\(padded(hour)):\(padded(minute)):\(padded(second))" }
+
     fileprivate static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
@@ -97,17 +99,25 @@ extension Date {
 
     /// The form to send, IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`, with the nearest of the years 1 to 9999.
     var httpText: String {
-        func padded(_ number: Int, _ width: Int = 2) -> String {
-            let digits = String(number)
-            return String(repeating: "0", count: max(0, width - digits.count)) + digits
-        }
         let moment = CivilDate(self)
         let midnight =
             CivilDate(year: moment.year, month: moment.month, day: moment.day).date ?? Date(timeIntervalSince1970: 0)
         // Ten thousand years, in whole weeks, keep the remainder above zero.
         let weekday = Self.weekdays[Int(midnight.timeIntervalSince1970 / 86_400 + 3_650_003) % 7]
         return "\(weekday), \(padded(moment.day)) \(CivilDate.months[moment.month - 1]) \(padded(moment.year, 4)) "
-            + "\(padded(moment.hour)):\(padded(moment.minute)):\(padded(moment.second)) GMT"
+            + "\(moment.timeOfDay) GMT"
+    }
+
+    /// A date of RFC 3339, section 5.6, in UTC, with milliseconds if there are any: `2026-07-01T12:00:00.250Z`. Nil outside
+    /// of the years 1 to 9999.
+    var rfc3339Text: String? {
+        let milliseconds = (timeIntervalSince1970 * 1_000).rounded()
+        guard (-62_135_596_800_000..<253_402_300_800_000).contains(milliseconds) else { return nil }
+        let seconds = (milliseconds / 1_000).rounded(.down)
+        let fraction = Int(milliseconds - seconds * 1_000)
+        let moment = CivilDate(Date(timeIntervalSince1970: seconds))
+        return "\(padded(moment.year, 4))-\(padded(moment.month))-\(padded(moment.day))T\(moment.timeOfDay)"
+            + (fraction == 0 ? "Z" : ".\(padded(fraction, 3))Z")
     }
 
     /// A date of RFC 3339, section 5.6: `2024-02-29T12:00:00.25+01:00`.
@@ -132,6 +142,12 @@ extension HTTPHeaders {
     func httpDate(_ name: String, now: Date) -> Date? {
         self[name].flatMap { Date(httpText: $0.trimmed, now: now) }
     }
+}
+
+/// The number with leading zeros.
+private func padded(_ number: Int, _ width: Int = 2) -> String {
+    let digits = String(number)
+    return String(repeating: "0", count: max(0, width - digits.count)) + digits
 }
 
 private struct DateReader {

@@ -85,9 +85,9 @@ struct HTTPFieldReader {
     }
 
     /// Whether the element of the list ends here, blanks aside.
-    func isAtSeparator() -> Bool {
+    func isAtSeparator(_ separator: UInt8 = UInt8(ascii: ",")) -> Bool {
         let rest = bytes[position...].first { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }
-        return rest == nil || rest == UInt8(ascii: ",")
+        return rest == nil || rest == separator
     }
 }
 

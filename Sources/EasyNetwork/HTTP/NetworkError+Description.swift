@@ -86,8 +86,8 @@ extension NetworkError: CustomDebugStringConvertible, CustomReflectable {
                 lines += Self.lines(of: error).map { indent + "  " + $0 }
                 next = error.underlying
             } else {
-                let text = Redaction.standard.redacted(String(reflecting: error))
-                lines += DebugText.lines(text, limit: 2_000).map { indent + "  " + $0 }
+                let text = Redaction.standard.redacted(String(reflecting: error)).cleaned(keepsLines: true)
+                lines += text.split(separator: "\n").map { indent + "  " + $0 }
                 next = nil
             }
             depth += 1
@@ -102,35 +102,25 @@ extension NetworkError: CustomDebugStringConvertible, CustomReflectable {
         let redaction = Redaction.standard
         var text = DebugText(title: "NetworkError.\(error.code) (\(error.code.rawValue))")
         text.add("Summary", redaction.redacted(error.errorDescription ?? ""))
-        if let request = error.request {
-            text.add("Request", "\(request.method) \(redaction.redacted(request.url))")
-            text.add("Request headers", redaction.redacted(request.headers))
-        }
+        text.add("Request", error.request.map { "\($0.method) \(redaction.redacted($0.url))" })
+        text.add("Request headers", error.request?.headers ?? HTTPHeaders())
         text.add("Attempts", "\(error.attempts)")
         text.add("Sent", error.history)
         text.add("Phase", error.phase.map { "\($0)" })
         text.add("Status", error.statusCode.map { "\($0)" })
-        text.add("Headers", redaction.redacted(error.headers))
+        text.add("Headers", error.headers)
         text.add("Server's message", error.serverMessage.map(redaction.redacted))
         text.add("Body", error.responseBody, contentType: error.headers["Content-Type"])
         text.add("Path", error.dependencyPath.joined(separator: " → "))
-        text.add("Metrics", error.metrics)
+        text.add("Metrics", error.metrics?.summary)
         return text.lines
     }
 }
 
-extension NetworkError.Request: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension NetworkError.Request: CustomStringConvertible, CustomReflectable {
     /// Method and address, without user, password, query and fragment.
     public var description: String {
         "\(method.cleaned(limit: 40)) \(url.withoutSecrets)"
-    }
-
-    /// Method, address and headers on several lines, without the secrets that ``Redaction`` recognizes.
-    public var debugDescription: String {
-        let redaction = Redaction.standard
-        var text = DebugText(title: "\(method) \(redaction.redacted(url))")
-        text.add("Headers", redaction.redacted(headers))
-        return text.lines.joined(separator: "\n")
     }
 
     /// Without children, so that a dump has no secrets.
@@ -145,62 +135,51 @@ struct DebugText {
         lines = [title.cleaned()]
     }
 
+    /// Adds a value, whose further lines are indented, so that text from outside cannot forge a line.
     mutating func add(_ name: String, _ value: String?) {
         guard let value, !value.isEmpty else { return }
-        let parts = Self.lines(value, limit: 4_000)
+        let parts = value.cleaned(limit: 4_000, keepsLines: true)
+            .split(separator: "\n", omittingEmptySubsequences: false)
         lines.append("  \(name): \(parts[0])")
         lines += parts.dropFirst().map { "    \($0)" }
     }
 
+    /// Adds the fields without their secrets.
     mutating func add(_ name: String, _ headers: HTTPHeaders) {
         guard !headers.isEmpty else { return }
         lines.append("  \(name):")
-        for field in headers { lines += Self.lines("\(field.name): \(field.value)", limit: 1_000).map { "    \($0)" } }
+        lines += headers.map { "    " + $0.description.cleaned(limit: 1_000) }
+    }
+
+    /// Adds the last twenty messages if there is more than one; the other lines describe a single one.
+    mutating func add(_ name: String, _ history: [NetworkAttempt]) {
+        guard history.count > 1 else { return }
+        lines.append("  \(name):")
+        lines += history.suffix(20).map { "    \($0)" }
     }
 
     /// Adds the length of the body, and its text if ``Redaction`` can take the secrets out.
     mutating func add(_ name: String, _ body: Data?, contentType: String?) {
         guard let body else { return }
-        guard !body.isEmpty else { return lines.append("  \(name): empty") }
-        let atLeast = body.count == NetworkError.responseBodyLimit ? "at least " : ""
-        lines.append("  \(name): \(atLeast)\(body.count) bytes")
-        guard body.count <= NetworkError.responseBodyLimit,
-            let text = Redaction.standard.redactedText(of: body, contentType: contentType)
-        else { return }
-        lines += Self.lines(text, limit: 4_000).map { "    \($0)" }
+        guard !body.isEmpty else { return add(name, "empty") }
+        let limit = NetworkError.responseBodyLimit
+        let count = "\(body.count == limit ? "at least " : "")\(body.count) bytes"
+        let text = body.count > limit ? nil : Redaction.standard.redactedText(of: body, contentType: contentType)
+        add(name, text.map { "\(count)\n\($0)" } ?? count)
     }
+}
 
-    /// Adds the messages if there is more than one; the other lines describe a single one.
-    mutating func add(_ name: String, _ history: [NetworkAttempt]) {
-        guard history.count > 1 else { return }
-        lines.append("  \(name):")
-        if history.count > 20 { lines.append("    … \(history.count - 20) before") }
-        lines += history.suffix(20).map { "    \($0)" }
-    }
-
-    mutating func add(_ name: String, _ metrics: TransportMetrics?) {
-        guard let metrics else { return }
-        var parts = ["total \(Self.seconds(metrics.total))", "waited \(Self.seconds(metrics.wait))"]
-        let moments = [
-            ("name", metrics.nameLookup), ("connected", metrics.connect), ("secure", metrics.tls),
-            ("first byte", metrics.firstByte),
+extension TransportMetrics {
+    /// The measurements on one line, for debugging.
+    var summary: String {
+        func seconds(_ time: TimeInterval) -> String { "\((time * 1_000_000).rounded() / 1_000_000) s" }
+        let parts = [
+            "total \(seconds(total))", "waited \(seconds(wait))", nameLookup.map { "name at \(seconds($0))" },
+            connect.map { "connected at \(seconds($0))" }, tls.map { "secure at \(seconds($0))" },
+            firstByte.map { "first byte at \(seconds($0))" }, bytesSent.map { "\($0) bytes out" },
+            bytesReceived.map { "\($0) bytes in" }, networkProtocol, remoteAddress,
+            isReusedConnection.map { $0 ? "connection reused" : "new connection" },
         ]
-        for case (let moment, let time?) in moments { parts.append("\(moment) at \(Self.seconds(time))") }
-        if let count = metrics.bytesSent { parts.append("\(count) bytes out") }
-        if let count = metrics.bytesReceived { parts.append("\(count) bytes in") }
-        parts += [metrics.networkProtocol, metrics.remoteAddress].compactMap { $0 }
-        if let isReused = metrics.isReusedConnection { parts.append(isReused ? "connection reused" : "new connection") }
-        add(name, parts.joined(separator: ", "))
-    }
-
-    private static func seconds(_ time: TimeInterval) -> String {
-        "\((time * 1_000_000).rounded() / 1_000_000) s"
-    }
-
-    /// The lines of a text from outside; the caller indents them, so that the text cannot forge a line. At least one.
-    static func lines(_ text: String, limit: Int) -> [String] {
-        text.cleaned(limit: limit, keepsLines: true)
-            .split(separator: "\n", omittingEmptySubsequences: false)
-            .map(String.init)
+        return parts.compactMap { $0 }.joined(separator: ", ")
     }
 }

@@ -18,64 +18,124 @@ public struct NetworkError: Error, Sendable {
     /// The maximum length of ``responseBody``, in bytes.
     public static let responseBodyLimit = 16_384
 
+    private struct Values: Sendable {
+        var code: Code
+        var message: String?
+        var statusCode: Int?
+        var headers: HTTPHeaders
+        var responseBody: Data?
+        var serverMessage: String?
+        var underlying: (any Error)?
+        var request: Request?
+        var attempts: Int
+        var history: [NetworkAttempt] = []
+        var isSilent: Bool = false
+        var phase: TransportPhase?
+        var metrics: TransportMetrics?
+        var cacheMiss: CacheMiss?
+        var dependencyPath: [String]
+    }
+
+    /// In an object of its own: nearly every step of a request returns an error or a value, and has room for both.
+    private var values: Shared<Values>
+
     /// The kind of the failure.
-    public var code: Code
+    public var code: Code {
+        get { values.value.code }
+        set { values.change { $0.code = newValue } }
+    }
 
     /// A text that says what went wrong and what to mend, without a full stop; nil if the code says enough.
     ///
     /// It may quote a server, so it is kept as one line of at most 2,000 Unicode scalars, without control characters and
     /// marks of writing direction.
     public var message: String? {
-        didSet { message = message?.cleaned() }
+        get { values.value.message }
+        set { values.change { $0.message = newValue?.cleaned() } }
     }
 
     /// The status of the answer; nil if there was none. With ``Code/notCached`` it is 504 if the request has
     /// `only-if-cached` (RFC 9111, section 5.2.1.7).
-    public var statusCode: Int?
+    public var statusCode: Int? {
+        get { values.value.statusCode }
+        set { values.change { $0.statusCode = newValue } }
+    }
 
     /// The headers of the answer; empty if there was none.
-    public var headers: HTTPHeaders
+    public var headers: HTTPHeaders {
+        get { values.value.headers }
+        set { values.change { $0.headers = newValue } }
+    }
 
     /// The first ``responseBodyLimit`` bytes of the answer's body; nil if there was no answer.
     public var responseBody: Data? {
-        didSet { responseBody = Self.prefix(of: responseBody) }
+        get { values.value.responseBody }
+        set { values.change { $0.responseBody = Self.prefix(of: newValue) } }
     }
 
     /// The message in the body of the answer, if there is one. It is cleaned as ``message`` is, but keeps its line breaks.
     public var serverMessage: String? {
-        didSet { serverMessage = serverMessage?.cleaned(keepsLines: true) }
+        get { values.value.serverMessage }
+        set { values.change { $0.serverMessage = newValue?.cleaned(keepsLines: true) } }
     }
 
     /// The cause: a `URLError`, a `DecodingError`, or, for ``Code/dependencyFailed``, the ``NetworkError`` of the dependency
     /// that failed first.
-    public var underlying: (any Error)?
+    public var underlying: (any Error)? {
+        get { values.value.underlying }
+        set { values.change { $0.underlying = newValue } }
+    }
 
     /// The request that failed, as it was sent.
-    public var request: Request?
+    public var request: Request? {
+        get { values.value.request }
+        set { values.change { $0.request = newValue } }
+    }
 
     /// The number of attempts to send; 0 if there was none.
-    public var attempts: Int
+    public var attempts: Int {
+        get { values.value.attempts }
+        set { values.change { $0.attempts = newValue } }
+    }
 
     /// Every message that was sent, in order, redirects and retries included.
-    public internal(set) var history: [NetworkAttempt] = []
+    public internal(set) var history: [NetworkAttempt] {
+        get { values.value.history }
+        set { values.change { $0.history = newValue } }
+    }
 
     /// Whether the closures and the delegate of the operation are not called, since it was cancelled silently.
-    public internal(set) var isSilent = false
+    public internal(set) var isSilent: Bool {
+        get { values.value.isSilent }
+        set { values.change { $0.isSilent = newValue } }
+    }
 
     /// The phase that the last attempt had reached; nil if nothing was sent, if the answer was complete, or if the transport
     /// cannot tell.
-    public var phase: TransportPhase?
+    public var phase: TransportPhase? {
+        get { values.value.phase }
+        set { values.change { $0.phase = newValue } }
+    }
 
     /// The measurements of the last attempt; nil if there are none.
-    public var metrics: TransportMetrics?
+    public var metrics: TransportMetrics? {
+        get { values.value.metrics }
+        set { values.change { $0.metrics = newValue } }
+    }
 
     /// For ``Code/notCached``, the reason why the cache did not answer.
-    public internal(set) var cacheMiss: CacheMiss?
+    public internal(set) var cacheMiss: CacheMiss? {
+        get { values.value.cacheMiss }
+        set { values.change { $0.cacheMiss = newValue } }
+    }
 
     /// For ``Code/dependencyFailed``, the names of the operations from the one that failed to the one that this operation
     /// waited for. For ``Code/cycle``, the cycle, which begins and ends with this operation. Else empty. At most sixteen
     /// names, with `"…"` for those left out.
-    public var dependencyPath: [String]
+    public var dependencyPath: [String] {
+        get { values.value.dependencyPath }
+        set { values.change { $0.dependencyPath = newValue } }
+    }
 
     public init(
         code: Code,
@@ -89,16 +149,20 @@ public struct NetworkError: Error, Sendable {
         attempts: Int = 0,
         dependencyPath: [String] = []
     ) {
-        self.code = code
-        self.message = message?.cleaned()
-        self.statusCode = statusCode
-        self.headers = headers
-        self.responseBody = Self.prefix(of: responseBody)
-        self.serverMessage = serverMessage?.cleaned(keepsLines: true)
-        self.underlying = underlying
-        self.request = request
-        self.attempts = attempts
-        self.dependencyPath = dependencyPath
+        values = Shared(
+            Values(
+                code: code,
+                message: message?.cleaned(),
+                statusCode: statusCode,
+                headers: headers,
+                responseBody: Self.prefix(of: responseBody),
+                serverMessage: serverMessage?.cleaned(keepsLines: true),
+                underlying: underlying,
+                request: request,
+                attempts: attempts,
+                dependencyPath: dependencyPath
+            )
+        )
     }
 
     /// Whether the server may have seen the request, so that sending it again may repeat its effect. True if the transport

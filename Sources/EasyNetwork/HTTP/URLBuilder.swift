@@ -10,35 +10,43 @@ enum URLBuilder {
     /// - Parameters:
     ///   - api: an absolute http or https URL, which replaces the base; or a path below the base, with or without a leading
     ///     slash, with or without query and fragment. Empty for the base itself.
-    ///   - base: the base URL. Its path and query are kept, its fragment is not.
+    ///   - base: the base URL, asked for if the api is a path. Its path and query are kept, its fragment is not.
     ///   - query: an encoded query, which follows the queries of base and api.
     /// - Throws: ``NetworkError/Code/invalidRequest`` with a message that says what to mend.
-    static func url(api: String, base: URL?, query: String?) throws(NetworkError) -> URL {
+    static func url(
+        api: String,
+        base: @autoclosure () throws(NetworkError) -> URLParts?,
+        query: String?
+    ) throws(NetworkError) -> URL {
         if let scheme = scheme(of: api) {
             let parts = try URLParts(absolute: api, scheme: scheme, what: "the address")
-            return try url(parts.origin, parts.path, [parts.query, query], parts.fragment)
+            let url = try url(parts.origin, parts.path, [parts.query, query], parts.fragment)
+            guard hasHost(url) else { throw failure("\(parts.origin) is no address") }
+            return url
         }
         let relative = URLParts(relative: api)
-        guard let base else {
+        guard let base = try base() else {
             throw failure(
                 "the address \"\(shown(api))\" is relative and there is no base URL; "
                     + "set one with HostConfiguration.baseURL(\"https://…\"), or give an absolute URL"
             )
         }
-        let parts = try self.parts(ofBase: base.absoluteString)
-        let path = join(parts.path, relative.path)
-        return try url(parts.origin, path, [parts.query, relative.query, query], relative.fragment)
+        let path = join(base.path, relative.path)
+        return try url(base.origin, path, [base.query, relative.query, query], relative.fragment)
     }
 
     /// The base URL in the text.
     ///
     /// - Throws: ``NetworkError/Code/invalidRequest`` if it is no absolute http or https URL with a host.
     static func base(_ string: String) throws(NetworkError) -> URL {
-        let parts = try self.parts(ofBase: string)
+        let parts = try parts(ofBase: string)
         return try url(parts.origin, parts.path, [parts.query], parts.fragment)
     }
 
-    private static func parts(ofBase base: String) throws(NetworkError) -> URLParts {
+    /// The components of a base URL.
+    ///
+    /// - Throws: the error of ``base(_:)``.
+    static func parts(ofBase base: String) throws(NetworkError) -> URLParts {
         guard let scheme = scheme(of: base) else {
             throw failure("the base URL \"\(shown(base))\" does not begin with https:// or http://")
         }
@@ -49,8 +57,12 @@ enum URLBuilder {
                     + "as \"https://api.example.com/v1\", and give requests an absolute URL before that"
             )
         }
-        return try URLParts(absolute: base, scheme: scheme, what: "the base URL")
+        let parts = try URLParts(absolute: base, scheme: scheme, what: "the base URL")
+        guard let url = URL(string: parts.origin), hasHost(url) else { throw failure("\(parts.origin) is no address") }
+        return parts
     }
+
+    private static func hasHost(_ url: URL) -> Bool { url.host?.isEmpty == false }
 
     /// The scheme before `://` (RFC 3986, section 3.1); nil if there is none, as in `users/batch:get`.
     static func scheme(of text: String) -> String? {
@@ -87,9 +99,7 @@ enum URLBuilder {
         // An empty query of the address is kept, as the `?` may be intended.
         if !queries.isEmpty { text += "?" + queries.filter { !$0.isEmpty }.joined(separator: "&") }
         if let fragment { text += "#" + fragment }
-        guard let url = URL(string: text), url.host?.isEmpty == false else {
-            throw failure("\(origin) is no address")
-        }
+        guard let url = URL(string: text) else { throw failure("\(origin) is no address") }
         return url
     }
 

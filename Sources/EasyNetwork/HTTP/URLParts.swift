@@ -137,6 +137,11 @@ struct URLParts {
     }
 }
 
+extension URLParts: CustomReflectable {
+    /// Without children, so that a dump shows no password.
+    var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
 extension URL {
     /// The host in lower case, with the port if the URL has one: the key of limits by host.
     var hostAndPort: String? { URLParts.hostAndPort(of: absoluteString) }

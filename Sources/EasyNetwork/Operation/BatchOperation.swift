@@ -44,7 +44,7 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
     ) {
         self.policy = policy
         super.init(
-            order: .together,
+            inTurn: false,
             endsAtFirstFailure: policy == .failFast,
             maxConcurrentOperationCount: maxConcurrentOperationCount
         )
@@ -59,62 +59,4 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
     public final func addOperation(_ operation: NetworkOperation) -> Bool {
         append(operation)
     }
-
-    // MARK: - Callbacks
-
-    /// Called once when the batch has succeeded, after the delegate. Set it before the batch is added to a queue.
-    /// Default nil.
-    public final var success: (@Sendable (BatchOperation) -> Void)? {
-        get { anySuccess }
-        set {
-            guard let newValue else { return anySuccess = nil }
-            anySuccess = { group in if let batch = group as? BatchOperation { newValue(batch) } }
-        }
-    }
-
-    /// Called once when the batch has failed or was cancelled, after the delegate. Set it before the batch is added to
-    /// a queue. Default nil.
-    public final var failure: (@Sendable (BatchOperation, NetworkError) -> Void)? {
-        get { anyFailure }
-        set {
-            guard let newValue else { return anyFailure = nil }
-            anyFailure = { group, error in if let batch = group as? BatchOperation { newValue(batch, error) } }
-        }
-    }
-
-    /// The delegate, which is told of each child and of the end. Not kept alive. Default nil.
-    public final var delegate: (any BatchOperationDelegate)? {
-        get { anyDelegate as? any BatchOperationDelegate }
-        set { anyDelegate = newValue }
-    }
-
-    override func tellDelegate(of child: NetworkOperation, at index: Int) {
-        delegate?.batchOperation(self, didFinish: child, at: index)
-    }
-
-    override func tellDelegateOfEnd(_ error: NetworkError?) {
-        if let error {
-            delegate?.batchOperation(self, didFailWith: error)
-        } else {
-            delegate?.batchOperationDidSucceed(self)
-        }
-    }
-}
-
-/// The delegate of a batch, told of each child in the order in which they finish, and of the end, before the closures.
-/// Called on the batch's callback queue, one call at a time. Every method does nothing by default.
-public protocol BatchOperationDelegate: AnyObject, Sendable {
-    /// A child has finished, with success or failure, and its own callbacks have run. The batch does not end before this
-    /// returns, unless it has failed, so another child may be added.
-    func batchOperation(_ batch: BatchOperation, didFinish operation: NetworkOperation, at index: Int)
-    /// The batch has succeeded; with ``BatchOperation/Policy/collectAll`` children may have failed.
-    func batchOperationDidSucceed(_ batch: BatchOperation)
-    /// The batch has failed or was cancelled.
-    func batchOperation(_ batch: BatchOperation, didFailWith error: NetworkError)
-}
-
-extension BatchOperationDelegate {
-    public func batchOperation(_ batch: BatchOperation, didFinish operation: NetworkOperation, at index: Int) {}
-    public func batchOperationDidSucceed(_ batch: BatchOperation) {}
-    public func batchOperation(_ batch: BatchOperation, didFailWith error: NetworkError) {}
 }

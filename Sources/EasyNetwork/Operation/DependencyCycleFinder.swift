@@ -54,24 +54,16 @@ enum DependencyCycleFinder {
     static func cycle(of waiting: Operation, for prerequisite: Operation) -> [Operation]? {
         if waiting === prerequisite { return [waiting, waiting] }
         var search = Search(from: .end(prerequisite)) { waits($0, includesIdle: true) }
-        while let next = search.step() {
-            if next == .end(waiting) { return [waiting] + search.path(to: next) }
-        }
-        return nil
+        return search.path { $0 == .end(waiting) }.map { [waiting] + $0 }
     }
 
     /// The groups from `group` down to `child` and back, when `group` is already a part of `child`; nil when it is not.
     static func nesting(of group: GroupOperation, in child: GroupOperation) -> [Operation]? {
         if group === child { return [group, group] }
         var search = Search(from: .end(group)) { event in
-            AnyIterator(
-                (event.operation as? NetworkOperation)?.groups.map(Event.end).makeIterator() ?? [].makeIterator()
-            )
+            iterator((event.operation as? NetworkOperation)?.groups.map(Event.end) ?? [])
         }
-        while let next = search.step() {
-            if next.operation === child { return search.path(to: next).reversed() + [child] }
-        }
-        return nil
+        return search.path { $0.operation === child }.map { $0.reversed() + [child] }
     }
 
     /// Searches from both ends in turn. When either search has no edge left there is no path: so a job without dependents or
@@ -94,11 +86,8 @@ enum DependencyCycleFinder {
     private static func waits(_ event: Event, includesIdle: Bool) -> AnyIterator<Event> {
         guard let operation = event.operation as? NetworkOperation else {
             guard !event.operation.isFinished else { return iterator([]) }
-            let queue = NetworkQueue.queue(ofPlain: event.operation)
-            return iterator(
-                event.operation.dependencies.map(Event.end),
-                jobs(.dependencies, of: event.operation, in: queue)
-            )
+            let jobs = jobs(.dependencies, of: event.operation, in: NetworkQueue.queue(of: event.operation))
+            return iterator(event.operation.dependencies.map(Event.end), jobs)
         }
         guard !operation.hasOutcome else { return iterator([]) }
         switch event.moment {
@@ -137,8 +126,8 @@ enum DependencyCycleFinder {
         case .turn:
             return group?.childrenWaitingForTurn ?? iterator([])
         case .end:
-            let waiters = waiters(of: operation)
-            let own = (operation as? NetworkOperation)?.scheduling?.queue ?? NetworkQueue.queue(ofPlain: operation)
+            let waiters = NetworkQueue.waiters(of: operation)
+            let own = NetworkQueue.queue(of: operation)
             let queues = (own.map { [$0] } ?? []) + waiters.queues.compactMap(\.object).filter { $0 !== own }
             var jobs = queues.lazy.flatMap { Self.jobs(.dependents, of: operation, in: $0) }.makeIterator()
             var others = waiters.operations.lazy.compactMap(\.object)
@@ -162,10 +151,6 @@ enum DependencyCycleFinder {
     private static func iterator(_ events: [Event], _ others: AnyIterator<Event>? = nil) -> AnyIterator<Event> {
         var first = events.makeIterator()
         return AnyIterator { first.next() ?? others?.next() }
-    }
-
-    private static func waiters(of operation: Operation) -> Waiters {
-        (operation as? NetworkOperation)?.core.withLock { $0.waiters } ?? NetworkQueue.waiters(ofPlain: operation)
     }
 
     /// A depth-first search that follows one edge at a time.
@@ -194,6 +179,14 @@ enum DependencyCycleFinder {
                     if next != start { stack.append((next, edges(next))) }
                 }
                 return next
+            }
+            return nil
+        }
+
+        /// The operations on the way to the first event of this kind; nil when there is none.
+        mutating func path(where isTarget: (Event) -> Bool) -> [Operation]? {
+            while let next = step() {
+                if isTarget(next) { return path(to: next) }
             }
             return nil
         }
@@ -245,14 +238,6 @@ struct Waiters {
 }
 
 extension NetworkOperation {
-    final func addWaiter(_ queue: NetworkQueue) {
-        core.withLock { $0.waiters.add(queue) }
-    }
-
-    final func addWaiter(_ operation: NetworkOperation) {
-        core.withLock { $0.waiters.add(operation) }
-    }
-
     /// The groups that it is a child of.
     fileprivate final var groups: [GroupOperation] {
         core.withLock { $0.waiters.operations }.compactMap { $0.object as? GroupOperation }

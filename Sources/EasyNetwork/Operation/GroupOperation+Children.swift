@@ -20,16 +20,14 @@ extension GroupOperation {
             weight: operation.progressWeight,
             then: then
         )
-        operation.addWaiter(self)
+        NetworkQueue.changeWaiters(of: operation) { $0.add(self) }
         let isAdded = state.withLock { state in
             guard state.group.add() else { return false }
             state.children.append(child)
             if let part = child.progress { orderedProgress.order.unite(with: part.order) }
-            orderedProgress.order.add { [orderedProgress] in
-                orderedProgress.count {
-                    orderedProgress.totalUnitCount += child.weight
-                    if let part = child.progress { orderedProgress.addChild(part, withPendingUnitCount: child.weight) }
-                }
+            changeProgress { progress in
+                progress.totalUnitCount += child.weight
+                if let part = child.progress { progress.addChild(part, withPendingUnitCount: child.weight) }
             }
             return true
         }
@@ -50,7 +48,7 @@ extension GroupOperation {
     private func refuse(_ child: NetworkOperation, _ error: NetworkError) {
         guard !child.isTaken else { return }
         child.finish(error)
-        (scheduling?.queue ?? makeQueue(limit: nil)).add([child], in: self, limit: limit)
+        queue.add([child], in: self, limit: limit)
     }
 
     // MARK: - Handing on
@@ -58,24 +56,16 @@ extension GroupOperation {
     /// Hands on the children that may be handed on.
     final func handOn() {
         // By one thread at a time, and in a loop: a child that has finished already asks for the next one in here.
-        let isMine = state.withLock { state in
-            defer { state.isHandingOn = true }
-            return !state.isHandingOn
-        }
-        guard isMine else { return }
+        guard !state.withLock({ exchange(&$0.isHandingOn, with: true) }) else { return }
         while true {
-            let children = takeNext()
+            let children = state.withLock { state in
+                var next: [(index: Int, operation: NetworkOperation)] = []
+                while let index = state.group.takeNext() { next.append((index, state.children[index].operation)) }
+                state.isHandingOn = !next.isEmpty
+                return next
+            }
             guard !children.isEmpty else { return }
             run(children)
-        }
-    }
-
-    private func takeNext() -> [(index: Int, operation: NetworkOperation)] {
-        state.withLock { state in
-            var next: [(index: Int, operation: NetworkOperation)] = []
-            while let index = state.group.takeNext() { next.append((index, state.children[index].operation)) }
-            state.isHandingOn = !next.isEmpty
-            return next
         }
     }
 
@@ -105,17 +95,12 @@ extension GroupOperation {
     private var queue: NetworkQueue {
         if let queue = scheduling?.queue { return queue }
         return state.withLock { state in
-            let queue = state.ownQueue ?? makeQueue(limit: limit)
+            let limit = limit ?? NetworkQueue.defaultMaxConcurrentOperationCount
+            let queue =
+                state.ownQueue ?? NetworkQueue(name: "EasyNetwork.GroupOperation", maxConcurrentOperationCount: limit)
             state.ownQueue = queue
             return queue
         }
-    }
-
-    private func makeQueue(limit: Int?) -> NetworkQueue {
-        NetworkQueue(
-            name: "EasyNetwork.GroupOperation",
-            maxConcurrentOperationCount: limit ?? NetworkQueue.defaultMaxConcurrentOperationCount
-        )
     }
 
     // MARK: - Finishing
@@ -126,24 +111,22 @@ extension GroupOperation {
         let then = state.withLock { state in
             let (part, weight) = (state.children[index].progress, state.children[index].weight)
             // In the order in which the children end; before the callback, which may read the progress.
-            orderedProgress.order.add { [orderedProgress] in
-                orderedProgress.count {
-                    if let part {
-                        // Also of a transfer that failed halfway.
-                        part.completedUnitCount = part.totalUnitCount
-                    } else {
-                        orderedProgress.completedUnitCount += weight
-                    }
+            changeProgress { progress in
+                if let part {
+                    // Also of a transfer that failed halfway.
+                    part.completedUnitCount = part.totalUnitCount
+                } else {
+                    progress.completedUnitCount += weight
                 }
             }
             return state.children[index].then.take()
         }
         orderedProgress.order.run()
-        let hasDelegate = anyDelegate != nil
+        let hasDelegate = delegate != nil
         let isThenCalled = error == nil && then != nil
         guard hasDelegate || isThenCalled else { return settle() }
         serialQueue.async {
-            if hasDelegate { self.tellDelegate(of: child, at: index) }
+            if hasDelegate { self.delegate?.groupOperation(self, didFinish: child, at: index) }
             // The group may have ended since.
             if isThenCalled, !self.hasOutcome { then?() }
             self.settle()
@@ -199,7 +182,7 @@ extension GroupOperation {
         guard !isCancelled, let error else { return nil }
         let group = state.withLock { $0.group }
         guard let failedIndex = group.failedIndex else { return error.code == .dependencyFailed ? error : nil }
-        guard group.order == .inTurn else { return nil }
+        guard group.inTurn else { return nil }
         let failed = state.withLock { $0.children[failedIndex].operation }
         return OperationDependency(operation: failed, policy: .requireSuccess).failure
     }
@@ -212,19 +195,24 @@ extension GroupOperation {
         let callback = takeEndCallback()
         let queue = callback == nil ? WorkQueue.shared : serialQueue
         // Behind the last change of the progress.
-        orderedProgress.order.add { [orderedProgress] in
-            if isEmpty {
-                orderedProgress.count {
-                    orderedProgress.totalUnitCount = 1
-                    orderedProgress.completedUnitCount = 1
-                }
+        if isEmpty {
+            changeProgress { progress in
+                progress.totalUnitCount = 1
+                progress.completedUnitCount = 1
             }
+        }
+        orderedProgress.order.add {
             queue.async {
                 callback?()
                 done()
             }
         }
         orderedProgress.order.run()
+    }
+
+    /// Adds a change of the progress; call `orderedProgress.order.run()` afterwards.
+    private func changeProgress(_ change: @escaping @Sendable (Progress) -> Void) {
+        orderedProgress.order.add { [orderedProgress] in orderedProgress.count { change(orderedProgress) } }
     }
 
     /// Runs callbacks one after the other, also on a concurrent callback queue.

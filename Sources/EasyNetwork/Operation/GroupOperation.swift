@@ -33,7 +33,6 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     struct State {
         var group: GroupState
         var children: [Child] = []
-        var callbackQueue: DispatchQueue?
         /// The serial queue of the callbacks, once the first one runs.
         var serialQueue: DispatchQueue?
         /// The children's queue when the group is on no ``NetworkQueue``, once the first child runs.
@@ -45,7 +44,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         var closures = Callbacks<
             @Sendable (GroupOperation) -> Void, @Sendable (GroupOperation, NetworkError) -> Void
         >()
-        weak var delegate: AnyObject?
+        weak var delegate: (any GroupOperationDelegate)?
         var isDetached = false
     }
 
@@ -65,8 +64,8 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     public final var progress: Progress { orderedProgress }
     let orderedProgress = OrderedProgress.root()
 
-    init(order: GroupState.Order, endsAtFirstFailure: Bool, maxConcurrentOperationCount: Int) {
-        state = Locked(State(group: GroupState(order: order, endsAtFirstFailure: endsAtFirstFailure)))
+    init(inTurn: Bool, endsAtFirstFailure: Bool, maxConcurrentOperationCount: Int) {
+        state = Locked(State(group: GroupState(inTurn: inTurn, endsAtFirstFailure: endsAtFirstFailure)))
         self.maxConcurrentOperationCount = maxConcurrentOperationCount
         super.init()
         progress.cancellationHandler = { [weak self] in self?.cancel() }
@@ -74,15 +73,8 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
 
     // MARK: - Results
 
-    /// A child that failed, or was cancelled.
-    public struct Failure: Sendable {
-        /// The index in ``GroupOperation/operations``.
-        public let index: Int
-        /// The child.
-        public let operation: NetworkOperation
-        /// The child's own error.
-        public let error: NetworkError
-    }
+    /// A child that failed or was cancelled, with its index in ``operations`` and its own error.
+    public typealias Failure = (index: Int, operation: NetworkOperation, error: NetworkError)
 
     /// The children, in the order in which they were added. Linear in their number.
     public final var operations: [NetworkOperation] {
@@ -92,45 +84,41 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     /// The children that have ended with an error so far, in the order of ``operations``. Linear in their number.
     public final var failures: [Failure] {
         operations.enumerated().compactMap { index, operation in
-            operation.error.map { Failure(index: index, operation: operation, error: $0) }
+            operation.error.map { (index, operation, $0) }
         }
     }
 
-    /// The child whose failure ended the group; nil when none did.
+    /// The child whose failure ended the group; nil when none did. Linear in their number.
     public final var decisiveFailure: Failure? {
-        let decisive = state.withLock { state in
-            state.group.failedIndex.map { (index: $0, operation: state.children[$0].operation) }
-        }
-        guard let decisive, let error = decisive.operation.error else { return nil }
-        return Failure(index: decisive.index, operation: decisive.operation, error: error)
+        let index = state.withLock { $0.group.failedIndex }
+        return failures.first { $0.index == index }
     }
 
     /// Where the closures and the delegate are called, one at a time. Set it before the group is added to a queue.
     /// Default nil: the ``NetworkQueue``'s, or else a background queue.
     public final var callbackQueue: DispatchQueue? {
-        get { state.withLock { $0.callbackQueue } }
-        set { _ = state.withLock { exchange(&$0.callbackQueue, with: newValue) } }
+        get { option { $0.callbackQueue } }
+        set { setOption(newValue) { swap(&$0.callbackQueue, &$1) } }
     }
 
     // MARK: - Callbacks
 
-    /// Calls the delegate because a child has finished. On the callback queue.
-    func tellDelegate(of child: NetworkOperation, at index: Int) {}
-
-    /// Calls the delegate because the group has ended. On the callback queue.
-    func tellDelegateOfEnd(_ error: NetworkError?) {}
-
-    final var anyDelegate: AnyObject? {
+    /// The delegate, which is told of each child and of the end. Not kept alive. Default nil.
+    public final var delegate: (any GroupOperationDelegate)? {
         get { state.withLock { $0.delegate } }
         set { state.withLock { $0.delegate = $0.isDetached ? nil : newValue } }
     }
 
-    final var anySuccess: (@Sendable (GroupOperation) -> Void)? {
+    /// Called once when the group has succeeded, after the delegate. Set it before the group is added to a queue. Default
+    /// nil.
+    public final var success: (@Sendable (GroupOperation) -> Void)? {
         get { state.withLock { $0.closures.success } }
         set { withExtendedLifetime(state.withLock { $0.closures.setSuccess(newValue) }) {} }
     }
 
-    final var anyFailure: (@Sendable (GroupOperation, NetworkError) -> Void)? {
+    /// Called once when the group has failed or was cancelled, after the delegate. Set it before the group is added to a
+    /// queue. Default nil.
+    public final var failure: (@Sendable (GroupOperation, NetworkError) -> Void)? {
         get { state.withLock { $0.closures.failure } }
         set { withExtendedLifetime(state.withLock { $0.closures.setFailure(newValue) }) {} }
     }
@@ -141,7 +129,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     final func takeEndCallback() -> (@Sendable () -> Void)? {
         let error = error
         // Not under the lock: this may be the last reference to it.
-        let hasDelegate = anyDelegate != nil
+        let hasDelegate = delegate != nil
         let (isAwaited, released) = state.withLock { state in
             state.closures.close()
             let isCalled = error == nil ? state.closures.success != nil : state.closures.failure != nil
@@ -150,7 +138,11 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         withExtendedLifetime(released) {}
         guard isAwaited else { return nil }
         return {
-            self.tellDelegateOfEnd(error)
+            if let error {
+                self.delegate?.groupOperation(self, didFailWith: error)
+            } else {
+                self.delegate?.groupOperationDidSucceed(self)
+            }
             // Taken only now: they may have been released since.
             let (success, failure) = self.state.withLock { $0.closures.take() }
             if let error { failure?(self, error) } else { success?(self) }
@@ -202,4 +194,22 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         handOn()
         deliverIfDrained()
     }
+}
+
+/// The delegate of a batch or a chain, told of each child in the order in which they finish, and of the end, before the
+/// closures. Called on the group's callback queue, one call at a time. Every method does nothing by default.
+public protocol GroupOperationDelegate: AnyObject, Sendable {
+    /// A child has finished, with success or failure, and its own callbacks have run; in a chain its `then` runs next. A
+    /// group that has not failed does not end before this returns, so another child may be added.
+    func groupOperation(_ group: GroupOperation, didFinish operation: NetworkOperation, at index: Int)
+    /// The group has succeeded; with ``BatchOperation/Policy/collectAll`` children may have failed.
+    func groupOperationDidSucceed(_ group: GroupOperation)
+    /// The group has failed or was cancelled.
+    func groupOperation(_ group: GroupOperation, didFailWith error: NetworkError)
+}
+
+extension GroupOperationDelegate {
+    public func groupOperation(_ group: GroupOperation, didFinish operation: NetworkOperation, at index: Int) {}
+    public func groupOperationDidSucceed(_ group: GroupOperation) {}
+    public func groupOperation(_ group: GroupOperation, didFailWith error: NetworkError) {}
 }

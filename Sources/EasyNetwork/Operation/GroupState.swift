@@ -8,14 +8,7 @@
 /// callbacks have run. Children are known by their index. When the group ends, those that have not been handed on are
 /// ended first, and then handed on only to finish.
 struct GroupState {
-    enum Order: Sendable {
-        /// All at once.
-        case together
-        /// Each when the one before is settled.
-        case inTurn
-    }
-
-    private enum Phase {
+    enum Phase {
         case waiting
         case running
         /// The outcome is known, and the children are being ended.
@@ -24,21 +17,17 @@ struct GroupState {
         case closed
     }
 
-    let order: Order
+    /// Whether each child is handed on only when the one before is settled.
+    let inTurn: Bool
     let endsAtFirstFailure: Bool
     private(set) var count = 0
     private(set) var handedOnCount = 0
     private(set) var settledCount = 0
     /// The child whose failure ended the group.
     private(set) var failedIndex: Int?
-    private var phase = Phase.waiting
+    private(set) var phase = Phase.waiting
     private(set) var hasStarted = false
-    private var isRestTaken = false
-
-    init(order: Order, endsAtFirstFailure: Bool) {
-        self.order = order
-        self.endsAtFirstFailure = endsAtFirstFailure
-    }
+    private(set) var isRestTaken = false
 
     /// Whether the group has not ended.
     var isOpen: Bool { phase == .waiting || phase == .running }
@@ -48,7 +37,7 @@ struct GroupState {
 
     /// The child that the next one waits for; nil when there is none.
     var runningStep: Int? {
-        order == .inTurn && settledCount < handedOnCount ? handedOnCount - 1 : nil
+        inTurn && settledCount < handedOnCount ? handedOnCount - 1 : nil
     }
 
     /// Adds a child at the end.
@@ -71,7 +60,7 @@ struct GroupState {
         guard hasStarted, handedOnCount < count else { return nil }
         switch phase {
         case .waiting, .ending: return nil
-        case .running: if order == .inTurn, settledCount < handedOnCount { return nil }
+        case .running: if inTurn, settledCount < handedOnCount { return nil }
         case .closed: break
         }
         defer { handedOnCount += 1 }

@@ -1,15 +1,9 @@
 import Foundation
 
-/// The place of a job in its queue's graph. Places are reused; the generation tells their jobs apart.
-struct JobID: Hashable, Sendable {
-    let index: Int32
-    let generation: UInt64
-}
-
-/// The queue of an operation and its place there.
+/// The queue of an operation and its job there.
 struct Scheduling {
     let queue: NetworkQueue
-    let job: JobID
+    let job: NetworkQueue.Job
 }
 
 /// The interface of an operation for its queue.
@@ -24,17 +18,17 @@ extension NetworkOperation {
     }
 
     final func tellOfCacheMiss(_ miss: CacheMiss) {
-        scheduling?.queue.operation(self, didMissCache: miss)
+        scheduling?.queue.publish(.missedCache(self, miss))
     }
 
     /// Assigns the operation to a queue, once: an operation that has a queue or has been started is not assigned again.
     ///
-    /// - Returns: its dependencies, and whether anything outside of this queue waits for it; nil when it is not assigned.
+    /// - Returns: nil when it is not assigned.
     final func adopt(_ scheduling: Scheduling) -> NetworkQueue.Adoption? {
         core.withLock { state -> NetworkQueue.Adoption? in
             guard state.scheduling == nil, state.lifecycle.phase == .waiting else { return nil }
             state.scheduling = scheduling
-            return (state.dependencies, !state.waiters.isEmpty)
+            return (state.dependencies, !state.waiters.isEmpty, state.lifecycle.outcome != nil)
         }
     }
 
@@ -44,8 +38,8 @@ extension NetworkOperation {
         core.withLock { $0.scheduling != nil || $0.readiness.isWatching || $0.lifecycle.phase != .waiting }
     }
 
-    /// The operation's place in `queue`; nil when it is not there, or not any more.
-    final func job(in queue: NetworkQueue) -> JobID? {
+    /// The operation's job in `queue`; nil when it is not there, or not any more.
+    final func job(in queue: NetworkQueue) -> NetworkQueue.Job? {
         core.withLock { $0.scheduling?.queue === queue ? $0.scheduling?.job : nil }
     }
 
@@ -97,7 +91,7 @@ extension NetworkOperation {
     ///   changes.
     final func reclaimSlot(if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
         if let scheduling {
-            scheduling.queue.operation(self, job: scheduling.job, reclaimsSlotFor: action, if: isWanted)
+            scheduling.queue.operationReclaimsSlot(of: scheduling.job, if: isWanted, for: action)
         } else if isWanted() {
             WorkQueue.shared.async(execute: action)
         }
@@ -106,6 +100,6 @@ extension NetworkOperation {
     /// Gives the slot back, also one that has been asked for and has not come yet; the actions that wait for it are
     /// dropped.
     final func forgoSlot() {
-        if let scheduling { scheduling.queue.operation(self, didForgoSlot: scheduling.job) }
+        if let scheduling { scheduling.queue.operationForgoesSlot(of: scheduling.job) }
     }
 }

@@ -30,9 +30,6 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         var isConcluded = false
         var completion: (@Sendable () -> Void)?
         var scheduling: Scheduling?
-        /// The actions that run when the operation has a slot again. Changed under the queue's lock, together with the
-        /// job's phase in the graph.
-        var slotActions: [@Sendable () -> Void] = []
         var options: OperationOptions?
         var waiters = Waiters()
     }
@@ -165,13 +162,13 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         WorkQueue.userCode { didChangeValue(forKey: "isExecuting") }
         let obstacle = dependencies.lazy.compactMap(\.failure).first
         guard !accessories.isEmpty, obstacle == nil, !hasOutcome else { return begin(obstacle, conditions) }
-        tellAccessories(accessories, { $0.operationWillStart(self) }) {
+        tellAccessories(accessories, { $0.willStart }) {
             // Work does not belong on the callback queue.
             WorkQueue.shared.async { self.begin(nil, conditions) }
         }
     }
 
-    private func begin(_ obstacle: NetworkError?, _ conditions: [any OperationCondition]) {
+    private func begin(_ obstacle: NetworkError?, _ conditions: [OperationCondition]) {
         guard core.withLock({ $0.lifecycle.began(obstacle: obstacle) }) == .execute else {
             stop()
             return deliverAndConclude()
@@ -182,24 +179,23 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         scheduling.queue.operation(self, job: scheduling.job, isPreparedFor: { self.work(when: conditions) })
     }
 
-    private func work(when conditions: [any OperationCondition]) {
+    private func work(when conditions: [OperationCondition]) {
         if conditions.isEmpty { work() } else { hold(until: conditions) { self.work() } }
     }
 
     private func work() {
         let calls = core.withLock { $0.options?.heldCalls.take() ?? [] }
         execute()
-        for call in calls { call() }
+        for call in calls { call.end() }
     }
 
     /// Keeps a call that an overridden `start()` makes before accessories and conditions let the work begin.
-    ///
-    /// - Returns: false when the call may begin now.
-    final func holdsBack(_ call: @escaping @Sendable () -> Void) -> Bool {
+    final func holdBack() -> OneShot? {
         core.withLock { state in
-            guard let options = state.options, options.heldCalls != nil else { return false }
+            guard let options = state.options, options.heldCalls != nil else { return nil }
+            let call = OneShot()
             options.heldCalls?.append(call)
-            return true
+            return call
         }
     }
 
@@ -251,7 +247,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         if action == .deliver {
             deliverAndConclude()
         } else if let scheduling {
-            scheduling.queue.operationDidEndEarly(self, job: scheduling.job)
+            scheduling.queue.operationDidEndEarly(scheduling.job)
         } else {
             announceReadiness()
         }
@@ -261,9 +257,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         let accessories = option { $0.accessories }
         guard !accessories.isEmpty else { return deliver { self.conclude() } }
         setOption([]) { swap(&$0.accessories, &$1) }
-        tellAccessories(accessories, { $0.operationWillStop(self) }) {
+        tellAccessories(accessories, { $0.willStop }) {
             self.deliver {
-                self.tellAccessories(accessories, { $0.operationDidStop(self) }) { self.conclude() }
+                self.tellAccessories(accessories, { $0.didStop }) { self.conclude() }
             }
         }
     }
@@ -288,15 +284,13 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
         // The queue first: observers of the end find the operation gone from there.
         if let scheduling { scheduling.queue.operationDidFinish(self, job: scheduling.job) }
-        let (actions, completion, slotActions) = core.withLock { state in
+        let (actions, completion) = core.withLock { state in
             state.isConcluded = true
             state.scheduling = nil
             state.waiters = Waiters()
-            return (state.finishActions.take(), state.completion.take(), state.slotActions.take())
+            return (state.finishActions.take(), state.completion.take())
         }
         didConclude()
-        // A call that asked for the slot goes on without one.
-        for action in slotActions { WorkQueue.shared.async(execute: action) }
         if let completion { DispatchQueue.global().async(execute: completion) }
         for action in actions { action() }
         OperationDependency.releaseInTurn(dependencies)

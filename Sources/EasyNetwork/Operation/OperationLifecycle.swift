@@ -21,10 +21,9 @@ struct OperationLifecycle {
         case finished
     }
 
-    /// The outcome. The error is stored indirectly, so that operations without one are small.
     enum Outcome {
         case success
-        indirect case failure(NetworkError)
+        case failure(NetworkError)
     }
 
     /// The next step of the caller.

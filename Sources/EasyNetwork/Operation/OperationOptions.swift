@@ -13,19 +13,19 @@ final class OperationOptions: @unchecked Sendable {
     var repeatPolicy: RepeatPolicy?
     var repeatKey: String?
     var ignoresCache = false
-    /// Whether the operation waits for an answer that it shares.
-    var isSharing = false
+    /// The job whose answer the operation waits for.
+    var carrier: RequestCarrier?
     var ownerRegistration: OwnerRegistration?
-    var conditions: [any OperationCondition] = []
+    var conditions: [OperationCondition] = []
     /// The sessions for whose refresh the operation was made.
     var refreshedSessions: [ObjectIdentifier] = []
     /// The name of the condition that is being evaluated.
     var pendingCondition: String?
     /// The prerequisite that the operation waits for.
     var pendingPrerequisite: Operation?
-    var accessories: [any OperationAccessory] = []
+    var accessories: [OperationAccessory] = []
     /// Calls made at the start, while accessories or conditions hold the work back; nil when nothing does.
-    var heldCalls: [@Sendable () -> Void]?
+    var heldCalls: [OneShot]?
     /// Nil: the queue's, or else the host's.
     var callbackQueue: DispatchQueue?
     /// Nil: as the host says.

@@ -1,4 +1,5 @@
-/// The owner of operations, for instance a screen: when it is deallocated, its operations end or go on without callbacks.
+/// The owner of operations, for instance a screen: when it is deallocated, its operations are cancelled, or go on without
+/// callbacks.
 ///
 /// ```swift
 /// final class ProfileViewController: UIViewController {
@@ -6,24 +7,31 @@
 ///
 ///     func load() {
 ///         let operation = RequestOperation(ProfileRequest())
-///         operation.releasePolicy = .cancelled(with: owner)
+///         operation.owner = owner
 ///         operation.success = { [weak self] profile in self?.show(profile) }
 ///         NetworkQueue.shared.addOperation(operation)
 ///     }
 /// }
 /// ```
 ///
-/// The ``NetworkOperation/releasePolicy`` of an operation says what happens when the owner is deallocated, on the thread
-/// on which it is. The owner keeps no operation alive, and no operation keeps the owner alive.
+/// The operations end on the thread on which the owner is deallocated. The owner keeps no operation alive, and no operation
+/// keeps the owner alive.
 public final class OperationOwner: Sendable {
+    private let detaches: Bool
     private let registrations = Locked<[ObjectIdentifier: Weak<OwnerRegistration>]>([:])
 
-    public init() {}
+    /// - Parameter detaches: false, the default, cancels the operations with the owner: ``RequestOperation/failure`` gets
+    ///   ``NetworkError/Code/cancelled``. True lets them go on, but their `success` and `failure`, and the delegate of a
+    ///   batch or a chain, are released without having been called. Tasks that await a value get it. The `then` closures of a
+    ///   chain's steps and the closures of the children, which have owners of their own, are kept.
+    public init(detaches: Bool = false) {
+        self.detaches = detaches
+    }
 
     deinit {
         for registration in registrations.withLock({ $0 }).values {
-            guard let registration = registration.object, let operation = registration.operation else { continue }
-            if registration.cancels { operation.cancel() } else { operation.detach() }
+            guard let operation = registration.object?.operation else { continue }
+            if detaches { operation.detach() } else { operation.cancel() }
         }
     }
 
@@ -39,40 +47,17 @@ public final class OperationOwner: Sendable {
     }
 }
 
-/// The fate of an operation when its owner is deallocated.
-public enum ReleasePolicy: Sendable {
-    /// The queue holds the operation until it is done, and its callbacks are called. The default.
-    case held
-    /// The operation is cancelled with the owner; ``RequestOperation/failure`` gets ``NetworkError/Code/cancelled``.
-    case cancelled(with: OperationOwner)
-    /// The operation goes on without the owner, but its `success` and `failure`, and the delegate of a batch or a chain,
-    /// are released without having been called. Tasks that await its value get it. The `then` closures of a chain's steps
-    /// and the closures of the children, which have policies of their own, are kept.
-    case detached(from: OperationOwner)
-}
-
 extension NetworkOperation {
-    /// The fate of the operation when its owner is deallocated. Default ``ReleasePolicy/held``, also when the operation
-    /// has finished or the owner is gone.
+    /// The owner, which decides what becomes of the operation when it is deallocated. It is not kept alive. Default nil, also
+    /// when the operation has finished or the owner is gone: the queue holds the operation until it is done, and its callbacks
+    /// are called.
     ///
-    /// Set it at any time before the end; the latest value counts. It does not keep the owner alive. An operation without
-    /// closures of its own is not changed by ``ReleasePolicy/detached(from:)``.
-    public final var releasePolicy: ReleasePolicy {
-        get {
-            guard let registration = option({ $0.ownerRegistration }), let owner = registration.owner else {
-                return .held
-            }
-            return registration.cancels ? .cancelled(with: owner) : .detached(from: owner)
-        }
+    /// Set it at any time before the end; the latest owner counts.
+    public final var owner: OperationOwner? {
+        get { option { $0.ownerRegistration }?.owner }
         set {
             guard !isFinished else { return }
-            let registration: OwnerRegistration? =
-                switch newValue {
-                case .held: nil
-                case .cancelled(let owner): OwnerRegistration(self, owner, cancels: true)
-                case .detached(let owner): OwnerRegistration(self, owner, cancels: false)
-                }
-            setOption(registration) { swap(&$0.ownerRegistration, &$1) }
+            setOption(newValue.map { OwnerRegistration(self, $0) }) { swap(&$0.ownerRegistration, &$1) }
         }
     }
 }
@@ -82,12 +67,10 @@ final class OwnerRegistration: @unchecked Sendable {
     // Sendable because nothing is written after `init`.
     fileprivate private(set) weak var owner: OperationOwner?
     fileprivate private(set) weak var operation: NetworkOperation?
-    fileprivate let cancels: Bool
 
-    init(_ operation: NetworkOperation, _ owner: OperationOwner, cancels: Bool) {
+    init(_ operation: NetworkOperation, _ owner: OperationOwner) {
         self.operation = operation
         self.owner = owner
-        self.cancels = cancels
         owner.add(self)
     }
 

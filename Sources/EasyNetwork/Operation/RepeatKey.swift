@@ -1,5 +1,9 @@
 import Foundation
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 /// The key by which a queue recognizes repeats of a request.
 enum RepeatKey: Hashable, Sendable {
     /// The key that the user gave.
@@ -37,7 +41,7 @@ struct SharingKey: Hashable, Sendable {
     private let credentials: HTTPHeaders
     private let additions: RepeatKey.Additions
     private let allowsCellularAccess: Bool
-    private let networkServiceType: NetworkServiceType
+    private let networkServiceType: URLRequest.NetworkServiceType
     private let deadlines: TransportDeadlines
     private let validation: ResponseValidation
     private let retry: RetryPolicy

@@ -1,3 +1,5 @@
+import Foundation
+
 /// A message that is sent once for all operations that share it.
 struct SharedMessage: Sendable {
     let key: SharingKey
@@ -9,27 +11,58 @@ struct SharedMessage: Sendable {
     let ignoresCache: Bool
 }
 
-/// The job that sends a message for several operations and hands each of them the answer.
+/// The job that sends a message for several operations and hands each of them the answer. When the last one has left, it
+/// is cancelled.
 ///
-/// It has a service of its own: cancelling one of those that share leaves it alone.
+/// It has a service of its own: cancelling one of those that share leaves it alone. It goes as early as they do.
 final class RequestCarrier: ServiceOperation, @unchecked Sendable {
-    // Sendable because everything that changes is in `answer`, behind its lock.
-    private let message: SharedMessage
-    private let close: @Sendable () -> [(joiner: AnswerReceiver, isOpener: Bool)]
-    private let answer = Locked<NetworkResponse?>(nil)
+    // Sendable because everything that changes is in `sharing`, behind its lock.
+    private struct Sharing {
+        var answer: NetworkResponse?
+        /// The operations that share it, with their numbers; nil when it is too late to join.
+        var members: [ObjectIdentifier: (number: Int, receive: AnswerReceiver)]? = [:]
+        var joinCount = 0
+    }
 
-    /// - Parameter close: lets nobody in any more, and tells who is to get the answer.
-    init(
-        _ message: SharedMessage,
-        close: @escaping @Sendable () -> [(joiner: AnswerReceiver, isOpener: Bool)]
-    ) {
+    private let message: SharedMessage
+    private let didClose: @Sendable (RequestCarrier) -> Void
+    private let sharing = Locked(Sharing())
+
+    /// - Parameter didClose: called when it is too late to join.
+    init(_ message: SharedMessage, didClose: @escaping @Sendable (RequestCarrier) -> Void) {
         self.message = message
-        self.close = close
+        self.didClose = didClose
         super.init(service: EasyNetworkService(message.configuration))
+        queuePriority = .veryLow
     }
 
     override var isHidden: Bool { true }
     override var host: String? { message.host }
+
+    /// How many have joined and not left.
+    var memberCount: Int { sharing.withLock { $0.members?.count ?? 0 } }
+
+    /// - Returns: false when it is too late.
+    func join(_ id: ObjectIdentifier, _ receive: @escaping AnswerReceiver) -> Bool {
+        sharing.withLock { sharing in
+            guard sharing.members != nil else { return false }
+            sharing.joinCount += 1
+            sharing.members?[id] = (sharing.joinCount, receive)
+            return true
+        }
+    }
+
+    func leave(_ id: ObjectIdentifier) {
+        let (member, wasLast) = sharing.withLock { sharing in
+            let member = sharing.members?.removeValue(forKey: id)
+            let wasLast = member != nil && sharing.members?.isEmpty == true
+            if wasLast { sharing.members = nil }
+            return (member, wasLast)
+        }
+        // Released outside the lock.
+        withExtendedLifetime(member) {}
+        if wasLast { cancel() }
+    }
 
     override func execute() {
         // Each operation that shares the answer maps it. An answer that cannot be mapped must not stay in the cache.
@@ -43,7 +76,7 @@ final class RequestCarrier: ServiceOperation, @unchecked Sendable {
         _ = service.start(request, order: order, map: map, isMapped: isMapped) { result in
             switch result {
             case .success(let response):
-                self.answer.withLock { $0 = response }
+                self.sharing.withLock { $0.answer = response }
                 self.finish()
             case .failure(let error):
                 self.finish(error)
@@ -52,17 +85,18 @@ final class RequestCarrier: ServiceOperation, @unchecked Sendable {
     }
 
     override func missingResultError() -> NetworkError? {
-        answer.withLock { $0 == nil } ? NetworkError(code: .cancelled) : nil
+        sharing.withLock { $0.answer == nil } ? NetworkError(code: .cancelled) : nil
     }
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
-        let answer = answer.exchange(nil)
-        for (receive, isOpener) in close() {
+        let (answer, members) = sharing.withLock { ($0.answer.take(), $0.members.take() ?? [:]) }
+        didClose(self)
+        for (number, receive) in members.values.sorted(by: { $0.number < $1.number }) {
             if let error {
                 receive(.failure(error))
             } else if var answer {
                 // The one that asked first has it from where it came.
-                if !isOpener { answer.source = .joined }
+                if number > 1 { answer.source = .joined }
                 receive(.success(answer))
             }
         }

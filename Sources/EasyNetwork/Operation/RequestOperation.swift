@@ -11,19 +11,30 @@ struct RequestOperationState {
     }
 
     typealias Item = any Sendable
-    typealias ResultCallback = @Sendable (Result<Item, NetworkError>) -> Void
+
+    /// They are released outside the lock: what they capture may use the operation when it is released.
+    struct Closures {
+        var preprocess: (@Sendable (Result<Item, NetworkError>) -> Void)?
+        var willDeliver: (@Sendable (Result<Item, NetworkError>) -> Void)?
+        var cached: (@Sendable (Item) -> Void)?
+        var success: (@Sendable (Item) -> Void)?
+        var failure: (@Sendable (NetworkError) -> Void)?
+    }
 
     /// Taken when it is sent.
     var source: Source?
-    var closures = Callbacks<@Sendable (Item) -> Void, @Sendable (NetworkError) -> Void>()
-    var preprocess: ResultCallback?
-    var willDeliver: ResultCallback?
+    var closures = Closures()
+    /// Whether the end is being delivered: a closure that is set now would never be called.
+    var isClosed = false
     weak var delegate: (any RequestOperationDelegate)?
     /// Whether the priority was given to the operation itself, so that its request's does not count.
     var hasOwnPriority = false
     var item: Item?
-    var early = EarlyItem()
-    var waiters = ValueWaiters<CheckedContinuation<Void, Never>>()
+    var cachedItem: Item?
+    /// Fires when the cache's item has been delivered; nil without a receiver.
+    var cachedDelivery: OneShot?
+    /// The tasks that await the value and were not cancelled.
+    var waiterCount = 0
     /// The request under way.
     var call: Call?
 }
@@ -87,70 +98,77 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// Called once with the result before all other callbacks, on a background queue and not on the callback queue: for
     /// work that would hold that up. Set it before the operation is added to a queue. Default nil.
     public final var preprocess: (@Sendable (Result<Request.Item, NetworkError>) -> Void)? {
-        get { Self.typedCallback(state.withLock { $0.preprocess }) }
-        set { replace(newValue.map(Self.erasedCallback)) { state, closure in swap(&state.preprocess, &closure) } }
+        get { Self.adapted(state.withLock { $0.closures.preprocess }) { $0.map { $0 } } }
+        set { replace(Self.adapted(newValue) { $0.map { Self.typed($0) } }) { swap(&$0.preprocess, &$1) } }
     }
 
     /// Called once with the result on the callback queue, after ``preprocess`` and before the delegate and the closures.
     /// Set it before the operation is added to a queue. Default nil.
     public final var willDeliver: (@Sendable (Result<Request.Item, NetworkError>) -> Void)? {
-        get { Self.typedCallback(state.withLock { $0.willDeliver }) }
-        set { replace(newValue.map(Self.erasedCallback)) { state, closure in swap(&state.willDeliver, &closure) } }
+        get { Self.adapted(state.withLock { $0.closures.willDeliver }) { $0.map { $0 } } }
+        set { replace(Self.adapted(newValue) { $0.map { Self.typed($0) } }) { swap(&$0.willDeliver, &$1) } }
     }
 
     /// Called at most once, before ``success``, with the cache's item, when the network's will follow: the policy is
     /// ``CachePolicy/Reading/cacheThenNetwork``. Not once the operation is cancelled. Set it before the operation is added to
     /// a queue. Default nil.
     public final var cached: (@Sendable (Request.Item) -> Void)? {
-        get { Self.typed(state.withLock { $0.early.closure }) }
-        set { replace(newValue.map(Self.erased)) { $1 = $0.early.set($1) } }
+        get { Self.adapted(state.withLock { $0.closures.cached }) { $0 } }
+        set { replace(Self.adapted(newValue) { Self.typed($0) }) { swap(&$0.cached, &$1) } }
     }
 
     /// Called once with the item. Set it before the operation is added to a queue. Default nil.
     public final var success: (@Sendable (Request.Item) -> Void)? {
-        get { Self.typed(state.withLock { $0.closures.success }) }
-        set { replace(newValue.map(Self.erased)) { $1 = $0.closures.setSuccess($1) } }
+        get { Self.adapted(state.withLock { $0.closures.success }) { $0 } }
+        set { replace(Self.adapted(newValue) { Self.typed($0) }) { swap(&$0.success, &$1) } }
     }
 
     /// Called once with the error; also when the operation was cancelled or a dependency failed. Set it before the
     /// operation is added to a queue. Default nil.
     public final var failure: (@Sendable (NetworkError) -> Void)? {
         get { state.withLock { $0.closures.failure } }
-        set { replace(newValue) { $1 = $0.closures.setFailure($1) } }
+        set { replace(newValue) { swap(&$0.failure, &$1) } }
     }
 
-    /// Puts a closure into the state; what is not kept is released outside the lock.
-    private func replace<Closure>(_ closure: Closure, _ change: (inout RequestOperationState, inout Closure) -> Void) {
+    /// Swaps a closure for one of the state, unless it comes too late; the other one is released outside the lock.
+    private func replace<Closure>(
+        _ closure: Closure?,
+        _ swap: (inout RequestOperationState.Closures, inout Closure?) -> Void
+    ) {
         var closure = closure
-        state.withLock { change(&$0, &closure) }
+        state.withLock { state in
+            if closure == nil || !state.isClosed { swap(&state.closures, &closure) }
+        }
+    }
+
+    /// A closure for other values.
+    @inline(__always)
+    private static func adapted<Value, Other>(
+        _ closure: (@Sendable (Value) -> Void)?,
+        _ convert: @escaping @Sendable (Other) -> Value
+    ) -> (@Sendable (Other) -> Void)? {
+        guard let closure else { return nil }
+        return { closure(convert($0)) }
     }
 
     // Each item in the state was made by this request: the cast holds.
     // swift-format-ignore: NeverForceUnwrap
-    static func typedItem(_ item: any Sendable) -> Request.Item { item as! Request.Item }
+    private static func typed(_ item: any Sendable) -> Request.Item { item as! Request.Item }
 
-    private static func erased(
-        _ closure: @escaping @Sendable (Request.Item) -> Void
-    ) -> @Sendable (any Sendable) -> Void {
-        { item in closure(typedItem(item)) }
-    }
-
-    private static func erasedCallback(
-        _ closure: @escaping @Sendable (Result<Request.Item, NetworkError>) -> Void
-    ) -> RequestOperationState.ResultCallback {
-        { result in closure(result.map { typedItem($0) }) }
-    }
-
-    private static func typed(_ closure: (@Sendable (any Sendable) -> Void)?) -> (@Sendable (Request.Item) -> Void)? {
-        guard let closure else { return nil }
-        return { item in closure(item) }
-    }
-
-    private static func typedCallback(
-        _ closure: RequestOperationState.ResultCallback?
-    ) -> (@Sendable (Result<Request.Item, NetworkError>) -> Void)? {
-        guard let closure else { return nil }
-        return { result in closure(result.map { item in item as any Sendable }) }
+    /// Whether the operation goes past the cache this once: nothing is read from there, whatever the request's policy says,
+    /// and nothing stored is confirmed. The answer is stored as the policy says. Default false.
+    ///
+    /// ```swift
+    /// let reload = RequestOperation(GetNews())
+    /// reload.ignoresCache = true
+    /// NetworkQueue.shared.addOperation(reload)
+    /// ```
+    ///
+    /// Set it before the operation is added to a queue. It joins only operations that ignore the cache as well
+    /// (``RepeatPolicy/join``).
+    public final var ignoresCache: Bool {
+        get { option({ $0.ignoresCache }) }
+        set { setOption(newValue) { swap(&$0.ignoresCache, &$1) } }
     }
 
     /// The host that the request goes to: that of its ``BaseAPIRequest/customURLRequest``, of its own address, of its
@@ -169,14 +187,12 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     public final var result: Result<Request.Item, NetworkError>? {
         guard hasOutcome else { return nil }
         if let error { return .failure(error) }
-        return state.withLock { $0.item }.map { .success(Self.typedItem($0)) }
+        return state.withLock { $0.item }.map { .success(Self.typed($0)) }
     }
 
-    /// ``result`` without its type.
-    private var erasedResult: Result<any Sendable, NetworkError>? {
-        guard hasOutcome else { return nil }
-        if let error { return .failure(error) }
-        return state.withLock { $0.item }.map(Result.success)
+    /// The item of the cache when the network's was to follow; nil when there was none. It stays when that has come.
+    public final var cachedItem: Request.Item? {
+        state.withLock { $0.cachedItem }.map(Self.typed)
     }
 
     /// The item, when the operation has finished and its closures have run. Several tasks may wait for it.
@@ -188,30 +204,24 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// - Throws: the operation's error.
     public final var value: Request.Item {
         get async throws(NetworkError) {
-            let (number, mustWatch) = state.withLock { $0.waiters.enter() }
-            if mustWatch { whenFinished { [weak self] in self?.resumeWaiters() } }
+            let over = OneShot()
+            state.withLock { $0.waiterCount += 1 }
+            whenFinished { over.end() }
             await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    let waits = state.withLock { $0.waiters.wait(number, continuation) }
-                    if !waits { continuation.resume() }
-                }
+                await withCheckedContinuation { continuation in over.begin { continuation.resume() } }
             } onCancel: {
-                let (continuation, wasLast) = state.withLock { $0.waiters.leave(number) }
-                if wasLast { cancel() }
+                let isLast = state.withLock { state in
+                    state.waiterCount -= 1
+                    return state.waiterCount == 0
+                }
+                if isLast { cancel() }
                 // Not only when it has finished: one that is on no queue never does.
-                continuation?.resume()
+                over.end()
             }
             // A finished operation has a result, see missingResultError().
             guard let result else { throw NetworkError(code: .cancelled) }
             return try result.get()
         }
-    }
-
-    /// How many tasks await ``value``.
-    final var waiterCount: Int { state.withLock { $0.waiters.count } }
-
-    final func resumeWaiters() {
-        for waiter in state.withLock({ $0.waiters.finish() }) { waiter.resume() }
     }
 
     /// A next operation whose request is made from this one's item.
@@ -269,30 +279,40 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
             let call = service.begin(
                 sendable(request),
                 order: ignoresCache ? .ignore : .standard,
-                cached: deliverEarly,
+                cached: deliverCached,
                 map: map
             ) { completion($1) }
-            state.withLock { $0.call = call }
-            // It may have ended meanwhile.
-            if hasOutcome { cancelIfFailed(state.withLock { $0.call.take() }) }
-            return
+            return keep(call)
         }
         // An operation that learned only now that it joins has a slot.
         releaseSlot()
-        setOption(true) { swap(&$0.isSharing, &$1) }
-        service.share(map: map) { receive in
+        let call = service.share(map: map) { receive in
             scheduler.operation(self, shares: message, receive: receive)
         } leave: { [weak self] in
-            if let self { scheduler.operationDidStopSharing(self) }
+            self?.leaveCarrier()
         } completion: {
             completion($0)
         }
+        keep(call)
+    }
+
+    /// Keeps the call, which is cancelled when the operation fails.
+    private func keep(_ call: Call) {
+        state.withLock { $0.call = call }
+        // It may have ended by now.
+        if hasOutcome { cancelIfFailed(state.withLock { $0.call.take() }) }
     }
 
     override func stop() {
         // At once: what is fetched for this one alone is not sent any more when the cancel has returned.
-        if option({ $0.isSharing }) { scheduling?.queue.operationDidStopSharing(self) }
+        leaveCarrier()
         super.stop()
+    }
+
+    private func leaveCarrier() {
+        guard let carrier = option({ $0.carrier }) else { return }
+        setOption(nil) { swap(&$0.carrier, &$1) }
+        carrier.leave(ObjectIdentifier(self))
     }
 
     /// The request to send: this one, or a wrapper around it. The answer is mapped by the request itself.
@@ -307,14 +327,16 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     /// Makes the request, and takes over its priority unless the operation was given its own.
     override func prepare() {
-        guard let source = state.withLock({ $0.source.take() }) else { return }
+        guard case .maker(let make) = state.withLock({ $0.source }) else { return }
         do {
-            let request = try Self.request(from: source)
-            state.withLock { $0.source = .request(request) }
-            // It may have ended meanwhile.
-            if hasOutcome { return withExtendedLifetime(state.withLock { $0.source.take() }) {} }
+            let request = try WorkQueue.userCode(make)
+            let (isWanted, _) = state.withLock { state -> (Bool, RequestOperationState.Source?) in
+                // It may have ended by now.
+                guard state.source != nil else { return (false, nil) }
+                return (!state.hasOwnPriority, exchange(&state.source, with: .request(request)))
+            }
             let priority = request.priority
-            if priority != .normal, !state.withLock({ $0.hasOwnPriority }) { queuePriority = priority }
+            if isWanted, priority != .normal { queuePriority = priority }
         } catch {
             finish(.thrown(error, otherwise: .invalidRequest))
         }
@@ -322,25 +344,12 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     /// The request that is to be sent now; nil when there is none, or none any more. Then the operation ends.
     final func takeRequest() -> Request? {
-        guard let source = state.withLock({ $0.source.take() }) else { return nil }
-        do {
-            let request = try Self.request(from: source)
-            return noticeRepeats(of: request) ? request : nil
-        } catch {
-            finish(.thrown(error, otherwise: .invalidRequest))
+        // A plain queue does not prepare its operations.
+        if makesRequest { prepare() }
+        guard case .request(let source)? = state.withLock({ $0.source.take() }), let request = source as? Request else {
             return nil
         }
-    }
-
-    private static func request(from source: RequestOperationState.Source) throws -> Request {
-        let request =
-            switch source {
-            case .request(let request): request
-            case .maker(let make): try WorkQueue.userCode(make)
-            }
-        // Each source makes a request of this type: the cast holds.
-        // swift-format-ignore: NeverForceUnwrap
-        return request as! Request
+        return noticeRepeats(of: request) ? request : nil
     }
 
     final func finish(with item: Request.Item) {
@@ -356,7 +365,6 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         set {
             state.withLock { $0.hasOwnPriority = true }
             super.queuePriority = newValue
-            if option({ $0.isSharing }) { scheduling?.queue.operationDidChangePriorityOfShare(self) }
         }
     }
 
@@ -377,18 +385,43 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     override func detach() {
         let released = state.withLock { state in
+            state.isClosed = true
             state.delegate = nil
-            return (state.closures.take(), state.preprocess.take(), state.willDeliver.take(), state.early.close())
+            return exchange(&state.closures, with: RequestOperationState.Closures())
         }
         withExtendedLifetime(released) {}
     }
 
+    /// Hands over the cache's item; what follows waits until that is done.
+    private func deliverCached(_ item: any Sendable) {
+        let hasDelegate = delegate != nil
+        let delivery = state.withLock { state -> OneShot? in
+            guard !state.isClosed else { return nil }
+            state.cachedItem = item
+            if state.closures.cached != nil || hasDelegate { state.cachedDelivery = OneShot() }
+            return state.cachedDelivery
+        }
+        guard let delivery else { return }
+        deliveryQueue.async {
+            // Taken only now: it may have been released before.
+            let closure = self.state.withLock { $0.closures.cached.take() }
+            if !self.isCancelled {
+                self.delegate?.requestOperationDidLoadFromCache(self)
+                closure?(item)
+            }
+            delivery.end()
+        }
+    }
+
     override func deliver(_ done: @escaping @Sendable () -> Void) {
         // Everything taken here is released outside the lock.
-        let (_, call, early) = state.withLock { ($0.source.take(), $0.call.take(), $0.early.end()) }
+        let (_, call, cachedDelivery) = state.withLock { state in
+            state.isClosed = true
+            return (state.source.take(), state.call.take(), state.cachedDelivery)
+        }
         cancelIfFailed(call)
-        guard let early else { return deliverResult(done) }
-        early.begin { self.deliverResult(done) }
+        guard let cachedDelivery else { return deliverResult(done) }
+        cachedDelivery.begin { self.deliverResult(done) }
     }
 
     /// Cancels the call if the operation was finished manually.
@@ -400,23 +433,24 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         let error = error
         // Asked before, as it is behind the lock, too.
         let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
-        // No closure is taken in from now on. The delegate comes along, as we may be the last to hold it.
-        var (isAwaited, hasCallbacks) = (false, false)
-        let delegate = state.withLock { state in
-            state.closures.close()
+        var preprocess: (@Sendable (Result<any Sendable, NetworkError>) -> Void)?
+        var unused = RequestOperationState.Closures()
+        let (delegate, result) = state.withLock { state -> (AnyObject?, Result<any Sendable, NetworkError>?) in
+            // The delegate comes along, as we may be the last to hold it.
             let delegate = state.delegate
-            let (hasSuccess, hasFailure) = (state.closures.success != nil, state.closures.failure != nil)
-            let hasOthers = delegate != nil || state.preprocess != nil || state.willDeliver != nil
-            isAwaited = hasOthers || (error == nil ? hasSuccess : hasFailure)
-            hasCallbacks = hasOthers || hasSuccess || hasFailure || state.early.closure != nil
-            return delegate
+            let isCalled = error == nil ? state.closures.success != nil : state.closures.failure != nil
+            let hasOthers = state.closures.preprocess != nil || state.closures.willDeliver != nil
+            guard !isSilent, isCalled || hasOthers || delegate != nil else {
+                state.delegate = nil
+                swap(&state.closures, &unused)
+                return (delegate, nil)
+            }
+            preprocess = state.closures.preprocess.take()
+            return (delegate, error.map(Result.failure) ?? state.item.map(Result.success))
         }
-        withExtendedLifetime(delegate) {}
-        guard isAwaited, !isSilent, let result = erasedResult else {
-            if hasCallbacks { detach() }
-            return done()
-        }
-        guard let preprocess = state.withLock({ $0.preprocess.take() }) else { return hand(over: result, done) }
+        withExtendedLifetime((delegate, unused)) {}
+        guard let result else { return done() }
+        guard let preprocess else { return hand(over: result, done) }
         WorkQueue.shared.async {
             preprocess(result)
             self.hand(over: result, done)
@@ -425,13 +459,10 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     private func hand(over result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
         WorkQueue.call(on: deliveryQueue) {
-            // Taken only now: they may have been released before.
-            let (closures, willDeliver, cached) = self.state.withLock {
-                ($0.closures.take(), $0.willDeliver.take(), $0.early.close())
-            }
             WorkQueue.userCode {
-                withExtendedLifetime(cached) {}
-                willDeliver?(result)
+                // Taken only now: they may have been released before.
+                let closures = self.state.withLock { exchange(&$0.closures, with: RequestOperationState.Closures()) }
+                closures.willDeliver?(result)
                 switch result {
                 case .success(let item):
                     self.delegate?.requestOperationDidSucceed(self)

@@ -46,14 +46,18 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
 
     /// Requests of a refresh do not wait for it.
     private func adoptRefresh() {
-        let sessions = RefreshContext.sessions
+        let sessions = RequestAuthentication.refreshing
         if !sessions.isEmpty { setOption(sessions) { swap(&$0.refreshedSessions, &$1) } }
     }
 
     /// Does something as a part of the refresh for which the operation was made, if it was for one.
     final func inRefreshContext(_ action: () -> Void) {
         let sessions = option({ $0.refreshedSessions })
-        if sessions.isEmpty { action() } else { RefreshContext.$sessions.withValue(sessions, operation: action) }
+        if sessions.isEmpty {
+            action()
+        } else {
+            RequestAuthentication.$refreshing.withValue(sessions, operation: action)
+        }
     }
 
     /// The host of the service's base URL. Override it when the calls go to another one.
@@ -83,7 +87,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     /// - Parameter recovering: true means with success, whatever became of the calls; false is
     ///   ``NetworkOperation/finish(_:)`` without an error.
     public final func finish(recovering: Bool) {
-        if recovering { service.forgetFailure() }
+        if recovering { service.noteEnd(of: nil) }
         finish()
     }
 

@@ -6,7 +6,7 @@ import Foundation
 /// let upload = UploadOperation(PutMovie(id: 7), from: .file(movie))
 /// upload.success = { movie in print(movie.url) }
 /// NetworkQueue.shared.addOperation(upload)
-/// for await progress in upload.updates { print(progress.completedBytes) }
+/// for await (completed, _) in upload.updates { print(completed) }
 /// ```
 ///
 /// The body is that of the request, or another in its place: data, a file, a stream, a multipart form. Files and streams are
@@ -26,36 +26,21 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     private let meter: TransferMeter
     private let limit = Locked<BandwidthLimit?>(nil)
 
-    /// An operation for ``HostConfiguration/shared`` as it is now, that sends the body of the request.
-    public override convenience init(_ request: Request) {
-        self.init(request, body: nil, EasyNetworkService(HostConfiguration.shared))
-    }
-
-    /// An operation that sends the body of the request.
-    ///
-    /// - Parameter service: gives the host, and cancels this operation's call when it is cancelled itself.
-    public override convenience init(_ request: Request, service: EasyNetworkService) {
-        self.init(request, body: nil, service)
-    }
-
-    /// An operation that sends another body than that of the request.
-    ///
     /// - Parameters:
-    ///   - request: with a method that has a body, POST or PUT. Its parameters go into its query (`.path`).
-    ///   - body: the body, with its Content-Type.
+    ///   - request: with a method that has a body, POST or PUT.
+    ///   - body: the body, with its Content-Type; the parameters of the request go into its query then (`.path`). Default nil:
+    ///     that of the request.
     ///   - service: gives the host, and cancels this operation's call when it is cancelled itself. Default
     ///     ``HostConfiguration/shared`` as it is now.
-    public convenience init(
+    public init(
         _ request: Request,
-        from body: RequestBody,
+        from body: RequestBody? = nil,
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared)
     ) {
-        self.init(request, body: body, service)
-    }
-
-    private init(_ request: Request, body: RequestBody?, _ service: EasyNetworkService) {
         self.body = body
-        meter = TransferMeter(kind: .uploading, clock: service.configuration.settings.clock)
+        // Foundation on Linux has no name for it.
+        let kind = Progress.FileOperationKind(rawValue: "NSProgressFileOperationKindUploading")
+        meter = TransferMeter(kind: kind, clock: service.configuration.settings.clock)
         super.init(request, service: service)
         meter.whenCancelled { [weak self] in self?.cancel() }
     }
@@ -67,26 +52,31 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     /// operation; pausing it does nothing. It changes on background threads, at most ten times a second.
     public var progress: Progress { meter.progress }
 
-    /// Bytes, rate and time left as they change, at most ten times a second, and once more at the end. Each call returns a new
-    /// sequence.
-    public var updates: AsyncStream<TransferProgress> { meter.updates() }
+    /// Bytes of the body that have been sent, and its length, nil while that is not known: as they change, at most ten times a
+    /// second, and once more at the end. Each call returns a new sequence. The rate in bytes a second and the
+    /// seconds that are left are in the `userInfo` of ``progress``: `throughputKey` and `estimatedTimeRemainingKey`.
+    public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> { meter.updates() }
 
     override func claimProgress() -> OrderedProgress? { meter.claimShare() }
 
     // MARK: - Bandwidth
 
-    /// How fast the body may be sent, besides ``NetworkQueue/bandwidthLimit``; it may be shared. Default nil: no limit.
+    /// The bytes a second that the body may be sent at, besides ``NetworkQueue/bandwidthLimit``; less than 1 counts as 1.
+    /// Default nil: no limit. It is kept on average, over a tenth of a second and more.
     ///
     /// Set it before the body begins. A later change takes effect at once for a stream, and for data and files when they are
     /// sent again. A body with a limit is sent as a stream.
-    public var bandwidthLimit: BandwidthLimit? {
-        get { limit.withLock { $0 } }
-        set { limit.exchange(newValue) }
+    public var bandwidthLimit: Int? {
+        get { limit.withLock { $0?.bytesPerSecond } }
+        set {
+            let clock = service.configuration.settings.clock
+            limit.exchange(newValue.map { BandwidthLimit(bytesPerSecond: $0, clock: clock) })
+        }
     }
 
     /// The operation's and the queue's.
     private var limits: [BandwidthLimit] {
-        BandwidthLimit.both(bandwidthLimit, scheduling?.queue.bandwidthLimit)
+        [limit.withLock { $0 }, scheduling?.queue.bandwidth].compactMap { $0 }
     }
 
     /// The body begins, or begins again.
@@ -95,14 +85,15 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     private func begin(_ body: TransportBody) throws(NetworkError) -> TransportBody {
         meter.begin(completed: 0, total: try body.length().map(Int64.init))
         if case .stream = body {} else if limits.isEmpty { return body }
-        let pace = BodyPace { [weak self] in
-            let slowest = self?.limits.map(\.bytesPerSecond).min()
-            // As much as a tenth of a second takes: larger pieces would leave long silences between them.
-            return slowest.map { min(65_536, max(1, $0 / 10)) } ?? .max
-        } delay: { [weak self] count in
-            self?.limits.map { $0.delay(after: count) }.max() ?? 0
-        }
-        return try body.paced(pace, clock: service.configuration.settings.clock)
+        return try body.paced(
+            pieceSize: { [weak self] in
+                let slowest = self?.limits.map(\.bytesPerSecond).min()
+                // As much as a tenth of a second takes: larger pieces would leave long silences between them.
+                return slowest.map { min(65_536, max(1, $0 / 10)) } ?? .max
+            },
+            delay: { [weak self] count in self?.limits.map { $0.delay(after: count) }.max() ?? 0 },
+            clock: service.configuration.settings.clock
+        )
     }
 
     // MARK: - The work

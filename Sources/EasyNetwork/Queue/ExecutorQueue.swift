@@ -5,7 +5,7 @@ import Foundation
 ///
 /// `operations` and `operationCount` are members of an extension on Linux, which cannot be overridden.
 final class ExecutorQueue: OperationQueue, @unchecked Sendable {
-    // Sendable because `owner` is written once, before anybody else has the queue.
+    // Sendable because `owner` is written once, before the queue is shared.
     weak var owner: NetworkQueue?
 
     /// Starts an operation.
@@ -22,11 +22,8 @@ final class ExecutorQueue: OperationQueue, @unchecked Sendable {
     }
 
     override func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
-        if let owner {
-            owner.addOperations(operations, waitUntilFinished: wait)
-        } else {
-            super.addOperations(operations, waitUntilFinished: wait)
-        }
+        guard let owner else { return super.addOperations(operations, waitUntilFinished: wait) }
+        owner.addOperations(operations, waitUntilFinished: wait)
     }
 
     override func addBarrierBlock(_ barrier: @escaping @Sendable () -> Void) {
@@ -49,11 +46,8 @@ final class ExecutorQueue: OperationQueue, @unchecked Sendable {
     override var maxConcurrentOperationCount: Int {
         get { owner?.maxConcurrentOperationCount ?? super.maxConcurrentOperationCount }
         set {
-            if let owner {
-                owner.maxConcurrentOperationCount = newValue
-            } else {
-                super.maxConcurrentOperationCount = newValue
-            }
+            guard let owner else { return super.maxConcurrentOperationCount = newValue }
+            owner.maxConcurrentOperationCount = newValue
         }
     }
 

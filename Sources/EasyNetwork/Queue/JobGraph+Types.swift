@@ -1,42 +1,60 @@
 import Foundation
 
+/// A property by which jobs are counted and limited together.
+enum LimitKey: Hashable, Sendable {
+    /// All jobs that need a slot.
+    case everything
+    case host(String)
+    case tag(String)
+    /// Jobs of one category run one at a time.
+    case exclusion(String)
+    /// The children of one batch.
+    case group(ObjectIdentifier)
+
+    /// Whether a job that needs no slot, since it only waits for others, counts by this key too. Not where those others
+    /// count as well: it would hold the room that they wait for.
+    var countsWithoutSlot: Bool {
+        switch self {
+        case .exclusion, .group: true
+        case .everything, .host, .tag: false
+        }
+    }
+}
+
 extension JobGraph {
     /// The work that a step leaves to the owner of the graph, in this order.
     struct Actions {
         /// The time of the step, in seconds on the clock of the queue.
-        let now: TimeInterval
+        var now: TimeInterval = 0
         /// Jobs that will not run (cancelled, or a dependency failed): they are started without a slot, only to end.
         var end: [Payload] = []
         /// Jobs that have been given a slot.
         var start: [Payload] = []
         /// Jobs that gave their slot back and have one again.
         var resume: [Payload] = []
+        /// The ``Job/slotActions`` of those.
+        var granted: [@Sendable () -> Void] = []
         /// Expected jobs that have finished elsewhere, or that no job waits for any more.
         var forget: [Payload] = []
         /// When to call ``JobGraph/admit(_:)`` again, because a rate limit holds jobs back.
         var wake: TimeInterval?
-
-        init(now: TimeInterval = 0) {
-            self.now = now
-        }
     }
 
-    /// The properties of a job, beside its priority.
+    /// The properties of a job, beside its priority and its keys.
     struct Traits {
-        var keys: [LimitKey] = []
         var isBarrier = false
         /// The job does not wait for a barrier, because a job before the barrier waits for this one.
         var passesBarriers = false
         /// A job that needs no slot is started when it is ready.
         var occupiesSlot = true
         /// The job is first started without a slot and counts in no limit: its keys are known only after that, see
-        /// ``JobGraph/endPreparing(_:priority:keys:occupiesSlot:_:)``.
+        /// ``JobGraph/endPreparing(_:_:_:occupiesSlot:_:)``.
         var isPreparing = false
         /// The job appears in no count or list.
         var isHidden = false
     }
 
-    enum Phase: UInt8 {
+    enum Phase {
         /// Not submitted here, but other jobs wait for it.
         case expected
         /// Waits for dependencies.
@@ -53,46 +71,100 @@ extension JobGraph {
         case ending
         /// A barrier that finished before the jobs it waited for: the jobs behind it go on waiting for those.
         case passed
+        /// Has left the graph.
+        case gone
     }
 
     /// A dependency as one of its jobs sees it: the job at the other end.
-    struct Edge {
-        private let index: Int32
-        let policy: DependencyPolicy
-        private let generation: UInt64
+    typealias Edge = (job: Job, policy: DependencyPolicy)
 
-        init(_ job: JobID, _ policy: DependencyPolicy) {
-            (index, generation, self.policy) = (job.index, job.generation, policy)
-        }
+    /// A job, or an operation that jobs wait for.
+    final class Job: @unchecked Sendable {
+        // Sendable because only its graph uses it, behind the lock of the queue.
 
-        var job: JobID { JobID(index: index, generation: generation) }
-    }
-
-    struct Place {
-        /// Tells the job from earlier and later ones in the same place.
-        var generation: UInt64 = 0
-        /// The number of the submission: the job's age.
-        var submission: UInt64 = 0
-        /// Nil when the place is free, and when the job has finished.
+        /// Nil when the job has finished.
         var payload: Payload?
+        var phase = Phase.expected
+        var traits = Traits()
+        /// The number of the submission: the job's age.
+        var submission = 0
         var dependents: [Edge] = []
         /// Emptied when the job is ready.
         var dependencies: [Edge] = []
-        var inherited = PriorityCounts()
-        /// Dependencies that have not finished, and one for every ``JobGraph/hold(_:_:)``.
+        /// Dependencies that have not finished, and one for every ``JobGraph/hold(_:)``.
         var waitingFor: Int32 = 0
         /// Entries in `dependents` of jobs that have left.
         var departedCount: Int32 = 0
-        var phase = Phase.expected
+        var inherited = PriorityCounts()
         var ownPriority = JobPriority.veryLow
         /// The highest of the job's own priority and those of its dependents.
         var priority = JobPriority.veryLow
-        var isTaken = true
-        var isBarrier = false
-        var occupiesSlot = true
-        var isHidden = false
+        /// Called when the job has a slot again, or has finished.
+        var slotActions: [@Sendable () -> Void] = []
+
+        /// The lanes of the job's keys.
+        var lanes: [Lane] = []
+        /// The lane that it stands in; nil when it does not wait for its turn.
+        var lane: Lane?
+        /// The number that the job drew when it became ready: lower ones go first.
+        var turn = 0
+        // Its neighbours in the lane. They are alive: the graph holds every job that stands in a lane.
+        unowned(unsafe) var previous: Job?
+        unowned(unsafe) var next: Job?
+        /// It has started before: rates do not apply to it.
+        var isReturning = false
+
+        init(_ payload: Payload) {
+            self.payload = payload
+        }
 
         /// Whether the job has not been started.
         var isWaiting: Bool { phase == .expected || phase == .blocked || phase == .ready }
+
+        var needsSlot: Bool { traits.occupiesSlot && !traits.isPreparing }
+
+        func counts(in lane: Lane) -> Bool {
+            needsSlot || (!traits.isPreparing && lane.key.countsWithoutSlot)
+        }
+    }
+
+    /// The jobs that have a key: how many of them run and may run, and those that wait until more may.
+    final class Lane {
+        let key: LimitKey
+        var limit: Int?
+        var gate: RateGate?
+        var runningCount = 0
+        /// Jobs that have the key and have not finished.
+        var userCount = 0
+        /// Jobs that stand in the lane.
+        var waitingCount = 0
+        /// Whether the lane is one of ``JobGraph/openLanes``.
+        var isOpen = false
+        /// A row for each priority of the jobs that need a slot, and for each of those that need none.
+        var rows = [Row](repeating: Row(), count: 2 * JobPriority.count)
+
+        init(_ key: LimitKey, limit: Int? = nil) {
+            self.key = key
+            self.limit = limit
+        }
+
+        var isBelowLimit: Bool { limit.map { runningCount < $0 } ?? true }
+
+        func hasRoom(for job: Job, at now: TimeInterval) -> Bool {
+            isBelowLimit && (job.isReturning || gate.map { $0.opens <= now } ?? true)
+        }
+    }
+
+    /// The jobs of one lane and priority by their turns, linked to each other.
+    struct Row {
+        // Alive for the same reason.
+        unowned(unsafe) var first: Job?
+        unowned(unsafe) var last: Job?
+        /// The number of jobs of higher priority that have started since one of this row has.
+        var overtakenCount = 0
+
+        static func index(_ priority: JobPriority, needsSlot: Bool) -> Int {
+            Int(priority.rawValue) + (needsSlot ? JobPriority.count : 0)
+        }
     }
 }

@@ -32,29 +32,30 @@ extension NetworkQueue {
     ///
     /// - Parameter matches: called on this thread, without a lock, once for each job.
     public func cancelOperations(where matches: (Operation) -> Bool) {
-        let jobs = state.withLock { state in
-            state.graph.jobs.compactMap { job in state.graph.payload(of: job).map { (job, $0) } }
-        }
-        let matching = jobs.filter { matches($0.1) }
-        step { state, actions in
-            for (job, _) in matching { state.graph.end(job, &actions) }
-        } beforeActing: {
-            cancel(matching.map(\.1))
+        let jobs = state.withLock { state in state.graph.jobs.compactMap { job in job.payload.map { (job, $0) } } }
+        let matching = jobs.filter { matches($0.1) }.map(\.0)
+        cancel { _ in matching }
+    }
+
+    /// - Parameter key: nil means all, hidden jobs included; with a key those are left alone, since they end with the jobs
+    ///   that they are a part of.
+    private func cancel(withKey key: LimitKey?) {
+        cancel { graph in
+            guard let key else { return graph.allJobs }
+            return graph.jobs.filter { job in job.lanes.contains { $0.key == key } }
         }
     }
 
-    private func cancel(withKey key: LimitKey?) {
+    private func cancel(_ choose: (JobGraph<Operation>) -> [Job]) {
         // In one step, so that no slot that becomes free is given to a job that is about to be cancelled; and cancelled
         // before the waiting jobs are started, only to end.
-        step { state, actions in
-            state.graph.end(withKey: key, &actions)
+        let operations = step { state, actions in
+            let jobs = choose(state.graph)
+            for job in jobs { state.graph.end(job, &actions) }
+            return jobs.compactMap(\.payload)
         } beforeActing: { operations in
-            cancel(operations)
+            for operation in operations { operation.cancel() }
         }
-    }
-
-    private func cancel(_ operations: [Operation]) {
-        for operation in operations { operation.cancel() }
         let plain = operations.filter { !($0 is NetworkOperation) }
         guard !plain.isEmpty else { return }
         // Plain operations do not tell the queue that they were cancelled, and some may have been made to wait again.

@@ -2,8 +2,9 @@ import Foundation
 
 /// How operations become jobs, and what they tell the queue afterwards.
 extension NetworkQueue {
-    /// The dependencies of an operation that becomes a job, and whether anything outside of this queue waits for it.
-    typealias Adoption = (dependencies: [OperationDependency], isAwaited: Bool)
+    /// The dependencies of an operation that becomes a job, whether anything outside of this queue waits for it, and whether
+    /// it only has to end.
+    typealias Adoption = (dependencies: [OperationDependency], isAwaited: Bool, isOver: Bool)
 
     /// - Parameters:
     ///   - group: counts together with the other children of this group.
@@ -18,10 +19,9 @@ extension NetworkQueue {
         group: ObjectIdentifier? = nil,
         groupLimit: Int? = nil,
         isHeld: Bool = false
-    ) -> JobID? {
+    ) -> Job? {
         let priority = JobPriority(operation.queuePriority)
-        var traits = JobGraph<Operation>.Traits(
-            keys: operation.limitKeys,
+        let traits = JobGraph<Operation>.Traits(
             isBarrier: isBarrier,
             // A part of a job must not wait for a barrier that waits for that job.
             passesBarriers: passesBarriers || operation.isHidden,
@@ -29,19 +29,17 @@ extension NetworkQueue {
             isPreparing: operation.isPreparedFirst,
             isHidden: operation.isHidden
         )
-        if let group { traits.keys.append(.group(group)) }
-        let job = submit(operation, priority, traits, isHeld: isHeld) { job, state, actions in
+        var keys = operation.limitKeys
+        if let group { keys.append(.group(group)) }
+        let job = submit(operation, priority, keys, traits, isHeld: isHeld) { job, state in
             // The operation's lock inside the queue's: an operation never calls its queue under its own.
             let adoption = operation.adopt(Scheduling(queue: self, job: job))
-            if adoption != nil, let group {
-                state.graph.admission.setLimit(groupLimit, for: .group(group))
-            }
+            if adoption != nil, let group { state.graph.setLimit(groupLimit, for: .group(group)) }
             return adoption
         }
         guard let job else { return nil }
         // A change between the first look and the adoption was told to no queue.
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
-        if operation.hasOutcome { operationDidEndEarly(operation, job: job) }
         operation.wasAdded()
         return isHeld ? job : nil
     }
@@ -62,50 +60,51 @@ extension NetworkQueue {
         if !held.isEmpty { step { $0.graph.release(held, &$1) } }
     }
 
-    /// Adds an operation that a started job waits for, unless a queue has it. A barrier behind that job must not hold it.
-    func addPrerequisite(_ operation: Operation) {
+    /// - Parameters:
+    ///   - passesBarriers: whether no barrier holds the job, because one that a barrier waits for waits for this one.
+    ///   - isHeld: whether the job is not to start before it is released.
+    /// - Returns: the job that is to be released; nil when there is none.
+    @discardableResult
+    func add(any operation: Operation, passesBarriers: Bool = false, isHeld: Bool = false) -> Job? {
         if let operation = operation as? NetworkOperation {
-            add(operation, passesBarriers: true)
-        } else {
-            add(plain: operation, passesBarriers: true)
+            return add(operation, passesBarriers: passesBarriers, isHeld: isHeld)
         }
+        return add(plain: operation, passesBarriers: passesBarriers, isHeld: isHeld)
     }
 
     /// - Parameters:
-    ///   - isOver: whether the operation only has to end.
     ///   - isHeld: whether the job is not released.
     ///   - adopt: assigns the operation to the queue; nil when the operation is not to be taken after all.
     /// - Returns: the job; nil when the operation was not taken.
     func submit(
         _ operation: Operation,
         _ priority: JobPriority,
+        _ keys: [LimitKey],
         _ traits: JobGraph<Operation>.Traits,
-        isOver: Bool = false,
         isHeld: Bool,
-        adopt: (JobID, inout State, Actions) -> Adoption?
-    ) -> JobID? {
+        adopt: (Job, inout State) -> Adoption?
+    ) -> Job? {
         var outside: [Outside] = []
         var mayBeInCycle = false
         var isRefused = false
-        let added = step { state, actions -> JobID? in
-            let job = state.outside.removeValue(forKey: ObjectIdentifier(operation)) ?? state.graph.expect(operation)
-            guard let adoption = adopt(job, &state, actions) else {
+        let added = step { state, actions -> Job? in
+            let expected = state.outside.isEmpty ? nil : state.outside.removeValue(forKey: ObjectIdentifier(operation))
+            let job = expected ?? Job(operation)
+            guard let adoption = adopt(job, &state) else {
                 // It is a job elsewhere: the jobs that wait for it here go on waiting.
                 state.outside[ObjectIdentifier(operation)] = job
                 state.graph.forgetIfUnwanted(job, &actions)
                 return nil
             }
             isRefused = state.isClosed && !traits.passesBarriers
-            state.graph.submit(job, priority: priority, traits, &actions)
+            state.graph.submit(job, priority: priority, keys: keys, traits)
             if !traits.isHidden { state.events.note(.added(operation)) }
-            outside = link(job, to: adoption.dependencies, &state, &actions)
+            outside = link(job, to: adoption.dependencies, &state)
             mayBeInCycle =
-                state.graph.hasDependencies(job)
-                && (adoption.isAwaited || operation is GroupOperation || state.graph.hasDependents(job))
+                !job.dependencies.isEmpty
+                && (adoption.isAwaited || operation is GroupOperation || !job.dependents.isEmpty)
             // It waits for nothing, not even for a slot.
-            if isOver || isRefused || (operation as? NetworkOperation)?.hasOutcome == true {
-                state.graph.end(job, &actions)
-            }
+            if adoption.isOver || isRefused { state.graph.end(job, &actions) }
             if !isHeld { state.graph.release(job, &actions) }
             return job
         } beforeActing: { _ in
@@ -117,27 +116,20 @@ extension NetworkQueue {
     }
 
     /// An operation that jobs of this queue wait for, and that is not a job here.
-    typealias Outside = (operation: Operation, job: JobID)
+    typealias Outside = (operation: Operation, job: Job)
 
     /// Declares dependencies to the graph.
     ///
     /// - Returns: the dependencies that are not jobs of this queue, and are to be watched.
-    func link(
-        _ job: JobID,
-        to dependencies: [OperationDependency],
-        _ state: inout State,
-        _ actions: inout Actions
-    ) -> [Outside] {
+    func link(_ job: Job, to dependencies: [OperationDependency], _ state: inout State) -> [Outside] {
         var outside: [Outside] = []
         for dependency in dependencies {
-            var other = place(of: dependency.operation, state)
-            if other == nil {
-                let expected = state.graph.expect(dependency.operation)
-                state.outside[ObjectIdentifier(dependency.operation)] = expected
-                outside.append((dependency.operation, expected))
-                other = expected
+            let other = place(of: dependency.operation, state) ?? Job(dependency.operation)
+            if other.phase == .expected, other.dependents.isEmpty {
+                state.outside[ObjectIdentifier(dependency.operation)] = other
+                outside.append((dependency.operation, other))
             }
-            if let other { state.graph.addDependency(of: job, on: other, dependency.policy, &actions) }
+            state.graph.addDependency(of: job, on: other, dependency.policy)
         }
         return outside
     }
@@ -145,26 +137,26 @@ extension NetworkQueue {
     /// Where jobs wait for the operation: at its own place, or where it is expected.
     ///
     /// An operation that is just leaving still knows its place, which is gone; jobs may already wait for its end.
-    private func place(of operation: Operation, _ state: State) -> JobID? {
+    func place(of operation: Operation, _ state: State) -> Job? {
         let own =
             if let operation = operation as? NetworkOperation {
                 operation.job(in: self)
             } else {
                 state.plainJobs[ObjectIdentifier(operation)]
             }
-        if let own, state.graph.isLive(own) { return own }
+        if let own, own.phase != .gone { return own }
         return state.outside[ObjectIdentifier(operation)]
     }
 
     func watch(_ outside: Outside) {
-        Self.addWaiter(self, for: outside.operation)
+        Self.changeWaiters(of: outside.operation) { $0.add(self) }
         FinishWatcher.watch(outside.operation) {
             // Asked before the lock is taken: the dependency's own code may answer.
             let dependency = OperationDependency(operation: outside.operation, policy: .requireSuccess)
             let succeeded = dependency.failure == nil
             self.step { state, actions in
                 // If it has become a job here, its end is seen here too.
-                guard state.outside[ObjectIdentifier(outside.operation)] == outside.job else { return }
+                guard state.outside[ObjectIdentifier(outside.operation)] === outside.job else { return }
                 state.graph.finish(outside.job, succeeded: succeeded, &actions)
             }
         }
@@ -198,38 +190,38 @@ extension NetworkQueue {
         }
     }
 
-    func edges(
-        of operation: Operation,
-        _ direction: JobGraph<Operation>.Direction
-    ) -> [JobGraph<Operation>.Edge] {
+    func edges(of operation: Operation, _ direction: JobGraph<Operation>.Direction) -> [JobGraph<Operation>.Edge] {
         state.withLock { state in place(of: operation, state).map { state.graph.edges(of: $0, direction) } ?? [] }
     }
 
-    func operations(at job: JobID, _ direction: JobGraph<Operation>.Direction) -> [Operation] {
+    func operations(at job: Job, _ direction: JobGraph<Operation>.Direction) -> [Operation] {
         state.withLock { $0.graph.payloads(at: job, direction) }
     }
 }
 
 extension NetworkQueue {
-    func operationDidEndEarly(_ operation: NetworkOperation, job: JobID) {
+    func operationDidEndEarly(_ job: Job) {
         step { $0.graph.end(job, &$1) }
     }
 
-    func operationDidChangePriority(_ operation: NetworkOperation, job: JobID) {
+    func operationDidChangePriority(_ operation: NetworkOperation, job: Job) {
         var priority: JobPriority
         repeat {
             priority = JobPriority(operation.queuePriority)
-            step { $0.graph.setPriority(priority, of: job, &$1) }
+            step { state, actions in
+                state.graph.setPriority(priority, of: job)
+                state.graph.admit(&actions)
+            }
             // The later one of two concurrent changes counts.
         } while priority != JobPriority(operation.queuePriority)
     }
 
-    func operation(_ operation: NetworkOperation, job: JobID, didAdd dependency: OperationDependency) -> Bool {
+    func operation(_ operation: NetworkOperation, job: Job, didAdd dependency: OperationDependency) -> Bool {
         var outside: [Outside] = []
-        let isInTime = step { state, actions in
+        let isInTime = step { state, _ in
             // Held once more, which also tells whether the job may still be made to wait.
-            guard state.graph.hold(job, &actions) else { return false }
-            outside = link(job, to: [dependency], &state, &actions)
+            guard state.graph.hold(job) else { return false }
+            outside = link(job, to: [dependency], &state)
             return true
         }
         guard isInTime else { return false }
@@ -239,42 +231,28 @@ extension NetworkQueue {
         return true
     }
 
-    func operation(_ operation: NetworkOperation, job: JobID, didRemove dependency: Operation) {
+    func operation(_ operation: NetworkOperation, job: Job, didRemove dependency: Operation) {
         step { state, actions in
             if let other = place(of: dependency, state) { state.graph.removeDependency(of: job, on: other, &actions) }
         }
     }
 
-    func operation(_ operation: NetworkOperation, didMissCache miss: CacheMiss) {
-        publish(.missedCache(operation, miss))
-    }
-
-    func operationDidReleaseSlot(_ job: JobID, if isWanted: () -> Bool) {
+    func operationDidReleaseSlot(_ job: Job, if isWanted: () -> Bool) {
         stepMakingRoom { state, actions in
             if isWanted() { state.graph.park(job, &actions) }
         }
     }
 
-    func operation(
-        _ operation: NetworkOperation,
-        job: JobID,
-        reclaimsSlotFor action: @escaping @Sendable () -> Void,
-        if isWanted: () -> Bool
-    ) {
-        let granted = step { state, actions -> [@Sendable () -> Void] in
-            guard isWanted() else { return [] }
-            operation.core.withLock { $0.slotActions.append(action) }
+    func operationReclaimsSlot(of job: Job, if isWanted: () -> Bool, for action: @escaping @Sendable () -> Void) {
+        step { state, actions in
+            guard isWanted() else { return }
+            job.slotActions.append(action)
             // If not, it has a slot, or needs none.
-            return state.graph.unpark(job, &actions) ? [] : operation.core.withLock { $0.slotActions.take() }
+            if !state.graph.unpark(job, &actions) { actions.granted += job.slotActions.take() }
         }
-        for action in granted { WorkQueue.shared.async(execute: action) }
     }
 
-    func operation(
-        _ operation: NetworkOperation,
-        job: JobID,
-        isPreparedFor action: @escaping @Sendable () -> Void
-    ) {
+    func operation(_ operation: NetworkOperation, job: Job, isPreparedFor action: @escaping @Sendable () -> Void) {
         let (priority, keys) = (JobPriority(operation.queuePriority), operation.limitKeys)
         let occupiesSlot = operation.occupiesSlot
         let begin = { @Sendable in
@@ -283,30 +261,24 @@ extension NetworkQueue {
             action()
         }
         let dropped = step { state, actions -> [@Sendable () -> Void] in
-            operation.core.withLock { $0.slotActions.append(begin) }
-            let isQueued = state.graph.endPreparing(
-                job,
-                priority: priority,
-                keys: keys,
-                occupiesSlot: occupiesSlot,
-                &actions
-            )
+            job.slotActions.append(begin)
+            let isQueued = state.graph.endPreparing(job, priority, keys, occupiesSlot: occupiesSlot, &actions)
             // Otherwise it has ended since.
-            return isQueued ? [] : operation.core.withLock { $0.slotActions.take() }
+            return isQueued ? [] : job.slotActions.take()
         }
         withExtendedLifetime(dropped) {}
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
     }
 
-    func operation(_ operation: NetworkOperation, didForgoSlot job: JobID) {
+    func operationForgoesSlot(of job: Job) {
         let dropped = step { state, actions in
             state.graph.park(job, evenIfReturning: true, &actions)
-            return operation.core.withLock { $0.slotActions.take() }
+            return job.slotActions.take()
         }
         withExtendedLifetime(dropped) {}
     }
 
-    func operationDidFinish(_ operation: NetworkOperation, job: JobID) {
+    func operationDidFinish(_ operation: NetworkOperation, job: Job) {
         finish(operation, job, succeeded: !operation.hasFailed) { operation.error }
     }
 }

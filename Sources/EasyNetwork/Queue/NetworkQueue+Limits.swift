@@ -4,22 +4,22 @@ import Foundation
 extension NetworkQueue {
     /// Whether the queue starts no job. Running jobs go on. Default false.
     public var isSuspended: Bool {
-        get { state.withLock { $0.graph.admission.isSuspended } }
+        get { state.withLock { $0.graph.isSuspended } }
         set { changeAdmission { $0.isSuspended = newValue } }
     }
 
     /// The number of jobs that run at once; a negative number means no limit, with 0 no job starts. Default
     /// ``defaultMaxConcurrentOperationCount``.
     public var maxConcurrentOperationCount: Int {
-        get { Self.count(state.withLock { $0.graph.admission.limit }) }
+        get { Self.count(state.withLock { $0.graph.limit }) }
         set { changeAdmission { $0.limit = Self.limit(newValue) } }
     }
 
     /// The number of jobs that run at once for each host that has no limit of its own; a negative number, the default,
     /// means no limit.
     public var maxConcurrentOperationCountPerHost: Int {
-        get { Self.count(state.withLock { $0.graph.admission.hostLimit }) }
-        set { changeAdmission { $0.setHostLimit(Self.limit(newValue)) } }
+        get { Self.count(state.withLock { $0.graph.hostLimit }) }
+        set { changeAdmission { $0.hostLimit = Self.limit(newValue) } }
     }
 
     /// Limits the number of jobs of this host that run at once. A negative number removes the limit, and
@@ -37,7 +37,7 @@ extension NetworkQueue {
 
     /// The rate at which jobs start, of all hosts together. Default nil: no limit.
     public var rateLimit: RateLimit? {
-        get { state.withLock { $0.graph.admission.rate } }
+        get { state.withLock { $0.graph.rate } }
         set { changeAdmission { $0.setRate(newValue, for: .everything) } }
     }
 
@@ -53,48 +53,49 @@ extension NetworkQueue {
         changeAdmission { $0.setRate(limit, for: .tag(tag)) }
     }
 
-    /// The bandwidth of all uploads and downloads of this queue together, including those of batches and chains. A change
-    /// applies to running transfers too. Default nil: no limit.
-    ///
-    /// A limit may be shared with other queues. Other requests are not slowed down.
-    public var bandwidthLimit: BandwidthLimit? {
-        get { state.withLock { $0.bandwidthLimit } }
-        set { _ = state.withLock { exchange(&$0.bandwidthLimit, with: newValue) } }
+    /// The bytes a second that all uploads and downloads of this queue may move together, including those of batches and
+    /// chains; less than 1 counts as 1. A change applies to running transfers too. Default nil: no limit. It is kept on
+    /// average, over a tenth of a second and more. Other requests are not slowed down.
+    public var bandwidthLimit: Int? {
+        get { bandwidth?.bytesPerSecond }
+        set {
+            let bandwidth = newValue.map { BandwidthLimit(bytesPerSecond: $0, clock: clock) }
+            _ = state.withLock { exchange(&$0.bandwidth, with: bandwidth) }
+        }
     }
+
+    /// The limit that the transfers of this queue share.
+    var bandwidth: BandwidthLimit? { state.withLock { $0.bandwidth } }
 
     /// The source of the network's status. While there is no network, a job that has a ``NetworkOperation/host`` and whose
     /// turn has come waits, without a slot and without failing; an unknown status counts as reachable. Default nil: no job
     /// waits for the network. Jobs that have been started go on.
     ///
     /// ```swift
-    /// queue.reachability = SystemReachability.shared
+    /// queue.reachability = NetworkReachability.system
     /// ```
     ///
-    /// For a single job, use a ``ReachabilityCondition``.
-    public var reachability: (any NetworkReachability)? {
+    /// For a single job, use ``OperationCondition/reachable(_:waits:)``.
+    public var reachability: NetworkReachability? {
         get { state.withLock { $0.reachability } }
         set {
-            let observation = newValue?.observe { [weak self] _ in self?.releaseIfReachable() }
-            let old = state.withLock { state in
-                defer { (state.reachability, state.reachabilityObservation) = (newValue, observation) }
-                return (state.reachability, state.reachabilityObservation)
+            let watch = newValue.map { reachability in
+                WorkQueue.task { [weak self, statuses = reachability.statuses] in
+                    for await _ in statuses { self?.releaseIfReachable() }
+                }
             }
-            withExtendedLifetime(old) {}
+            let old = state.withLock { state in
+                defer { (state.reachability, state.reachabilityWatch) = (newValue, watch) }
+                return (state.reachability, state.reachabilityWatch)
+            }
+            old.1?.cancel()
             releaseIfReachable()
         }
     }
 
-    /// The number of jobs of higher priority that may start in a row while one of a lower priority is ready; then that one
-    /// starts, so it is not starved. 0 counts as 1; a negative number means no limit. Default
-    /// ``defaultOvertakingLimit``.
-    var overtakingLimit: Int {
-        get { Self.count(state.withLock { $0.graph.admission.overtakingLimit }) }
-        set { changeAdmission { $0.overtakingLimit = Self.limit(newValue).map { max(1, $0) } } }
-    }
-
-    private func changeAdmission(_ change: (inout JobAdmission) -> Void) {
+    private func changeAdmission(_ change: (inout JobGraph<Operation>) -> Void) {
         stepMakingRoom { state, actions in
-            change(&state.graph.admission)
+            change(&state.graph)
             state.graph.admit(&actions)
         }
     }
@@ -104,8 +105,8 @@ extension NetworkQueue {
     /// - Returns: false when the job has no host.
     func holdOffline(_ operation: NetworkOperation) -> Bool {
         guard operation.host != nil, let job = operation.job(in: self) else { return false }
-        let isHeld = step { state, actions in
-            guard state.graph.takeSlot(from: job, &actions) else { return false }
+        let isHeld = step { state, _ in
+            guard state.graph.takeSlot(from: job) else { return false }
             state.offline.append(job)
             return true
         }

@@ -1,103 +1,68 @@
 import Foundation
 
-/// The repeated and shared requests of a queue.
-struct RepeatTable {
-    var registry = RepeatRegistry<NetworkOperation>()
-    var calls = SharedCalls<RequestCarrier, AnswerReceiver>()
-}
-
 /// The jobs of a queue that are like one another. Its lock is never held together with the one of the jobs.
 extension NetworkQueue {
+    /// - Returns: whether the operation may go on; if not, it is being ended.
     func operation(_ operation: NetworkOperation, repeats key: RepeatKey, policy: RepeatPolicy) -> Bool {
+        let decision = repeats.withLock {
+            $0.registry.enter(operation, key: key, policy: policy, isOver: { $0.hasOutcome })
+        }
+        if case .known(let mayGoOn) = decision { return mayGoOn }
         let id = ObjectIdentifier(operation)
-        var released: [NetworkOperation?] = []
-        let (decision, isNew) = repeats.withLock { repeats in
-            let isNew = !repeats.registry.contains(id)
-            while true {
-                let decision = repeats.registry.enter(id, operation, key: key, policy: policy)
-                // A job with an outcome no longer counts, though its callbacks still run.
-                guard case .refuse(let older) = decision, older.hasOutcome, isNew else { return (decision, isNew) }
-                released.append(repeats.registry.leave(ObjectIdentifier(older)))
-                released.append(repeats.registry.leave(id))
-            }
+        operation.whenFinished {
+            let released = self.repeats.withLock { $0.registry.leave(id) }
+            // The key too, which may hold a body of the user's, goes only now.
+            withExtendedLifetime((released, key)) {}
         }
-        if isNew {
-            operation.whenFinished {
-                let released = self.repeats.withLock { $0.registry.leave(id) }
-                // The key too, which may hold a body of the user's, goes only now.
-                withExtendedLifetime((released, key)) {}
-            }
-        }
-        switch decision {
-        case .proceed(let older):
+        if case .proceed(let older) = decision {
             for operation in older { operation.cancel() }
             return true
-        case .refuse(let older):
+        }
+        if case .refuse(let older) = decision {
             let message = "\(older.nameForMessages) waits or runs already, and is the same"
             operation.finish(NetworkError(code: .refused, message: message))
-            return false
-        case .superseded:
-            operation.cancel()
-            return false
         }
+        return false
     }
 
-    // MARK: - Sharing
-
+    /// Makes a job share a message: the first one has a carrier added, which sends it.
+    ///
+    /// - Parameter receive: called with the answer, unless the operation leaves before.
+    @discardableResult
     func operation(
         _ operation: NetworkOperation,
         shares message: SharedMessage,
         receive: @escaping AnswerReceiver
-    ) {
+    ) -> RequestCarrier {
         let id = ObjectIdentifier(operation)
-        let priority = JobPriority(operation.queuePriority)
-        let (call, carrier, isNew) = repeats.withLock { repeats in
-            repeats.calls.join(id, receive, key: message.key, priority: priority) { call in
-                RequestCarrier(message) { self.repeats.withLock { $0.calls.close(call) } }
+        let (carrier, isNew) = repeats.withLock { repeats in
+            if let carrier = repeats.carriers[message.key], carrier.join(id, receive) { return (carrier, false) }
+            let carrier = RequestCarrier(message) { carrier in
+                self.repeats.withLock { repeats in
+                    if repeats.carriers[message.key] === carrier { repeats.carriers[message.key] = nil }
+                }
             }
+            _ = carrier.join(id, receive)
+            repeats.carriers[message.key] = carrier
+            return (carrier, true)
         }
-        operation.whenFinished { self.stopSharing(id) }
+        operation.setOption(carrier) { swap(&$0.carrier, &$1) }
+        operation.whenFinished { carrier.leave(id) }
+        // An end before it had the carrier has not left it, and nothing may be sent for it any more.
+        if operation.hasOutcome { carrier.leave(id) }
+        step { state, _ in
+            guard let job = operation.job(in: self) else { return }
+            let place = place(of: carrier, state) ?? (carrier.isTaken ? nil : Job(carrier))
+            guard let place else { return }
+            if place.phase == .expected { state.outside[ObjectIdentifier(carrier)] = place }
+            state.graph.lendPriority(of: job, to: place)
+        }
         if isNew {
             carrier.tags = operation.tags
             // It is the message that excludes others.
             carrier.mutualExclusionCategories = message.key.categories
+            add(carrier)
         }
-        adjustPriority(of: carrier, call)
-        if isNew { add(carrier) }
-        // A change between the look and the joining was not reported.
-        if JobPriority(operation.queuePriority) != priority { operationDidChangePriorityOfShare(operation) }
-    }
-
-    func operationDidStopSharing(_ operation: NetworkOperation) {
-        stopSharing(ObjectIdentifier(operation))
-    }
-
-    private func stopSharing(_ id: ObjectIdentifier) {
-        guard let departure = repeats.withLock({ $0.calls.leave(id) }) else { return }
-        if departure.wasLast {
-            departure.carrier.cancel()
-        } else {
-            adjustPriority(of: departure.carrier, departure.call)
-        }
-    }
-
-    func operationDidChangePriorityOfShare(_ operation: NetworkOperation) {
-        let id = ObjectIdentifier(operation)
-        var priority: JobPriority
-        repeat {
-            priority = JobPriority(operation.queuePriority)
-            guard let share = repeats.withLock({ $0.calls.setPriority(priority, of: id) }) else { return }
-            adjustPriority(of: share.carrier, share.call)
-            // The later of two simultaneous changes counts.
-        } while priority != JobPriority(operation.queuePriority)
-    }
-
-    /// Gives the carrier the highest priority of those that share it; again when that changes meanwhile.
-    private func adjustPriority(of carrier: RequestCarrier, _ call: UInt64) {
-        while let priority = repeats.withLock({ $0.calls.priority(of: call) }),
-            JobPriority(carrier.queuePriority) != priority
-        {
-            carrier.queuePriority = Operation.QueuePriority(priority)
-        }
+        return carrier
     }
 }

@@ -29,13 +29,9 @@ extension NetworkQueue {
             batch.cancel()
         }
         if let error = batch.error { throw error }
-        var items: [Request.Item] = []
-        items.reserveCapacity(operations.count)
-        for operation in operations {
-            // Each has a result, because the batch has succeeded.
-            if let result = operation.result { items.append(try result.get()) }
-        }
-        return items
+        // Each has a result, because the batch has succeeded.
+        let results = operations.compactMap { $0.result }
+        return try results.map { (result) throws(NetworkError) in try result.get() }
     }
 }
 
@@ -71,63 +67,59 @@ extension NetworkQueue {
         maxConcurrentOperationCount: Int = NetworkQueue.defaultMaxConcurrentOperationCount,
         service: EasyNetworkService? = nil
     ) -> Results<Requests> where Requests.Element: APIRequest {
-        Results(queue: self, requests: requests, room: max(1, maxConcurrentOperationCount), service: service)
+        Results(self, requests, max(1, maxConcurrentOperationCount), service)
     }
 
     /// The results of many requests, in the order in which they arrive. A second iteration runs the requests again, if the
     /// sequence of requests can be iterated again.
-    public struct Results<Requests: Sequence>: AsyncSequence where Requests.Element: APIRequest {
-        public typealias Item = Requests.Element.Item
+    public struct Results<Requests: Sequence>: AsyncSequence, AsyncIteratorProtocol
+    where Requests.Element: APIRequest {
         /// The index of the request in the sequence, and its result.
-        public typealias Element = (index: Int, result: Result<Item, NetworkError>)
+        public typealias Element = (index: Int, result: Result<Requests.Element.Item, NetworkError>)
 
-        let queue: NetworkQueue
-        let requests: Requests
-        let room: Int
-        let service: EasyNetworkService?
+        fileprivate let queue: NetworkQueue
+        fileprivate let requests: Requests
+        fileprivate let room: Int
+        fileprivate let service: EasyNetworkService?
+        /// The requests that have not been begun; nil before the first call of `next()`.
+        private var rest: Requests.Iterator?
+        private var window: ResultWindow<Requests.Element>?
+        private var isExhausted = false
+        /// The number of requests that were begun and whose results have not been returned.
+        private var pendingCount = 0
+        private var nextIndex = 0
 
-        public func makeAsyncIterator() -> AsyncIterator {
-            AsyncIterator(self)
+        fileprivate init(_ queue: NetworkQueue, _ requests: Requests, _ room: Int, _ service: EasyNetworkService?) {
+            (self.queue, self.requests, self.room, self.service) = (queue, requests, room, service)
         }
 
-        public struct AsyncIterator: AsyncIteratorProtocol {
-            private var requests: Requests.Iterator
-            private let queue: NetworkQueue
-            private let room: Int
-            private let service: EasyNetworkService?
-            private let window = ResultWindow<Requests.Element>()
-            private var results: AsyncStream<Element>.Iterator
-            /// The number of requests that were begun and whose results have not been returned.
-            private var pendingCount = 0
-            private var nextIndex = 0
-            private var isExhausted = false
+        public func makeAsyncIterator() -> Results {
+            Results(queue, requests, room, service)
+        }
 
-            fileprivate init(_ results: Results) {
-                requests = results.requests.makeIterator()
-                (queue, room, service) = (results.queue, results.room, results.service)
-                self.results = window.results.makeAsyncIterator()
-            }
-
-            /// - Returns: nil when every result has been returned, or the task is cancelled.
-            public mutating func next() async -> Element? {
-                while !isExhausted, !Task.isCancelled, pendingCount < room {
-                    guard let request = requests.next() else {
-                        isExhausted = true
-                        break
-                    }
-                    window.run(RequestOperation(request, of: service), at: nextIndex, on: queue)
-                    nextIndex += 1
-                    pendingCount += 1
+        /// - Returns: nil when every result has been returned, or the task is cancelled.
+        public mutating func next() async -> Element? {
+            let window = window ?? ResultWindow()
+            if rest == nil { rest = requests.makeIterator() }
+            self.window = window
+            while !isExhausted, !Task.isCancelled, pendingCount < room {
+                guard let request = rest?.next() else {
+                    isExhausted = true
+                    break
                 }
-                guard pendingCount > 0, let element = await results.next(), !Task.isCancelled else { return nil }
-                pendingCount -= 1
-                return element
+                window.run(RequestOperation(request, of: service), at: nextIndex, on: queue)
+                nextIndex += 1
+                pendingCount += 1
             }
+            var results = window.results.makeAsyncIterator()
+            guard pendingCount > 0, let element = await results.next(), !Task.isCancelled else { return nil }
+            pendingCount -= 1
+            return element
         }
     }
 }
 
-extension NetworkQueue.Results: Sendable where Requests: Sendable {}
+extension NetworkQueue.Results: Sendable where Requests: Sendable, Requests.Iterator: Sendable {}
 
 /// The running operations of one iteration, and their results. Its deinitialization cancels the operations, and so does the
 /// cancellation of the task that waits for a result.

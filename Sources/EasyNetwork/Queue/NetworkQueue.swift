@@ -22,9 +22,6 @@ public final class NetworkQueue: Sendable {
     /// The default limit of running jobs: as many as a browser opens connections to a host.
     public static let defaultMaxConcurrentOperationCount = 6
 
-    /// See ``overtakingLimit``.
-    static let defaultOvertakingLimit = 100
-
     private static let sharedQueue = Locked(NetworkQueue(name: "EasyNetwork.shared"))
 
     /// The queue of the program. May be replaced; the jobs of the one before go on.
@@ -51,9 +48,9 @@ public final class NetworkQueue: Sendable {
     struct State {
         var graph: JobGraph<Operation>
         /// The jobs of operations that are not of this package and cannot store them.
-        var plainJobs: [ObjectIdentifier: JobID] = [:]
+        var plainJobs: [ObjectIdentifier: Job] = [:]
         /// The places of operations that jobs wait for and that are not jobs here. The graph keeps them alive.
-        var outside: [ObjectIdentifier: JobID] = [:]
+        var outside: [ObjectIdentifier: Job] = [:]
         /// The queue itself while it has plain jobs; other operations hold it themselves.
         var keptAlive: NetworkQueue?
         /// The plain operations to look at.
@@ -61,21 +58,23 @@ public final class NetworkQueue: Sendable {
         /// Called when the queue becomes empty.
         var emptyWaiters: [@Sendable () -> Void] = []
         var events = EventBroadcast()
-        var wake: Wake?
+        /// When the next look at the jobs that a rate holds back is due.
+        var wake: (time: TimeInterval, number: Int)?
         var wakeCount = 0
+        var wakeTimer: (any ClockTimer)?
         /// Whether no more jobs are accepted.
         var isClosed = false
-        var bandwidthLimit: BandwidthLimit?
-        var reachability: (any NetworkReachability)?
-        var reachabilityObservation: ReachabilityObservation?
+        var bandwidth: BandwidthLimit?
+        var reachability: NetworkReachability?
+        var reachabilityWatch: Task<Void, Never>?
         /// The jobs that wait for the network, in the order of their turns.
-        var offline: [JobID] = []
+        var offline: [Job] = []
     }
 
     let state: Locked<State>
 
     /// The jobs that repeat each other, and the answers that are shared.
-    let repeats = Locked(RepeatTable())
+    let repeats = Locked((registry: RepeatRegistry<NetworkOperation>(), carriers: [SharingKey: RequestCarrier]()))
 
     /// - Parameters:
     ///   - name: for debugging.
@@ -101,16 +100,19 @@ public final class NetworkQueue: Sendable {
         self.callbackQueue = callbackQueue
         self.clock = clock
         var graph = JobGraph<Operation>(limit: Self.limit(maxConcurrentOperationCount))
-        graph.admission.setHostLimit(Self.limit(maxConcurrentOperationCountPerHost))
-        graph.admission.setRate(rateLimit, for: .everything)
-        graph.admission.overtakingLimit = Self.defaultOvertakingLimit
+        graph.hostLimit = Self.limit(maxConcurrentOperationCountPerHost)
+        graph.setRate(rateLimit, for: .everything)
+        graph.overtakingLimit = 100
         state = Locked(State(graph: graph))
         executor.owner = self
     }
 
     deinit {
-        let events = state.withLock { exchange(&$0.events, with: EventBroadcast()) }
+        let (events, watch) = state.withLock { state in
+            (exchange(&state.events, with: EventBroadcast()), state.reachabilityWatch)
+        }
         events.finish()
+        watch?.cancel()
     }
 
     // MARK: - Adding
@@ -124,11 +126,7 @@ public final class NetworkQueue: Sendable {
     /// its `queuePriority`: the queue looks when a slot becomes free, and for `isReady` also periodically, at most 100 ms
     /// late.
     public func addOperation(_ operation: Operation) {
-        if let operation = operation as? NetworkOperation {
-            add(operation)
-        } else {
-            add(plain: operation)
-        }
+        add(any: operation)
     }
 
     /// Adds a job that runs `block` on a thread of the executor and ends when it returns.
@@ -141,13 +139,7 @@ public final class NetworkQueue: Sendable {
     /// - Parameter wait: whether to block the calling thread until all of them have finished. Never from a job, a callback,
     ///   or the thread of a callback queue: the jobs may need the blocked thread.
     public func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
-        let held = operations.compactMap { operation in
-            if let operation = operation as? NetworkOperation {
-                add(operation, isHeld: true)
-            } else {
-                add(plain: operation, isHeld: true)
-            }
-        }
+        let held = operations.compactMap { add(any: $0, isHeld: true) }
         step { $0.graph.release(held, &$1) }
         guard wait else { return }
         let group = DispatchGroup()
@@ -185,7 +177,7 @@ public final class NetworkQueue: Sendable {
 
     /// The jobs that have not finished, in the order in which they were added. Linear in their number.
     public var operations: [Operation] {
-        state.withLock { state in state.graph.jobs.compactMap { state.graph.payload(of: $0) } }
+        state.withLock { $0.graph.jobs.compactMap(\.payload) }
     }
 
     /// The number of jobs that have not finished.

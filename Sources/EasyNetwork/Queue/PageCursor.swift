@@ -15,18 +15,35 @@ import Dispatch
 /// The cursor loads one page at a time. After a failure the same page may be loaded again. A page that is being loaded keeps the
 /// cursor alive. All members may be used from any thread.
 public final class PageCursor<Request: APIRequest>: Sendable {
-    typealias Load = PageWalk<Request>.Load
+    /// A page that is being loaded.
+    private typealias Load = (request: Request, number: Int)
 
     private struct State {
-        var walk: PageWalk<Request>
+        /// The number of pages that have arrived since the first one, including it.
+        var pageCount = 0
+        /// The request after the page that arrived last; nil after the last page.
+        var next: Request?
+        var lastNumber = 0
+        /// The number of the last start from the first page.
+        var round = 0
+        /// The number of the page that is being loaded.
+        var loading: Int?
         var operation: RequestOperation<Request>?
+
+        mutating func begin(_ request: Request, isFirst: Bool) -> Load {
+            lastNumber += 1
+            if isFirst { round = lastNumber }
+            loading = lastNumber
+            return (request, lastNumber)
+        }
     }
 
+    private let first: Request
     private let service: EasyNetworkService
     private let queue: NetworkQueue
     private let callbackQueue: DispatchQueue?
     private let next: @Sendable (Request, Request.Item) throws -> Request?
-    private let state: Locked<State>
+    private let state = Locked(State())
 
     /// - Parameters:
     ///   - first: the request for the first page.
@@ -43,23 +60,23 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         callbackQueue: DispatchQueue? = nil,
         next: @escaping @Sendable (Request, Request.Item) throws -> Request?
     ) {
+        self.first = first
         self.service = service
         self.queue = queue
         self.callbackQueue = callbackQueue
         self.next = next
-        state = Locked(State(walk: PageWalk(first: first)))
     }
 
     // MARK: - Position
 
     /// Whether a page is being loaded.
-    public var isLoading: Bool { state.withLock { $0.walk.isLoading } }
+    public var isLoading: Bool { state.withLock { $0.loading != nil } }
     /// Whether the page that arrived last is the first. False before one has arrived.
-    public var isFirstPage: Bool { state.withLock { $0.walk.isFirstPage } }
+    public var isFirstPage: Bool { state.withLock { $0.pageCount == 1 } }
     /// Whether the page that arrived last is the last of the list. False before one has arrived.
-    public var isLastPage: Bool { state.withLock { $0.walk.isLastPage } }
+    public var isLastPage: Bool { state.withLock { $0.pageCount > 0 && $0.next == nil } }
     /// The number of pages that have arrived since the last start from the first page, including it.
-    public var pageCount: Int { state.withLock { $0.walk.pageCount } }
+    public var pageCount: Int { state.withLock { $0.pageCount } }
 
     // MARK: - Loading
 
@@ -92,7 +109,7 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         success: (@Sendable (Request.Item) -> Void)? = nil,
         failure: (@Sendable (NetworkError) -> Void)? = nil
     ) -> Bool {
-        guard case .load(let load) = beginNext() else { return false }
+        guard let load = try? beginNext() else { return false }
         run(load, success, failure)
         return true
     }
@@ -101,7 +118,7 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     /// keeps its position, and may be used again at once.
     public func cancel() {
         let operation = state.withLock { state in
-            state.walk.cancel()
+            state.loading = nil
             return state.operation.take()
         }
         operation?.cancel()
@@ -123,24 +140,112 @@ public final class PageCursor<Request: APIRequest>: Sendable {
         operation.success = { deliver(.success($0)) }
         operation.failure = { deliver(.failure($0)) }
         // A silenced cancellation, for instance, calls no closure.
-        operation.whenFinished { self.fail(load) }
+        operation.whenFinished { _ = self.settle(load, .failure(NetworkError(code: .cancelled))) }
         queue.addOperation(operation)
     }
 
     // MARK: - One page
 
-    func beginFirst() -> Load {
-        let (load, replaced) = state.withLock { state in (state.walk.beginFirst(), state.operation.take()) }
+    /// Starts over. The page that is being loaded is no longer current, and is cancelled.
+    private func beginFirst() -> Load {
+        let (load, replaced) = state.withLock { ($0.begin(first, isFirst: true), $0.operation.take()) }
         replaced?.cancel()
         return load
     }
 
-    func beginNext(in round: UInt64? = nil) -> PageWalk<Request>.Start {
-        state.withLock { $0.walk.beginNext(in: round) }
+    /// - Parameter round: the start from the first page that is to be the last one; nil, the default, for any.
+    /// - Returns: nil after the last page.
+    /// - Throws: an error while a page is being loaded, and when the cursor was started over.
+    private func beginNext(in round: Int? = nil) throws -> Load? {
+        try state.withLock { state in
+            if let round, round != state.round {
+                throw NetworkError(code: .cancelled, message: "the cursor was started over")
+            }
+            guard state.loading == nil else {
+                throw NetworkError(code: .refused, message: "another page of this cursor is being loaded")
+            }
+            guard state.pageCount > 0 else { return state.begin(first, isFirst: true) }
+            return state.next.map { state.begin($0, isFirst: false) }
+        }
     }
 
-    /// Loads a page that was begun, and moves the cursor.
-    func item(of load: Load) async throws(NetworkError) -> Request.Item {
+    /// The job of a page, already cancelled when the page is no longer current.
+    private func operation(for load: Load) -> RequestOperation<Request> {
+        let operation = RequestOperation(load.request, service: service)
+        let isCurrent = state.withLock { state in
+            let isCurrent = state.loading == load.number
+            if isCurrent { state.operation = operation }
+            return isCurrent
+        }
+        if !isCurrent { operation.cancel() }
+        return operation
+    }
+
+    /// Moves the cursor, unless the page is no longer current, or has failed.
+    private func settle(
+        _ load: Load,
+        _ result: Result<Request.Item, NetworkError>
+    ) -> Result<Request.Item, NetworkError> {
+        let cancelled = Result<Request.Item, NetworkError>.failure(NetworkError(code: .cancelled))
+        guard state.withLock({ $0.loading == load.number }) else { return cancelled }
+        let following = result.flatMap { item in
+            Result { try next(load.request, item) }.mapError { NetworkError.thrown($0, otherwise: .invalidRequest) }
+        }
+        let before = state.withLock { state -> State? in
+            guard state.loading == load.number else { return nil }
+            let before = state
+            (state.loading, state.operation) = (nil, nil)
+            if case .success(let next) = following {
+                state.pageCount = load.number == state.round ? 1 : state.pageCount + 1
+                state.next = next
+            }
+            return before
+        }
+        // The operation and the previous next request are released outside the lock.
+        return before == nil ? cancelled : following.flatMap { _ in result }
+    }
+}
+
+extension PageCursor {
+    /// The pages from the first to the last, each loaded when the iteration reaches it.
+    ///
+    /// ```swift
+    /// for try await list in cursor.pages { show(list) }
+    /// ```
+    ///
+    /// Iterating moves the cursor: it starts over, and a page that is being loaded is cancelled. Cancelling the task
+    /// cancels the page that is being loaded. The sequence throws the ``NetworkError`` of a page and ends;
+    /// ``loadNext(success:failure:)`` may load the same page again. It can be iterated once.
+    ///
+    /// A cursor has one position. When other code starts it over, the sequence throws ``NetworkError/Code/cancelled``; while
+    /// other code is loading a page, it throws ``NetworkError/Code/refused``.
+    public var pages: StreamedSequence<Request.Item> {
+        StreamedSequence {
+            let position = Locked<SequencePosition>((nil, false))
+            return {
+                // Not the end: the pages so far are not all.
+                guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
+                return try await self.nextPage(after: position)
+            }
+        }
+    }
+
+    /// The start from the first page that a sequence has made, and whether the sequence has ended.
+    private typealias SequencePosition = (round: Int?, isOver: Bool)
+
+    private func nextPage(after position: Locked<SequencePosition>) async throws -> Request.Item? {
+        // Over unless a page arrives.
+        let (round, isOver) = position.withLock { position in
+            defer { position.isOver = true }
+            return position
+        }
+        guard !isOver, let load = try round.map(beginNext) ?? beginFirst() else { return nil }
+        let item = try await item(of: load)
+        position.exchange((round ?? load.number, false))
+        return item
+    }
+
+    private func item(of load: Load) async throws -> Request.Item {
         let operation = operation(for: load)
         queue.addOperation(operation)
         let result: Result<Request.Item, NetworkError>
@@ -150,202 +255,5 @@ public final class PageCursor<Request: APIRequest>: Sendable {
             result = .failure(error)
         }
         return try settle(load, result).get()
-    }
-
-    /// The job of a page, already cancelled when the page is no longer current.
-    private func operation(for load: Load) -> RequestOperation<Request> {
-        let operation = RequestOperation(load.request, service: service)
-        let isCurrent = state.withLock { state in
-            let isCurrent = state.walk.isCurrent(load)
-            if isCurrent { state.operation = operation }
-            return isCurrent
-        }
-        if !isCurrent { operation.cancel() }
-        return operation
-    }
-
-    /// Ends the load of a page that has no result. The cursor keeps its position.
-    private func fail(_ load: Load) {
-        let operation = state.withLock { state in state.walk.failed(load) ? state.operation.take() : nil }
-        withExtendedLifetime(operation) {}
-    }
-
-    /// Moves the cursor, unless the page is no longer current.
-    private func settle(
-        _ load: Load,
-        _ result: Result<Request.Item, NetworkError>
-    ) -> Result<Request.Item, NetworkError> {
-        let cancelled = Result<Request.Item, NetworkError>.failure(NetworkError(code: .cancelled))
-        guard state.withLock({ $0.walk.isCurrent(load) }) else { return cancelled }
-        let following = result.flatMap { self.following(load.request, $0) }
-        let (counts, operation, before) = state.withLock { state in
-            let before = state.walk
-            let counts =
-                switch following {
-                case .success(let next): state.walk.arrived(load, next: next)
-                case .failure: state.walk.failed(load)
-                }
-            return (counts, counts ? state.operation.take() : nil, before)
-        }
-        // Released outside the lock, the previous next request too.
-        withExtendedLifetime((operation, before)) {}
-        guard counts else { return cancelled }
-        return following.flatMap { _ in result }
-    }
-
-    private func following(_ request: Request, _ item: Request.Item) -> Result<Request?, NetworkError> {
-        Result { try next(request, item) }.mapError { .thrown($0, otherwise: .invalidRequest) }
-    }
-}
-
-extension PageCursor {
-    /// The pages from the first to the last, each loaded when the iterator reaches it.
-    ///
-    /// ```swift
-    /// for try await list in cursor.pages { show(list) }
-    /// ```
-    ///
-    /// Iterating moves the cursor: it starts over, and a page that is being loaded is cancelled. Cancelling the task
-    /// cancels the page that is being loaded. The sequence throws the error of a page and ends;
-    /// ``loadNext(success:failure:)`` may load the same page again.
-    ///
-    /// A cursor has one position. When other code starts it over, the sequence throws ``NetworkError/Code/cancelled``; while
-    /// other code is loading a page, it throws ``NetworkError/Code/refused``.
-    public var pages: Pages { Pages(cursor: self) }
-
-    /// See ``pages``.
-    public struct Pages: AsyncSequence, Sendable {
-        public typealias Element = Request.Item
-
-        fileprivate let cursor: PageCursor
-
-        public func makeAsyncIterator() -> Iterator {
-            Iterator(cursor: cursor)
-        }
-
-        public struct Iterator: AsyncIteratorProtocol {
-            fileprivate let cursor: PageCursor
-            private var round: UInt64?
-            private var isOver = false
-
-            fileprivate init(cursor: PageCursor) {
-                self.cursor = cursor
-            }
-
-            /// - Throws: the ``NetworkError`` of the page.
-            public mutating func next() async throws -> Request.Item? {
-                guard !isOver else { return nil }
-                // Unless a page arrives.
-                isOver = true
-                guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
-                let load: Load
-                switch round.map(cursor.beginNext) ?? .load(cursor.beginFirst()) {
-                case .load(let begun): load = begun
-                case .end: return nil
-                case .busy:
-                    throw NetworkError(code: .refused, message: "another page of this cursor is being loaded")
-                case .startedOver:
-                    throw NetworkError(code: .cancelled, message: "the cursor was started over")
-                }
-                round = load.round
-                let item = try await cursor.item(of: load)
-                isOver = false
-                return item
-            }
-        }
-    }
-}
-
-/// The position of a ``PageCursor``, as a value.
-struct PageWalk<Request: Sendable>: Sendable {
-    /// A page that is being loaded.
-    struct Load: Sendable {
-        let request: Request
-        /// The start from the first page that it belongs to.
-        let round: UInt64
-        fileprivate let number: UInt64
-        fileprivate let isFirst: Bool
-    }
-
-    /// The answer to a request for the next page.
-    enum Start {
-        case load(Load)
-        /// A page is being loaded.
-        case busy
-        /// The last page has arrived.
-        case end
-        /// The cursor was started over since.
-        case startedOver
-    }
-
-    private let first: Request
-    /// The request after the page that arrived last; nil after the last page.
-    private var next: Request?
-    private var lastNumber: UInt64 = 0
-    private var loading: UInt64?
-
-    /// The number of pages that have arrived since the first one, including it.
-    private(set) var pageCount = 0
-    private var round: UInt64 = 0
-
-    init(first: Request) {
-        self.first = first
-    }
-
-    var isLoading: Bool { loading != nil }
-    var isFirstPage: Bool { pageCount == 1 }
-    var isLastPage: Bool { pageCount > 0 && next == nil }
-
-    /// Starts over. The page that is being loaded is no longer current and is to be cancelled.
-    mutating func beginFirst() -> Load {
-        round += 1
-        return begin(first, isFirst: true)
-    }
-
-    /// Begins with the page after the one that arrived last; with the first if none has.
-    ///
-    /// - Parameter round: the expected start from the first page; nil, the default, for any.
-    mutating func beginNext(in round: UInt64? = nil) -> Start {
-        if let round, round != self.round { return .startedOver }
-        if isLoading { return .busy }
-        guard pageCount > 0 else { return .load(beginFirst()) }
-        return next.map { .load(begin($0, isFirst: false)) } ?? .end
-    }
-
-    /// Whether the page is still being loaded.
-    func isCurrent(_ load: Load) -> Bool {
-        loading == load.number
-    }
-
-    /// Makes the page that is being loaded no longer current.
-    mutating func cancel() {
-        loading = nil
-    }
-
-    /// Notes that a page has arrived.
-    ///
-    /// - Parameter next: the request after it; nil when it is the last.
-    /// - Returns: false when the page is no longer current, because it was cancelled or the cursor was started over.
-    mutating func arrived(_ load: Load, next: Request?) -> Bool {
-        guard isCurrent(load) else { return false }
-        loading = nil
-        pageCount = load.isFirst ? 1 : pageCount + 1
-        self.next = next
-        return true
-    }
-
-    /// Notes that a page has failed. The position does not change.
-    ///
-    /// - Returns: false when the page is no longer current.
-    mutating func failed(_ load: Load) -> Bool {
-        guard isCurrent(load) else { return false }
-        loading = nil
-        return true
-    }
-
-    private mutating func begin(_ request: Request, isFirst: Bool) -> Load {
-        lastNumber += 1
-        loading = lastNumber
-        return Load(request: request, round: round, number: lastNumber, isFirst: isFirst)
     }
 }

@@ -3,36 +3,35 @@ import Foundation
 /// The plain operations whose jobs have not started, as a value: which of them to look at, since they do not tell that they
 /// are ready, cancelled, or have another priority.
 struct PlainJobWatch {
+    typealias Job = NetworkQueue.Job
+
     /// Seconds between two looks at operations that are not ready: the first pause, and the longest.
     private static let pauses = (first: 0.001, longest: 0.1)
 
     /// The waiting jobs, and some that do not wait any more.
-    private var jobs: [JobID] = []
+    private var jobs: [Job] = []
     private var next = 0
     /// Limits the looks, so a job costs the same however many others wait: when slots become free rarely all jobs are
     /// looked at, in a burst some at a time.
     private var gate = RateGate(RateLimit(20_000, per: 1, burst: 1_024))
     /// The jobs that are held because they are not ready.
-    private(set) var unready: Set<JobID> = []
+    private(set) var unready: [ObjectIdentifier: Job] = [:]
     private var pause = Self.pauses.first
     /// Whether a look at the jobs that are not ready is scheduled.
-    private var isLookDue = false
+    var isLookDue = false
 
     var isEmpty: Bool { jobs.isEmpty && unready.isEmpty }
 
-    mutating func add(_ job: JobID) {
+    mutating func add(_ job: Job, isUnready: Bool = false) {
         jobs.append(job)
-    }
-
-    mutating func addUnready(_ job: JobID) {
-        jobs.append(job)
-        unready.insert(job)
+        guard isUnready else { return }
+        unready[ObjectIdentifier(job)] = job
         pause = Self.pauses.first
     }
 
     /// - Returns: whether it was held.
-    mutating func removeUnready(_ job: JobID) -> Bool {
-        unready.remove(job) != nil
+    mutating func removeUnready(_ job: Job) -> Bool {
+        unready.removeValue(forKey: ObjectIdentifier(job)) != nil
     }
 
     /// - Returns: the seconds until the next look at jobs that are not ready; nil when there are none, or it is scheduled.
@@ -43,31 +42,22 @@ struct PlainJobWatch {
         return pause
     }
 
-    mutating func lookIsDue() {
-        isLookDue = false
-    }
-
-    /// Forgets a job that is not here any more.
-    mutating func removeGone(_ job: JobID) {
-        unready.remove(job)
-    }
-
     /// Forgets all jobs, because no plain operation is left.
     mutating func removeAll() {
         jobs = []
-        unready = []
+        unready = [:]
     }
 
     /// The jobs to look at now that a slot becomes free. Jobs that do not wait any more are removed on the way.
     ///
     /// - Parameter now: on the machine's clock.
-    mutating func takeShare(of graph: JobGraph<Operation>, at now: TimeInterval) -> [JobID] {
-        var share: [JobID] = []
+    mutating func takeShare(at now: TimeInterval) -> [Job] {
+        var share: [Job] = []
         var unseen = jobs.count
         while unseen > 0, gate.opens <= now {
             unseen -= 1
             if next >= jobs.count { next = 0 }
-            if graph.isWaiting(jobs[next]) {
+            if jobs[next].isWaiting {
                 share.append(jobs[next])
                 next += 1
                 gate.take(at: now)
@@ -97,12 +87,15 @@ extension NetworkQueue {
 
     private static let plainOperations = Locked<[ObjectIdentifier: PlainOperation]>([:])
 
-    static func queue(ofPlain operation: Operation) -> NetworkQueue? {
-        plainOperations.withLock { $0[ObjectIdentifier(operation)]?.queue }
+    /// The queue whose job the operation is.
+    static func queue(of operation: Operation) -> NetworkQueue? {
+        if let operation = operation as? NetworkOperation { return operation.scheduling?.queue }
+        return plainOperations.withLock { $0[ObjectIdentifier(operation)]?.queue }
     }
 
-    static func waiters(ofPlain operation: Operation) -> Waiters {
-        plainOperations.withLock { $0[ObjectIdentifier(operation)]?.waiters } ?? Waiters()
+    static func waiters(of operation: Operation) -> Waiters {
+        if let operation = operation as? NetworkOperation { return operation.core.withLock { $0.waiters } }
+        return plainOperations.withLock { $0[ObjectIdentifier(operation)]?.waiters } ?? Waiters()
     }
 
     /// Forgets an operation that has finished.
@@ -110,46 +103,32 @@ extension NetworkQueue {
         plainOperations.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(operation)) }
     }
 
-    /// Notes that jobs of this queue wait for an operation elsewhere.
-    static func addWaiter(_ queue: NetworkQueue, for operation: Operation) {
-        if let operation = operation as? NetworkOperation { return operation.addWaiter(queue) }
-        plainOperations.withLock { $0[ObjectIdentifier(operation), default: PlainOperation()].waiters.add(queue) }
-    }
-
-    /// Notes that an operation waits for its prerequisite.
-    static func addWaiter(_ waiter: NetworkOperation, for operation: Operation) {
-        if let operation = operation as? NetworkOperation { return operation.addWaiter(waiter) }
-        plainOperations.withLock { $0[ObjectIdentifier(operation), default: PlainOperation()].waiters.add(waiter) }
+    /// Notes what waits for the end of an operation.
+    static func changeWaiters(of operation: Operation, _ change: (inout Waiters) -> Void) {
+        if let operation = operation as? NetworkOperation { return operation.core.withLock { change(&$0.waiters) } }
+        plainOperations.withLock { change(&$0[ObjectIdentifier(operation), default: PlainOperation()].waiters) }
     }
 
     /// - Returns: the job that is to be released; nil when there is none.
     @discardableResult
-    func add(plain operation: Operation, passesBarriers: Bool = false, isHeld: Bool = false) -> JobID? {
+    func add(plain operation: Operation, passesBarriers: Bool = false, isHeld: Bool = false) -> Job? {
+        guard !operation.isExecuting, !operation.isFinished else { return nil }
         let isAwaited = Self.plainOperations.withLock { operations -> Bool? in
-            var record = operations[ObjectIdentifier(operation)] ?? PlainOperation()
-            guard !record.isTaken else { return nil }
-            record.isTaken = true
-            record.queue = self
+            let before = operations[ObjectIdentifier(operation)] ?? PlainOperation()
+            guard !before.isTaken else { return nil }
+            let record = PlainOperation(isTaken: true, queue: self, waiters: before.waiters)
             operations[ObjectIdentifier(operation)] = record
-            return !record.waiters.isEmpty
+            return !before.waiters.isEmpty
         }
         guard let isAwaited else { return nil }
-        guard !operation.isExecuting, !operation.isFinished else {
-            Self.plainOperations.withLock { operations in
-                let waiters = operations[ObjectIdentifier(operation)]?.waiters ?? Waiters()
-                operations[ObjectIdentifier(operation)] = waiters.isEmpty ? nil : PlainOperation(waiters: waiters)
-            }
-            return nil
-        }
         let dependencies = operation.dependencies.map { OperationDependency(operation: $0, policy: .allowFailure) }
         let traits = JobGraph<Operation>.Traits(passesBarriers: passesBarriers)
         let isCancelled = operation.isCancelled
-        let priority = JobPriority(operation.queuePriority)
-        let job = submit(operation, priority, traits, isOver: isCancelled, isHeld: isHeld) { job, state, _ in
+        let job = submit(operation, JobPriority(operation.queuePriority), [], traits, isHeld: isHeld) { job, state in
             state.plainJobs[ObjectIdentifier(operation)] = job
             state.watch.add(job)
             state.keptAlive = self
-            return (dependencies, isAwaited)
+            return (dependencies, isAwaited, isCancelled)
         }
         // Cancelled since the first look.
         if let job, !isCancelled, operation.isCancelled { step { $0.graph.end(job, &$1) } }
@@ -163,16 +142,14 @@ extension NetworkQueue {
             .map { OperationDependency(operation: $0, policy: .allowFailure) }
         guard !unfinished.isEmpty || operation.isHeldBack, !operation.isCancelled else { return false }
         var outside: [Outside] = []
-        let job = step { state, actions -> JobID? in
+        let job = step { state, actions -> Job? in
             guard let job = state.plainJobs[ObjectIdentifier(operation)],
-                state.graph.takeSlot(from: job, &actions)
+                state.graph.takeSlot(from: job)
             else { return nil }
-            if unfinished.isEmpty {
-                state.watch.addUnready(job)
-            } else {
-                state.watch.add(job)
-                outside = link(job, to: unfinished, &state, &actions)
-                state.graph.settle([job], &actions)
+            state.watch.add(job, isUnready: unfinished.isEmpty)
+            if !unfinished.isEmpty {
+                outside = link(job, to: unfinished, &state)
+                state.graph.settle(job, &actions)
             }
             return job
         }
@@ -217,7 +194,7 @@ extension NetworkQueue {
 /// Looking at plain operations, which do not tell of changes.
 extension NetworkQueue {
     /// The state of a plain operation when it was looked at.
-    private typealias Sight = (job: JobID, priority: JobPriority, isReady: Bool, isCancelled: Bool)
+    private typealias Sight = (job: Job, priority: JobPriority, isReady: Bool, isCancelled: Bool)
 
     /// A step after which jobs may start. Plain operations are looked at before it.
     @discardableResult
@@ -225,7 +202,7 @@ extension NetworkQueue {
         let result = step { state, actions -> Result? in state.watch.isEmpty ? body(&state, &actions) : nil }
         if let result { return result }
         let now = SystemClock().now
-        let sights = look { $0.watch.takeShare(of: $0.graph, at: now) }
+        let sights = look { $0.watch.takeShare(at: now) }
         return step { state, actions in
             note(sights, &state, &actions)
             return body(&state, &actions)
@@ -239,8 +216,8 @@ extension NetworkQueue {
         _ = SystemClock().schedule(after: delay) { [weak self] in
             guard let self else { return }
             let sights = look { state in
-                state.watch.lookIsDue()
-                return Array(state.watch.unready)
+                state.watch.isLookDue = false
+                return Array(state.watch.unready.values)
             }
             step { state, actions in
                 note(sights, &state, &actions)
@@ -251,36 +228,30 @@ extension NetworkQueue {
     }
 
     /// - Parameter jobs: called under the lock; the operations are read without it, since they may run code of the user.
-    private func look(at jobs: (inout State) -> [JobID]) -> [Sight] {
+    private func look(at jobs: (inout State) -> [Job]) -> [Sight] {
         let operations = state.withLock { state in
-            jobs(&state).compactMap { job -> (JobID, Operation, Bool)? in
-                guard let operation = state.graph.payload(of: job) else {
-                    state.watch.removeGone(job)
-                    return nil
-                }
-                return (job, operation, state.watch.unready.contains(job))
+            jobs(&state).compactMap { job -> (Job, Operation, Bool)? in
+                let isUnready = state.watch.unready[ObjectIdentifier(job)] != nil
+                if job.payload == nil { _ = state.watch.removeUnready(job) }
+                return job.payload.map { (job, $0, isUnready) }
             }
         }
         return operations.map { job, operation, isUnready in
-            (
-                job, JobPriority(operation.queuePriority), isUnready && !operation.isHeldBack,
-                operation.isCancelled
-            )
+            let (priority, isReady) = (JobPriority(operation.queuePriority), isUnready && !operation.isHeldBack)
+            return (job, priority, isReady, operation.isCancelled)
         }
     }
 
     private func note(_ sights: [Sight], _ state: inout State, _ actions: inout Actions) {
-        var ready: [JobID] = []
         for sight in sights {
-            let isWaiting = state.graph.isWaiting(sight.job)
+            let isWaiting = sight.job.isWaiting
             if isWaiting, sight.isCancelled {
                 state.graph.end(sight.job, &actions)
             } else if isWaiting {
-                state.graph.notePriority(sight.priority, of: sight.job, &actions)
+                state.graph.setPriority(sight.priority, of: sight.job)
             }
             guard !isWaiting || sight.isReady || sight.isCancelled else { continue }
-            if state.watch.removeUnready(sight.job), !sight.isCancelled { ready.append(sight.job) }
+            if state.watch.removeUnready(sight.job), !sight.isCancelled { state.graph.settle(sight.job, &actions) }
         }
-        state.graph.settle(ready, &actions)
     }
 }

@@ -56,8 +56,8 @@ public protocol BaseAPIRequest: Sendable {
     /// ```
     var encodableParams: (any Encodable & Sendable)? { get }
 
-    /// The encoder of the parameters in a query or a form. Default ``HostSettings/queryEncoder`` of the host.
-    var queryEncoder: QueryEncoder { get }
+    /// The encoder of the parameters in a query or a form. Default nil: the host's.
+    var queryEncoder: QueryEncoder? { get }
 
     /// Header fields, which replace those of the host; the case of the names does not count. Default nil.
     var headers: [String: String]? { get }
@@ -114,8 +114,8 @@ public protocol BaseAPIRequest: Sendable {
     /// Whether the request may go over a cellular network. Default true. It has an effect on Apple's platforms only.
     var allowsCellularAccess: Bool { get }
 
-    /// The kind of traffic. Default ``NetworkServiceType/standard``. It has an effect on Apple's platforms only.
-    var networkServiceType: NetworkServiceType { get }
+    /// The kind of traffic. Default `default`. It has an effect on Apple's platforms only.
+    var networkServiceType: URLRequest.NetworkServiceType { get }
 
     /// The priority of the request in a queue. Default normal.
     var priority: Operation.QueuePriority { get }
@@ -143,7 +143,7 @@ extension BaseAPIRequest {
     }
     public var params: [String: Any]? { nil }
     public var encodableParams: (any Encodable & Sendable)? { nil }
-    public var queryEncoder: QueryEncoder { .ofHost }
+    public var queryEncoder: QueryEncoder? { nil }
     public var headers: [String: String]? { nil }
     public var credential: HTTPCredential? { nil }
     public var isAuthenticated: Bool { true }
@@ -159,7 +159,7 @@ extension BaseAPIRequest {
     public func validateParameters() throws {}
     public var customURLRequest: URLRequest? { nil }
     public var allowsCellularAccess: Bool { true }
-    public var networkServiceType: NetworkServiceType { .standard }
+    public var networkServiceType: URLRequest.NetworkServiceType { .default }
     public var baseURL: URL? { nil }
     public var useCDN: Bool { false }
     public var validation: ResponseValidation? { nil }
@@ -195,7 +195,7 @@ extension NetworkService {
 ///     var headers: [String: String]? { (wrapped.headers ?? [:]).merging(["Range": "bytes=0-99"]) { $1 } }
 /// }
 /// ```
-public protocol RequestWrapper: BaseAPIRequest {
+protocol RequestWrapper: BaseAPIRequest {
     /// The other request.
     var wrapped: any BaseAPIRequest { get }
 }
@@ -207,7 +207,7 @@ extension RequestWrapper {
     public var query: NetworkService.QueryType { wrapped.query }
     public var params: [String: Any]? { wrapped.params }
     public var encodableParams: (any Encodable & Sendable)? { wrapped.encodableParams }
-    public var queryEncoder: QueryEncoder { wrapped.queryEncoder }
+    public var queryEncoder: QueryEncoder? { wrapped.queryEncoder }
     public var headers: [String: String]? { wrapped.headers }
     public var credential: HTTPCredential? { wrapped.credential }
     public var isAuthenticated: Bool { wrapped.isAuthenticated }
@@ -222,7 +222,7 @@ extension RequestWrapper {
     public func validateParameters() throws { try wrapped.validateParameters() }
     public var customURLRequest: URLRequest? { wrapped.customURLRequest }
     public var allowsCellularAccess: Bool { wrapped.allowsCellularAccess }
-    public var networkServiceType: NetworkServiceType { wrapped.networkServiceType }
+    public var networkServiceType: URLRequest.NetworkServiceType { wrapped.networkServiceType }
     public var priority: Operation.QueuePriority { wrapped.priority }
     public var baseURL: URL? { wrapped.baseURL }
     public var useCDN: Bool { wrapped.useCDN }

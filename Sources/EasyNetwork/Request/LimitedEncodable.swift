@@ -18,7 +18,7 @@ struct LimitedEncodable<Value: Encodable>: Encodable {
         } else if let dictionary = value as? any StringKeyedDictionary {
             try dictionary.encode(to: encoder, depth: depth)
         } else {
-            let limit = ParameterValue.maximumDepth
+            let limit = JSONValue.maximumDepth
             guard depth <= limit, wrappers <= limit else {
                 throw EncodingError.tooDeep(value).under(encoder.codingPath)
             }

@@ -16,19 +16,18 @@ import Foundation
 /// In names and file names a quote, a carriage return and a line feed are sent as `%22`, `%0D` and `%0A`, all other
 /// characters as they are, in UTF-8 (WHATWG's HTML standard, section 4.10.21.8). Other control characters are refused.
 public struct MultipartForm: Sendable {
-    /// The text between the parts. No part contains a random boundary.
+    /// The text between the parts, which is random, so that no part contains it.
     public let boundary: String
-    /// Whether the boundary was chosen without a look at the parts.
-    private let isBoundaryGiven: Bool
     private var parts: [MultipartPart] = []
 
     /// A form without parts.
-    ///
-    /// - Parameter boundary: 1 to 70 letters, digits or `'()+_,-./:=?` (RFC 2046, section 5.1.1). Texts and bytes that
-    ///   contain it are refused; files and streams are not checked. Default nil, a random one.
-    public init(boundary: String? = nil) {
-        isBoundaryGiven = boundary != nil
-        self.boundary = boundary ?? "EasyNetwork-" + UUID().uuidString
+    public init() {
+        self.init(boundary: "EasyNetwork-" + UUID().uuidString)
+    }
+
+    /// - Parameter boundary: a token that is in no part.
+    init(boundary: String) {
+        self.boundary = boundary
     }
 
     /// Appends a text, in UTF-8, with its line breaks as they are.
@@ -36,15 +35,13 @@ public struct MultipartForm: Sendable {
     /// - Parameters:
     ///   - filename: default nil, none.
     ///   - contentType: default nil, none, which means plain text.
-    ///   - headers: further header fields of the part; default none.
     public mutating func append(
         _ text: String,
         name: String,
         filename: String? = nil,
-        contentType: String? = nil,
-        headers: HTTPHeaders = HTTPHeaders()
+        contentType: String? = nil
     ) {
-        append(.data(Data(text.utf8)), name, filename, contentType, headers)
+        append(.data(Data(text.utf8)), name, filename, contentType)
     }
 
     /// Appends bytes.
@@ -52,15 +49,13 @@ public struct MultipartForm: Sendable {
     /// - Parameters:
     ///   - filename: default nil, none. Many servers take a part for a file only if it has one.
     ///   - contentType: default nil, by the extension of the file name; none without a file name.
-    ///   - headers: further header fields of the part; default none.
     public mutating func append(
         _ data: Data,
         name: String,
         filename: String? = nil,
-        contentType: String? = nil,
-        headers: HTTPHeaders = HTTPHeaders()
+        contentType: String? = nil
     ) {
-        append(.data(data), name, filename, contentType ?? filename.map(Self.contentType), headers)
+        append(.data(data), name, filename, contentType ?? filename.map(Self.contentType))
     }
 
     /// Appends a regular file, read while it is sent.
@@ -68,16 +63,14 @@ public struct MultipartForm: Sendable {
     /// - Parameters:
     ///   - filename: default nil, the name of the file without its folders.
     ///   - contentType: default nil, by the extension of the file name.
-    ///   - headers: further header fields of the part; default none.
     public mutating func append(
         file: URL,
         name: String,
         filename: String? = nil,
-        contentType: String? = nil,
-        headers: HTTPHeaders = HTTPHeaders()
+        contentType: String? = nil
     ) {
         let filename = filename ?? file.lastPathComponent
-        append(.file(file), name, filename, contentType ?? Self.contentType(ofFileNamed: filename), headers)
+        append(.file(file), name, filename, contentType ?? Self.contentType(ofFileNamed: filename))
     }
 
     /// Appends bytes that are read or made while they are sent. The length of the form is known only if that of each
@@ -86,66 +79,56 @@ public struct MultipartForm: Sendable {
     /// - Parameters:
     ///   - filename: default nil, none.
     ///   - contentType: default nil, by the extension of the file name; none without a file name.
-    ///   - headers: further header fields of the part; default none.
     public mutating func append(
         stream: TransportBodyStream,
         name: String,
         filename: String? = nil,
-        contentType: String? = nil,
-        headers: HTTPHeaders = HTTPHeaders()
+        contentType: String? = nil
     ) {
-        append(.stream(stream), name, filename, contentType ?? filename.map(Self.contentType), headers)
+        append(.stream(stream), name, filename, contentType ?? filename.map(Self.contentType))
     }
 
     private mutating func append(
         _ content: TransportBody,
         _ name: String,
         _ filename: String?,
-        _ contentType: String?,
-        _ headers: HTTPHeaders
+        _ contentType: String?
     ) {
-        parts.append(
-            MultipartPart(content: content, name: name, filename: filename, contentType: contentType, headers: headers)
-        )
+        parts.append(MultipartPart(content: content, name: name, filename: filename, contentType: contentType))
     }
 
     private static func contentType(ofFileNamed name: String) -> String {
-        // By bytes, because a dot with a combining accent is another Character.
+        // By bytes, because a dot with a combining accent is another Character, and a name may have slashes.
         guard let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")) else { return RequestBody.unknownContentType }
         return RequestBody.contentType(forExtension: String(decoding: name.utf8[dot...].dropFirst(), as: UTF8.self))
     }
 
     /// The value of the header field: `multipart/form-data; boundary=…`.
-    var contentType: String {
-        let value = HTTPSyntax.isToken(boundary.utf8) ? boundary : "\"\(boundary)\""
-        return "multipart/form-data; boundary=\(value)"
-    }
+    var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 
     /// The bytes of the form.
     ///
     /// - Throws: ``NetworkError/Code/invalidRequest`` that names the part.
     func stream() throws(NetworkError) -> TransportBodyStream {
-        try checkBoundary()
-        var segments: [MultipartReader.Segment] = []
+        var segments: [MultipartPieces.Segment] = []
         for part in parts {
             let opening = (segments.isEmpty ? "" : "\r\n") + "--\(boundary)\r\n"
             segments.append((.data(Data((opening + (try part.header())).utf8)), part.label))
             var content = part.content
             if case .file = content, let file = try content.stream(as: part.label) { content = .stream(file) }
-            if isBoundaryGiven, case .data(let data) = content, data.range(of: Data("--\(boundary)".utf8)) != nil {
-                throw part.failure("the boundary \(boundary) is in it; leave the choice of one to the form")
-            }
             segments.append((content, part.label))
         }
         segments.append((.data(Data(((parts.isEmpty ? "" : "\r\n") + "--\(boundary)--\r\n").utf8)), ""))
-        let isReplayable = segments.allSatisfy { $0.body.isReplayable }
-        return TransportBodyStream(length: try Self.length(of: segments), isReplayable: isReplayable) { [segments] in
-            MultipartReader(segments)
-        }
+        let pieces = MultipartPieces(segments: segments[...])
+        return TransportBodyStream(
+            length: try Self.length(of: segments),
+            isReplayable: segments.allSatisfy { $0.body.isReplayable },
+            pieces: { pieces }
+        )
     }
 
     /// The sum of all lengths; nil when one is not known.
-    private static func length(of segments: [MultipartReader.Segment]) throws(NetworkError) -> Int? {
+    private static func length(of segments: [MultipartPieces.Segment]) throws(NetworkError) -> Int? {
         var sum = 0
         for segment in segments {
             guard let length = try segment.body.length() else { return nil }
@@ -158,18 +141,6 @@ public struct MultipartForm: Sendable {
         }
         return sum
     }
-
-    private func checkBoundary() throws(NetworkError) {
-        let isSound =
-            (1...70).contains(boundary.utf8.count)
-            && boundary.utf8.allSatisfy { $0.isLetter || $0.isDigit || "'()+_,-./:=?".utf8.contains($0) }
-        guard isSound else {
-            throw NetworkError(
-                code: .invalidRequest,
-                message: "the boundary of a multipart form has 1 to 70 letters, digits or '()+_,-./:=?"
-            )
-        }
-    }
 }
 
 /// A part of a ``MultipartForm``.
@@ -178,7 +149,6 @@ private struct MultipartPart: Sendable {
     let name: String
     let filename: String?
     let contentType: String?
-    let headers: HTTPHeaders
 
     /// The name for messages.
     var label: String {
@@ -192,29 +162,17 @@ private struct MultipartPart: Sendable {
         var lines = "Content-Disposition: form-data; name=\"\(try escape(name, "the name"))\""
         if let filename { lines += "; filename=\"\(try escape(filename, "the file name"))\"" }
         lines += "\r\n"
-        if let contentType { lines += try line("Content-Type", contentType) }
-        for field in headers {
-            guard HTTPSyntax.isToken(field.name.utf8) else {
-                throw failure("the header name \"\(field.name.prefix(80))\" is no token (RFC 9110, section 5.6.2)")
+        if let contentType {
+            guard HTTPSyntax.isFieldValue(contentType.utf8) else {
+                throw failure("the content type has a line break or control character in it")
             }
-            guard !["Content-Disposition", "Content-Type"].contains(where: field.name.isEqualIgnoringASCIICase) else {
-                throw failure("the header \(field.name) is set by name, filename and contentType")
-            }
-            lines += try line(field.name, field.value)
+            lines += "Content-Type: \(contentType)\r\n"
         }
         return lines + "\r\n"
     }
 
-    func failure(_ reason: String) -> NetworkError {
+    private func failure(_ reason: String) -> NetworkError {
         NetworkError(code: .invalidRequest, message: "\(label): \(reason)")
-    }
-
-    private func line(_ name: String, _ value: String) throws(NetworkError) -> String {
-        // The message leaves the value out, because it may be a secret.
-        guard HTTPSyntax.isFieldValue(value.utf8) else {
-            throw failure("the value of the header \(name.prefix(80)) has a line break or control character in it")
-        }
-        return "\(name): \(value)\r\n"
     }
 
     private func escape(_ text: String, _ role: String) throws(NetworkError) -> String {
@@ -234,82 +192,48 @@ private struct MultipartPart: Sendable {
     }
 }
 
-/// Reads the bytes of a ``MultipartForm`` once, and begins each part when the one before has ended.
-private final class MultipartReader: BodyReader {
+/// The bytes of a ``MultipartForm``, part after part, each read when it is asked for.
+private struct MultipartPieces: AsyncSequence, AsyncIteratorProtocol, Sendable {
     /// Data or a stream, and the name of its part for messages.
     typealias Segment = (body: TransportBody, label: String)
-    private typealias Completion = @Sendable (Result<Data?, NetworkError>) -> Void
-    /// A stream that is being read, and the number of its bytes so far.
-    private typealias Current = (stream: TransportBodyStream, label: String, reader: any BodyReader, count: Int)
 
-    private struct State {
-        /// The segments that have not begun, in reverse order.
-        var segments: [Segment]
-        var current: Current?
-        var isCancelled = false
-    }
+    /// The segments that have not ended.
+    var segments: ArraySlice<Segment>
+    /// The reader of the first segment, and the number of its bytes so far.
+    var reader: (any BodyReader)?
+    var count = 0
 
-    private let state: Locked<State>
+    func makeAsyncIterator() -> MultipartPieces { self }
 
-    init(_ segments: [Segment]) {
-        state = Locked(State(segments: segments.reversed()))
-    }
-
-    func next(_ completion: @escaping @Sendable (Result<Data?, NetworkError>) -> Void) {
-        let (current, isCancelled) = state.withLock { ($0.current, $0.isCancelled) }
-        if isCancelled { return completion(.failure(NetworkError(code: .cancelled))) }
-        guard let current else { return nextSegment(completion) }
-        current.reader.next { self.take($0, from: current, completion) }
-    }
-
-    func cancel() {
-        let current = state.withLock { state in
-            state.isCancelled = true
-            let current = state.current
-            state.current = nil
-            return current
-        }
-        current?.reader.cancel()
-    }
-
-    private func nextSegment(_ completion: @escaping Completion) {
-        guard let (body, label) = state.withLock({ $0.segments.popLast() }) else { return completion(.success(nil)) }
-        switch body {
-        case .data(let data) where !data.isEmpty: completion(.success(data))
-        case .stream(let stream):
-            do throws(NetworkError) {
-                let reader = try stream.reader()
-                let isWanted = state.withLock { state in
-                    if !state.isCancelled { state.current = (stream, label, reader, 0) }
-                    return !state.isCancelled
+    mutating func next() async throws -> Data? {
+        while let (body, label) = segments.first {
+            switch body {
+            case .data(let data):
+                segments.removeFirst()
+                return data
+            case .stream(let stream):
+                do throws(NetworkError) {
+                    if let piece = try await piece(of: stream) { return piece }
+                } catch {
+                    throw error.of(label)
                 }
-                if !isWanted { reader.cancel() }
-                next(completion)
-            } catch {
-                completion(.failure(error.of(label)))
+            case .file, .none: break
             }
-        // Empty data would mean the end of the body.
-        default: next(completion)
+            segments.removeFirst()
+            (reader, count) = (nil, 0)
         }
+        return nil
     }
 
-    private func take(_ result: Result<Data?, NetworkError>, from current: Current, _ completion: @escaping Completion)
-    {
-        do throws(NetworkError) {
-            guard let piece = try result.get() else {
-                if let error = current.stream.lengthError(current.count) { throw error }
-                state.withLock { $0.current = nil }
-                current.reader.cancel()
-                return next(completion)
-            }
-            let count = current.count + piece.count
-            // A longer part would push the next parts beyond the length of the form.
-            if count > current.stream.length ?? .max, let error = current.stream.lengthError(count) { throw error }
-            state.withLock { $0.current?.count = count }
-            completion(.success(piece))
-        } catch {
-            completion(.failure(error.of(current.label)))
-        }
+    /// The next bytes of the first segment; nil at its end.
+    private mutating func piece(of stream: TransportBodyStream) async throws(NetworkError) -> Data? {
+        if reader == nil { reader = try stream.reader() }
+        let piece = try await reader?.next()
+        count += piece?.count ?? 0
+        // A longer part would push the next parts beyond the length of the form.
+        let isOver = piece == nil || count > stream.length ?? .max
+        if isOver, let error = stream.lengthError(count) { throw error }
+        return piece
     }
 }
 

@@ -55,17 +55,17 @@ public struct RequestBody: Sendable {
     ///
     /// - Parameter value: a Date becomes ISO 8601 in UTC, a Data Base64.
     public static func jsonObject(_ value: Any) -> RequestBody {
-        let json = Result { () throws(NetworkError) in try ParameterValue(value) }
+        let json = Result { () throws(NetworkError) in try JSONValue(parameter: value) }
         return RequestBody { () throws(NetworkError) in try RequestBody.json(json.get()).build() }
     }
 
     /// Parameters as JSON.
-    static func json(_ value: ParameterValue) -> RequestBody {
+    static func json(_ value: JSONValue) -> RequestBody {
         RequestBody { () throws(NetworkError) in
             do {
                 return (.data(try JSONEncoder.stable().encode(value)), "application/json")
             } catch {
-                throw .encodable(error, ParameterValue.self, as: role)
+                throw .encodable(error, JSONValue.self, as: role)
             }
         }
     }
@@ -99,7 +99,7 @@ public struct RequestBody: Sendable {
     }
 
     /// The parameters as a form.
-    static func form(_ parameters: [String: ParameterValue], _ encoder: QueryEncoder) -> RequestBody {
+    static func form(_ parameters: [String: JSONValue], _ encoder: QueryEncoder) -> RequestBody {
         data(Data(encoder.encode(parameters, isForm: true).utf8), contentType: QueryEncoder.formContentType)
     }
 

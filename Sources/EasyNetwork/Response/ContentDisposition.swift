@@ -1,3 +1,5 @@
+import Foundation
+
 /// The file name that a `Content-Disposition` proposes (RFC 6266).
 ///
 /// Invalid parameters are skipped, since the name is only a proposal. It is as the server wrote it, and may be a path; see
@@ -13,7 +15,7 @@ struct ContentDisposition: Equatable {
     }
 
     init?(_ reader: inout HTTPFieldReader) {
-        guard reader.token() != nil, reader.isAtParameterEnd() else { return nil }
+        guard reader.token() != nil, reader.isAtSeparator(UInt8(ascii: ";")) else { return nil }
         var plain: String?
         var extended: String?
         while reader.skipParameterEnd() {
@@ -42,7 +44,7 @@ struct ContentDisposition: Equatable {
             reader.position += 1
             return nil
         }
-        return reader.isAtParameterEnd() ? (name, text, true) : nil
+        return reader.isAtSeparator(UInt8(ascii: ";")) ? (name, text, true) : nil
     }
 
     /// The text in UTF-8 if its bytes were read as ISO 8859-1, as some transports do.
@@ -52,7 +54,7 @@ struct ContentDisposition: Equatable {
         else {
             return text
         }
-        return String(wholeUTF8: scalars.map { UInt8($0.value) }) ?? text
+        return String(bytes: scalars.map { UInt8($0.value) }, encoding: .utf8) ?? text
     }
 
     /// The text of a value with its charset: `UTF-8'en'%E2%82%AC.txt` (RFC 8187, section 3.2). Nil if it is empty or invalid.
@@ -60,8 +62,8 @@ struct ContentDisposition: Equatable {
         let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let bytes = bytes(parts[2]), !bytes.isEmpty else { return nil }
         switch parts[0].lowercased() {
-        case "utf-8": return String(wholeUTF8: bytes)
-        case "iso-8859-1": return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+        case "utf-8": return String(bytes: bytes, encoding: .utf8)
+        case "iso-8859-1": return String(bytes: bytes, encoding: .isoLatin1)
         default: return nil
         }
     }
@@ -90,11 +92,6 @@ struct ContentDisposition: Equatable {
 }
 
 extension HTTPFieldReader {
-    fileprivate func isAtParameterEnd() -> Bool {
-        let rest = bytes[position...].first { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }
-        return rest == nil || rest == UInt8(ascii: ";")
-    }
-
     /// - Returns: whether another parameter follows.
     fileprivate mutating func skipParameterEnd() -> Bool {
         skipBlanks()
@@ -113,13 +110,5 @@ extension HTTPFieldReader {
         while let byte = next, byte != UInt8(ascii: ";") {
             if byte != UInt8(ascii: "\"") || quotedString() == nil { position += 1 }
         }
-    }
-}
-
-extension String {
-    /// - Returns: nil if the bytes are not UTF-8, where `init(decoding:as:)` inserts replacements.
-    fileprivate init?(wholeUTF8 bytes: [UInt8]) {
-        self.init(decoding: bytes, as: UTF8.self)
-        guard utf8.elementsEqual(bytes) else { return nil }
     }
 }

@@ -1,15 +1,49 @@
 import Foundation
 
-/// A number in JSON, told apart from a Bool: `as?` reads an `NSNumber` of 1 as both.
-enum JSONNumber: Hashable {
-    case boolean(Bool)
+/// A value as it is written into a query, a form or JSON, or read from JSON. Types with one meaning become one case, so that
+/// all encoders agree.
+enum JSONValue: Hashable, Sendable {
+    case null
+    case bool(Bool)
     case integer(Int64)
     case unsigned(UInt64)
     case double(Double)
     case decimal(Decimal)
+    case string(String)
+    case array([JSONValue])
+    case object([String: JSONValue])
+}
 
-    /// Nil if the value is neither a number nor a Bool, and for an integer of more than 64 bits.
-    init?(_ value: Any) {
+extension JSONValue: Encodable {
+    var isContainer: Bool {
+        switch self {
+        case .array, .object: true
+        default: false
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .bool(let value): try container.encode(value)
+        case .integer(let value): try container.encode(value)
+        case .unsigned(let value): try container.encode(value)
+        case .double(let value): try container.encode(value)
+        case .decimal(let value): try container.encode(value)
+        case .string(let value): try container.encode(value)
+        case .array(let values): try container.encode(values)
+        case .object(let values): try container.encode(values)
+        }
+    }
+}
+
+// MARK: - Numbers
+
+extension JSONValue {
+    /// A number or a Bool, told apart: `as?` reads an `NSNumber` of 1 as both. Nil for another value, and for an integer of
+    /// more than 64 bits.
+    init?(number value: Any) {
         if type(of: value) is AnyClass {
             guard let number = value as? NSNumber else { return nil }
             self.init(number)
@@ -17,7 +51,7 @@ enum JSONNumber: Hashable {
         }
         switch value {
         case let value as Int: self = .integer(Int64(value))
-        case let value as Bool: self = .boolean(value)
+        case let value as Bool: self = .bool(value)
         case let value as Double: self = .double(value)
         case let value as Float: self = Self.shortest(value)
         case let value as Decimal: self = .decimal(value)
@@ -36,7 +70,7 @@ enum JSONNumber: Hashable {
 
     init(_ number: NSNumber) {
         if number.isBoolean {
-            self = .boolean(number.boolValue)
+            self = .bool(number.boolValue)
         } else if let number = number as? NSDecimalNumber {
             self = .decimal(number.decimalValue)
         } else {
@@ -52,28 +86,8 @@ enum JSONNumber: Hashable {
     }
 
     /// Converts by the shortest digits of the Float, so that 0.1 stays 0.1 and does not become 0.10000000149011612.
-    private static func shortest(_ value: Float) -> JSONNumber {
+    private static func shortest(_ value: Float) -> JSONValue {
         .double(Double(value.description) ?? Double(value))
-    }
-
-    /// The name of the type, for messages.
-    var kind: String {
-        switch self {
-        case .boolean: "Bool"
-        case .integer, .unsigned: "Int"
-        case .double: "Double"
-        case .decimal: "Decimal"
-        }
-    }
-
-    var text: String {
-        switch self {
-        case .boolean(let flag): "\(flag)"
-        case .integer(let number): "\(number)"
-        case .unsigned(let number): "\(number)"
-        case .double(let number): "\(number)"
-        case .decimal(let number): "\(number)"
-        }
     }
 }
 
@@ -95,7 +109,13 @@ extension NSNumber {
 
 /// The name of the kind of a JSON value, for messages.
 func jsonKind(of value: Any) -> String {
-    if let number = JSONNumber(value) { return number.kind }
+    switch JSONValue(number: value) {
+    case .bool: return "Bool"
+    case .integer, .unsigned: return "Int"
+    case .double: return "Double"
+    case .decimal: return "Decimal"
+    default: break
+    }
     switch value {
     case is NSNull: return "null"
     case is String: return "String"
@@ -116,24 +136,24 @@ func readJSON<T>(_ value: Any, as type: T.Type = T.self) -> T? {
     if Swift.type(of: value) == type { return value as? T }
     switch type {
     case is Bool.Type:
-        guard case .boolean(let flag) = JSONNumber(value) else { return nil }
+        guard case .bool(let flag) = JSONValue(number: value) else { return nil }
         return flag as? T
-    case let type as any FixedWidthInteger.Type: return JSONNumber(value)?.integer(type) as? T
-    case let type as any BinaryFloatingPoint.Type: return JSONNumber(value)?.floatingPoint(type) as? T
-    case is Decimal.Type: return JSONNumber(value)?.decimal as? T
+    case let type as any FixedWidthInteger.Type: return JSONValue(number: value)?.integer(type) as? T
+    case let type as any BinaryFloatingPoint.Type: return JSONValue(number: value)?.floatingPoint(type) as? T
+    case is Decimal.Type: return JSONValue(number: value)?.decimal as? T
     case let type as any JSONContainer.Type: return type.read(value) as? T
     default: return value as? T
     }
 }
 
-extension JSONNumber {
+extension JSONValue {
     fileprivate func integer<T: FixedWidthInteger>(_ type: T.Type) -> T? {
         switch self {
         case .integer(let value): T(exactly: value)
         case .unsigned(let value): T(exactly: value)
         case .double(let value): T(exactly: value)
         case .decimal(let value): T(value.description)
-        case .boolean: nil
+        default: nil
         }
     }
 
@@ -143,7 +163,7 @@ extension JSONNumber {
         case .unsigned(let value): T(exactly: value)
         case .double(let value): T(value)
         case .decimal(let value): T(NSDecimalNumber(decimal: value).doubleValue)
-        case .boolean: nil
+        default: nil
         }
     }
 
@@ -154,7 +174,7 @@ extension JSONNumber {
         // By its digits: `Decimal(0.1)` is not 0.1.
         case .double(let value): Decimal(string: value.description)
         case .decimal(let value): value
-        case .boolean: nil
+        default: nil
         }
     }
 }
@@ -195,6 +215,21 @@ extension Dictionary: JSONContainer where Key == String {
             result[key] = value
         }
         return result
+    }
+}
+
+extension [any CodingKey] {
+    /// The place of a value, for messages: `users[3].age: `; empty for the whole.
+    var place: String {
+        let text = reduce(into: "") { text, key in
+            if let index = key.intValue {
+                text += "[\(index)]"
+            } else {
+                text += text.isEmpty ? key.stringValue : ".\(key.stringValue)"
+            }
+        }
+        // A path of a hundred levels is long, and its beginning shows where to look.
+        return text.isEmpty ? "" : (text.count > 200 ? text.prefix(200) + "…" : text) + ": "
     }
 }
 

@@ -43,8 +43,7 @@ extension NetworkResponse {
     /// The body as a value of the type, read by ``decoder``. The default is a `JSONDecoder` that reads dates as text of RFC
     /// 3339, or as numbers: seconds since 2001.
     ///
-    /// An empty body is the empty value of an ``EmptyRepresentable`` type, such as nil of an optional, if ``emptyBody`` allows
-    /// it.
+    /// An empty body is nil for an optional type if the answer may have one, see ``ResponseValidation/allowsEmptyBody``.
     ///
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` with a message that names the place, as in
     ///   `users[3].age: expected Int but found String`. Its `underlying` is the `DecodingError`.
@@ -57,13 +56,16 @@ extension NetworkResponse {
     ///
     /// - Throws: the error of the decoder; one that is no ``NetworkError`` becomes
     ///   ``NetworkError/Code/cannotParseResponse``.
-    public func decode<T: Decodable>(_ type: T.Type, with decoder: some ResponseDecoder) throws(NetworkError) -> T {
+    public func decode<T: Decodable>(_ type: T.Type, with decoder: ResponseDecoder) throws(NetworkError) -> T {
         if let empty = emptyItem(type) { return empty }
         // Without its decoder, so that a decoder may call `decode(_:)` without endless recursion.
         var plain = self
         plain.decoder = nil
         do {
-            return try decoder.decode(type, from: plain)
+            let value = try decoder.decode(type, plain)
+            if let value = value as? T { return value }
+            let found = "the decoder made a \(Swift.type(of: value)) instead of a \(type)"
+            throw error(.cannotParseResponse, message: found)
         } catch let cause as DecodingError {
             throw error(.cannotParseResponse, message: cause.message(in: try? json()), underlying: cause)
         } catch {
@@ -113,18 +115,14 @@ extension NetworkResponse {
     func emptyBodyError(wanted: String) -> NetworkError {
         let message =
             mayBeEmpty
-            ? "the body is empty; use an optional item or EmptyItem for such an answer"
+            ? "the body is empty; use an optional or Void as item for such an answer"
             : "the body is empty, not \(wanted)"
         return error(.cannotParseResponse, message: message)
     }
 
-    /// Whether ``emptyBody`` allows an empty body for this answer.
-    var mayBeEmpty: Bool {
-        emptyBody.allows(statusCode: statusCode, method: requestMethod)
-    }
-
+    /// Nil of an optional type, for an empty body.
     private func emptyItem<T>(_ type: T.Type) -> T? {
-        guard body.isEmpty, let type = type as? any EmptyRepresentable.Type, mayBeEmpty else { return nil }
-        return type.emptyValue as? T
+        guard body.isEmpty, let type = type as? any ExpressibleByNilLiteral.Type, mayBeEmpty else { return nil }
+        return type.init(nilLiteral: ()) as? T
     }
 }

@@ -85,27 +85,15 @@ extension DecodingError {
     func message(in tree: Any?) -> String {
         switch self {
         case .keyNotFound(let key, let context):
-            Self.place(context.codingPath + [key]) + "no value for key \"\(key.stringValue)\""
+            (context.codingPath + [key]).place + "no value for key \"\(key.stringValue)\""
         case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
-            Self.place(context.codingPath) + "expected \(Self.expected(type)) but found "
+            context.codingPath.place + "expected \(Self.expected(type)) but found "
                 + (Self.found(at: context.codingPath, in: tree) ?? "something else")
         case .dataCorrupted(let context):
-            Self.place(context.codingPath) + context.debugDescription.withoutFullStop
+            context.codingPath.place + context.debugDescription.withoutFullStop
         @unknown default:
             String(describing: self)
         }
-    }
-
-    /// `users[3].age: `; empty for the whole.
-    private static func place(_ path: [any CodingKey]) -> String {
-        let text = path.reduce(into: "") { text, key in
-            if let index = key.intValue {
-                text += "[\(index)]"
-            } else {
-                text += text.isEmpty ? key.stringValue : ".\(key.stringValue)"
-            }
-        }
-        return text.isEmpty ? "" : text + ": "
     }
 
     /// JSONDecoder calls its containers `Dictionary<String, Any>` and `Array<Any>`.

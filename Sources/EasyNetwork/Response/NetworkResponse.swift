@@ -51,12 +51,12 @@ public struct NetworkResponse: Sendable {
     func prepared(
         for method: NetworkService.Method,
         _ validation: ResponseValidation,
-        decoder: (any ResponseDecoder)?
+        decoder: ResponseDecoder?
     ) -> NetworkResponse {
         var response = self
         response.context.change {
             $0.requestMethod = method
-            $0.emptyBody = validation.emptyBody
+            $0.allowsEmptyBody = validation.allowsEmptyBody
             $0.decoder = decoder
         }
         return response
@@ -91,8 +91,8 @@ extension NetworkResponse {
         var metrics: TransportMetrics?
         var history: [NetworkAttempt] = []
         var requestMethod: NetworkService.Method?
-        var emptyBody = EmptyBodyRule.standard
-        var decoder: (any ResponseDecoder)?
+        var allowsEmptyBody = false
+        var decoder: ResponseDecoder?
         var userInfo: [String: any Sendable] = [:]
     }
 
@@ -135,14 +135,14 @@ extension NetworkResponse {
         set { context.change { $0.requestMethod = newValue } }
     }
 
-    /// The rule for empty bodies. Default ``EmptyBodyRule/standard``.
-    public internal(set) var emptyBody: EmptyBodyRule {
-        get { context.value.emptyBody }
-        set { context.change { $0.emptyBody = newValue } }
+    /// Whether an optional item may be decoded from an empty body: with ``ResponseValidation/allowsEmptyBody``, with a status
+    /// that never has a body (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5), and for HEAD (section 9.3.2).
+    var mayBeEmpty: Bool {
+        [204, 205, 304].contains(statusCode) || requestMethod == .head || context.value.allowsEmptyBody
     }
 
     /// The decoder of ``decode(_:)``. Default nil: JSON, with dates as text of RFC 3339 or as numbers.
-    public internal(set) var decoder: (any ResponseDecoder)? {
+    public internal(set) var decoder: ResponseDecoder? {
         get { context.value.decoder }
         set { context.change { $0.decoder = newValue } }
     }
@@ -154,11 +154,11 @@ extension NetworkResponse: CustomDebugStringConvertible, CustomReflectable {
         let redaction = Redaction.standard
         var text = DebugText(title: "NetworkResponse \(statusCode) from \(source)")
         text.add("URL", url.map(redaction.redacted))
-        text.add("Headers", redaction.redacted(headers))
+        text.add("Headers", headers)
         text.add("Body", body, contentType: headers["Content-Type"])
-        text.add("Trailers", redaction.redacted(trailers))
+        text.add("Trailers", trailers)
         text.add("Sent", history)
-        text.add("Metrics", metrics)
+        text.add("Metrics", metrics?.summary)
         return text.lines.joined(separator: "\n")
     }
 

@@ -3,39 +3,47 @@ import Foundation
 /// A decoder of `Decodable` items from answers: the format of a server, and its ways to write dates and keys.
 ///
 /// ```swift
-/// let decoder = JSONResponseDecoder(dates: .rfc3339, keys: .convertFromSnakeCase)
+/// let decoder = ResponseDecoder.json(dates: .rfc3339, keys: .convertFromSnakeCase)
 /// let user = try response.decode(User.self, with: decoder)
 /// ```
-///
-/// It is called on the thread that decodes, possibly on several at once.
-public protocol ResponseDecoder: Sendable {
-    /// - Throws: any error; one that is no ``NetworkError`` becomes ``NetworkError/Code/cannotParseResponse``.
-    func decode<T: Decodable>(_ type: T.Type, from response: NetworkResponse) throws -> T
-}
+public struct ResponseDecoder: Sendable {
+    let decode: @Sendable (any Decodable.Type, NetworkResponse) throws -> any Decodable
 
-/// A decoder of JSON.
-public struct JSONResponseDecoder: ResponseDecoder {
-    private let makeDecoder: @Sendable () -> JSONDecoder
-
-    /// A decoder that reads dates as text of RFC 3339, or as numbers: seconds since 2001.
-    public init() {
-        self.init { .standard() }
+    /// A decoder of another format.
+    ///
+    /// ```swift
+    /// let cbor = ResponseDecoder { type, response in try CBORDecoder().decode(type, from: response.body) }
+    /// ```
+    ///
+    /// - Parameter decode: returns a value of the type. Called on the thread that decodes, possibly on several at once. An
+    ///   error that is no ``NetworkError`` becomes ``NetworkError/Code/cannotParseResponse``.
+    public init(
+        _ decode: @escaping @Sendable (_ type: any Decodable.Type, _ response: NetworkResponse) throws -> any Decodable
+    ) {
+        self.decode = decode
     }
 
+    /// A decoder of JSON that reads dates as text of RFC 3339, or as numbers: seconds since 2001.
+    public static let json = ResponseDecoder.json { .standard() }
+
+    /// A decoder of JSON.
+    ///
     /// - Parameter makeDecoder: returns the `JSONDecoder` for one answer; it is not safe to share one among threads.
-    public init(_ makeDecoder: @escaping @Sendable () -> JSONDecoder) {
-        self.makeDecoder = makeDecoder
+    public static func json(_ makeDecoder: @escaping @Sendable () -> JSONDecoder) -> ResponseDecoder {
+        ResponseDecoder { type, response in try response.decode(type, using: makeDecoder()) }
     }
 
+    /// A decoder of JSON.
+    ///
     /// - Parameters:
     ///   - dates: the form of dates. ``Foundation/JSONDecoder/DateDecodingStrategy/rfc3339`` reads fractions of seconds,
     ///     Foundation's `iso8601` does not.
     ///   - keys: the form of keys. Default that of the properties.
-    public init(
+    public static func json(
         dates: JSONDecoder.DateDecodingStrategy,
         keys: JSONDecoder.KeyDecodingStrategy = .useDefaultKeys
-    ) {
-        self.init {
+    ) -> ResponseDecoder {
+        json {
             let decoder = JSONDecoder()
             decoder.dateDecodingStrategy = dates
             decoder.keyDecodingStrategy = keys
@@ -43,18 +51,8 @@ public struct JSONResponseDecoder: ResponseDecoder {
         }
     }
 
-    public func decode<T: Decodable>(_ type: T.Type, from response: NetworkResponse) throws -> T {
-        try response.decode(type, using: makeDecoder())
-    }
-}
-
-/// A decoder of property lists in XML and in binary.
-public struct PropertyListResponseDecoder: ResponseDecoder {
-    public init() {}
-
-    public func decode<T: Decodable>(_ type: T.Type, from response: NetworkResponse) throws -> T {
-        try response.decodePropertyList(type)
-    }
+    /// A decoder of property lists in XML and in binary.
+    public static let propertyList = ResponseDecoder { type, response in try response.decodePropertyList(type) }
 }
 
 // MARK: - Arrays

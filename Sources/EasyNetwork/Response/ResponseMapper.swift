@@ -52,45 +52,36 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
     /// - Throws: ``ResponseMapperError/invalid`` if the JSON is no array, and
     ///   ``ResponseMapperError/element(index:underlying:)`` for the first element that `mapper` throws at.
     public static func process(_ json: Any?, mapper: (Any?) throws -> Item) throws -> [Item] {
-        let result = try processLeniently(json, stopsAtFailure: true, mapper: mapper)
-        if let (index, error) = result.failures.first {
-            throw ResponseMapperError.element(index: index, underlying: error)
+        guard let array = json as? [Any] else { throw ResponseMapperError.invalid }
+        return try array.enumerated().map { index, element in
+            do {
+                return try mapper(element)
+            } catch {
+                throw ResponseMapperError.element(index: index, underlying: error)
+            }
         }
-        return result.items
     }
 
     /// Maps the elements that can be mapped, and reports the others.
     ///
+    /// - Returns: the mapped elements, in order, and the index of each element that was skipped with the reason, in order.
     /// - Throws: ``ResponseMapperError/invalid`` if the JSON is no array.
-    public static func processLeniently(_ json: Any?, mapper: (Any?) throws -> Item) throws -> LenientResult {
-        try processLeniently(json, stopsAtFailure: false, mapper: mapper)
-    }
-
-    private static func processLeniently(
+    public static func processLeniently(
         _ json: Any?,
-        stopsAtFailure: Bool,
         mapper: (Any?) throws -> Item
-    ) throws -> LenientResult {
+    ) throws -> (items: [Item], failures: [(index: Int, error: any Error)]) {
         guard let array = json as? [Any] else { throw ResponseMapperError.invalid }
-        var result = LenientResult()
-        result.items.reserveCapacity(array.count)
+        var items: [Item] = []
+        var failures: [(index: Int, error: any Error)] = []
+        items.reserveCapacity(array.count)
         for (index, element) in array.enumerated() {
             do {
-                result.items.append(try mapper(element))
+                items.append(try mapper(element))
             } catch {
-                result.failures.append((index, error))
-                if stopsAtFailure { break }
+                failures.append((index, error))
             }
         }
-        return result
-    }
-
-    /// The result of ``processLeniently(_:mapper:)``.
-    public struct LenientResult: Sendable {
-        /// The mapped elements, in order.
-        public var items: [Item] = []
-        /// The index of each element that was skipped, and the reason, in order.
-        public var failures: [(index: Int, error: any Error)] = []
+        return (items, failures)
     }
 }
 

@@ -12,8 +12,9 @@ public struct ResponseValidation: Hashable, Sendable {
     /// The accepted media types, which may be `type/*` and `*/*`. Default nil: any. An empty body is accepted with any type.
     public var contentTypes: Set<String>?
 
-    /// The answers that may have an empty body although an item is decoded from it. Default 204, 205, 304, and any to HEAD.
-    public var emptyBody: EmptyBodyRule
+    /// Whether every answer may have an empty body although an item is decoded from it, which is nil if it is an optional.
+    /// Answers with the statuses 204, 205 and 304 and those to HEAD always may. Default false.
+    public var allowsEmptyBody: Bool
 
     /// The maximum length of the body in bytes, without content codings such as gzip. Default nil: only the limit of the
     /// transport, ``TransportConfiguration/maximumDecodedBodyCount``.
@@ -23,19 +24,19 @@ public struct ResponseValidation: Hashable, Sendable {
 
     /// The shape of the JSON in an accepted answer. Default nil: any body, JSON or not.
     ///
-    /// The body is parsed for it, and parsed again when it is decoded. An empty body is accepted if ``emptyBody`` allows it.
+    /// The body is parsed for it, and parsed again when it is decoded. An empty body is accepted if ``allowsEmptyBody`` allows it.
     public var jsonShape: JSONShape?
 
     public init(
         statusCodes: Set<Int> = Self.success,
         contentTypes: Set<String>? = nil,
-        emptyBody: EmptyBodyRule = .standard,
+        allowsEmptyBody: Bool = false,
         maximumBodyCount: Int? = nil,
         jsonShape: JSONShape? = nil
     ) {
         self.statusCodes = statusCodes
         self.contentTypes = contentTypes
-        self.emptyBody = emptyBody
+        self.allowsEmptyBody = allowsEmptyBody
         self.maximumBodyCount = maximumBodyCount
         self.jsonShape = jsonShape
     }
@@ -44,7 +45,7 @@ public struct ResponseValidation: Hashable, Sendable {
     public init(
         statusCodes: ClosedRange<Int>,
         contentTypes: Set<String>? = nil,
-        emptyBody: EmptyBodyRule = .standard,
+        allowsEmptyBody: Bool = false,
         maximumBodyCount: Int? = nil,
         jsonShape: JSONShape? = nil
     ) {
@@ -52,30 +53,7 @@ public struct ResponseValidation: Hashable, Sendable {
             // Clamped to one code more at each end, which no answer has, for ranges without any valid code.
             statusCodes: Set(statusCodes.clamped(to: 0...1_000)),
             contentTypes: contentTypes,
-            emptyBody: emptyBody,
-            maximumBodyCount: maximumBodyCount,
-            jsonShape: jsonShape
-        )
-    }
-
-    /// Accepts the status codes that a predicate accepts.
-    ///
-    /// ```swift
-    /// static let lenient = ResponseValidation(statusCodes: { $0 < 500 && $0 != 429 })
-    /// ```
-    ///
-    /// - Parameter isAccepted: called at once, for each code from 100 to 999, and not kept.
-    public init(
-        statusCodes isAccepted: (Int) throws -> Bool,
-        contentTypes: Set<String>? = nil,
-        emptyBody: EmptyBodyRule = .standard,
-        maximumBodyCount: Int? = nil,
-        jsonShape: JSONShape? = nil
-    ) rethrows {
-        self.init(
-            statusCodes: Set(try (100...999).filter(isAccepted)),
-            contentTypes: contentTypes,
-            emptyBody: emptyBody,
+            allowsEmptyBody: allowsEmptyBody,
             maximumBodyCount: maximumBodyCount,
             jsonShape: jsonShape
         )
@@ -117,23 +95,17 @@ public struct ResponseValidation: Hashable, Sendable {
             let wanted = (contentTypes ?? []).sorted().joined(separator: ", ")
             return response.error(.cannotParseResponse, message: "the Content-Type is \(found), wanted is \(wanted)")
         }
-        return shapeError(for: response)
-    }
-
-    /// - Parameter response: an answer with at least the beginning of its body.
-    func bodyTooLong(_ response: NetworkResponse) -> NetworkError {
-        response.error(.bodyTooLong, message: "more than \(max(0, maximumBodyCount ?? 0)) bytes of body")
-    }
-
-    private func shapeError(for response: NetworkResponse) -> NetworkError? {
-        guard let jsonShape else { return nil }
-        let mayBeEmpty = emptyBody.allows(statusCode: response.statusCode, method: response.requestMethod)
-        guard !response.body.isEmpty || !mayBeEmpty else { return nil }
+        guard let jsonShape, !response.body.isEmpty || !(allowsEmptyBody || response.mayBeEmpty) else { return nil }
         do throws(NetworkError) {
             _ = try response.json(jsonShape)
             return nil
         } catch {
             return error
         }
+    }
+
+    /// - Parameter response: an answer with at least the beginning of its body.
+    func bodyTooLong(_ response: NetworkResponse) -> NetworkError {
+        response.error(.bodyTooLong, message: "more than \(max(0, maximumBodyCount ?? 0)) bytes of body")
     }
 }

@@ -40,27 +40,13 @@ enum SafeFileName {
         let parts = parts(of: name)
         let room = byteLimit - suffix.utf8.count - parts.fileExtension.utf8.count
         guard parts.stem.utf8.count > room else { return parts.stem + suffix + parts.fileExtension }
-        var stem = ""
-        var count = 0
-        for character in parts.stem {
-            count += character.utf8.count
-            if count > room { break }
-            stem.append(character)
-        }
-        if stem.isEmpty { stem = cutWithinCharacter(parts.stem, room) }
+        let scalars = parts.stem.unicodeScalars
+        var end = parts.stem.utf8.index(parts.stem.startIndex, offsetBy: max(0, room))
+        while end.samePosition(in: scalars) == nil { end = parts.stem.utf8.index(before: end) }
+        var stem = String(scalars[..<end])
+        // Not within a character, unless that is the only one, with many accents.
+        if end.samePosition(in: parts.stem) == nil, stem.count > 1 { stem.removeLast() }
         return trimmingEnd(stem) + suffix + parts.fileExtension
-    }
-
-    /// Shortens a character with many accents.
-    private static func cutWithinCharacter(_ text: String, _ room: Int) -> String {
-        var scalars = String.UnicodeScalarView()
-        var count = 0
-        for scalar in text.unicodeScalars {
-            count += UTF8.width(scalar)
-            if count > room { break }
-            scalars.append(scalar)
-        }
-        return String(scalars)
     }
 
     /// Removes dots and blanks at the end, which Windows ignores, so that two names become one.

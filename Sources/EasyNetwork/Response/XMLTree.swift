@@ -16,7 +16,7 @@ import FoundationXML
 /// `XMLParser` of Foundation reads the document. Comments and processing instructions are left out, and CDATA is text. There
 /// are no entities but the five of XML: nothing outside the document is loaded, and nothing in it multiplies.
 public struct XMLTree: Hashable, Sendable {
-    public enum Child: Hashable, Sendable {
+    enum Child: Hashable, Sendable {
         case element(XMLTree)
         case text(String)
     }
@@ -31,7 +31,7 @@ public struct XMLTree: Hashable, Sendable {
     public let attributes: [String: String]
 
     /// Elements and text in document order, white space included. Two texts are never adjacent.
-    public internal(set) var children: [Child] = []
+    var children: [Child] = []
 
     /// The child elements, in order.
     public var elements: [XMLTree] {
@@ -119,17 +119,21 @@ extension NetworkResponse {
         var bytes = Array(document.utf8)
         // A parser could take bytes of zero for another encoding, whose markup this check does not see.
         guard !bytes.contains(0) else { throw notXML("a character that XML does not have") }
+        /// The index behind the mark, or the end of the document.
+        func end(of mark: String, from start: Int) -> Int {
+            bytes.dropFirst(start).firstRange(of: mark.utf8)?.upperBound ?? bytes.count
+        }
         var index = 0
         var isInProlog = true
         while let start = bytes[index...].firstIndex(of: UInt8(ascii: "<")) {
             let rest = bytes[start...]
             let markup: Range<Int>
             if rest.starts(with: "<!--".utf8) {
-                markup = start..<Self.end(of: "-->", in: bytes, from: start + 4)
+                markup = start..<end(of: "-->", from: start + 4)
             } else if rest.starts(with: "<![CDATA[".utf8) {
-                markup = start..<Self.end(of: "]]>", in: bytes, from: start + 9)
+                markup = start..<end(of: "]]>", from: start + 9)
             } else if rest.starts(with: "<?".utf8) {
-                markup = start..<Self.end(of: "?>", in: bytes, from: start + 2)
+                markup = start..<end(of: "?>", from: start + 2)
                 guard let space = bytes[markup].firstIndex(where: { " \t\r\n".utf8.contains($0) }) else {
                     throw notXML("a processing instruction without content")
                 }
@@ -161,19 +165,6 @@ extension NetworkResponse {
             case (UInt8(ascii: ">"), nil): return index + 1
             default: break
             }
-        }
-        return bytes.count
-    }
-
-    /// The index behind the mark, or the end of the document.
-    private static func end(of mark: StaticString, in bytes: [UInt8], from start: Int) -> Int {
-        let mark = Array("\(mark)".utf8)
-        var index = start
-        while index + mark.count <= bytes.count {
-            if bytes[index] == mark[0], bytes[index..<(index + mark.count)].elementsEqual(mark) {
-                return index + mark.count
-            }
-            index += 1
         }
         return bytes.count
     }

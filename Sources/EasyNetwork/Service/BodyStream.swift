@@ -22,7 +22,8 @@ final class BodyStream: Sendable {
 
     /// The effects of an early end, which are run outside the lock.
     private typealias Stopped = (exchange: (any TransportExchange)?, waiters: [Waiter])
-    private typealias Waiter = (event: Event, continuation: CheckedContinuation<Void, Never>)
+    // Not checked, as that costs each request: a waiter is resumed where it leaves the state, and nowhere else.
+    private typealias Waiter = (event: Event, continuation: UnsafeContinuation<Void, Never>)
 
     /// An event that a task waits for. The end of the stream ends every wait.
     private enum Event {
@@ -112,8 +113,10 @@ final class BodyStream: Sendable {
         self.sent = sent
     }
 
-    /// Sends the message. Call it once, before anything but ``cancel(keepingUnread:)``.
+    /// Sends the message, unless this stream or the task is cancelled. Call it once, before anything but
+    /// ``cancel(keepingUnread:)``.
     func start(_ message: TransportRequest, over transport: any NetworkTransport) {
+        if Task.isCancelled { cancel() }
         guard !state.withLock({ $0.isCancelled }) else { return }
         let exchange = transport.start(message) { event in self.receive(event) }
         let (isCancelled, mustTell) = state.withLock { state in
@@ -141,10 +144,9 @@ final class BodyStream: Sendable {
     ///
     /// Cancelling the task cancels the exchange and drops all unread bytes.
     ///
-    /// - Parameter isolation: that of the caller, so that available chunks need no change of the executor.
     /// - Returns: nil at the end.
     /// - Throws: the error of the exchange, after all bytes that came before it.
-    func next(isolation: isolated (any Actor)? = #isolation) async throws(NetworkError) -> Data? {
+    func next() async throws(NetworkError) -> Data? {
         while true {
             if Task.isCancelled { cancel(keepingUnread: false) }
             let (chunk, mustTell, failure, isOver) = state.withLock { state in
@@ -238,9 +240,9 @@ final class BodyStream: Sendable {
 
     // MARK: - Waiting
 
-    private func wait(for event: Event, isolation: isolated (any Actor)? = #isolation) async {
+    private func wait(for event: Event) async {
         await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
+            await withUnsafeContinuation { continuation in
                 let (isThere, mustTell) = state.withLock { state in
                     if case .all = event { state.isCollecting = true }
                     let isThere = state.hasHappened(event)

@@ -42,8 +42,8 @@ struct CallAttempts {
     private var mayHaveActed = false
     /// The `Idempotency-Key` of a message that a server may have processed: only with this key may it be sent again.
     private var usedKey: String?
-    /// The result of the last message.
-    private var arrival = CallContext.Arrival(outcome: .failure(NetworkError(code: .cancelled)))
+    /// How the last answer arrived.
+    private var arrival = CallContext.Arrival()
 
     private var errand: PendingStore?
     private var acceptedAnswer: NetworkResponse?
@@ -161,11 +161,11 @@ struct CallAttempts {
     /// - Returns: nil when the message is to be sent.
     private mutating func look(_ message: TransportRequest, _ cache: CacheLookup) async -> Outcome? {
         switch await context.look(message, key: cacheKey) {
-        case .answer(let found):
-            if let cacheKey { errand = .answered(cache, key: cacheKey, isRefreshed: found.isRefreshed) }
-            return .success(found.response)
-        case .answerAndSend(let found):
-            await context.show(found.response, of: call)
+        case .answer(let response, let isRefreshed):
+            if let cacheKey { errand = .answered(cache, key: cacheKey, isRefreshed: isRefreshed) }
+            return .success(response)
+        case .answerAndSend(let response):
+            await context.show(response, of: call)
             return nil
         case .send(let miss, let candidate):
             cacheMiss = miss
@@ -260,8 +260,8 @@ struct CallAttempts {
             let deposit = context.deposit(message, asked: sent.headers, key: cacheKey, candidate)
             errand = deposit.map { .store($0) }
         }
-        arrival = await context.exchange(message)
-        var outcome = arrival.outcome
+        var outcome: Outcome
+        (outcome, arrival) = await context.exchange(message)
         if arrival.startsOver, case .success(let response) = outcome { return .startOver(response) }
         if !arrival.isBodyUsed, case .success(let response) = outcome,
             let confirmed = candidate?.confirmed(by: response, at: context.clock.date)
@@ -314,16 +314,11 @@ struct CallAttempts {
         count: Int
     ) async throws(NetworkError) -> TransportRequest? {
         let rules = RedirectRules(policy: context.redirects)
-        guard let redirect = try rules.redirect(of: sent, by: response, count: count) else { return nil }
-        var message = redirect.message
+        guard var message = try rules.redirect(of: sent, by: response, count: count) else { return nil }
         if let decide = context.redirects.decide {
-            switch await decide(redirect) {
-            case .follow: break
-            case .refuse: return nil
-            case .alter(let other):
-                try RequestBuilder.check(other)
-                message = other
-            }
+            guard let decided = await decide(message, response) else { return nil }
+            try RequestBuilder.check(decided)
+            message = decided
         }
         next = (.redirect, 0)
         // The stored answer belongs to another address.
@@ -387,7 +382,7 @@ struct CallAttempts {
                 random: context.configuration.settings.random(),
                 mayHaveActed: mayHaveActed
             ),
-            context.configuration.takeRetry(arrival.hasProgressed ? RetryBudget.costAfterProgress : 1)
+            context.configuration.takeRetry(afterProgress: arrival.hasProgressed)
         else { return nil }
         retryCount += 1
         totalRetryCount += 1

@@ -2,6 +2,8 @@ import Foundation
 
 /// The parameters of a call: its host, its request with the policies of both, and the operation that makes it.
 final class CallContext: Sendable {
+    typealias Outcome = Result<NetworkResponse, NetworkError>
+
     let configuration: HostConfiguration
     let request: any BaseAPIRequest
     private let method: NetworkService.Method
@@ -95,7 +97,7 @@ final class CallContext: Sendable {
     }
 
     func respond(
-        to outcome: Result<NetworkResponse, NetworkError>,
+        to outcome: Outcome,
         _ history: [NetworkAttempt]
     ) async -> ResponseDecision {
         let context = AttemptContext(request: request, history: history)
@@ -123,12 +125,12 @@ final class CallContext: Sendable {
 
     /// Waits for so many seconds by the host's clock.
     func wait(_ delay: TimeInterval, _ call: Call) async {
-        caller?.callWaits(call) { !call.isOver }
-        await clock.sleep(delay)
-        await regainSlot(call)
+        await withoutSlot(call) { await clock.sleep(delay) }
     }
 
-    private func regainSlot(_ call: Call) async {
+    private func withoutSlot(_ call: Call, _ wait: () async -> Void) async {
+        caller?.callWaits(call) { !call.isOver }
+        await wait()
         guard let caller else { return }
         let granted = OneShot()
         caller.callGoesOn(call) { granted.end() }
@@ -140,7 +142,7 @@ final class CallContext: Sendable {
     /// Asks the cache. Suspends only when the disk is read.
     func look(_ message: TransportRequest, key: String?) async -> CacheLookup.Verdict {
         guard let cache else { return .send(.absent, nil) }
-        let found = await withUnsafeContinuation { continuation in
+        let found = await withCheckedContinuation { continuation in
             cache.find(key) { continuation.resume(returning: $0) }
         }
         return cache.judge(found, for: withCookies(message), at: clock.date, accept: accepted)
@@ -193,13 +195,6 @@ final class CallContext: Sendable {
 
     // MARK: - Credentials and cookies
 
-    /// Makes a service for a refresh, which outlives the call.
-    private var makeService: @Sendable () -> EasyNetworkService {
-        { [configuration] in EasyNetworkService(configuration) }
-    }
-
-    typealias Credential = (message: TransportRequest, stamp: RequestAuthentication.Stamp)
-
     /// Adds the credential; waits without a slot while there is none.
     ///
     /// - Returns: nil when there is no credential to add.
@@ -207,9 +202,11 @@ final class CallContext: Sendable {
         _ message: TransportRequest,
         _ stamp: RequestAuthentication.Stamp,
         _ call: Call
-    ) async throws(NetworkError) -> Credential? {
+    ) async throws(NetworkError) -> RequestAuthentication.Authorized? {
         guard let authentication = configuration.settings.authentication else { return nil }
-        return try await credential(authentication.prepare(message, stamp, over: makeService), call)
+        return try await authentication.authorize(message, stamp, for: configuration) { wait in
+            await withoutSlot(call, wait)
+        }
     }
 
     /// - Returns: the message with another credential, if the answer refuses the one it was sent with.
@@ -218,25 +215,10 @@ final class CallContext: Sendable {
         _ message: TransportRequest,
         _ stamp: RequestAuthentication.Stamp,
         _ call: Call
-    ) async throws(NetworkError) -> Credential? {
+    ) async throws(NetworkError) -> RequestAuthentication.Authorized? {
         guard let authentication = configuration.settings.authentication else { return nil }
-        return try await credential(authentication.review(response, to: message, stamp, over: makeService), call)
-    }
-
-    private func credential(
-        _ step: RequestAuthentication.Step,
-        _ call: Call
-    ) async throws(NetworkError) -> Credential? {
-        switch step {
-        case .send(let message, let stamp): return (message, stamp)
-        case .accept: return nil
-        case .fail(let error): throw error
-        case .wait(let waiting):
-            caller?.callWaits(call) { !call.isOver }
-            let result: Result<Credential, NetworkError>
-            do throws(NetworkError) { result = .success(try await waiting()) } catch { result = .failure(error) }
-            await regainSlot(call)
-            return try result.get()
+        return try await authentication.review(response, to: message, stamp, for: configuration) { wait in
+            await withoutSlot(call, wait)
         }
     }
 
@@ -249,7 +231,7 @@ final class CallContext: Sendable {
         return message
     }
 
-    func keepCookies(of result: Result<NetworkResponse, NetworkError>, from url: URL) {
+    func keepCookies(of result: Outcome, from url: URL) {
         if case .success(let response) = result { keepCookies(response.headers, from: url) }
     }
 
@@ -260,9 +242,8 @@ final class CallContext: Sendable {
 
     // MARK: - The wire
 
-    /// The result of one message.
+    /// How the answer to a message arrived.
     struct Arrival {
-        var outcome: Result<NetworkResponse, NetworkError>
         /// Whether the body has gone to its user, so that the answer has none.
         var isBodyUsed = false
         /// Whether the answer does not fit the bytes stored before, and the message is to be sent again.
@@ -274,31 +255,35 @@ final class CallContext: Sendable {
     }
 
     /// Sends a message, and collects its body or hands it to its user.
-    func exchange(_ message: TransportRequest) async -> Arrival {
+    func exchange(_ message: TransportRequest) async -> (outcome: Outcome, arrival: Arrival) {
         // Weak, as the transport's thread may be the last to release this.
         let body = BodyStream(sent: { [weak operation = caller?.operation] in operation?.didSend($0) })
+        guard let use else {
+            body.start(message, over: configuration.settings.transport)
+            let collected = await body.collect(upTo: validation.maximumBodyCount)
+            let outcome = outcome(collected, from: message.url)
+            keepCookies(of: outcome, from: message.url)
+            return (outcome, Arrival())
+        }
         return await withTaskCancellationHandler {
-            await exchange(message, body)
+            await exchange(message, body, use)
         } onCancel: {
             body.cancel()
         }
     }
 
-    private func exchange(_ message: TransportRequest, _ body: BodyStream) async -> Arrival {
-        guard let use else {
-            body.start(message, over: configuration.settings.transport)
-            let collected = await body.collect(upTo: validation.maximumBodyCount)
-            let arrival = Arrival(outcome: outcome(collected, from: message.url))
-            keepCookies(of: arrival.outcome, from: message.url)
-            return arrival
-        }
+    private func exchange(
+        _ message: TransportRequest,
+        _ body: BodyStream,
+        _ use: BodyUse
+    ) async -> (outcome: Outcome, arrival: Arrival) {
         let (outgoing, read) = await use(message)
         body.start(outgoing, over: configuration.settings.transport)
         let head: TransportHead
         do throws(NetworkError) {
             head = try await body.head()
         } catch {
-            return Arrival(outcome: .failure(error))
+            return (.failure(error), Arrival())
         }
         // Before the body: its end may come much later, or never.
         keepCookies(head.headers, from: outgoing.url)
@@ -309,9 +294,12 @@ final class CallContext: Sendable {
         let end = await read(head, isAccepted, body)
         if case .collect = end {
             let collected = await body.collect(upTo: NetworkError.responseBodyLimit)
-            return Arrival(outcome: Result { () throws(NetworkError) in try collected.response(from: outgoing.url) })
+            let outcome = Result { () throws(NetworkError) in try collected.response(from: outgoing.url) }
+            return (outcome, Arrival())
         }
-        var arrival = Arrival(outcome: .success(response(head, outgoing.url, body.end)))
+        var arrival = Arrival()
+        // Its trailers and metrics are known only before it is cancelled.
+        let response = response(head, outgoing.url, body.end)
         switch end {
         case .collect: break
         case .used:
@@ -323,13 +311,13 @@ final class CallContext: Sendable {
             arrival.startsOver = true
         case .failed(let error, let hasProgressed, let mayBeginAgain):
             body.cancel()
-            arrival.outcome = .failure(error)
             (arrival.hasProgressed, arrival.mayBeginAgain) = (hasProgressed, mayBeginAgain)
+            return (.failure(error), arrival)
         }
-        return arrival
+        return (.success(response), arrival)
     }
 
-    private func outcome(_ collected: BodyStream.Collected, from url: URL) -> Result<NetworkResponse, NetworkError> {
+    private func outcome(_ collected: BodyStream.Collected, from url: URL) -> Outcome {
         Result { () throws(NetworkError) in
             let response = try collected.response(from: url)
             if collected.end == nil { throw validation.bodyTooLong(response) }

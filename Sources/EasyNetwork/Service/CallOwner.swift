@@ -20,8 +20,8 @@ protocol CallOwner: AnyObject, Sendable {
     func reclaimSlot(if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void)
     /// Keeps a call that comes before the work may begin.
     ///
-    /// - Returns: false when the call may begin now.
-    func holdsBack(_ call: @escaping @Sendable () -> Void) -> Bool
+    /// - Returns: the beginning of the work; nil when the call may begin now.
+    func holdBack() -> OneShot?
     /// Runs `action` as a part of the credential refresh that the job belongs to, if there is one.
     func inRefreshContext(_ action: () -> Void)
     func tellOfCacheMiss(_ miss: CacheMiss)
@@ -51,8 +51,7 @@ struct Caller: Sendable {
 
     /// Waits until the operation may work and has its slot.
     func mayBegin(_ call: Call, mayLackSlot: Bool) async {
-        let ready = OneShot()
-        if operation.holdsBack({ ready.end() }) { await ready.wait() }
+        if let beginning = operation.holdBack() { await beginning.wait() }
         guard mayLackSlot else { return }
         let granted = OneShot()
         reclaimSlot(for: call) { granted.end() }

@@ -27,10 +27,28 @@ extension EasyNetworkService {
     ///
     /// - Throws: ``NetworkError/Code/notCached``, with ``NetworkError/cacheMiss``; ``NetworkError/Code/invalidRequest``.
     public func cachedResponse(for request: some BaseAPIRequest) async throws(NetworkError) -> NetworkResponse {
+        // Not on the caller's executor, which may be the main actor: it encodes the request and reads the answer.
+        let result = await withCheckedContinuation { continuation in
+            _ = WorkQueue.task {
+                continuation.resume(returning: await self.lookUp(request))
+            }
+        }
+        return try result.get()
+    }
+
+    private func lookUp(_ request: some BaseAPIRequest) async -> Result<NetworkResponse, NetworkError> {
+        do throws(NetworkError) {
+            return .success(try await storedResponse(for: request))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func storedResponse(for request: some BaseAPIRequest) async throws(NetworkError) -> NetworkResponse {
         let (context, message) = try cacheContext(for: request)
         let key = context.cache?.key(for: message)
         switch await context.look(message, key: key) {
-        case .answer(let answer), .answerAndSend(let answer): return answer.response
+        case .answer(let response, _), .answerAndSend(let response): return response
         case .send(let miss, _): throw NetworkError(miss)
         case .refuse(let miss): throw NetworkError(miss, context.cache?.policy.reading)
         }
@@ -117,11 +135,10 @@ extension EasyNetworkService {
             }
         let (cache, partition) = (configuration.settings.cache, configuration.settings.cachePartition)
         for (index, attempt) in history.enumerated() {
-            let urls = HTTPInvalidation.urls(
+            let urls = (index == history.count - 1 ? headers : HTTPHeaders()).invalidatedURLs(
                 method: NetworkService.Method(rawValue: attempt.request.method),
                 target: attempt.request.url,
-                status: attempt.statusCode ?? 0,
-                response: index == history.count - 1 ? headers : HTTPHeaders()
+                status: attempt.statusCode ?? 0
             )
             for url in urls { cache.invalidate(CacheKey.http(url, partition: partition)) }
         }

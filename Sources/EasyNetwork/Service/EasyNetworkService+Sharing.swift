@@ -13,13 +13,16 @@ extension EasyNetworkService {
         join: (@escaping AnswerReceiver) -> Void,
         leave: @escaping @Sendable () -> Void,
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
-    ) {
+    ) -> Call {
         let call = Call { call, error in
             self.forget(call)
             leave()
             completion(.failure(error))
         }
-        if let refusal = remember(call).refusal { return call.fail(refusal) }
+        if let refusal = remember(call).refusal {
+            call.fail(refusal)
+            return call
+        }
         join { result in
             guard call.end() else { return }
             self.forget(call)
@@ -28,6 +31,7 @@ extension EasyNetworkService {
         }
         // The call was cancelled before it joined.
         if call.isOver { leave() }
+        return call
     }
 }
 

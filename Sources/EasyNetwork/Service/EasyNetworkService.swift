@@ -22,13 +22,7 @@ public final class EasyNetworkService: Sendable {
         /// Whether the operation has given its slot back, and may be without it.
         var mayLackSlot = false
         /// How the last call of the operation ended; nil before that.
-        var lastEnd: CallEnd?
-    }
-
-    private enum CallEnd {
-        case success
-        // Indirect: few calls fail, and all would pay for the room.
-        indirect case failure(NetworkError)
+        var lastEnd: Result<Void, NetworkError>?
     }
 
     /// The host that requests go to.
@@ -68,26 +62,25 @@ public final class EasyNetworkService: Sendable {
         let caller = caller
         let callbackQueue = caller?.operation.deliveryQueue ?? configuration.deliveryQueue
         start(request) { (response) throws(NetworkError) in
-            JSONValue(response.body.isEmpty ? nil : try response.json())
+            JSONValue(value: response.body.isEmpty ? nil : try response.json())
         } completion: { result in
             let error = result.failure
             if let error, caller?.isSilent(after: error) ?? self.isSilenced(error) { return }
-            // Recorded only when the closure is called, so that a finish() in it finds it.
-            switch result {
-            case .success(let json):
-                guard let success else { break }
-                return WorkQueue.call(on: callbackQueue) {
-                    caller?.service.noteEnd(of: nil)
-                    WorkQueue.userCode { success(json.value) }
-                }
-            case .failure(let error):
-                guard let failure else { break }
-                return WorkQueue.call(on: callbackQueue) {
-                    caller?.service.noteEnd(of: error)
-                    WorkQueue.userCode { failure(error) }
+            let isHandled = error == nil ? success != nil : failure != nil
+            guard isHandled else {
+                caller?.service.noteEnd(of: error)
+                return
+            }
+            WorkQueue.call(on: callbackQueue) {
+                // Not before, so that a finish() in the closure finds this end.
+                caller?.service.noteEnd(of: error)
+                WorkQueue.userCode {
+                    switch result {
+                    case .success(let json): success?(json.value)
+                    case .failure(let error): failure?(error)
+                    }
                 }
             }
-            caller?.service.noteEnd(of: error)
         }
     }
 
@@ -112,10 +105,6 @@ public final class EasyNetworkService: Sendable {
     /// Sendable because one closure makes the value and the next reads it, without other references.
     private struct JSONValue: @unchecked Sendable {
         let value: Any?
-
-        init(_ value: Any?) {
-            self.value = value
-        }
     }
 
     /// Sends a request and returns the answer.
@@ -152,19 +141,29 @@ public final class EasyNetworkService: Sendable {
         map: @escaping @Sendable (NetworkResponse) throws -> Item
     ) async throws(NetworkError) -> Item {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
+        let caller = caller
+        let result = await result(of: request, order: ignoringCache ? .ignore : .standard, map: map)
+        caller?.service.noteEnd(of: result.failure)
+        return try result.get()
+    }
+
+    /// Sends a request and waits for its end. Cancelling the task cancels the call. The parameters are those of
+    /// ``start(_:order:use:cached:map:isMapped:completion:)``.
+    func result<Item: Sendable>(
+        of request: some BaseAPIRequest,
+        order: CacheLookup.Order = .standard,
+        using use: BodyUse? = nil,
+        map: @escaping @Sendable (NetworkResponse) throws -> Item
+    ) async -> Result<Item, NetworkError> {
         // A separate service, so that all calls for this request are cancelled with the task.
         let service = EasyNetworkService(partOf: self)
-        let caller = caller
-        let result = await withTaskCancellationHandler {
+        return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let order: CacheLookup.Order = ignoringCache ? .ignore : .standard
-                service.start(request, order: order, map: map, completion: { continuation.resume(returning: $0) })
+                service.start(request, order: order, use: use, map: map) { continuation.resume(returning: $0) }
             }
         } onCancel: {
             service.cancel()
         }
-        caller?.service.noteEnd(of: result.failure)
-        return try result.get()
     }
 
     /// Cancels all calls, and refuses later ones with ``NetworkError/Code/cancelled``.
@@ -383,10 +382,10 @@ public final class EasyNetworkService: Sendable {
     /// - Parameter error: nil for success.
     func noteEnd(of error: NetworkError?) {
         // The previous error is released outside the lock.
-        let old = state.withLock { state -> CallEnd? in
+        let old = state.withLock { state -> Result<Void, NetworkError>? in
             // Other calls may have been cancelled because of how the first one ended.
             if error?.code == .cancelled, state.lastEnd != nil { return nil }
-            defer { state.lastEnd = error.map { .failure($0) } ?? .success }
+            defer { state.lastEnd = error.map { .failure($0) } ?? .success(()) }
             return state.lastEnd
         }
         withExtendedLifetime(old) {}
@@ -394,34 +393,7 @@ public final class EasyNetworkService: Sendable {
 
     /// Why the last call of the operation failed; nil when it did not.
     var failureOfLastCall: NetworkError? {
-        if case .failure(let error) = state.withLock({ $0.lastEnd }) { error } else { nil }
-    }
-
-    func forgetFailure() {
-        noteEnd(of: nil)
-    }
-
-    // MARK: - Notifications
-
-    private func tellOfStart(_ request: some BaseAPIRequest) {
-        guard configuration.settings.postsNotifications else { return }
-        let key = NetworkNotification.requestKey
-        NetworkNotification.post(NetworkNotification.requestDidStart, configuration, [key: request.asMade])
-    }
-
-    private func tellOfEnd(_ request: some BaseAPIRequest, _ response: NetworkResponse?, _ error: NetworkError?) {
-        if let error, error.code == .unauthorized {
-            NetworkNotification.post(
-                NetworkNotification.unauthorized,
-                configuration,
-                [NetworkNotification.errorKey: error]
-            )
-        }
-        guard configuration.settings.postsNotifications else { return }
-        var information: [String: Any] = [NetworkNotification.requestKey: request.asMade]
-        if let error { information[NetworkNotification.errorKey] = error }
-        if error == nil, let response { information[NetworkNotification.responseKey] = response }
-        NetworkNotification.post(NetworkNotification.requestDidFinish, configuration, information)
+        state.withLock { $0.lastEnd }?.failure
     }
 }
 

@@ -49,17 +49,32 @@ public final class HostConfiguration: Sendable {
     /// The host of ``HostSettings/baseURL``, with the port if the URL names one.
     let host: String?
 
-    /// The headers of every request.
+    /// The components of ``HostSettings/baseURL``, or the reason why requests cannot be joined to it; nil without one.
+    let base: Result<URLParts, NetworkError>?
+
+    /// The headers of every request, and the reason why they cannot be sent.
     private let headers: HTTPHeaders
+    private let headerProblem: NetworkError?
     /// The headers of a request to another origin; nil when ``headers`` has no credentials.
     private let headersElsewhere: HTTPHeaders?
 
-    private let retryBudget: Locked<RetryBudget>
+    /// The number of retries that are left.
+    private let retryBudget: Locked<Double>
 
     public init(_ settings: HostSettings) {
         self.settings = settings
         host = settings.baseURL?.hostAndPort
+        base = settings.baseURL.map { url in
+            Result { () throws(NetworkError) in try URLBuilder.parts(ofBase: url.absoluteString) }
+        }
         headers = settings.standardHeaders.merging(settings.headers)
+        do throws(NetworkError) {
+            try headers.checkSyntax()
+            try headers.checkFraming()
+            headerProblem = nil
+        } catch {
+            headerProblem = error
+        }
         let others = headers.withoutCredentials
         headersElsewhere = settings.baseURL == nil || others == headers ? nil : others
         retryBudget = Locked(settings.retryBudget)
@@ -68,24 +83,18 @@ public final class HostConfiguration: Sendable {
     /// - Parameters:
     ///   - headers: see ``HostSettings/headers``.
     ///   - deadlines: see ``HostSettings/deadlines``.
-    ///   - validation: see ``HostSettings/validation``.
-    ///   - callbackQueue: see ``HostSettings/callbackQueue``.
     ///   - transport: see ``HostSettings/transport``.
     ///   - change: changes other settings; called at once.
     public convenience init(
         baseURL: URL?,
         headers: HTTPHeaders = HTTPHeaders(),
         deadlines: TransportDeadlines = TransportDeadlines(),
-        validation: ResponseValidation = ResponseValidation(),
-        callbackQueue: DispatchQueue? = nil,
         transport: (any NetworkTransport)? = nil,
         change: (inout HostSettings) -> Void = { _ in }
     ) {
         var settings = HostSettings(baseURL: baseURL)
         settings.headers = headers
         settings.deadlines = deadlines
-        settings.validation = validation
-        settings.callbackQueue = callbackQueue
         if let transport { settings.transport = transport }
         change(&settings)
         self.init(settings)
@@ -97,7 +106,7 @@ public final class HostConfiguration: Sendable {
     /// This host in another environment: with the base URL from ``HostSettings/environments``.
     ///
     /// ```swift
-    /// HostConfiguration.shared = try HostConfiguration.shared.switched(to: .releaseCandidate)
+    /// HostConfiguration.shared = try HostConfiguration.shared.switched(to: "release candidate")
     /// ```
     ///
     /// - Parameter change: changes other settings. Credentials are not copied: ``HostSettings/authentication`` is nil,
@@ -105,11 +114,11 @@ public final class HostConfiguration: Sendable {
     ///   they are set here.
     /// - Throws: ``NetworkError/Code/invalidRequest`` when there is no URL for it.
     public func switched(
-        to environment: NetworkEnvironment,
+        to environment: String,
         change: (inout HostSettings) -> Void = { _ in }
     ) throws(NetworkError) -> HostConfiguration {
         guard let url = settings.environments[environment] else {
-            let known = settings.environments.keys.map(\.rawValue).sorted().joined(separator: ", ")
+            let known = settings.environments.keys.sorted().joined(separator: ", ")
             throw NetworkError(
                 code: .invalidRequest,
                 message: "the host has no environment \"\(environment)\"; it has: \(known.isEmpty ? "none" : known)"
@@ -136,6 +145,16 @@ public final class HostConfiguration: Sendable {
         return headersElsewhere
     }
 
+    /// Checks the fields of a message; the host's own were checked before.
+    func check(_ headers: HTTPHeaders) throws(NetworkError) {
+        if headers.hasStorage(of: self.headers) {
+            if let headerProblem { throw headerProblem }
+            return
+        }
+        try headers.checkSyntax()
+        try headers.checkFraming()
+    }
+
     /// The headers after the filters. When a filter changed the origin, the host's credentials are removed.
     func headers(of draft: RequestDraft, for url: URL) -> HTTPHeaders {
         guard headersElsewhere != nil, let baseURL = settings.baseURL, url.origin != baseURL.origin else {
@@ -146,12 +165,20 @@ public final class HostConfiguration: Sendable {
 
     /// Adds a request's part of a retry to the budget.
     func payForRetries() {
-        retryBudget.withLock { $0.deposit() }
+        let maximum = max(100, settings.retryBudget)
+        retryBudget.withLock { $0 = min($0 + 0.2, maximum) }
     }
 
-    /// - Parameter cost: see ``RetryBudget``.
+    /// Takes a retry out of the budget.
+    ///
+    /// - Parameter hasProgressed: whether the last attempt gained bytes; its retry costs a tenth.
     /// - Returns: whether the host may get one more message than was asked for.
-    func takeRetry(_ cost: Double) -> Bool {
-        retryBudget.withLock { $0.withdraw(cost) }
+    func takeRetry(afterProgress hasProgressed: Bool) -> Bool {
+        let cost = hasProgressed ? 0.1 : 1
+        return retryBudget.withLock { balance in
+            guard balance >= cost else { return false }
+            balance -= cost
+            return true
+        }
     }
 }

@@ -10,49 +10,63 @@ public struct HostSettings: Sendable {
     /// The base URL of requests with ``BaseAPIRequest/useCDN``. Default nil: ``baseURL``.
     public var cdnURL: URL?
 
-    /// Base URLs by name, for ``HostConfiguration/switched(to:change:)``. Default none.
-    public var environments: [NetworkEnvironment: URL]
+    /// Base URLs by the name of the environment, `develop` for instance, for ``HostConfiguration/switched(to:change:)``.
+    /// Default none.
+    public var environments: [String: URL] = [:]
 
     /// How parameters are written into queries and forms, unless a request says otherwise
     /// (``BaseAPIRequest/queryEncoder``). Default: arrays as `a[]=1`, Bools as `true` and `false`, see ``QueryEncoder``.
-    public var queryEncoder: QueryEncoder
+    public var queryEncoder = QueryEncoder()
 
     /// Sent with every request unless ``headers`` or the request has a field of that name. Default
     /// ``HTTPHeaders/standard``.
-    public var standardHeaders: HTTPHeaders
+    public var standardHeaders = HTTPHeaders.standard
 
     /// Sent with every request; a request's own header of the same name wins. Default none.
-    public var headers: HTTPHeaders
+    public var headers = HTTPHeaders()
 
-    /// Applied to every request, in order. Default none.
-    public var filters: [any RequestFilter]
+    /// Change every request before it is encoded, in order, for example by a common parameter, a version in the path, or a
+    /// header. Default none.
+    ///
+    /// ```swift
+    /// host.filters = [{ draft in draft.parameters["lang"] = "de" }]
+    /// ```
+    ///
+    /// They apply to every request, also to one with an absolute URL, but not to a ``BaseAPIRequest/customURLRequest``. They
+    /// are called on the thread that builds the request, and more than once for a request with a ``RepeatPolicy``. An error
+    /// ends the request before it is sent; all but a ``NetworkError`` become ``NetworkError/Code/invalidRequest``.
+    public var filters: [@Sendable (inout RequestDraft) throws -> Void] = []
 
     /// See and change every message and answer, in order, before those of the request. Default none.
-    public var interceptors: [any RequestInterceptor]
+    public var interceptors: [any RequestInterceptor] = []
 
     /// How long an attempt may take, unless the request says otherwise. Default: 60 seconds of silence, no total.
-    public var deadlines: TransportDeadlines
+    public var deadlines = TransportDeadlines()
 
     /// The answers that count as success. Default: status 200 to 299.
-    public var validation: ResponseValidation
+    public var validation = ResponseValidation()
 
     /// The decoder of ``NetworkResponse/decode(_:)``, and so of a `Decodable` item. Default nil: JSON with a plain
     /// `JSONDecoder`.
-    public var decoder: (any ResponseDecoder)?
+    public var decoder: ResponseDecoder?
 
     /// When a failed request is sent again, unless the request says otherwise. Default a plain ``RetryPolicy``: two
     /// retries of requests that can be repeated safely.
-    public var retry: RetryPolicy
+    public var retry = RetryPolicy()
 
-    /// The limit for the retries of all requests together. Default: 10, and one more for each five requests.
-    public var retryBudget: RetryBudget
+    /// The number of retries that all requests together may have beyond one for each five requests, which limits the load
+    /// on a server that is down. Default 10; `.infinity` means that only each request's policy limits its retries.
+    ///
+    /// Every request adds a fifth of a retry, up to 100 in all, and every retry takes one. The retry of a download that
+    /// gained bytes with its last attempt takes a tenth.
+    public var retryBudget: Double = 10
 
     /// The redirects that are followed, unless the request says otherwise. Default: up to 20, never from https to http.
-    public var redirects: RedirectPolicy
+    public var redirects = RedirectPolicy()
 
     /// Adds a credential to requests to the origin of ``baseURL``, and gets another one when it is refused: an
-    /// ``AuthenticationSession`` or a ``PasswordAuthentication``. A request with its own `Authorization` keeps it.
-    /// Default nil.
+    /// ``AuthenticationSession`` or a ``RequestAuthentication/password(user:password:allowsBasicWithoutTLS:)``. A request
+    /// with its own `Authorization` keeps it. Default nil.
     public var authentication: RequestAuthentication?
 
     /// Stores the cookies of servers, and sends them back. A request with its own `Cookie` keeps it. Default nil: no
@@ -60,10 +74,10 @@ public struct HostSettings: Sendable {
     public var cookies: CookieJar?
 
     /// How GET and HEAD requests use the cache, unless they say otherwise. Default ``CachePolicy/never``.
-    public var cachePolicy: CachePolicy
+    public var cachePolicy = CachePolicy.never
 
     /// The cache for answers. Default ``NetworkCache/shared``.
-    public var cache: NetworkCache
+    public var cache = NetworkCache.shared
 
     /// A part of every cache key, such as the signed-in user, so that no user gets another one's answers. Default nil.
     public var cachePartition: String?
@@ -74,43 +88,25 @@ public struct HostSettings: Sendable {
 
     /// Whether the closures and delegates of cancelled ``ServiceOperation``s are not called. Default false: they get
     /// ``NetworkError/Code/cancelled``.
-    public var silencesCancellation: Bool
+    public var silencesCancellation = false
 
-    /// Whether the start and the end of each request are posted to `NotificationCenter.default`, see
-    /// ``NetworkNotification``. Default false: posting costs nearly a tenth of a small request.
+    /// Whether the start and the end of each request are posted to `NotificationCenter.default`, as
+    /// ``EasyNetworkService/requestDidStartNotification`` and ``EasyNetworkService/requestDidFinishNotification``. Default false: posting costs nearly a tenth of a small request.
     /// ``DidPerformUnauthorizedOperation`` is posted in any case.
-    public var postsNotifications: Bool
+    public var postsNotifications = false
 
-    /// The transport of the messages. Default: one ``DefaultTransport`` that all hosts share.
-    public var transport: any NetworkTransport
+    /// The transport of the messages. Default ``TransportConfiguration/sharedTransport``.
+    public var transport: any NetworkTransport = TransportConfiguration.sharedTransport
 
     /// The clock for retries and the deadlines of whole requests. Default ``SystemClock``. The deadlines of an exchange
     /// use the clock of its transport.
-    public var clock: any NetworkClock
+    public var clock: any NetworkClock = SystemClock()
 
     /// Random numbers from 0 to 1, for the delays of retries.
-    package var random: @Sendable () -> Double
+    package var random: @Sendable () -> Double = { Double.random(in: 0...1) }
 
     public init(baseURL: URL? = nil) {
         self.baseURL = baseURL
-        environments = [:]
-        queryEncoder = QueryEncoder()
-        standardHeaders = .standard
-        headers = HTTPHeaders()
-        filters = []
-        interceptors = []
-        deadlines = TransportDeadlines()
-        validation = ResponseValidation()
-        retry = RetryPolicy()
-        retryBudget = RetryBudget()
-        redirects = RedirectPolicy()
-        cachePolicy = .never
-        cache = .shared
-        silencesCancellation = false
-        postsNotifications = false
-        transport = DefaultTransport.shared
-        clock = SystemClock()
-        random = { Double.random(in: 0...1) }
     }
 }
 
@@ -133,8 +129,8 @@ extension HostSettings: CustomStringConvertible, CustomDebugStringConvertible, C
         let redaction = Redaction.standard
         var text = DebugText(title: description)
         text.add("CDN", cdnURL.map(redaction.redacted))
-        for (name, url) in environments.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-            text.add(name.rawValue, redaction.redacted(url))
+        for (name, url) in environments.sorted(by: { $0.key < $1.key }) {
+            text.add(name, redaction.redacted(url))
         }
         text.add("Headers", redaction.redacted(standardHeaders.merging(headers)))
         return text.lines.joined(separator: "\n")
@@ -142,19 +138,4 @@ extension HostSettings: CustomStringConvertible, CustomDebugStringConvertible, C
 
     /// Without children, so that a dump has no secret either.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
-/// The name of a set of servers, see ``HostSettings/environments``. A program may add its own names.
-public struct NetworkEnvironment: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    public let rawValue: String
-
-    public init(rawValue: String) {
-        self.rawValue = rawValue
-    }
-
-    public var description: String { rawValue }
-
-    public static let develop = NetworkEnvironment(rawValue: "develop")
-    public static let releaseCandidate = NetworkEnvironment(rawValue: "release candidate")
-    public static let release = NetworkEnvironment(rawValue: "release")
 }

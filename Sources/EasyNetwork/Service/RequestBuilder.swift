@@ -22,18 +22,16 @@ enum RequestBuilder {
         if let credential = request.credential, own["Authorization"] == nil {
             own["Authorization"] = credential.authorization
         }
-        let base = request.baseURL ?? (request.useCDN ? host.settings.cdnURL : nil) ?? host.settings.baseURL
-        let requested = request.queryEncoder
-        let encoder = requested == .ofHost ? host.settings.queryEncoder : requested
+        let encoder = request.queryEncoder ?? host.settings.queryEncoder
         let given = try parameters(of: request, encoder)
-        let filtered = try filter(request, given ?? [:], base, own, host)
+        let filtered = try filter(request, given ?? [:], own, host)
         let method = filtered?.method ?? request.method
         let (query, content) = try place(filtered?.parameters, given, of: request, encoder)
         if content != nil, method == .get || method == .head {
             throw failure("a \(method) request has no body; send its params with query .path, or use another method")
         }
         let api = filtered?.url.absoluteString ?? request.api
-        let url = try URLBuilder.url(api: api, base: filtered == nil ? base : nil, query: query)
+        let url = try URLBuilder.url(api: api, base: filtered == nil ? try base(of: request, host) : nil, query: query)
         var headers = filtered.map { host.headers(of: $0, for: url) } ?? host.headers(for: url).merging(own)
         if let type = content?.contentType, headers["Content-Type"] == nil || own["Content-Type"] == nil {
             headers["Content-Type"] = type
@@ -49,21 +47,30 @@ enum RequestBuilder {
         message.allowsCellularAccess = request.allowsCellularAccess
         message.networkServiceType = request.networkServiceType
         // The address was made from checked parts.
-        try message.checkLines()
-        try checkFraming(headers)
+        try message.checkMethod()
+        try host.check(headers)
         return message
+    }
+
+    private static func base(
+        of request: some BaseAPIRequest,
+        _ host: HostConfiguration
+    ) throws(NetworkError) -> URLParts? {
+        guard let other = request.baseURL ?? (request.useCDN ? host.settings.cdnURL : nil) else {
+            return try host.base?.get()
+        }
+        return try URLBuilder.parts(ofBase: other.absoluteString)
     }
 
     /// - Returns: nil when the host has no filters.
     private static func filter(
         _ request: some BaseAPIRequest,
         _ parameters: [String: Any],
-        _ base: URL?,
         _ own: HTTPHeaders,
         _ host: HostConfiguration
     ) throws(NetworkError) -> RequestDraft? {
         guard !host.settings.filters.isEmpty else { return nil }
-        let url = try URLBuilder.url(api: request.api, base: base, query: nil)
+        let url = try URLBuilder.url(api: request.api, base: try base(of: request, host), query: nil)
         var draft = RequestDraft(
             request: request.asMade,
             method: request.method,
@@ -72,7 +79,7 @@ enum RequestBuilder {
             headers: host.headers(for: url).merging(own)
         )
         do {
-            for filter in host.settings.filters { try filter.apply(to: &draft) }
+            for filter in host.settings.filters { try filter(&draft) }
         } catch {
             throw .thrown(error, otherwise: .invalidRequest)
         }
@@ -80,13 +87,14 @@ enum RequestBuilder {
     }
 
     private static func check(_ deadlines: TransportDeadlines) throws(NetworkError) {
-        for (name, seconds) in [
-            ("connect", deadlines.connect), ("firstByte", deadlines.firstByte), ("idle", deadlines.idle),
-            ("total", deadlines.total),
-        ] {
-            guard let seconds, !(seconds > 0) else { continue }
+        func check(_ seconds: TimeInterval?, _ name: String) throws(NetworkError) {
+            guard let seconds, !(seconds > 0) else { return }
             throw failure("the host's deadline \"\(name)\" of \(seconds) seconds is not a positive number")
         }
+        try check(deadlines.connect, "connect")
+        try check(deadlines.firstByte, "firstByte")
+        try check(deadlines.idle, "idle")
+        try check(deadlines.total, "total")
     }
 
     static func positive(_ seconds: TimeInterval, _ name: String) throws(NetworkError) -> TimeInterval {
@@ -121,7 +129,7 @@ enum RequestBuilder {
         let body = request.body
         let hasNone = given == nil && filtered?.isEmpty != false
         guard !hasNone, let params = filtered ?? given else { return (nil, try body?.build()) }
-        let values = try ParameterValue.object(from: params, encoder)
+        let values = try JSONValue.object(from: params, encoder)
         if request.query == .path {
             let query = encoder.encode(values, isForm: false)
             return (query.isEmpty ? nil : query, try body?.build())
@@ -129,7 +137,7 @@ enum RequestBuilder {
         guard body == nil else {
             throw failure("the request has a body and params that would be another; send the params with query .path")
         }
-        let made: RequestBody = request.query == .form ? .form(values, encoder) : .json(ParameterValue.object(values))
+        let made: RequestBody = request.query == .form ? .form(values, encoder) : .json(JSONValue.object(values))
         return (nil, try made.build())
     }
 
@@ -145,14 +153,7 @@ enum RequestBuilder {
     /// - Throws: ``NetworkError/Code/invalidRequest`` for fields that must not be sent.
     static func check(_ message: TransportRequest) throws(NetworkError) {
         try message.check()
-        try checkFraming(message.headers)
-    }
-
-    /// Set by hand, these fields can only contradict the body, and the server then waits for missing bytes.
-    private static func checkFraming(_ headers: HTTPHeaders) throws(NetworkError) {
-        if let field = headers.first(where: \.isFraming) {
-            throw failure("the header \(field.name) follows from the body and is not to be set")
-        }
+        try message.headers.checkFraming()
     }
 
     static func failure(_ message: String) -> NetworkError {

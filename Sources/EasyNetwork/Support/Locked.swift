@@ -1,31 +1,39 @@
 import Foundation
+#if COUNT_LOCKS
+import Synchronization
+#endif
 
-/// A value behind a lock.
+/// A value behind a lock. Copies share both.
 ///
 /// Do not call a callback, a delegate or a transport inside ``withLock(_:)``: copy what the call needs, leave, then call.
-package final class Locked<State>: @unchecked Sendable {
-    // Sendable because `state` is used only between lock and unlock. `Mutex` of the Synchronization module needs macOS 15
-    // and iOS 18.
-    private let lock = Lock()
-    // The lock gives exclusive access; a check at run time would cost each use.
-    @exclusivity(unchecked) private var state: State
+///
+/// The value and its POSIX mutex are one allocation, since there may be a hundred thousand operations with several locks
+/// each. `Mutex` of the Synchronization module needs macOS 15 and iOS 18.
+package struct Locked<State>: @unchecked Sendable {
+    // Sendable because the state is used only between lock and unlock.
+    private let storage: ManagedBuffer<State, pthread_mutex_t>
 
     package init(_ state: State) {
-        self.state = state
-    }
-
-    deinit {
-        lock.dispose()
+        storage = LockStorage<State>.create(minimumCapacity: 1) { storage in
+            storage.withUnsafeMutablePointerToElements { mutex in
+                mutex.initialize(to: pthread_mutex_t())
+                // Cannot fail without attributes.
+                pthread_mutex_init(mutex, nil)
+            }
+            return state
+        }
     }
 
     @inline(__always)
     package func withLock<Result>(_ body: (inout State) throws -> Result) rethrows -> Result {
-        lock.lock()
-        defer { lock.unlock() }
-        #if COUNT_LOCKS
-        LockCounter.count()
-        #endif
-        return try body(&state)
+        try storage.withUnsafeMutablePointers { state, mutex in
+            pthread_mutex_lock(mutex)
+            defer { pthread_mutex_unlock(mutex) }
+            #if COUNT_LOCKS
+            LockCounter.count()
+            #endif
+            return try body(&state.pointee)
+        }
     }
 
     /// Replaces the state and returns the old one, so that it is released outside the lock.
@@ -35,53 +43,21 @@ package final class Locked<State>: @unchecked Sendable {
     }
 }
 
-#if canImport(Darwin)
-private struct Lock {
-    private let base = NSLock()
-
-    func lock() { base.lock() }
-    func unlock() { base.unlock() }
-    func dispose() {}
-}
-#else
-/// A POSIX mutex. Foundation's `NSLock` takes three objects and a condition, which is too much for the locks of a hundred
-/// thousand waiting operations.
-private struct Lock {
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-
-    init() {
-        mutex.initialize(to: pthread_mutex_t())
-        // Cannot fail without attributes.
-        pthread_mutex_init(mutex, nil)
-    }
-
-    func lock() { pthread_mutex_lock(mutex) }
-    func unlock() { pthread_mutex_unlock(mutex) }
-
-    func dispose() {
-        pthread_mutex_destroy(mutex)
-        mutex.deallocate()
+private final class LockStorage<State>: ManagedBuffer<State, pthread_mutex_t> {
+    deinit {
+        _ = withUnsafeMutablePointerToElements { pthread_mutex_destroy($0) }
     }
 }
-#endif
 
 #if COUNT_LOCKS
 /// The number of lock acquisitions of the process, for the Benchmark: `swift run -c release -Xswiftc -DCOUNT_LOCKS …`.
 package enum LockCounter {
-    // A mutex may be used from any thread; the count is used only between lock and unlock.
-    nonisolated(unsafe) private static let lock = Lock()
-    nonisolated(unsafe) private static var acquisitions = 0
+    private static let acquisitions = Atomic(0)
 
-    package static var value: Int {
-        lock.lock()
-        defer { lock.unlock() }
-        return acquisitions
-    }
+    package static var value: Int { acquisitions.load(ordering: .relaxed) }
 
     fileprivate static func count() {
-        lock.lock()
-        acquisitions += 1
-        lock.unlock()
+        acquisitions.add(1, ordering: .relaxed)
     }
 }
 #endif
@@ -103,7 +79,9 @@ struct Shared<Value: Sendable>: Sendable {
         box = Box(value)
     }
 
-    var value: Value { box.value }
+    var value: Value {
+        _read { yield box.value }
+    }
 
     mutating func change<Result>(_ body: (inout Value) -> Result) -> Result {
         if !isKnownUniquelyReferenced(&box) { box = Box(box.value) }

@@ -68,9 +68,9 @@ enum WorkQueue {
     /// The task counts as user code, since interceptors, authenticators and requests run in it; only ``finish(_:)`` does not.
     static func task(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
         if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
-            Task(executorPreference: Executor.shared, operation: body)
+            Task(executorPreference: Executor.shared) { await body() }
         } else {
-            Task(operation: body)
+            Task { await body() }
         }
     }
 

@@ -12,6 +12,18 @@ package protocol BodyReader: Sendable {
     func cancel()
 }
 
+extension BodyReader {
+    /// The next bytes; nil after the last. A task that is cancelled cancels the reader.
+    func next() async throws(NetworkError) -> Data? {
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in next { continuation.resume(returning: $0) } }
+        } onCancel: {
+            cancel()
+        }
+        return try result.get()
+    }
+}
+
 /// Reads an input stream, once.
 ///
 /// It keeps its own state: a closed stream is never read, and `streamError`, which on Linux stops the process if there is
@@ -43,6 +55,8 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
     }
 
     deinit {
+        // A body that was given up between two reads; a writer at the other end would wait.
+        if case .open = state { stream.close() }
         guard hasClaim else { return }
         let id = ObjectIdentifier(stream)
         _ = Self.streamsInUse.withLock { $0.remove(id) }
@@ -116,7 +130,8 @@ final class PiecesReader: BodyReader {
     init<Pieces: AsyncSequence & Sendable>(_ pieces: Pieces) where Pieces.Element == Data {
         let (completions, asked) = AsyncStream.makeStream(of: Completion.self)
         self.asked = asked
-        task = Task {
+        // The pieces may be made by code of the user that blocks.
+        task = WorkQueue.task {
             var iterator = pieces.makeAsyncIterator()
             for await completion in completions {
                 guard !Task.isCancelled else {

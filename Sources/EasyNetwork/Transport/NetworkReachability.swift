@@ -1,134 +1,84 @@
-import Dispatch
+import Foundation
 
 #if canImport(Network)
 import Network
 #endif
 
-/// Reports whether there is a network.
-public protocol NetworkReachability: Sendable {
-    /// The current status.
-    var status: ReachabilityStatus { get }
+/// Reports whether there is a network: the system's, or one whose status the program or a test sets.
+///
+/// ```swift
+/// let network = NetworkReachability(.unreachable)
+/// operation.addCondition(.reachable(network, waits: true))
+/// network.status = .reachable
+/// ```
+public final class NetworkReachability: @unchecked Sendable {
+    // Sendable because the monitor is not used after its start; not every SDK declares it Sendable.
 
-    /// Calls `observer` with the current status and then with every change, in order, on a background queue.
-    ///
-    /// - Returns: the observation, which ends when it is cancelled or released.
-    func observe(_ observer: @escaping @Sendable (ReachabilityStatus) -> Void) -> ReachabilityObservation
-}
-
-/// Whether there is a network, as far as known.
-public enum ReachabilityStatus: Hashable, Sendable {
-    /// Not known. Counts as reachable.
-    case unknown
-    case unreachable
-    case reachable
-}
-
-extension NetworkReachability {
-    /// The current status and then every change; a slow reader gets only the latest. Ends with the reader's task.
-    public var statuses: AsyncStream<ReachabilityStatus> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            let observation = observe { continuation.yield($0) }
-            continuation.onTermination = { _ in observation.cancel() }
-        }
+    /// Whether there is a network, as far as known.
+    public enum Status: Hashable, Sendable {
+        /// Not known. Counts as reachable.
+        case unknown
+        case unreachable
+        case reachable
     }
-}
 
-/// A running observation of a ``NetworkReachability``; ends when it is cancelled or released.
-public final class ReachabilityObservation: Sendable {
-    private let action: Locked<(@Sendable () -> Void)?>
+    /// The network of the system: the status of `NWPathMonitor` on Apple's platforms, always ``Status/unknown`` on Linux.
+    /// It is watched from the first use until the process ends.
+    public static let system: NetworkReachability = {
+        let network = NetworkReachability(.unknown)
+        #if canImport(Network)
+        let monitor = NWPathMonitor()
+        monitor.pathUpdateHandler = { path in
+            // A required connection, such as a VPN on demand, is made by the first request.
+            network.status = path.status == .unsatisfied ? .unreachable : .reachable
+        }
+        monitor.start(queue: DispatchQueue(label: "EasyNetwork.NetworkReachability"))
+        network.monitor = monitor
+        #endif
+        return network
+    }()
 
-    /// - Parameter onCancel: Called once.
-    public init(onCancel: @escaping @Sendable () -> Void) {
-        action = Locked(onCancel)
+    private let state: Locked<(status: Status, readers: [UUID: AsyncStream<Status>.Continuation])>
+
+    #if canImport(Network)
+    private var monitor: NWPathMonitor?
+    #endif
+
+    /// A network whose status is set by its owner. Default ``Status/reachable``.
+    public init(_ status: Status = .reachable) {
+        state = Locked((status, [:]))
     }
 
     deinit {
-        cancel()
+        for reader in state.withLock({ $0.readers.values.map { $0 } }) { reader.finish() }
     }
 
-    /// Ends the observation. A call to the observer that is under way is not stopped.
-    public func cancel() {
-        action.withLock { $0.take() }?()
-    }
-}
-
-/// The network status of the system: that of `NWPathMonitor` on Apple's platforms, always ``ReachabilityStatus/unknown`` on
-/// Linux.
-public final class SystemReachability: NetworkReachability, @unchecked Sendable {
-    // Sendable because nothing here changes; not every SDK declares the path monitor Sendable, which is not used later.
-
-    /// Watches the network from its first use until the process ends.
-    public static let shared = SystemReachability()
-
-    private let broadcast = ReachabilityBroadcast(.unknown)
-
-    #if canImport(Network)
-    private let monitor = NWPathMonitor()
-
-    private init() {
-        monitor.pathUpdateHandler = { [broadcast] path in
-            // A required connection, such as a VPN on demand, is made by the first request.
-            broadcast.send(path.status == .unsatisfied ? .unreachable : .reachable)
+    /// The current status. A change is told to all readers of ``statuses``.
+    public var status: Status {
+        get { state.withLock { $0.status } }
+        set {
+            state.withLock { state in
+                guard state.status != newValue else { return }
+                state.status = newValue
+                // Under the lock, so that readers get the changes in order; it only enqueues them.
+                for reader in state.readers.values { reader.yield(newValue) }
+            }
         }
-        monitor.start(queue: DispatchQueue(label: "EasyNetwork.SystemReachability"))
-    }
-    #else
-    private init() {}
-    #endif
-
-    public var status: ReachabilityStatus { broadcast.status }
-
-    public func observe(_ observer: @escaping @Sendable (ReachabilityStatus) -> Void) -> ReachabilityObservation {
-        broadcast.observe(observer)
-    }
-}
-
-/// Keeps a status and reports its changes to observers, in order and without a lock held.
-package final class ReachabilityBroadcast: Sendable {
-    private struct State {
-        var status: ReachabilityStatus
-        var observers: [Int: @Sendable (ReachabilityStatus) -> Void] = [:]
-        var observations = 0
     }
 
-    private let state: Locked<State>
-    private let queue = DispatchQueue(label: "EasyNetwork.ReachabilityBroadcast")
-
-    package init(_ status: ReachabilityStatus) {
-        state = Locked(State(status: status))
-    }
-
-    package var status: ReachabilityStatus {
-        state.withLock { $0.status }
-    }
-
-    package func send(_ status: ReachabilityStatus) {
+    /// The current status and then every change, in order. Ends with the reader's task.
+    public var statuses: AsyncStream<Status> {
+        let (stream, reader) = AsyncStream.makeStream(of: Status.self)
+        let id = UUID()
+        reader.onTermination = { [weak self] _ in
+            let reader = self?.state.withLock { $0.readers.removeValue(forKey: id) }
+            // Released outside of the lock.
+            withExtendedLifetime(reader) {}
+        }
         state.withLock { state in
-            guard state.status != status else { return }
-            state.status = status
-            // Enqueued under the lock, so that reports keep the order of the changes.
-            for id in state.observers.keys { tell(id, status) }
+            state.readers[id] = reader
+            reader.yield(state.status)
         }
-    }
-
-    package func observe(_ observer: @escaping @Sendable (ReachabilityStatus) -> Void) -> ReachabilityObservation {
-        let id = state.withLock { state in
-            state.observations += 1
-            state.observers[state.observations] = observer
-            tell(state.observations, state.status)
-            return state.observations
-        }
-        return ReachabilityObservation { [weak self] in
-            let observer = self?.state.withLock { $0.observers.removeValue(forKey: id) }
-            // Released outside the lock.
-            withExtendedLifetime(observer) {}
-        }
-    }
-
-    private func tell(_ id: Int, _ status: ReachabilityStatus) {
-        queue.async {
-            let observer = self.state.withLock { $0.observers[id] }
-            observer?(status)
-        }
+        return stream
     }
 }

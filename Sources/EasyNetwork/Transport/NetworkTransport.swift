@@ -31,7 +31,7 @@ public protocol TransportExchange: Sendable {
     func cancel()
 
     /// Holds the sender of the body back until ``resume()``. Bytes that are on their way may still come, and so may the
-    /// end. The idle deadline stops meanwhile; the total one does not.
+    /// end. The idle deadline stops during the pause; the total one does not.
     ///
     /// The bytes held are bounded: some 64 KB over HTTP/1.1; over HTTP/2 with ``CurlTransport`` up to the 32 MiB that libcurl
     /// lets a server send ahead on one stream.
@@ -147,51 +147,4 @@ public struct TransportEnd: Sendable {
         self.trailers = trailers
         self.metrics = metrics
     }
-}
-
-/// The transport of hosts that name no other: `CurlTransport` on Linux, where URLSession loses answers and stops the
-/// process; ``URLSessionTransport`` on Apple's platforms.
-///
-/// On Linux without libcurl 7.81 or later it is ``URLSessionTransport`` too, and a line on standard error says so once.
-///
-/// ```swift
-/// let host = HostConfiguration(baseURL: url, transport: DefaultTransport(configuration))
-/// ```
-public struct DefaultTransport: NetworkTransport {
-    /// The transport that hosts share by default.
-    public static let shared = DefaultTransport()
-
-    private let transport: any NetworkTransport
-
-    /// - Parameters:
-    ///   - configuration: Limits, trust and proxy. Default: those of ``TransportConfiguration``.
-    ///   - clock: The clock of the deadlines.
-    public init(
-        _ configuration: TransportConfiguration = TransportConfiguration(),
-        clock: any NetworkClock = SystemClock()
-    ) {
-        #if os(Linux) && canImport(CCurl)
-        transport =
-            Self.usesCurl
-            ? CurlTransport(configuration, clock: clock) : URLSessionTransport(configuration, clock: clock)
-        #else
-        transport = URLSessionTransport(configuration, clock: clock)
-        #endif
-    }
-
-    public func start(
-        _ request: TransportRequest,
-        events: @escaping @Sendable (TransportEvent) -> Void
-    ) -> any TransportExchange {
-        transport.start(request, events: events)
-    }
-
-    #if os(Linux) && canImport(CCurl)
-    /// Whether libcurl can be used. If not, the first caller prints why.
-    private static let usesCurl: Bool = {
-        guard let problem = CurlLibrary.problem?.message else { return true }
-        FileHandle.standardError.write(Data("EasyNetwork: \(problem). Requests go over URLSession.\n".utf8))
-        return false
-    }()
-    #endif
 }

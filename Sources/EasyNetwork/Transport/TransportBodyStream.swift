@@ -8,9 +8,9 @@ import Foundation
 /// let body = TransportBodyStream(length: size) { InputStream(url: file) }
 /// ```
 ///
-/// A transport asks for the next bytes when there is room for them. The idle deadline of the exchange counts meanwhile. While
-/// ``CurlTransport`` waits for them, it notices that a server closes the connection without an error answer only with the
-/// next bytes or by that deadline.
+/// A transport asks for the next bytes when there is room for them. The idle deadline of the exchange keeps counting.
+/// While ``CurlTransport`` waits for them, it notices that a server closes the connection without an error answer only
+/// with the next bytes or by that deadline.
 public final class TransportBodyStream: Sendable {
     /// The number of bytes. Any other number ends the exchange with ``NetworkError/Code/invalidRequest``. Default nil: over
     /// HTTP/1.1 the body is sent in chunks (RFC 9112, section 7.1).

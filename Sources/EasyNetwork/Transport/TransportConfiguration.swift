@@ -5,7 +5,7 @@ import Foundation
 /// ```swift
 /// var configuration = TransportConfiguration()
 /// configuration.tls.pinnedPublicKeys = [try PublicKeyPin("sha256//…")]
-/// let host = HostConfiguration(baseURL: url, transport: DefaultTransport(configuration))
+/// let host = HostConfiguration(baseURL: url, transport: configuration.makeTransport())
 /// ```
 ///
 /// A transport takes its configuration once: a connection that was made under one trust is never used under another.
@@ -48,6 +48,33 @@ public struct TransportConfiguration: Hashable, Sendable {
         self.proxy = proxy
         self.maximumDecodedBodyCount = maximumDecodedBodyCount
     }
+}
+
+extension TransportConfiguration {
+    /// The transport of hosts that name no other, with the default configuration.
+    public static let sharedTransport: any NetworkTransport = TransportConfiguration().makeTransport()
+
+    /// Makes the platform's transport: `CurlTransport` on Linux, where URLSession loses answers and stops the process;
+    /// ``URLSessionTransport`` on Apple's platforms.
+    ///
+    /// On Linux without libcurl 7.81 or later it is ``URLSessionTransport`` too, and a line on standard error says so once.
+    ///
+    /// - Parameter clock: The clock of the deadlines. Default the machine's.
+    public func makeTransport(clock: any NetworkClock = SystemClock()) -> any NetworkTransport {
+        #if os(Linux) && canImport(CCurl)
+        if Self.usesCurl { return CurlTransport(self, clock: clock) }
+        #endif
+        return URLSessionTransport(self, clock: clock)
+    }
+
+    #if os(Linux) && canImport(CCurl)
+    /// Whether libcurl can be used. If not, the first caller prints why.
+    private static let usesCurl: Bool = {
+        guard let problem = CurlLibrary.problem?.message else { return true }
+        FileHandle.standardError.write(Data("EasyNetwork: \(problem). Requests go over URLSession.\n".utf8))
+        return false
+    }()
+    #endif
 }
 
 /// The proxy through which a transport sends its messages.

@@ -1,5 +1,9 @@
 import Foundation
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 /// A complete message for a ``NetworkTransport`` to send.
 ///
 /// It contains base URL, parameters and headers. A transport adds the fields that the connection needs (`Host`,
@@ -14,8 +18,8 @@ public struct TransportRequest: Sendable {
     public var deadlines: TransportDeadlines
     /// Whether the message may use a cellular network. Default true. Ignored on Linux, which does not tell networks apart.
     public var allowsCellularAccess = true
-    /// Default ``NetworkServiceType/standard``. Ignored on Linux.
-    public var networkServiceType = NetworkServiceType.standard
+    /// The kind of traffic. Default `default`. Ignored on Linux.
+    public var networkServiceType = URLRequest.NetworkServiceType.default
 
     public init(
         method: NetworkService.Method = .get,
@@ -50,22 +54,6 @@ extension TransportRequest: CustomStringConvertible, CustomDebugStringConvertibl
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// The kind of traffic of a message. Apple's platforms treat kinds differently; Linux does not.
-public enum NetworkServiceType: Hashable, Sendable {
-    case standard
-    /// Not requested by the user, and not urgent.
-    case background
-    /// The user waits for it.
-    case responsiveData
-    case video
-    case voice
-    case callSignaling
-    /// Audio and video that can be loaded ahead.
-    case avStreaming
-    /// Audio and video of this moment.
-    case responsiveAV
-}
-
 /// The source of a request's body.
 public enum TransportBody: Hashable, Sendable {
     case none
@@ -89,13 +77,8 @@ extension TransportRequest {
         guard ["http", "https"].contains(url.scheme?.lowercased()), url.host?.isEmpty == false else {
             throw Self.invalid("\(url.withoutSecrets) is no absolute http or https address")
         }
-        try checkLines()
-    }
-
-    /// Checks the message without its address, which is known to be good.
-    package func checkLines() throws(NetworkError) {
         try checkMethod()
-        try checkHeaders()
+        try headers.checkSyntax()
     }
 
     func checkMethod() throws(NetworkError) {
@@ -104,21 +87,38 @@ extension TransportRequest {
         }
     }
 
-    func checkHeaders() throws(NetworkError) {
-        for field in headers {
+    fileprivate static func invalid(_ message: String) -> NetworkError {
+        NetworkError(code: .invalidRequest, message: message)
+    }
+}
+
+extension HTTPHeaders {
+    /// Checks that the fields are well formed.
+    ///
+    /// - Throws: ``NetworkError/Code/invalidRequest`` that says what to mend.
+    func checkSyntax() throws(NetworkError) {
+        for field in self {
             guard HTTPSyntax.isToken(field.name.utf8) else {
-                throw Self.invalid("the header name \"\(field.name.prefix(80))\" is no token (RFC 9110, section 5.6.2)")
+                throw TransportRequest.invalid(
+                    "the header name \"\(field.name.prefix(80))\" is no token (RFC 9110, section 5.6.2)"
+                )
             }
             // The value is left out: it may be a secret.
             guard HTTPSyntax.isFieldValue(field.value.utf8) else {
                 let name = field.name.prefix(80)
-                throw Self.invalid("the value of the header \(name) has a line break or control character in it")
+                throw TransportRequest.invalid(
+                    "the value of the header \(name) has a line break or control character in it"
+                )
             }
         }
     }
 
-    private static func invalid(_ message: String) -> NetworkError {
-        NetworkError(code: .invalidRequest, message: message)
+    /// Checks that no field frames the body. Set by hand, such a field can only contradict the body, and the server then
+    /// waits for missing bytes.
+    func checkFraming() throws(NetworkError) {
+        if let field = first(where: \.isFraming) {
+            throw TransportRequest.invalid("the header \(field.name) follows from the body and is not to be set")
+        }
     }
 }
 

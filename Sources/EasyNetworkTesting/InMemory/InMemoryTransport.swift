@@ -85,9 +85,8 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
         // A request that was cancelled by now is not sent.
         guard !exchange.isInterrupted else { return }
         if case .stream(let stream) = request.body {
-            let spool = BodySpool(stream)
-            exchange.whenInterrupted { spool.cancel() }
-            return spool.write { result in self.send(request, body: result, on: exchange) }
+            let spool = stream.spool { result in self.send(request, body: result, on: exchange) }
+            return exchange.whenInterrupted { spool.cancel() }
         }
         do throws(NetworkError) {
             let message = try request.mockRequest()
@@ -106,7 +105,7 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
             var request = request
             request.body = .file(file)
             send(request, on: exchange)
-            BodySpool.remove(file)
+            try? FileManager.default.removeItem(at: file)
         case .failure(let error):
             exchange.fail(error.code, error.message, underlying: error.underlying)
         }

@@ -22,7 +22,7 @@ public struct MockResponse: Sendable {
         case data(Data)
         /// Sent with `Transfer-Encoding: chunked`, one chunk for each element that is not empty.
         case chunks([Data])
-        /// One byte many times, sent with a `Content-Length`. The bytes are made while they are sent, so that a body of many
+        /// A repeated byte, sent with a `Content-Length`. The bytes are made while they are sent, so that a body of many
         /// gigabytes takes no memory. A count below 0 counts as 0.
         case repeating(UInt8, count: Int)
     }

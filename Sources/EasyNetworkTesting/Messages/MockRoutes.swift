@@ -1,7 +1,7 @@
 /// The table of answers behind ``MockServer`` and ``InMemoryTransport``.
 ///
 /// A path matches the raw path of the request byte for byte; a path that ends in `*` matches every path with the text
-/// before it at its beginning. The method `*` matches every method. Of several matching routes the latest answers.
+/// before it at its beginning. The method `*` matches every method. The latest of several matching routes answers.
 struct MockRoutes: Sendable {
     typealias Answer = @Sendable (MockRequest) -> MockResponse
 

@@ -61,8 +61,8 @@ public final class MockServer: Sendable {
     ///
     /// - Parameters:
     ///   - method: in any case; `*` matches every method. HEAD needs its own route, or `*`.
-    ///   - path: compared with the raw path of the request, escapes included; a `*` at its end matches any rest. Of several
-    ///     matching routes the latest answers.
+    ///   - path: compared with the raw path of the request, escapes included; a `*` at its end matches any rest. The
+    ///     latest of several matching routes answers.
     ///   - answer: called on a concurrent queue, for several connections at once, for one connection in the order of its
     ///     requests.
     public func route(

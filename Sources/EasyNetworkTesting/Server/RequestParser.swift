@@ -172,7 +172,7 @@ struct RequestParser {
         let tooLong = Failure(statusCode: status, reason: "a line of the message is too long")
         guard let end = indexOfLineFeed() else {
             scanned = input.count
-            // One more than the limit, because the last byte may be the carriage return.
+            // The limit plus one, because the last byte may be the carriage return.
             if bufferedCount > limit + 1 { throw tooLong }
             return nil
         }

@@ -24,7 +24,7 @@ struct InMemoryFaultTests {
         (.longHeader(9), "200 body:abcd end"),
     ]
 
-    /// All that is heard of an answer.
+    /// The events of an exchange, as text.
     private func story(_ response: MockResponse) async throws -> (story: String, headers: HTTPHeaders?) {
         let transport = InMemoryTransport()
         transport.route("GET", "/") { _ in response }
@@ -49,11 +49,11 @@ struct InMemoryFaultTests {
             let transport = InMemoryTransport()
             transport.route("GET", "/") { _ in MockResponse(body: .data(Data("abcd".utf8)), fault: fault) }
             let recorder = Recorder()
-            // A deadline of the machine's time would pass on a machine that is slow enough.
+            // A deadline in real time could pass on a slow machine.
             let request = TransportRequest(url: url, deadlines: TransportDeadlines(idle: nil))
             let exchange = recorder.start(request, on: transport)
             if !isOver {
-                // The events before it come on another thread, at any time.
+                // The earlier events arrive on another thread.
                 await recorder.heard(heard.trimmingCharacters(in: .whitespaces))
                 exchange.cancel()
             }

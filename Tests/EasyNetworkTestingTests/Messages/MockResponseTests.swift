@@ -39,7 +39,7 @@ struct MockResponseTests {
             .json(Double.nan as Any),
             .json(User(name: "", age: .infinity)), .json(["a": none as Any]),
         ] {
-            // An optional inside `Any` is taken for null by some versions of Foundation, which is JSON.
+            // Some versions of Foundation encode an optional inside `Any` as null.
             if response.statusCode == 200 {
                 #expect(text(response) == #"{"a":null}"#)
             } else {

@@ -11,7 +11,7 @@ struct BrokenAnswerTests {
     private static let head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
     private static let whole = head + "0123456789"
 
-    /// Each place, and what of an answer with a length is sent before it.
+    /// Each place, and the bytes of an answer with a length that are sent before it.
     static let places: [(Fault.Place, String)] = [
         (.requestStart, ""), (.requestBody(after: 5), ""), (.responseStart, ""),
         (.responseHead(after: 0), ""), (.responseHead(after: 12), "HTTP/1.1 200"), (.responseHead(after: 999), head),
@@ -35,7 +35,7 @@ struct BrokenAnswerTests {
         let response = answer(.stall(at: place))
         server.route("GET", "/") { _ in response }
         let client = try RawClient(server)
-        // A second request is not answered either, and a client that goes on sending is not held up.
+        // The server ignores a second request as well, and keeps reading from the client.
         try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n")
         let bytes = try await onThread {
             let bytes = try client.receive(sent.utf8.count)
@@ -65,7 +65,7 @@ struct BrokenAnswerTests {
         }
         #expect(failure?.number == EAGAIN, "the server reads on")
         client.finishWriting()
-        // The loop has gone round when this is answered.
+        // The server's loop has completed a round once it answers this request.
         #expect(try await onThread { try RawClient(server).get("/other") } == "other")
         #expect(await server.waitForConnections(1))
         server.stop()

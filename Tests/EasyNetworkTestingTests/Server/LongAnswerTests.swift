@@ -74,7 +74,7 @@ struct LongAnswerTests {
             _ = try client.receive(200)
             return Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
         }
-        // A slow machine only makes it longer. The rest is for rounding.
+        // A slow machine only takes longer; the margin is for rounding.
         #expect(seconds >= 0.99)
     }
 
@@ -96,7 +96,7 @@ struct LongAnswerTests {
         let client = try RawClient(server)
         try client.send(Self.get)
         #expect(await server.waitForRequests(1))
-        // The loop is not held up.
+        // The server's loop still serves other clients.
         #expect(try await onThread { try RawClient(server).get("/other") } == "other")
         let sight = try await onThread { client.receiveAll() }
         let whole = Data("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n".utf8) + body
@@ -118,7 +118,7 @@ struct LongAnswerTests {
             return (isEqual, Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9)
         }
         #expect(isEqual)
-        // At the rate before it is 200.
+        // The previous rate would take 200 seconds.
         #expect(seconds < 100)
     }
 

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Malformed answers")
 struct MalformedAnswerTests {
-    /// The answer `abcd` to a request that asks for the connection to be closed, so that its end can be seen.
+    /// The answer `abcd` on a connection that the client asks to close, so that its end is visible.
     private func sight(
         _ fault: MockResponse.Fault?,
         headers: HTTPHeaders = HTTPHeaders(),

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("MockServer faults")
 struct MockServerFaultTests {
-    /// What a client sees of the answer to GET `/`: the bytes up to the end, or the error of the connection.
+    /// Receives the answer to GET `/`: the bytes up to the end, or the error of the connection.
     private func see(_ response: MockResponse) async throws -> Result<String, RawClient.Failure> {
         let server = try MockServer()
         server.route("GET", "/") { _ in response }

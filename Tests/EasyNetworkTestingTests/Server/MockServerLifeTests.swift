@@ -46,7 +46,7 @@ struct MockServerLifeTests {
         #expect(server.connectionCount == 0)
         server.stop()
         #expect(try await onThread { try client.receiveToEnd() } == "")
-        // Unless somebody else has been given the port meanwhile, who answers.
+        // Another program may have taken the port by now.
         if let other = try? RawClient(server) { _ = try await onThread { try other.get("/") } }
         #expect(server.requests.count == 1 && server.connectionCount == 0)
     }
@@ -65,7 +65,7 @@ struct MockServerLifeTests {
         }
         let client = try RawClient(server)
         try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        // Begun, and not only received: a stopped server asks no route any more.
+        // The route must have started, because a stopped server calls no routes.
         let hasBegun = try await onThread { began.wait(timeout: .now() + 60) == .success }
         #expect(hasBegun)
         server.stop()
@@ -92,7 +92,7 @@ struct MockServerLifeTests {
         try client.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
         #expect(await server.waitForRequests(1))
         client.finishWriting()
-        // When this has been answered the server has seen the other end of the first connection close.
+        // By the time it answers, the server has seen the first connection close.
         #expect(try await onThread { try other.get("/other") } == "x")
         gate.signal()
         #expect(await server.waitForConnections(1))
@@ -131,7 +131,7 @@ struct MockServerLifeTests {
             #expect(try await onThread { try RawClient(server).get("/") } == "1")
             server.stop()
         }
-        // The thread that ran the route's closure lets go of it after the answer is out.
+        // The thread that ran the route's closure releases it after sending the answer.
         for await _ in release {}
     }
 
@@ -148,7 +148,7 @@ struct MockServerLifeTests {
     #if os(Linux)
     @Test("BEY-11: stop leaves no descriptor of the server")
     func descriptors() async throws {
-        // By identity and not by number, as other tests open and close theirs meanwhile.
+        // Compares identities rather than counts, because other tests open and close descriptors too.
         func identities() throws -> [Int32: String] {
             let folder = "/proc/self/fd"
             var found: [Int32: String] = [:]

@@ -126,7 +126,7 @@ struct MockServerTests {
         let server = try MockServer()
         server.route("PUT", "/") { request in .data(request.body) }
         let count = 8 * 1_048_576
-        // A period that divides no buffer size, so that a piece in the wrong place shows.
+        // The period divides no buffer size, so a misplaced piece is detected.
         let pattern = Data((0..<251).map { UInt8($0) })
         var bytes = Data(capacity: count + 251)
         while bytes.count < count { bytes.append(pattern) }

@@ -28,7 +28,7 @@ struct RequestFaultTests {
                 let client = try RawClient(server)
                 if isKept { _ = try client.get("/") }
                 server.failNextRequests(with: fault)
-                // One byte is enough to begin.
+                // A single byte starts a request.
                 try client.send("G")
                 return client.receiveAll()
             }
@@ -97,7 +97,7 @@ struct RequestFaultTests {
             let client = try RawClient(server)
             try client.send(Self.post(1_000))
             if count > 0 {
-                // All but one byte: the server waits on. The request on another connection shows that it has read them.
+                // The server waits for the last byte. A request on another connection shows that it has read the rest.
                 try client.send(Data(count: count - 1))
                 #expect(try await onThread { try RawClient(server).get("/other").contains("no route") })
                 #expect(server.faultCount == 0)

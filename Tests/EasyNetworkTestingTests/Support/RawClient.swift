@@ -9,7 +9,7 @@ import Glibc
 import Musl
 #endif
 
-/// A blocking socket that sends and shows bytes as they are; used inside ``onThread(_:)``.
+/// A blocking socket for raw bytes, used inside ``onThread(_:)``.
 final class RawClient: @unchecked Sendable {
     // Sendable because each test uses it from one thread at a time.
     struct Failure: Error {
@@ -19,7 +19,7 @@ final class RawClient: @unchecked Sendable {
 
     private let descriptor: Int32
     private var isOpen = true
-    /// Received and not yet taken.
+    /// Bytes that have been received and not yet consumed.
     private var input = Data()
     private var scratch = [UInt8](repeating: 0, count: 262_144)
 
@@ -31,11 +31,11 @@ final class RawClient: @unchecked Sendable {
         #endif
         guard descriptor >= 0 else { throw Failure(what: "socket") }
         #if canImport(Darwin)
-        // Where MSG_NOSIGNAL is missing: a server that has closed would stop the process.
+        // Without MSG_NOSIGNAL, sending to a closed server would kill the process.
         var isOn: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &isOn, socklen_t(MemoryLayout<Int32>.size))
         #endif
-        // So that a broken server fails the test in place of hanging it.
+        // A broken server fails the test instead of hanging it.
         var limit = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -95,9 +95,9 @@ final class RawClient: @unchecked Sendable {
         }
     }
 
-    /// Reads once more.
+    /// Reads the next bytes.
     ///
-    /// - Returns: false at the end of the stream.
+    /// - Returns: `false` at the end of the stream.
     private func fill() throws -> Bool {
         let count = recv(descriptor, &scratch, scratch.count, 0)
         guard count >= 0 else { throw Failure(what: "recv") }
@@ -105,7 +105,7 @@ final class RawClient: @unchecked Sendable {
         return count > 0
     }
 
-    /// Exactly that many bytes.
+    /// Receives exactly that many bytes.
     func receive(_ count: Int) throws -> Data {
         while input.count < count {
             guard try fill() else { throw Failure(what: "the stream ended after \(input.count) of \(count) bytes") }
@@ -114,14 +114,14 @@ final class RawClient: @unchecked Sendable {
         return Data(input.prefix(count))
     }
 
-    /// Everything up to the end of the stream.
+    /// Receives everything up to the end of the stream.
     func receiveToEnd() throws -> String {
         while try fill() {}
         defer { input = Data() }
         return String(bytes: input, encoding: .utf8) ?? "no text"
     }
 
-    /// Everything that comes until the stream ends or breaks, and how it does.
+    /// Receives everything until the stream ends or breaks.
     func receiveAll() -> Sight {
         defer { input = Data() }
         do {
@@ -134,9 +134,9 @@ final class RawClient: @unchecked Sendable {
         }
     }
 
-    /// Reads that many bytes and keeps none of them.
+    /// Reads and discards that many bytes.
     ///
-    /// - Returns: whether all of them were `byte`.
+    /// - Returns: Whether all of them equal `byte`.
     func receive(_ count: Int, of byte: UInt8) throws -> Bool {
         var isEqual = input.prefix(count).allSatisfy { $0 == byte }
         var left = count - min(count, input.count)
@@ -145,21 +145,21 @@ final class RawClient: @unchecked Sendable {
         while left > 0 {
             let received = recv(descriptor, &scratch, min(left, scratch.count), 0)
             guard received > 0 else { throw Failure(what: "the stream ended \(left) bytes early") }
-            // memcmp, as a loop is slow without optimization.
+            // Uses memcmp, because a loop is slow without optimization.
             isEqual = isEqual && memcmp(scratch, expected, received) == 0
             left -= received
         }
         return isEqual
     }
 
-    /// How long sending may be held up, in seconds.
+    /// Limits the time that a send may block, in seconds.
     func limitSending(to seconds: Double) {
         var limit = timeval()
         limit.tv_usec = .init(seconds * 1_000_000)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     }
 
-    /// The next head, with the empty line at its end.
+    /// Receives the next head, including the empty line at its end.
     func receiveHead() throws -> String {
         let end = Data("\r\n\r\n".utf8)
         while true {
@@ -170,7 +170,7 @@ final class RawClient: @unchecked Sendable {
         }
     }
 
-    /// The next answer, which has to have a `Content-Length`.
+    /// Receives the next answer, which must have a `Content-Length`.
     func receiveAnswer() throws -> (head: String, body: Data) {
         let head = try receiveHead()
         let length = head.split(separator: "\r\n").first { $0.hasPrefix("Content-Length: ") }
@@ -178,7 +178,7 @@ final class RawClient: @unchecked Sendable {
         return (head, try receive(count))
     }
 
-    /// Asks with GET on the open connection, and returns the body.
+    /// Sends GET on the open connection and returns the body.
     func get(_ path: String) throws -> String {
         try send("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n")
         return String(bytes: try receiveAnswer().body, encoding: .utf8) ?? "no text"
@@ -189,14 +189,14 @@ private func systemSend(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, _ 
     send(descriptor, bytes.baseAddress, bytes.count, flags)
 }
 
-/// Runs what blocks on a thread of its own, away from those of the tests.
+/// Runs a blocking closure on a separate thread, off the cooperative pool.
 func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     try await withCheckedThrowingContinuation { continuation in
         Thread { continuation.resume(with: Swift.Result(catching: body)) }.start()
     }
 }
 
-/// What a client has seen of an answer.
+/// The part of an answer that a client received.
 struct Sight: Equatable, Sendable, CustomStringConvertible {
     enum Ending: Equatable {
         case end
@@ -222,7 +222,7 @@ struct Sight: Equatable, Sendable, CustomStringConvertible {
 }
 
 extension MockServer {
-    /// All that a client sees of the answer to GET `/`, to the end of the connection.
+    /// Receives the answer to GET `/` up to the end of the connection.
     static func sight(
         of response: MockResponse,
         request: String = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"

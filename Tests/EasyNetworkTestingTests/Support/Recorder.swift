@@ -2,7 +2,7 @@ import EasyNetwork
 import EasyNetworkTesting
 import Foundation
 
-/// Writes down the events of one exchange.
+/// Records the events of one exchange.
 final class Recorder: Sendable {
     private struct State: Sendable {
         var events: [String] = []
@@ -11,7 +11,7 @@ final class Recorder: Sendable {
         var error: NetworkError?
         var endCount = 0
         var exchange: (any TransportExchange)?
-        /// Waits until the story is this one, or has ended.
+        /// Resumed when the recorded story equals this one, or has ended.
         var waiter: (story: String?, continuation: CheckedContinuation<Void, Never>)?
     }
 
@@ -20,8 +20,8 @@ final class Recorder: Sendable {
     private let gate: DispatchSemaphore?
 
     /// - Parameters:
-    ///   - cancelAt: the event inside which to cancel the exchange.
-    ///   - gate: held up there until this is signalled, once the exchange is known.
+    ///   - cancelAt: The event during which to cancel the exchange.
+    ///   - gate: Blocks that event until it is signalled, once the exchange is known.
     init(cancelAt: String? = nil, gate: DispatchSemaphore? = nil) {
         self.cancelAt = cancelAt
         self.gate = gate
@@ -67,13 +67,13 @@ final class Recorder: Sendable {
     var error: NetworkError? { state.withLock { $0.error } }
     var endCount: Int { state.withLock { $0.endCount } }
 
-    /// All events, once the end has come.
+    /// Returns all events after the end.
     func ended() async -> String {
         await wait(for: nil)
         return story
     }
 
-    /// Returns when this is what has been heard, or when the end has come.
+    /// Returns when these events have been recorded, or after the end.
     func heard(_ story: String) async {
         await wait(for: story)
     }

@@ -125,7 +125,7 @@ struct CacheInterceptorTests {
         let queue = NetworkQueue(maxConcurrentOperationCount: 2)
         queue.addOperation(operation)
         OperationQueue().addOperation(next)
-        // Time for an event that must not happen.
+        // Leaves time for an event that must not happen.
         for _ in 0..<2_000 where story.withLock({ $0.isEmpty }) { await Task.yield() }
         callbacks.resume()
         await next.finished()

@@ -467,17 +467,15 @@ struct CachedRequestTests {
 
     @Test("CCH-3, QUE-7: accessories are called for a stored response")
     func accessories() async throws {
-        final class Ear: OperationAccessory {
-            let heard = Locked<[String]>([])
-            func operationWillStart(_ operation: NetworkOperation) { heard.withLock { $0.append("start") } }
-            func operationDidStop(_ operation: NetworkOperation) { heard.withLock { $0.append("stop") } }
-        }
         _ = try await ask(CachePolicy(.network))
-        let ear = Ear()
+        let heard = Locked<[String]>([])
         let operation = RequestOperation(News(cache: CachePolicy(.cacheOnly)), service: try service())
-        operation.addAccessory(ear)
+        operation.addAccessory(
+            willStart: { _ in heard.withLock { $0.append("start") } },
+            didStop: { _ in heard.withLock { $0.append("stop") } }
+        )
         queue.addOperation(operation)
         #expect(try await operation.value == "1 cache")
-        #expect(ear.heard.withLock { $0 } == ["start", "stop"])
+        #expect(heard.withLock { $0 } == ["start", "stop"])
     }
 }

@@ -134,7 +134,7 @@ struct EarlyItemTests {
         service.cancel()
         await operation.finished()
         hold.signal()
-        // Time for an event that must not happen.
+        // Leaves time for an event that must not happen.
         for _ in 0..<2_000 where story.withLock({ $0.count }) < 2 { await Task.yield() }
         #expect(story.withLock { $0 } == ["failure cancelled"])
     }

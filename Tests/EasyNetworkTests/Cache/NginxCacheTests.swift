@@ -28,7 +28,7 @@ struct NginxCacheTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         let url = client.server.url(listener, path)
         func cache() throws -> NetworkCache {
-            NetworkCache(memory: .init(bytes: 0), disk: try .init(directory: folder))
+            NetworkCache(memoryBytes: 0, disk: try .init(directory: folder))
         }
         func service(_ cache: NetworkCache) -> EasyNetworkService {
             EasyNetworkService(

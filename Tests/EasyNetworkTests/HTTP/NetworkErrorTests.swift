@@ -137,7 +137,7 @@ struct NetworkErrorTests {
         #expect(url?.absoluteString == "https://REDACTED@h/a?token=REDACTED&page=2")
     }
 
-    /// All strings and URLs in it, those of errors underneath included.
+    /// All strings and URLs in the dictionary, including those of underlying errors.
     private func texts(_ information: [String: Any]) -> [String] {
         information.flatMap { key, value -> [String] in
             if let error = value as? any Error {
@@ -250,7 +250,7 @@ struct NetworkErrorTests {
     @Test("RSP-6: underlying errors are shown to a bounded depth, without secrets")
     func debugUnderlying() throws {
         let row = try (0..<100_000).reduce(full()) { cause, _ in
-            // Flat, as the package makes them, so that freeing the row is not what is tested.
+            // Flat, as the package makes them, so that the test does not depend on freeing a long chain.
             NetworkError(code: .dependencyFailed, underlying: cause.rootCause)
         }
         #expect(String(reflecting: row).contains("NetworkError.unacceptableStatus"))

@@ -79,17 +79,22 @@ struct URLBuilderTests {
         Case("https://a_b.example/", nil, "https://a_b.example/"),
     ]
 
+    private func join(_ api: String, _ base: URL?, _ query: String? = nil) throws(NetworkError) -> URL {
+        let parts = try base.map { (base) throws(NetworkError) in try URLBuilder.parts(ofBase: base.absoluteString) }
+        return try URLBuilder.url(api: api, base: parts, query: query)
+    }
+
     @Test("CFG-1: base and api join, absolute URLs win, and bytes stay as they are", arguments: joins)
     func join(_ row: Case) throws {
         let base = try row.base.map { try #require(URL(string: $0)) }
-        let url = try URLBuilder.url(api: row.api, base: base, query: row.query)
+        let url = try join(row.api, base, row.query)
         #expect(url.absoluteString == row.url)
     }
 
     @Test("CFG-1: a base relative to another URL is resolved")
     func relativeBase() throws {
         let base = try #require(URL(string: "v2/", relativeTo: URL(string: "https://h/")))
-        #expect(try URLBuilder.url(api: "x", base: base, query: nil).absoluteString == "https://h/v2/x")
+        #expect(try join("x", base).absoluteString == "https://h/v2/x")
     }
 
     @Test(
@@ -109,7 +114,7 @@ struct URLBuilderTests {
     )
     func refusals(_ api: String, _ base: String?, _ fragment: String) throws {
         let base = try base.map { try #require(URL(string: $0)) }
-        let error = #expect(throws: NetworkError.self) { try URLBuilder.url(api: api, base: base, query: nil) }
+        let error = #expect(throws: NetworkError.self) { try join(api, base) }
         #expect(error?.code == .invalidRequest)
         #expect(error?.message?.contains(fragment) == true, "\(error?.message ?? "nil")")
     }
@@ -156,7 +161,7 @@ struct URLBuilderTests {
         for round in 0..<2_000 {
             let count = Int.random(in: 0...12, using: &generator)
             let api = String((0..<count).compactMap { _ in alphabet.randomElement(using: &generator) })
-            let url = try URLBuilder.url(api: api, base: base, query: "q=1")
+            let url = try join(api, base, "q=1")
             #expect(url.host == "host.example", "seed \(seed), round \(round): \(api.debugDescription)")
             #expect(url.absoluteString.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "seed \(seed), round \(round)")
             #expect(url.query?.hasSuffix("q=1") == true, "seed \(seed), round \(round): \(api.debugDescription)")

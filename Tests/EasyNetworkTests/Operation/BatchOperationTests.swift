@@ -7,7 +7,7 @@ import Testing
 
 @Suite("BatchOperation", .timeLimit(.minutes(10)))
 struct BatchOperationTests {
-    /// A queue with a single slot, for a batch must not need one; or a plain one.
+    /// A queue with a single slot, because a batch must not occupy one; or a plain queue.
     enum Host: CaseIterable, Sendable {
         case networkQueue, plainQueue
     }
@@ -28,21 +28,21 @@ struct BatchOperationTests {
         await operation.finished()
     }
 
-    private final class Listener: BatchOperationDelegate {
+    private final class Listener: GroupOperationDelegate {
         let events = Locked<[String]>([])
         let occupancy = Occupancy()
 
         func note(_ event: String) { events.withLock { $0.append(event) } }
 
-        func batchOperation(_ batch: BatchOperation, didFinish operation: NetworkOperation, at index: Int) {
+        func groupOperation(_ group: GroupOperation, didFinish operation: NetworkOperation, at index: Int) {
             occupancy.enter()
             note("child \(index)")
-            // So that another call comes in between, if it may.
+            // Gives a concurrent call the chance to interleave.
             for _ in 0..<100 { sched_yield() }
             occupancy.leave()
         }
-        func batchOperationDidSucceed(_ batch: BatchOperation) { note("succeeded") }
-        func batchOperation(_ batch: BatchOperation, didFailWith error: NetworkError) { note("failed \(error.code)") }
+        func groupOperationDidSucceed(_ group: GroupOperation) { note("succeeded") }
+        func groupOperation(_ group: GroupOperation, didFailWith error: NetworkError) { note("failed \(error.code)") }
     }
 
     @Test("OPQ-4: an empty batch completes", arguments: Host.allCases)
@@ -112,7 +112,7 @@ struct BatchOperationTests {
         let queue = NetworkQueue()
         let callbackQueue = DispatchQueue(label: "callbacks")
         callbackQueue.suspend()
-        // It has failed, and is not heard of before its closure has run.
+        // It has failed, but is not reported before its closure has run.
         let root = BatchOperation([TestJob { $0.finish(NetworkError(code: .refused)) }])
         root.callbackQueue = callbackQueue
         root.failure = { _, _ in }
@@ -246,11 +246,11 @@ struct BatchOperationTests {
         arguments: Host.allCases
     )
     func grows(host: Host) async {
-        final class Adder: BatchOperationDelegate {
+        final class Adder: GroupOperationDelegate {
             let late = TestJob()
             let hasAdded = Locked(false)
-            func batchOperation(_ batch: BatchOperation, didFinish operation: NetworkOperation, at index: Int) {
-                if !hasAdded.exchange(true) { #expect(batch.addOperation(late)) }
+            func groupOperation(_ group: GroupOperation, didFinish operation: NetworkOperation, at index: Int) {
+                if !hasAdded.exchange(true) { #expect((group as? BatchOperation)?.addOperation(late) == true) }
             }
         }
         let batch = BatchOperation()
@@ -319,7 +319,7 @@ struct BatchOperationTests {
         }
     }
 
-    @Test("OPQ-4: a batch has a limit of its own, which a batch in it does not take up", arguments: [true, false])
+    @Test("OPQ-4: a batch has its own limit, which a nested batch does not take up", arguments: [true, false])
     func limit(onPlainQueue: Bool) async {
         let occupancy = Occupancy()
         let jobs = (0..<40).map { _ in TestJob(occupancy) }

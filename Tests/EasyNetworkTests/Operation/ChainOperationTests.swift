@@ -16,16 +16,16 @@ struct ChainOperationTests {
         var headers: [String: String]? { ["Authorization": "Bearer \(token)"] }
     }
 
-    private final class Listener: ChainOperationDelegate {
+    private final class Listener: GroupOperationDelegate {
         let events = Locked<[String]>([])
 
         func note(_ event: String) { events.withLock { $0.append(event) } }
 
-        func chainOperation(_ chain: ChainOperation, didFinish operation: NetworkOperation, at index: Int) {
+        func groupOperation(_ group: GroupOperation, didFinish operation: NetworkOperation, at index: Int) {
             note("step \(index)")
         }
-        func chainOperationDidSucceed(_ chain: ChainOperation) { note("succeeded") }
-        func chainOperation(_ chain: ChainOperation, didFailWith error: NetworkError) { note("failed \(error.code)") }
+        func groupOperationDidSucceed(_ group: GroupOperation) { note("succeeded") }
+        func groupOperation(_ group: GroupOperation, didFailWith error: NetworkError) { note("failed \(error.code)") }
     }
 
     @Test(
@@ -140,7 +140,7 @@ struct ChainOperationTests {
         chain.addOperation(step) { _, _ in Issue.record("called after the end") }
         queue.addOperation(chain)
         await hasStarted.opened()
-        // The chain has listened before: its callback is under way by then.
+        // The chain registered first, so its callback is already running.
         step.whenFinished {
             chain.cancel()
             callbackQueue.resume()

@@ -3,32 +3,23 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Notes its name when it is looked at.
-private struct Noted: OperationCondition {
-    let name: String
-    let holds: Bool
-    let log: Locked<[String]>
-
-    func prerequisite(for operation: NetworkOperation) -> Operation? {
-        BlockOperation { log.withLock { $0.append("before " + name) } }
-    }
-
-    func evaluate(for operation: NetworkOperation) async throws {
-        log.withLock { $0.append(name) }
-        if !holds { throw NetworkError(code: .unauthorized, message: name) }
-    }
-}
-
-@Suite("CombinedCondition", .timeLimit(.minutes(10)))
+@Suite("Conditions made of others", .timeLimit(.minutes(10)))
 struct CombinedConditionTests {
     private let log = Locked<[String]>([])
 
-    private func noted(_ name: String, _ holds: Bool) -> Noted {
-        Noted(name: name, holds: holds, log: log)
+    /// Records its name when it is evaluated.
+    private func noted(_ name: String, _ holds: Bool) -> OperationCondition {
+        OperationCondition(name) { [log] _ in
+            BlockOperation { log.withLock { $0.append("before " + name) } }
+        } holds: { [log] _ in
+            log.withLock { $0.append(name) }
+            if !holds { throw NetworkError(code: .unauthorized, message: name) }
+            return true
+        }
     }
 
     /// Runs an operation under this condition on a queue of one slot.
-    private func run(_ condition: any OperationCondition) async -> (error: NetworkError?, log: [String]) {
+    private func run(_ condition: OperationCondition) async -> (error: NetworkError?, log: [String]) {
         log.withLock { $0 = [] }
         let job = TestJob()
         job.addCondition(condition)
@@ -48,12 +39,12 @@ struct CombinedConditionTests {
         #expect(await run(.all()).error == nil)
     }
 
-    @Test("BEY-7: any, or: in order, up to the first that holds; if none does, the error has the reasons")
+    @Test("BEY-7: any: in order, up to the first that holds; if none does, the error has the reasons")
     func any() async {
         let good = await run(.any(noted("a", false), noted("b", true), noted("c", true)))
         #expect(good.error == nil && good.log == ["before a", "a", "before b", "b"])
-        #expect(await run(noted("a", true).or(noted("b", false))).log == ["before a", "a"])
-        let bad = await run(noted("a", false).or(noted("b", false)))
+        #expect(await run(.any(noted("a", true), noted("b", false))).log == ["before a", "a"])
+        let bad = await run(.any(noted("a", false), noted("b", false)))
         #expect(bad.error?.code == .refused)
         #expect((bad.error?.underlying as? NetworkError)?.code == .unauthorized)
         let message = bad.error?.message ?? ""
@@ -73,7 +64,7 @@ struct CombinedConditionTests {
     @Test("BEY-7: silent: no prerequisite, however deep")
     func silent() async {
         #expect(await run(noted("a", true).silent).log == ["a"])
-        let nested = CombinedCondition.all([noted("a", true), noted("b", false).or(.not(noted("c", false)))]).silent
+        let nested = OperationCondition.all(noted("a", true), .any(noted("b", false), .not(noted("c", false)))).silent
         let good = await run(nested.silent)
         #expect(good.error == nil && good.log == ["a", "b", "c"])
         #expect(nested.name == "(a and (b or not c))")
@@ -81,8 +72,8 @@ struct CombinedConditionTests {
 
     @Test("BEY-7: cancellation is the result of none of them")
     func cancelled() async {
-        let cancelled = BlockCondition("cancelled") { _ in throw CancellationError() }
+        let cancelled = OperationCondition("cancelled") { _ in throw CancellationError() }
         #expect(await run(.not(cancelled)).error?.code == .cancelled)
-        #expect(await run(cancelled.or(noted("a", true))).error?.code == .cancelled)
+        #expect(await run(.any(cancelled, noted("a", true))).error?.code == .cancelled)
     }
 }

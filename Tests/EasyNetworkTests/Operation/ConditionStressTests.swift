@@ -34,13 +34,16 @@ struct ConditionStressTests {
             for _ in 0..<conditionCount {
                 let fails = Int.random(in: 0..<12, using: &random) == 0
                 let pauses = Int.random(in: 0..<4, using: &random)
-                let block = BlockCondition("at random") { _ in
+                let prerequisite = pauses == 0 ? prerequisites.randomElement(using: &random) : nil
+                let condition = OperationCondition("at random") { _ in
+                    prerequisite
+                } holds: { _ in
+                    if let prerequisite, !prerequisite.isFinished { throw NetworkError(code: .invalidRequest) }
                     for _ in 0..<pauses { await Task.yield() }
                     met.withLock { $0 += 1 }
                     return !fails
                 }
-                let prerequisite = prerequisites.randomElement(using: &random)
-                job.addCondition(Asking(prerequisite: pauses == 0 ? prerequisite : nil, condition: block))
+                job.addCondition(condition)
             }
             if Int.random(in: 0..<3, using: &random) == 0, let other = jobs.randomElement(using: &random) {
                 job.addDependency(other, policy: .allowFailure)
@@ -64,22 +67,10 @@ struct ConditionStressTests {
         #expect(unmet.withLock { $0 } == 0, "seed \(seed)")
         #expect(jobs.allSatisfy { $0.executionCount <= 1 }, "seed \(seed)")
         #expect(jobs.allSatisfy { $0.executionCount == 1 || $0.error != nil }, "seed \(seed)")
-        // A condition may be at it still when its operation has been cancelled.
+        // A condition may still be running after its operation was cancelled.
         #expect(await eventually { jobs.allSatisfy { $0.pendingCondition == nil } }, "seed \(seed)")
         #expect(await eventually { queue.operationCount == 0 && occupancy.now == 0 }, "seed \(seed)")
-        // A job that was ended while it worked has given its slot back before its work has left.
+        // A job that was finished by hand returns its slot before its work is done.
         #expect(occupancy.most <= limit + victims.count + byHand.count, "seed \(seed)")
-    }
-
-    private struct Asking: OperationCondition {
-        let prerequisite: Operation?
-        let condition: BlockCondition
-
-        func prerequisite(for operation: NetworkOperation) -> Operation? { prerequisite }
-
-        func evaluate(for operation: NetworkOperation) async throws {
-            if let prerequisite, !prerequisite.isFinished { throw NetworkError(code: .invalidRequest) }
-            try await condition.evaluate(for: operation)
-        }
     }
 }

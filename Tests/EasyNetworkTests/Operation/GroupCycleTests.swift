@@ -3,11 +3,9 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Needs another operation to run first.
-private struct Needs: OperationCondition {
-    let other: @Sendable () -> Operation?
-    func prerequisite(for operation: NetworkOperation) -> Operation? { other() }
-    func evaluate(for operation: NetworkOperation) async throws {}
+/// Requires another operation to run first.
+private func needs(_ other: @escaping @Sendable () -> Operation?) -> OperationCondition {
+    OperationCondition("needs", prerequisite: { _ in other() }, holds: { _ in true })
 }
 
 @Suite("Cycles through groups, prerequisites and barriers", .timeLimit(.minutes(10)))
@@ -40,7 +38,7 @@ struct GroupCycleTests {
         queue.addOperations(isGroupFirst ? [batch, between] : [between, batch], waitUntilFinished: false)
         await batch.finished()
         await between.finished()
-        // Of operations that are added together, the last one closes the cycle.
+        // The last of several operations added together closes the cycle.
         let error = isGroupFirst && !isPlain ? child.error?.rootCause : child.error
         #expect(error?.code == .cycle || between.isCancelled)
         if child.error?.code == .cycle {
@@ -177,8 +175,8 @@ struct GroupCycleTests {
     func prerequisitesOfEachOther() async {
         let two = jobs("one", "other")
         let (one, other) = (two[0], two[1])
-        one.addCondition(Needs { [weak other] in other })
-        other.addCondition(Needs { [weak one] in one })
+        one.addCondition(needs { [weak other] in other })
+        other.addCondition(needs { [weak one] in one })
         queue.addOperations(two, waitUntilFinished: false)
         for job in two { await job.finished() }
         let circles = two.compactMap { $0.error?.code == .cycle ? $0.error?.dependencyPath : nil }
@@ -192,7 +190,7 @@ struct GroupCycleTests {
         let (job, signIn) = (two[0], two[1])
         let other = NetworkQueue()
         other.isSuspended = true
-        job.addCondition(Needs { signIn })
+        job.addCondition(needs { signIn })
         other.addOperation(signIn)
         queue.addOperation(job)
         // The watch begins after the condition has searched for a cycle; before that, both would find this one.
@@ -220,11 +218,11 @@ struct GroupCycleTests {
 
     // MARK: - Barriers
 
-    /// A batch or a job with a prerequisite, and what it waits for after its start.
+    /// Makes a batch or a job with a prerequisite that waits for `part` after its start.
     private func holder(of part: NetworkOperation, isBatch: Bool) -> NetworkOperation {
         if isBatch { return named(BatchOperation([part], policy: .collectAll)) }
         let job = jobs("group")[0]
-        job.addCondition(Needs { part })
+        job.addCondition(needs { part })
         return job
     }
 
@@ -262,7 +260,7 @@ struct GroupCycleTests {
         for operation in [job, later] { await operation.finished() }
         // A prerequisite that closes a cycle is not added.
         if isBatch || isAddedLate { await part.finished() }
-        // Of two that are added concurrently, the last one closes it.
+        // The last of two operations added concurrently closes the cycle.
         let closing = isAddedLate ? [later, part] : isBatch ? [part] : [job]
         let cycle = closing.compactMap(\.error).first { $0.code == .cycle }
         let path = Set(cycle?.dependencyPath ?? [])
@@ -275,7 +273,7 @@ struct GroupCycleTests {
 
     @Test("BEY-4: a dependency added to a waiting job costs the same, whatever happens on other queues")
     func noLooking() async {
-        // Others wait for each other over two queues.
+        // Two other jobs depend on each other across queues.
         let two = jobs("a", "b")
         two[1].addDependency(two[0])
         NetworkQueue().addOperation(two[1])

@@ -4,8 +4,8 @@ import Testing
 
 @Suite("GroupState")
 struct GroupStateTests {
-    private func group(_ order: GroupState.Order, endsAtFirstFailure: Bool = true, count: Int = 3) -> GroupState {
-        var group = GroupState(order: order, endsAtFirstFailure: endsAtFirstFailure)
+    private func group(inTurn: Bool, endsAtFirstFailure: Bool = true, count: Int = 3) -> GroupState {
+        var group = GroupState(inTurn: inTurn, endsAtFirstFailure: endsAtFirstFailure)
         for _ in 0..<count { _ = group.add() }
         return group
     }
@@ -18,7 +18,7 @@ struct GroupStateTests {
 
     @Test("OPQ-4: a batch hands on nothing before it begins, then everything, and later children too")
     func together() {
-        var group = group(.together)
+        var group = group(inTurn: false)
         #expect(takeAll(&group) == [])
         group.begin()
         #expect(takeAll(&group) == [0, 1, 2])
@@ -37,7 +37,7 @@ struct GroupStateTests {
 
     @Test("OPQ-5: a chain hands on a step when the one before is settled")
     func inTurn() {
-        var group = group(.inTurn)
+        var group = group(inTurn: true)
         group.begin()
         #expect(takeAll(&group) == [0])
         group.settle()
@@ -51,7 +51,7 @@ struct GroupStateTests {
 
     @Test("OPQ-4: an empty group succeeds when it begins")
     func empty() {
-        var group = group(.together, count: 0)
+        var group = group(inTurn: false, count: 0)
         let isEarly = group.succeed()
         group.begin()
         let succeeds = group.succeed()
@@ -60,7 +60,7 @@ struct GroupStateTests {
 
     @Test("OPQ-5: the first failure ends it; the rest is handed on when it has been ended, all at once")
     func failure() {
-        var group = group(.inTurn)
+        var group = group(inTurn: true)
         group.begin()
         #expect(takeAll(&group) == [0])
         let ends = group.fail(0)
@@ -83,7 +83,7 @@ struct GroupStateTests {
 
     @Test("OPQ-4: collect-all is not ended by failures")
     func collectAll() {
-        var group = group(.together, endsAtFirstFailure: false)
+        var group = group(inTurn: false, endsAtFirstFailure: false)
         group.begin()
         let ends = group.fail(0)
         #expect(!ends && group.isOpen && group.failedIndex == nil)
@@ -91,7 +91,7 @@ struct GroupStateTests {
 
     @Test("OPQ-2: ended before it begins, it hands on its children only once it has begun")
     func endedEarly() {
-        var group = group(.together)
+        var group = group(inTurn: false)
         let handedOn = group.takeRest()
         group.restEnded()
         #expect(handedOn == 0)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Batches of batches at random", .timeLimit(.minutes(10)))
 struct GroupStressTests {
-    /// The number of live objects, and of endings of each.
+    /// Counts the live objects and the endings of each.
     private final class Book: Sendable {
         let alive = Locked(0)
         let endings = Locked<[ObjectIdentifier: Int]>([:])
@@ -18,7 +18,7 @@ struct GroupStressTests {
     }
 
     private final class CountedJob: NetworkOperation, @unchecked Sendable {
-        // Sendable because nothing changes.
+        // Sendable because its properties are constant.
         let book: Book
         let isInline: Bool
         let code: NetworkError.Code?
@@ -40,7 +40,7 @@ struct GroupStressTests {
     }
 
     private final class CountedBatch: BatchOperation, @unchecked Sendable {
-        // Sendable because nothing changes.
+        // Sendable because its properties are constant.
         let book: Book
 
         init(_ book: Book, _ children: [NetworkOperation], policy: Policy) {
@@ -53,7 +53,7 @@ struct GroupStressTests {
     }
 
     private final class CountedChain: ChainOperation, @unchecked Sendable {
-        // Sendable because nothing changes.
+        // Sendable because its properties are constant.
         let book: Book
 
         init(_ book: Book, _ children: [NetworkOperation]) {
@@ -65,21 +65,17 @@ struct GroupStressTests {
         deinit { book.alive.withLock { $0 -= 1 } }
     }
 
-    private final class Listener: OperationAccessory {
-        let book: Book
-        init(_ book: Book) { self.book = book }
-        func operationDidStop(_ operation: NetworkOperation) {
-            if operation.hash % 7 == 0 { _ = operation.isCancelled }
-        }
+    private func listen(_ operation: NetworkOperation) {
+        operation.addAccessory(didStop: { if $0.hash % 7 == 0 { _ = $0.isCancelled } })
     }
 
-    /// A tree, its root last.
+    /// Makes a tree; the root is the last element.
     private func grow(_ book: Book, depth: Int, _ random: inout SeededGenerator) -> [NetworkOperation] {
         let kind = depth == 0 ? 0 : Int.random(in: 0..<4, using: &random)
         if kind < 2, depth < 3 {
             let fails = Int.random(in: 0..<12, using: &random) == 0
             let job = CountedJob(book, isInline: Bool.random(using: &random), code: fails ? .timedOut : nil)
-            if Int.random(in: 0..<6, using: &random) == 0 { job.addAccessory(Listener(book)) }
+            if Int.random(in: 0..<6, using: &random) == 0 { listen(job) }
             return [job]
         }
         var all: [NetworkOperation] = []
@@ -90,7 +86,7 @@ struct GroupStressTests {
             all += branch
         }
         for (index, child) in children.enumerated() where Int.random(in: 0..<5, using: &random) == 0 {
-            // On a later one too, but in one direction, so that there is no cycle.
+            // Dependencies between children go in one direction, so that there is no cycle.
             if kind != 3, index + 1 < children.count { child.addDependency(children[index + 1], policy: .allowFailure) }
         }
         let group: GroupOperation
@@ -106,7 +102,7 @@ struct GroupStressTests {
             batch.failure = { batch, _ in note(book, batch) }
             group = batch
         }
-        if Int.random(in: 0..<4, using: &random) == 0 { group.addAccessory(Listener(book)) }
+        if Int.random(in: 0..<4, using: &random) == 0 { listen(group) }
         return all + [group]
     }
 
@@ -168,7 +164,7 @@ struct GroupStressTests {
         book.wrong.withLock { $0.append(message) }
     }
 
-    /// The violated rule when the group's closure is called; nil when there is none.
+    /// The rule that is violated when the group's closure is called, or nil.
     private func complaint(about group: GroupOperation) -> String? {
         if !group.operations.allSatisfy({ $0.isFinished }) { return "ended before a child" }
         if group.progress.completedUnitCount != group.progress.totalUnitCount {

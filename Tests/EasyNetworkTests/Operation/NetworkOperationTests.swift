@@ -127,7 +127,7 @@ struct NetworkOperationTests {
         #expect(job.error?.code == .cycle && job.executionCount == 0)
     }
 
-    @Test("OPQ-2: an operation with no work of its own says so")
+    @Test("OPQ-2: an operation without work is an error that says so")
     func nothingToExecute() async {
         let job = NetworkOperation()
         let service = ServiceOperation()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// The way operations were written before `execute()`: everything in `start()`.
+/// An operation in the older style, with all of its work in `start()`.
 private final class SignInOperation: ServiceOperation, @unchecked Sendable {
     let outcomes = Locked<[String]>([])
     private let api: String
@@ -109,7 +109,7 @@ struct OlderStyleTests {
         operation.cancel()
         #expect(await run(operation, on: kind) == 1)
         #expect(operation.error?.code == .cancelled)
-        // Its own call in start() is refused, and says so to its closure, after the operation has ended.
+        // The call in start() is refused, which its closure learns after the operation has ended.
         while operation.outcomes.withLock({ $0.isEmpty }) { await Task.yield() }
         #expect(operation.outcomes.withLock { $0 } == ["cancelled"])
         #expect(server.requests.isEmpty)
@@ -157,7 +157,7 @@ private struct SignInRequest: BaseAPIRequest {
     var method: NetworkService.Method { .post }
 }
 
-/// Word for word, but for `@unchecked Sendable` and the initializer.
+/// Copied word for word, except for `@unchecked Sendable` and the initializer.
 private final class NSErrorSignIn: ServiceOperation, @unchecked Sendable {
     // Sendable because the closures are set before the operation is added to a queue.
     private let request: SignInRequest
@@ -214,7 +214,7 @@ extension OlderStyleTests {
         #expect(outcomes.withLock { $0 } == ["t", "\(domain) 200", "\(domain) 202"])
     }
 
-    @Test("BEY-16: an NSError of somebody else's fails the operation and is kept; a bridged one has its text")
+    @Test("BEY-16: a foreign NSError fails the operation and is kept; a bridged one has its text")
     func otherErrors() {
         let own = NSError(domain: "app", code: 7, userInfo: [NSLocalizedDescriptionKey: "not today"])
         let operation = ServiceOperation(service: service)

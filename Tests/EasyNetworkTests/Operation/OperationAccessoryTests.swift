@@ -8,7 +8,7 @@ import Testing
 struct OperationAccessoryTests {
     private let queue = NetworkQueue()
 
-    private final class Log: OperationAccessory {
+    private final class Log: Sendable {
         static let key = DispatchSpecificKey<Bool>()
         let events = Locked<[String]>([])
 
@@ -17,10 +17,14 @@ struct OperationAccessoryTests {
         private func note(_ event: String, _ operation: NetworkOperation) {
             note(DispatchQueue.getSpecific(key: Self.key) == true ? event : event + " elsewhere")
         }
-        func operationWillStart(_ operation: NetworkOperation) { note("will start", operation) }
-        func operationWillStop(_ operation: NetworkOperation) { note("will stop", operation) }
-        func operationDidStop(_ operation: NetworkOperation) {
-            note(operation.isFinished ? "too late" : "did stop", operation)
+        func observe(_ operation: NetworkOperation) {
+            operation.addAccessory {
+                self.note("will start", $0)
+            } willStop: {
+                self.note("will stop", $0)
+            } didStop: {
+                self.note($0.isFinished ? "too late" : "did stop", $0)
+            }
         }
     }
 
@@ -41,7 +45,7 @@ struct OperationAccessoryTests {
         ])
         group.callbackQueue = callbackQueue
         group.success = { _ in log.note("success") }
-        group.addAccessory(log)
+        log.observe(group)
         let dependent = TestJob { job in
             log.note("dependent")
             job.finish()
@@ -60,7 +64,7 @@ struct OperationAccessoryTests {
         let plain = OperationQueue()
         func run(_ job: NetworkOperation) async -> [String] {
             let log = Log()
-            job.addAccessory(log)
+            log.observe(job)
             if onPlainQueue { plain.addOperation(job) } else { target.addOperation(job) }
             await job.finished()
             return log.events.withLock { $0.map { $0.replacingOccurrences(of: " elsewhere", with: "") } }
@@ -88,7 +92,7 @@ struct OperationAccessoryTests {
         let target = NetworkQueue(callbackQueue: callbackQueue)
         let log = Log()
         let job = TestJob()
-        job.addAccessory(log)
+        log.observe(job)
         target.addOperation(job)
         await job.finished()
         #expect(log.events.withLock { $0 } == ["will start", "will stop", "did stop"])
@@ -96,19 +100,14 @@ struct OperationAccessoryTests {
 
     @Test("CBK-3: cancelled while will start is being told, the work is not begun and the order holds")
     func cancelDuringWillStart() async {
-        final class Canceller: OperationAccessory {
-            let log: Log
-            init(_ log: Log) { self.log = log }
-            func operationWillStart(_ operation: NetworkOperation) {
-                operation.cancel()
-                log.note("cancelled")
-            }
-        }
         let log = Log()
         let job = TestJob()
         let target = NetworkQueue(callbackQueue: callbackQueue)
-        job.addAccessory(Canceller(log))
-        job.addAccessory(log)
+        job.addAccessory(willStart: { operation in
+            operation.cancel()
+            log.note("cancelled")
+        })
+        log.observe(job)
         target.addOperation(job)
         await job.finished()
         #expect(job.executionCount == 0 && job.error?.code == .cancelled)
@@ -123,7 +122,7 @@ struct OperationAccessoryTests {
         do {
             let log = Log()
             early = log
-            job.addAccessory(log)
+            log.observe(job)
         }
         #expect(early != nil)
         queue.addOperation(job)
@@ -131,7 +130,7 @@ struct OperationAccessoryTests {
         do {
             let log = Log()
             late = log
-            job.addAccessory(log)
+            log.observe(job)
         }
         #expect(late == nil)
         #expect(await eventually { early == nil })

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// An operation of the older style: its work is in `start()`.
+/// An operation in the older style, with its work in `start()`.
 private final class Calls: ServiceOperation, @unchecked Sendable {
     let notes = Locked<[String]>([])
     private let work: @Sendable (Calls) -> Void
@@ -96,7 +96,7 @@ struct OperationCallTests {
         #expect(waiting.error == nil && waiting.notes.withLock { $0 } == ["busy success"])
     }
 
-    /// Refreshes with a job of the queue, which makes its call in the older style, too.
+    /// Refreshes with a job of the queue that makes its call in the older style.
     private struct Tokens: Authenticator {
         let queue: NetworkQueue
         let count = Locked(0)
@@ -153,7 +153,7 @@ struct OperationCallTests {
         await clock.waitForTimers(3)
         let other = Calls("ok", service)
         queue.addOperation(other)
-        #expect(queue.explain(waiting).reasons == [.running])
+        #expect(queue.explain(waiting) == [.running])
         clock.advance(by: 2)
         #expect(await eventually { other.isFinished })
         #expect(waiting.notes.withLock { $0 } == ["late success"])
@@ -209,7 +209,7 @@ struct OperationCallTests {
         let operations = ["stall", "ok"].map { Calls($0, service) }
         queue.addOperations(operations, waitUntilFinished: false)
         await transport.waitForRequests(1)
-        #expect(queue.explain(operations[1]).reasons == [.hostLimit(host: "one.example", 1)])
+        #expect(queue.explain(operations[1]) == [.hostLimit(host: "one.example", 1)])
         operations[0].cancel()
         await operations[1].finished()
         #expect(operations[1].error == nil)
@@ -274,7 +274,7 @@ struct OperationCallTests {
         await failing.finished()
         #expect(operation.isCancelled && operation.notes.withLock { $0 }.isEmpty)
         #expect(failing.notes.withLock { $0 } == ["missing unacceptableStatus"])
-        // The operation's own way to cancel its calls.
+        // Cancels the calls through the operation itself.
         let stopped = Calls("stall", service)
         NetworkQueue().addOperation(stopped)
         await transport.waitForRequests(3)
@@ -317,15 +317,15 @@ struct OperationCallTests {
         let isOpen = Gate()
         let operation = Calls("ok", service)
         operation.addCondition(
-            BlockCondition("open") { operation in
+            OperationCondition("open") { operation in
                 await isOpen.opened()
-                // What a condition sends does not wait for the condition.
+                // A request that a condition sends does not wait for that condition.
                 return try await (operation as? Calls)?.service.send(Get(api: "late")) != nil
             }
         )
         queue.addOperation(operation)
         let refused = Calls("ok", service)
-        refused.addCondition(BlockCondition("never") { _ in false })
+        refused.addCondition(OperationCondition("never") { _ in false })
         queue.addOperation(refused)
         await refused.finished()
         #expect(await eventually { refused.notes.withLock { $0 } == ["ok refused"] })
@@ -337,11 +337,11 @@ struct OperationCallTests {
         #expect(operation.error == nil && transport.requests.map(\.path) == ["/late", "/ok"])
     }
 
-    private final class Spinner: OperationAccessory {
+    private final class Spinner: Sendable {
         let isShown = Gate()
         let isAsked = Gate()
 
-        func operationWillStart(_ operation: NetworkOperation) {
+        func show() {
             isAsked.open()
             // Blocks the callback queue of this test.
             let group = DispatchGroup()
@@ -355,7 +355,7 @@ struct OperationCallTests {
     func accessory() async throws {
         let spinner = Spinner()
         let operation = Calls("ok", try service())
-        operation.addAccessory(spinner)
+        operation.addAccessory(willStart: { _ in spinner.show() })
         NetworkQueue().addOperation(operation)
         await spinner.isAsked.opened()
         let bystander = Calls("missing", try service())

@@ -38,7 +38,7 @@ struct OperationConditionTests {
         job.addDependency(dependency)
         for name in ["first", "second"] {
             job.addCondition(
-                BlockCondition(name) { operation in
+                OperationCondition(name) { operation in
                     order.withLock { $0.append(name) }
                     return operation === job && job.pendingCondition == name && job.isExecuting
                 }
@@ -67,8 +67,8 @@ struct OperationConditionTests {
             let job = TestJob()
             let dependent = TestJob()
             dependent.addDependency(job)
-            job.addCondition(BlockCondition("room") { _ in throw fate.error })
-            job.addCondition(BlockCondition("never asked") { _ in asked.exchange(true) })
+            job.addCondition(OperationCondition("room") { _ in throw fate.error })
+            job.addCondition(OperationCondition("never asked") { _ in asked.exchange(true) })
             add([job, dependent], to: kind)
             await dependent.finished()
             #expect(job.error?.code == fate.code && job.error?.message == fate.message)
@@ -77,15 +77,15 @@ struct OperationConditionTests {
         }
         #expect(!asked.withLock { $0 })
         let job = TestJob()
-        job.addCondition(BlockCondition("a false one") { _ in false })
+        job.addCondition(OperationCondition("a false one") { _ in false })
         add([job], to: kind)
         await job.finished()
         #expect(job.error?.code == .refused && job.error?.message == "the condition 'a false one' does not hold")
     }
 
-    /// A condition that says when it is asked, and holds once it may go on.
-    private func gate(_ name: String, held: Gate, goOn: Gate) -> BlockCondition {
-        BlockCondition(name) { _ in
+    /// A condition that opens `held` when it is evaluated, and holds once `goOn` opens.
+    private func gate(_ name: String, held: Gate, goOn: Gate) -> OperationCondition {
+        OperationCondition(name) { _ in
             held.open()
             await goOn.opened()
             return true
@@ -124,7 +124,7 @@ struct OperationConditionTests {
             let job = TestJob()
             released = job
             job.addCondition(
-                BlockCondition("endless") { _ in
+                OperationCondition("endless") { _ in
                     let cancelled = Gate()
                     await withTaskCancellationHandler {
                         began.open()
@@ -157,7 +157,7 @@ struct OperationConditionTests {
             let job = TestJob()
             released = job
             job.addCondition(
-                BlockCondition("another runs") { _ in
+                OperationCondition("another runs") { _ in
                     await running.opened()
                     holds.open()
                     return true
@@ -169,7 +169,7 @@ struct OperationConditionTests {
                 running.open()
             }
             queue.addOperation(other)
-            // Held by nothing but the other one now.
+            // Only the other condition still holds the job back.
             await holds.opened()
             #expect(await eventually { job.pendingCondition == nil })
             job.cancel()
@@ -205,7 +205,7 @@ struct OperationConditionTests {
         do {
             let job = TestJob()
             released = job
-            job.addCondition(BlockCondition("holds its operation") { operation in operation === job && holds })
+            job.addCondition(OperationCondition("holds its operation") { operation in operation === job && holds })
             NetworkQueue().addOperation(job)
             await job.finished()
             #expect((job.error == nil) == holds && job.conditions.isEmpty)

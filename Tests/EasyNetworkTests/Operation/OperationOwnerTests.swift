@@ -22,11 +22,7 @@ struct OperationOwnerTests {
         )
     }
 
-    private func isHeld(_ operation: NetworkOperation) -> Bool {
-        if case .held = operation.releasePolicy { true } else { false }
-    }
-
-    /// Tells whether a closure that holds it has been released.
+    /// A token that shows whether the closure holding it has been released.
     private final class Held: Sendable {}
 
     @Test("OPQ-7: by default an operation is held until it is done, and its callbacks are called")
@@ -34,7 +30,7 @@ struct OperationOwnerTests {
         let gate = Gate()
         do {
             let operation = RequestOperation(Get(api: "a"), service: service)
-            #expect(isHeld(operation))
+            #expect(operation.owner == nil)
             operation.success = { _ in gate.open() }
             queue.addOperation(operation)
         }
@@ -49,7 +45,7 @@ struct OperationOwnerTests {
         let codes = Locked<[NetworkError.Code]>([])
         let operations = (0..<3).map { _ in
             let operation = RequestOperation(Get(api: "stall"), service: service)
-            if let owner { operation.releasePolicy = .cancelled(with: owner) }
+            operation.owner = owner
             operation.failure = { error in codes.withLock { $0.append(error.code) } }
             return operation
         }
@@ -60,7 +56,7 @@ struct OperationOwnerTests {
         #expect(owner?.operationCount == 3 && operations.allSatisfy { !$0.isCancelled })
         owner = nil
         #expect(released == nil && operations.allSatisfy(\.isCancelled))
-        #expect(isHeld(operations[2]))
+        #expect(operations[2].owner == nil)
         await operations[0].finished()
         await operations[1].finished()
         #expect(codes.withLock { $0 } == [.cancelled, .cancelled])
@@ -68,10 +64,10 @@ struct OperationOwnerTests {
 
     @Test("OPQ-7: a detached operation goes on without its owner, its closures are released and not called")
     func detached() async throws {
-        var owner: OperationOwner? = OperationOwner()
+        var owner: OperationOwner? = OperationOwner(detaches: true)
         queue.isSuspended = true
         let operation = RequestOperation(Get(api: "a"), service: service)
-        if let owner { operation.releasePolicy = .detached(from: owner) }
+        operation.owner = owner
         var holder: Held? = Held()
         weak var held: Held?
         held = holder
@@ -83,7 +79,7 @@ struct OperationOwnerTests {
         #expect(held != nil)
         owner = nil
         #expect(held == nil)
-        // A closure that is set now would not be called either, and is not kept.
+        // A closure set now would never be called, so it is not kept.
         operation.success = { _ in calls.withLock { $0 += 1 } }
         #expect(operation.success == nil)
         queue.isSuspended = false
@@ -94,14 +90,14 @@ struct OperationOwnerTests {
     @Test("OPQ-7: a callback that is on its way when the owner goes is not called any more")
     func detachedBeforeCallback() async throws {
         let callbackQueue = DispatchQueue(label: "callbacks", attributes: .initiallyInactive)
-        var owner: OperationOwner? = OperationOwner()
+        var owner: OperationOwner? = OperationOwner(detaches: true)
         let operation = RequestOperation(Get(api: "a"), service: service)
         operation.callbackQueue = callbackQueue
         let calls = Locked(0)
         operation.success = { _ in calls.withLock { $0 += 1 } }
-        if let owner { operation.releasePolicy = .detached(from: owner) }
+        operation.owner = owner
         queue.addOperation(operation)
-        // From the delivery on, no closure is taken.
+        // No closure is kept once delivery has started.
         #expect(
             await eventually {
                 operation.failure = { _ in }
@@ -116,15 +112,14 @@ struct OperationOwnerTests {
         #expect(calls.withLock { $0 } == 0)
     }
 
-    private final class Listener: BatchOperationDelegate, ChainOperationDelegate {
+    private final class Listener: GroupOperationDelegate {
         let calls = Locked(0)
-        func batchOperationDidSucceed(_ batch: BatchOperation) { calls.withLock { $0 += 1 } }
-        func chainOperationDidSucceed(_ chain: ChainOperation) { calls.withLock { $0 += 1 } }
+        func groupOperationDidSucceed(_ group: GroupOperation) { calls.withLock { $0 += 1 } }
     }
 
     @Test("OPQ-7, OPQ-4: a detached batch or chain goes on, its closures and delegate are released and not called")
     func detachedGroups() async throws {
-        var owner: OperationOwner? = OperationOwner()
+        var owner: OperationOwner? = OperationOwner(detaches: true)
         queue.isSuspended = true
         let children = [TestJob(), TestJob()]
         let steps = Locked(0)
@@ -148,13 +143,13 @@ struct OperationOwnerTests {
         do { _ = consume call }
         holder = nil
         for group in [batch, chain] as [GroupOperation] {
-            if let owner { group.releasePolicy = .detached(from: owner) }
+            group.owner = owner
             queue.addOperation(group)
         }
         #expect(held != nil)
         owner = nil
         #expect(held == nil && batch.delegate == nil && chain.delegate == nil)
-        // Closures that are set now would not be called either, and are not kept.
+        // Closures set now would never be called, so they are not kept.
         prepare { listener.calls.withLock { $0 += 1 } }
         #expect(batch.success == nil && chain.failure == nil && batch.delegate == nil)
         queue.isSuspended = false
@@ -167,14 +162,14 @@ struct OperationOwnerTests {
     @Test("OPQ-7, OPQ-4: a batch's callback that is on its way when the owner goes is not called any more")
     func detachedBeforeGroupCallback() async throws {
         let callbackQueue = DispatchQueue(label: "callbacks", attributes: .initiallyInactive)
-        var owner: OperationOwner? = OperationOwner()
+        var owner: OperationOwner? = OperationOwner(detaches: true)
         let batch = BatchOperation([TestJob()])
         batch.callbackQueue = callbackQueue
         let calls = Locked(0)
         batch.success = { _ in calls.withLock { $0 += 1 } }
-        if let owner { batch.releasePolicy = .detached(from: owner) }
+        if let owner { batch.owner = owner }
         queue.addOperation(batch)
-        // From the delivery on, no closure is taken.
+        // No closure is kept once delivery has started.
         #expect(
             await eventually {
                 batch.failure = { _, _ in }
@@ -188,19 +183,15 @@ struct OperationOwnerTests {
         #expect(batch.error == nil && calls.withLock { $0 } == 0)
     }
 
-    @Test("OPQ-7: the latest policy counts, and names the owner")
+    @Test("OPQ-7: the latest owner counts")
     func change() async throws {
-        let (first, second) = (OperationOwner(), OperationOwner())
+        let (first, second) = (OperationOwner(), OperationOwner(detaches: true))
         let operation = RequestOperation(Get(api: "a"), service: service)
-        operation.releasePolicy = .cancelled(with: first)
-        operation.releasePolicy = .detached(from: second)
+        operation.owner = first
+        operation.owner = second
         #expect(first.operationCount == 0 && second.operationCount == 1)
-        if case .detached(let owner) = operation.releasePolicy {
-            #expect(owner === second)
-        } else {
-            Issue.record("another policy")
-        }
-        operation.releasePolicy = .held
+        #expect(operation.owner === second)
+        operation.owner = nil
         #expect(second.operationCount == 0)
     }
 
@@ -208,16 +199,16 @@ struct OperationOwnerTests {
     func growth() async throws {
         let owner = OperationOwner()
         for _ in 0..<TestLoad.count(1_000) {
-            let operations = (0..<100).map { index in
+            let operations = (0..<100).map { _ in
                 let operation = TestJob { $0.finish() }
-                operation.releasePolicy = index % 2 == 0 ? .cancelled(with: owner) : .detached(from: owner)
+                operation.owner = owner
                 return operation
             }
             #expect(owner.operationCount >= 100)
             let finished = operations.prefix(50)
             for operation in finished { queue.addOperation(operation) }
             for operation in finished { await operation.finished() }
-            // The other half never ran.
+            // Half of the operations never ran.
             #expect(owner.operationCount == 50)
         }
         #expect(owner.operationCount == 0)
@@ -230,10 +221,8 @@ struct OperationOwnerTests {
     func stress(seed: UInt64) async throws {
         var generator = SeededGenerator(seed: seed)
         let calls = Locked<[Int: Int]>([:])
-        let owners = Locked<[OperationOwner?]>((0..<20).map { _ in OperationOwner() })
-        let traits = (0..<400).map { _ in
-            (owner: Int.random(in: 0..<20, using: &generator), isCancelled: Bool.random(using: &generator))
-        }
+        let owners = Locked<[OperationOwner?]>((0..<20).map { OperationOwner(detaches: !$0.isMultiple(of: 2)) })
+        let numbers = (0..<400).map { _ in Int.random(in: 0..<20, using: &generator) }
         let goesAt = (0..<20).map { _ in Int.random(in: 0..<400, using: &generator) }
         let operations = (0..<400).map { number in
             let operation = RequestOperation(Get(api: "a"), service: service)
@@ -243,10 +232,7 @@ struct OperationOwnerTests {
         }
         let queue = queue
         DispatchQueue.concurrentPerform(iterations: 400) { index in
-            let (owner, isCancelled) = traits[index]
-            if let owner = owners.withLock({ $0[owner] }) {
-                operations[index].releasePolicy = isCancelled ? .cancelled(with: owner) : .detached(from: owner)
-            }
+            operations[index].owner = owners.withLock { $0[numbers[index]] }
             queue.addOperation(operations[index])
             for (owner, moment) in goesAt.enumerated() where moment == index {
                 let gone = owners.withLock { owners in
@@ -259,7 +245,7 @@ struct OperationOwnerTests {
         for operation in operations { await operation.finished() }
         for (number, operation) in operations.enumerated() {
             let count = calls.withLock { $0[number] ?? 0 }
-            let isDetached = !traits[number].isCancelled
+            let isDetached = !numbers[number].isMultiple(of: 2)
             #expect(count == 1 || (isDetached && count == 0), "seed \(seed), operation \(number)")
             #expect(operation.success == nil && operation.failure == nil, "seed \(seed), operation \(number)")
             if isDetached { #expect(!operation.isCancelled, "seed \(seed), operation \(number)") }

@@ -4,7 +4,7 @@ import Testing
 @testable import EasyNetwork
 
 /// Holds once its sign-in job has succeeded.
-private final class SignedIn: OperationCondition {
+private final class SignedIn: Sendable {
     let job: Operation
     let isSignedIn = Locked(false)
     let asked = Locked(0)
@@ -22,15 +22,14 @@ private final class SignedIn: OperationCondition {
         }
     }
 
-    var name: String { "signed in" }
-
-    func prerequisite(for operation: NetworkOperation) -> Operation? {
-        asked.withLock { $0 += 1 }
-        return job
-    }
-
-    func evaluate(for operation: NetworkOperation) async throws {
-        guard isSignedIn.withLock({ $0 }) else { throw NetworkError(code: .unauthorized) }
+    var condition: OperationCondition {
+        OperationCondition("signed in") { _ in
+            self.asked.withLock { $0 += 1 }
+            return self.job
+        } holds: { _ in
+            guard self.isSignedIn.withLock({ $0 }) else { throw NetworkError(code: .unauthorized) }
+            return true
+        }
     }
 }
 
@@ -44,7 +43,7 @@ struct PrerequisiteTests {
             let occupancy = Occupancy()
             let jobs = (0..<20).map { _ in TestJob(occupancy) }
             for job in jobs {
-                job.addCondition(condition)
+                job.addCondition(condition.condition)
                 queue.addOperation(job)
             }
             for job in jobs { await job.finished() }
@@ -62,7 +61,7 @@ struct PrerequisiteTests {
         let plainQueue = OperationQueue()
         let jobs = (0..<60).map { _ in TestJob() }
         for (index, job) in jobs.enumerated() {
-            job.addCondition(condition)
+            job.addCondition(condition.condition)
             if index % 3 < 2 { queues[index % 3].addOperation(job) } else { plainQueue.addOperation(job) }
         }
         for job in jobs { await job.finished() }
@@ -74,7 +73,7 @@ struct PrerequisiteTests {
     func failedPrerequisite() async {
         let queue = NetworkQueue()
         let job = TestJob()
-        job.addCondition(SignedIn { _ in TestJob { $0.finish(NetworkError(code: .timedOut)) } })
+        job.addCondition(SignedIn { _ in TestJob { $0.finish(NetworkError(code: .timedOut)) } }.condition)
         queue.addOperation(job)
         await job.finished()
         #expect(job.error?.code == .unauthorized && job.executionCount == 0)
@@ -97,7 +96,7 @@ struct PrerequisiteTests {
         let cancelled = TestJob()
         let patient = TestJob()
         for job in [cancelled, patient] {
-            job.addCondition(condition)
+            job.addCondition(condition.condition)
             queue.addOperation(job)
         }
         await began.opened()
@@ -117,7 +116,7 @@ struct PrerequisiteTests {
         let prerequisite = TestJob()
         between.addDependency(job)
         prerequisite.addDependency(between)
-        job.addCondition(SignedIn { _ in prerequisite })
+        job.addCondition(SignedIn { _ in prerequisite }.condition)
         queue.addOperation(job)
         await job.finished()
         #expect(job.error?.code == .cycle && job.executionCount == 0)
@@ -135,13 +134,14 @@ struct PrerequisiteTests {
             job.finish()
         }
         job.addCondition(
-            BlockCondition("gate") { _ in
+            OperationCondition("gate") { _ in
                 held.open()
                 await goOn.opened()
                 return true
             }
         )
-        job.addCondition(plain ? SignedIn { signIn in BlockOperation(block: signIn) } : SignedIn())
+        let last = plain ? SignedIn { signIn in BlockOperation(block: signIn) } : SignedIn()
+        job.addCondition(last.condition)
         queue.addOperation(job)
         await held.opened()
         queue.addBarrierBlock { order.withLock { $0.append("barrier") } }

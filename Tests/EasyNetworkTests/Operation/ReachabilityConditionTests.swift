@@ -9,26 +9,26 @@ struct ReachabilityConditionTests {
     @Test("OPQ-9: unknown counts as reachable, waiting or not", arguments: [true, false])
     func unknown(waits: Bool) async {
         let queue = NetworkQueue()
-        for network in [ManualReachability(.unknown), ManualReachability(.reachable)] {
+        for network in [NetworkReachability(.unknown), NetworkReachability(.reachable)] {
             let job = TestJob()
-            job.addCondition(ReachabilityCondition(network, waits: waits))
+            job.addCondition(.reachable(network, waits: waits))
             queue.addOperation(job)
             await job.finished()
             #expect(job.error == nil && job.executionCount == 1)
         }
         #if !canImport(Network)
         let job = TestJob()
-        job.addCondition(ReachabilityCondition(waits: waits))
+        job.addCondition(.reachable(waits: waits))
         queue.addOperation(job)
         await job.finished()
-        #expect(job.error == nil && SystemReachability.shared.status == .unknown)
+        #expect(job.error == nil && NetworkReachability.system.status == .unknown)
         #endif
     }
 
     @Test("OPQ-9: without a network the operation is refused at once")
     func refused() async {
         let job = TestJob()
-        job.addCondition(ReachabilityCondition(ManualReachability(.unreachable)))
+        job.addCondition(.reachable(NetworkReachability(.unreachable)))
         NetworkQueue().addOperation(job)
         await job.finished()
         #expect(job.error?.code == .refused && job.error?.message == "the network is not reachable")
@@ -38,10 +38,10 @@ struct ReachabilityConditionTests {
     @Test("OPQ-9: told to wait, it waits without a slot until the network is there")
     func waits() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
-        let network = ManualReachability(.unreachable)
+        let network = NetworkReachability(.unreachable)
         let jobs = (0..<5).map { _ in TestJob() }
         for job in jobs {
-            job.addCondition(ReachabilityCondition(network, waits: true))
+            job.addCondition(.reachable(network, waits: true))
             queue.addOperation(job)
         }
         let other = TestJob()
@@ -56,30 +56,30 @@ struct ReachabilityConditionTests {
         #expect(jobs[0].error?.code == .cancelled && jobs[0].executionCount == 0)
     }
 
-    @Test("OPQ-9: an observer is told the status, then each change once and in order, until it is dropped")
+    @Test("OPQ-9: an observer is told the status, then each change once and in order, until its task is cancelled")
     func observer() async {
-        let network = ManualReachability(.unknown)
-        let seen = Locked<[ReachabilityStatus]>([])
-        var observation: ReachabilityObservation? = network.observe { status in seen.withLock { $0.append(status) } }
-        let changes: [ReachabilityStatus] = [.reachable, .reachable, .unreachable, .reachable]
+        let network = NetworkReachability(.unknown)
+        let seen = Locked<[NetworkReachability.Status]>([])
+        let reader = Task { [statuses = network.statuses] in
+            for await status in statuses { seen.withLock { $0.append(status) } }
+        }
+        let changes: [NetworkReachability.Status] = [.reachable, .reachable, .unreachable, .reachable]
         for change in changes { network.status = change }
         #expect(await eventually { seen.withLock { $0.count } >= 4 })
         #expect(seen.withLock { $0 } == [.unknown, .reachable, .unreachable, .reachable])
-        withExtendedLifetime(observation) {}
-        observation = nil
+        reader.cancel()
+        await reader.value
         network.status = .unreachable
-        let last = Gate()
-        let lastObservation = network.observe { _ in last.open() }
-        await last.opened()
-        #expect(seen.withLock { $0.count } == 4 && network.status == .unreachable)
-        lastObservation.cancel()
+        var others = network.statuses.makeAsyncIterator()
+        #expect(await others.next() == .unreachable)
+        #expect(seen.withLock { $0.count } == 4)
     }
 
     @Test("OPQ-9: the stream of statuses begins with the current one, and ends its observation when it is not read")
     func stream() async {
-        weak var released: ManualReachability?
+        weak var released: NetworkReachability?
         do {
-            let network = ManualReachability(.unreachable)
+            let network = NetworkReachability(.unreachable)
             released = network
             var statuses = network.statuses.makeAsyncIterator()
             #expect(await statuses.next() == .unreachable)

@@ -93,7 +93,7 @@ struct RequestCallbackTests {
         #expect(notes.withLock { $0 } == expected("cancelled") && transport.requests.count == 1)
     }
 
-    @Test("CBK-1: the delegate is not kept; closures and what they hold are let go of after delivery")
+    @Test("CBK-1: the delegate is not retained; closures and their captures are released after delivery")
     func released() async throws {
         weak var weakDelegate: Delegate?
         weak var weakHeld: Gate?
@@ -114,7 +114,7 @@ struct RequestCallbackTests {
         #expect(await eventually { weakHeld == nil })
     }
 
-    @Test("CBK-2: silent cancellation tells nobody but accessories and who awaits; other failures are told")
+    @Test("CBK-2: silent cancellation is told to accessories and waiting tasks only; other failures are told")
     func silent() async throws {
         let delegate = Delegate(note)
         let service = try service { $0.silencesCancellation = true }
@@ -143,12 +143,12 @@ struct RequestCallbackTests {
     func notifications() async throws {
         let service = try service { $0.postsNotifications = true }
         let notes = notes
-        let names = [NetworkNotification.requestDidStart, NetworkNotification.requestDidFinish]
+        let names = [EasyNetworkService.requestDidStartNotification, EasyNetworkService.requestDidFinishNotification]
         let tokens = names.map { name in
             NotificationCenter.default.addObserver(forName: name, object: service.configuration, queue: nil) { note in
-                let path = (note.userInfo?[NetworkNotification.requestKey] as? any BaseAPIRequest)?.api ?? ""
-                let response = note.userInfo?[NetworkNotification.responseKey] as? NetworkResponse
-                let error = note.userInfo?[NetworkNotification.errorKey] as? NetworkError
+                let path = (note.userInfo?[EasyNetworkService.requestKey] as? any BaseAPIRequest)?.api ?? ""
+                let response = note.userInfo?[EasyNetworkService.responseKey] as? NetworkResponse
+                let error = note.userInfo?[EasyNetworkService.errorKey] as? NetworkError
                 let end = response.map { "\($0.statusCode)" } ?? error.map { "\($0.code)" } ?? "start"
                 notes.withLock { $0.append("\(path) \(end)") }
             }

@@ -82,7 +82,7 @@ struct RequestOperationTests {
         #expect(server.requests.count == 1)
     }
 
-    @Test("BEY-2: what the step throws is the error of the next operation")
+    @Test("BEY-2: an error thrown by the step is that of the next operation")
     func thenThrows() async throws {
         struct Refusal: LocalizedError {
             var errorDescription: String? { "not today" }
@@ -180,7 +180,7 @@ struct RequestOperationTests {
         #expect(await eventually { released == nil })
     }
 
-    @Test("CBK-1: what a closure holds may use the operation when it is released")
+    @Test("CBK-1: an object that a closure retains may use the operation in its deinit")
     func releasedOutsideTheLock() {
         final class Holder: Sendable {
             let operation: RequestOperation<GetAccount>

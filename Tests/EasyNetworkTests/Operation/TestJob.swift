@@ -3,17 +3,17 @@ import Testing
 
 @testable import EasyNetwork
 
-/// A job that notes what happens to it, and ends when it is let.
+/// A job that counts its executions and runs the given work.
 final class TestJob: NetworkOperation, @unchecked Sendable {
     private let executions = Locked(0)
     private let work: @Sendable (TestJob) -> Void
 
-    /// - Parameter work: by default the job ends on another thread.
+    /// - Parameter work: Runs in `execute()`. By default the job finishes on another thread.
     init(_ work: @escaping @Sendable (TestJob) -> Void = { job in DispatchQueue.global().async { job.finish() } }) {
         self.work = work
     }
 
-    /// A job that is inside while it runs, and ends on another thread.
+    /// A job that counts in `occupancy` while it runs, and finishes on another thread.
     convenience init(_ occupancy: Occupancy, also work: @escaping @Sendable () -> Void = {}) {
         self.init { job in
             occupancy.enter()
@@ -33,7 +33,7 @@ final class TestJob: NetworkOperation, @unchecked Sendable {
     }
 }
 
-/// Counts how many are inside at once.
+/// Counts how many jobs run at once.
 final class Occupancy: Sendable {
     private let state = Locked((now: 0, most: 0))
 

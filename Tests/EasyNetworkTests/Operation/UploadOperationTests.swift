@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Where the uploads of these tests go.
+/// The request of these uploads.
 private struct Put: APIRequest {
     typealias Item = String
     var api = "upload"
@@ -52,10 +52,10 @@ struct UploadOperationTests {
         }
     }
 
-    /// What is told, until the end.
-    private func collect(_ updates: AsyncStream<TransferProgress>) -> Task<[TransferProgress], Never> {
+    /// Collects the updates until the end.
+    private func collect(_ updates: AsyncStream<TransferMeter.Count>) -> Task<[TransferMeter.Count], Never> {
         Task {
-            var all: [TransferProgress] = []
+            var all: [TransferMeter.Count] = []
             for await progress in updates { all.append(progress) }
             return all
         }
@@ -72,7 +72,7 @@ struct UploadOperationTests {
         let folder = try TemporaryFolder()
         let body = try body(form, in: folder)
         let upload = UploadOperation(Put(body: .text("the request's own")), from: body, service: service)
-        if isLimited { upload.bandwidthLimit = BandwidthLimit(bytesPerSecond: 1_000_000_000) }
+        if isLimited { upload.bandwidthLimit = 1_000_000_000 }
         let told = collect(upload.updates)
         queue.addOperation(upload)
         let received = Int(try await upload.value) ?? 0
@@ -82,7 +82,7 @@ struct UploadOperationTests {
         } else {
             #expect(request.body == bytes)
         }
-        // A session writes a stream to a file first, and knows its length then.
+        // A URLSession writes a stream to a file first, and then knows its length.
         let hasLength = form != .streamOfUnknownLength || wire == .urlSession
         #expect((request.headers["Content-Length"] == "\(received)") == hasLength)
         // TRF-1
@@ -251,24 +251,25 @@ struct UploadOperationTests {
         let clock = ManualClock()
         let server = try MockServer()
         server.route("PUT", "/upload") { request in .text("\(request.body.count)") }
-        let host = server.host(transport: DefaultTransport.shared) { $0.clock = clock }
+        let host = server.host(transport: TransportConfiguration.sharedTransport) { $0.clock = clock }
         let folder = try TemporaryFolder()
         let upload = UploadOperation(Put(), from: try body(form, in: folder), service: EasyNetworkService(host))
-        upload.bandwidthLimit = BandwidthLimit(bytesPerSecond: 100_000, clock: clock)
-        queue.bandwidthLimit = BandwidthLimit(bytesPerSecond: 1_000_000, clock: clock)
+        let queue = NetworkQueue(clock: clock)
+        upload.bandwidthLimit = 100_000
+        queue.bandwidthLimit = 1_000_000
         queue.addOperation(upload)
         while !upload.isFinished {
             guard await eventually({ upload.isFinished || clock.pendingCount > 0 }) else { break }
-            // Perhaps only the progress waits: then it takes longer than it would have to.
+            // The pending timer may belong to the progress only, which makes the upload slower, never faster.
             clock.advance(by: 0.05)
         }
         #expect(Int(try await upload.value) ?? 0 >= bytes.count)
-        // But for a tenth of a second in advance, and another one's after the last piece.
+        // Allows a tenth of a second sent in advance, and another one after the last piece.
         #expect(clock.now > 9.7, "\(clock.now)")
     }
 
     @Test(
-        "TRF-4: an upload is never joined, and takes a slot; one that repeats another's body is ignored if it is to be"
+        "TRF-4: an upload is never joined, and takes a slot; with .ignoreNewer an equal body is refused"
     )
     func repeats() async throws {
         let (server, service) = try server()

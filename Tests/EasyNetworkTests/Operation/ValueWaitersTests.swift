@@ -4,33 +4,8 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("ValueWaiters", .timeLimit(.minutes(10)))
+@Suite("Tasks that await a value", .timeLimit(.minutes(10)))
 struct ValueWaitersTests {
-    @Test("BEY-3: the last of several waiters is told, each is resumed once, and the outcome is watched once")
-    func steps() {
-        var waiters = ValueWaiters<String>()
-        let (first, firstWatches) = waiters.enter()
-        let (second, secondWatches) = waiters.enter()
-        #expect(firstWatches && !secondWatches)
-        let firstWaits = waiters.wait(first, "first")
-        let left = waiters.leave(first)
-        let again = waiters.leave(first)
-        #expect(firstWaits && left.continuation == "first" && !left.wasLast)
-        #expect(again.continuation == nil && !again.wasLast)
-        // A task that gives up before it waits is not kept waiting.
-        let last = waiters.leave(second)
-        let waitsLate = waiters.wait(second, "second")
-        #expect(last.continuation == nil && last.wasLast && !waitsLate)
-        let (third, _) = waiters.enter()
-        let thirdWaits = waiters.wait(third, "third")
-        let resumed = waiters.finish()
-        let gone = waiters.leave(third)
-        #expect(thirdWaits && resumed == ["third"] && !gone.wasLast)
-        let (late, lateWatches) = waiters.enter()
-        let lateWaits = waiters.wait(late, "late")
-        #expect(!lateWatches && !lateWaits)
-    }
-
     @Test("BEY-3: a cancelled waiter among several returns at once, and the job goes on for the others")
     func oneOfSeveral() async throws {
         let server = try MockServer()
@@ -44,14 +19,14 @@ struct ValueWaitersTests {
         let patient = Task { try await operation.value.text() }
         NetworkQueue().addOperation(operation)
         await server.waitForRequests(1)
-        // The server holds the answer back until they have all given up.
-        #expect(await eventually { operation.waiterCount == 4 })
+        // The server withholds the answer until all of them have given up.
+        #expect(await eventually { operation.state.withLock { $0.waiterCount } == 4 })
         for task in impatient {
             task.cancel()
             let error = await #expect(throws: NetworkError.self) { try await task.value }
             #expect(error?.code == .cancelled)
         }
-        #expect(!operation.isCancelled && operation.waiterCount == 1)
+        #expect(!operation.isCancelled && operation.state.withLock({ $0.waiterCount }) == 1)
         gate.signal()
         #expect(try await patient.value == "ok")
     }
@@ -64,7 +39,7 @@ struct ValueWaitersTests {
         NetworkQueue().addOperation(operation)
         let tasks = (0..<20).map { _ in Task { try await operation.value } }
         await server.waitForRequests(1)
-        #expect(await eventually { operation.waiterCount == tasks.count })
+        #expect(await eventually { operation.state.withLock { $0.waiterCount } == tasks.count })
         for task in tasks { task.cancel() }
         for task in tasks {
             let error = await #expect(throws: NetworkError.self) { try await task.value }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Code of the user's that blocks its thread", .serialized, .timeLimit(.minutes(10)))
+@Suite("User code that blocks its thread", .serialized, .timeLimit(.minutes(10)))
 struct BlockingCodeTests {
     enum Place: CaseIterable {
         case mapper, callback, closureOfService, execute, interceptor, validation, joinedValidation, closureOfThen
@@ -101,7 +101,7 @@ struct BlockingCodeTests {
         case .validation:
             operation = RequestOperation(Mapped(validate: block), service: EasyNetworkService(host))
         case .joinedValidation:
-            // Asked for each message that is built, here to compare it with others and to send it.
+            // `validate` runs for each message that is built: once for the comparison, once for the send.
             operation = RequestOperation(
                 Mapped(validate: block, repeatPolicy: .join),
                 service: EasyNetworkService(host)
@@ -109,7 +109,7 @@ struct BlockingCodeTests {
         case .observer:
             let watched = HostConfiguration(baseURL: url, transport: transport) { $0.postsNotifications = true }
             observer = NotificationCenter.default.addObserver(
-                forName: NetworkNotification.requestDidFinish,
+                forName: EasyNetworkService.requestDidFinishNotification,
                 object: watched,
                 queue: nil
             ) { _ in block() }

@@ -6,9 +6,9 @@ import Testing
 
 @Suite("Foundation's operations on NetworkQueue, and its OperationQueue", .timeLimit(.minutes(10)))
 struct ForeignOperationTests {
-    /// An operation of Foundation's that says itself when it may start.
+    /// A plain `Operation` that decides itself when it is ready.
     private final class Gated: Operation, @unchecked Sendable {
-        // Sendable because what changes is behind a lock.
+        // Sendable because a lock guards its state.
         private let isOpen = Locked(false)
         private let startsWhenCancelled: Bool
         let work: @Sendable () -> Void
@@ -95,14 +95,14 @@ struct ForeignOperationTests {
         await dependent.finished()
         #expect(dependent.executionCount == 1)
         #expect(await eventually { queue.operationCount == 0 })
-        // Foundation, which has it now, ends it when it is ready.
+        // Foundation has it now, and finishes it when it is ready.
         gated.open()
         #expect(await eventually { gated.isFinished })
     }
 
     /// An operation that is finished manually, and is never ready.
     private final class ByHand: Operation, @unchecked Sendable {
-        // Sendable because what changes is behind a lock.
+        // Sendable because a lock guards its state.
         private let isDone = Locked(false)
 
         override var isReady: Bool { false }
@@ -122,7 +122,7 @@ struct ForeignOperationTests {
         let dependent = TestJob()
         dependent.addDependency(operation)
         queue.addOperations([operation, dependent], waitUntilFinished: false)
-        #expect(queue.explain(operation).reasons == [.notReady])
+        #expect(queue.explain(operation) == [.notReady])
         operation.finish()
         await dependent.finished()
         #expect(dependent.error == nil)
@@ -139,7 +139,7 @@ struct ForeignOperationTests {
         queue.addOperation(job)
         await job.finished()
         gated.open()
-        #expect(await eventually { queue.explain(gated).reasons == [.rate(seconds: 10)] })
+        #expect(await eventually { queue.explain(gated) == [.rate(seconds: 10)] })
         clock.advance(by: 10)
         #expect(await eventually { gated.isFinished })
     }
@@ -195,7 +195,7 @@ struct ForeignOperationTests {
         #expect(order.withLock { $0 } == [2, 1, 3, 0])
     }
 
-    // Foundation forbids its own in asynchronous code.
+    // Synchronous, because Foundation's method is unavailable in asynchronous code.
     private static func add(_ operations: [Operation], to queue: OperationQueue) {
         queue.addOperations(operations, waitUntilFinished: false)
     }
@@ -234,7 +234,7 @@ struct ForeignOperationTests {
         #if canImport(Darwin)
         #expect(foundation.operations == queue.operations && foundation.operationCount == 4)
         #endif
-        #expect(queue.explain(job).reasons == [.suspended])
+        #expect(queue.explain(job) == [.suspended])
         foundation.isSuspended = false
         await Task.detached { Self.wait(for: foundation) }.value
         #expect(queue.operationCount == 0 && occupancy.most == 1)
@@ -251,16 +251,16 @@ struct ForeignOperationTests {
 
 @Suite("Jobs that wait for the network, and numbers of operations", .timeLimit(.minutes(10)))
 struct QueueReachabilityTests {
-    /// A job that calls a host.
+    /// A job with a host.
     private final class HostJob: NetworkOperation, @unchecked Sendable {
-        // Sendable because it changes nothing.
+        // Sendable because it has no state.
         override var host: String? { "a.example" }
         override func execute() { finish() }
     }
 
     @Test("OPQ-9: while the network is unreachable jobs that call a host wait without a slot, and others run")
     func waitsForNetwork() async {
-        let network = ManualReachability(.unreachable)
+        let network = NetworkReachability(.unreachable)
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         queue.reachability = network
         let jobs = (0..<1_000).map { _ in HostJob() }
@@ -268,7 +268,7 @@ struct QueueReachabilityTests {
         queue.addOperations(jobs + [other], waitUntilFinished: false)
         await other.finished()
         #expect(queue.operationCount == jobs.count)
-        #expect(queue.explain(jobs[0]).reasons == [.condition("network reachable")])
+        #expect(queue.explain(jobs[0]) == [.condition("network reachable")])
         jobs[1].cancel()
         await jobs[1].finished()
         network.status = .unknown
@@ -280,11 +280,11 @@ struct QueueReachabilityTests {
     @Test("OPQ-9: no job waits for the network any more when the queue's reachability is removed or replaced")
     func reachabilityIsReplaced() async {
         let queue = NetworkQueue()
-        for next: ManualReachability? in [nil, ManualReachability(.reachable)] {
-            queue.reachability = ManualReachability(.unreachable)
+        for next: NetworkReachability? in [nil, NetworkReachability(.reachable)] {
+            queue.reachability = NetworkReachability(.unreachable)
             let job = HostJob()
             queue.addOperation(job)
-            #expect(queue.explain(job).reasons == [.condition("network reachable")])
+            #expect(queue.explain(job) == [.condition("network reachable")])
             queue.reachability = next
             await job.finished()
             #expect(job.error == nil)
@@ -294,7 +294,7 @@ struct QueueReachabilityTests {
     @Test("OPQ-9: a rate is not used up by jobs that wait for the network, and the queue tells of a start once")
     func rateAndEvents() async {
         let clock = ManualClock()
-        let network = ManualReachability(.unreachable)
+        let network = NetworkReachability(.unreachable)
         let queue = NetworkQueue(rateLimit: RateLimit(1, per: 10), clock: clock)
         queue.reachability = network
         let (first, second) = (HostJob(), HostJob())
@@ -302,7 +302,7 @@ struct QueueReachabilityTests {
         queue.addOperations([first, second], waitUntilFinished: false)
         network.status = .reachable
         await first.finished()
-        #expect(queue.explain(second).reasons == [.rate(seconds: 10)])
+        #expect(queue.explain(second) == [.rate(seconds: 10)])
         clock.advance(by: 10)
         await second.finished()
         var starts = 0

@@ -12,8 +12,8 @@ struct JobAdmissionTests {
     func overtaking() {
         for keys in [[], [LimitKey.host("a")]] {
             var graph = Graph(limit: keys.isEmpty ? 1 : nil)
-            graph.admission.overtakingLimit = 3
-            if !keys.isEmpty { graph.admission.setLimit(1, for: keys[0]) }
+            graph.overtakingLimit = 3
+            if !keys.isEmpty { graph.setLimit(1, for: keys[0]) }
             var actions = Actions()
             let first = graph.submit(0, keys: keys)
             graph.release(first, &actions)
@@ -37,7 +37,7 @@ struct JobAdmissionTests {
     @Test("BEY-6: a host at its limit delays no other host, and goes on in order when it has room")
     func hostLimit() {
         var graph = Graph(limit: 3)
-        graph.admission.setHostLimit(1)
+        graph.hostLimit = 1
         var actions = Actions()
         let hosts = ["a", "a", "a", "b", "b", "c"]
         let jobs = hosts.indices.map { graph.submit($0, keys: [.host(hosts[$0])]) }
@@ -46,7 +46,7 @@ struct JobAdmissionTests {
         graph.finish(jobs[3], succeeded: true, &actions)
         graph.finish(jobs[0], succeeded: true, &actions)
         #expect(actions.start == [0, 3, 5, 4, 1])
-        graph.admission.setLimit(2, for: .host("a"))
+        graph.setLimit(2, for: .host("a"))
         graph.admit(&actions)
         #expect(actions.start == [0, 3, 5, 4, 1], "three run already")
         graph.finish(jobs[5], succeeded: true, &actions)
@@ -70,7 +70,7 @@ struct JobAdmissionTests {
     @Test("BEY-6: a rate spaces starts, keeps as many tokens as its burst, and says when to look again")
     func rate() {
         var graph = Graph(limit: nil)
-        graph.admission.setRate(RateLimit(2, per: 1, burst: 2), for: .everything)
+        graph.setRate(RateLimit(2, per: 1, burst: 2), for: .everything)
         var actions = Actions(now: 10)
         let jobs = (0..<5).map { graph.submit($0) }
         for job in jobs { graph.release(job, &actions) }
@@ -91,7 +91,7 @@ struct JobAdmissionTests {
     func hostRate() {
         var graph = Graph(limit: nil)
         var actions = Actions(now: 0)
-        graph.admission.setRate(RateLimit(1, per: 2), for: .host("a"))
+        graph.setRate(RateLimit(1, per: 2), for: .host("a"))
         let hosts = ["a", "a", "b", "a", "b"]
         let jobs = hosts.indices.map { graph.submit($0, keys: [.host(hosts[$0])]) }
         for job in jobs { graph.release(job, &actions) }
@@ -100,7 +100,7 @@ struct JobAdmissionTests {
         graph.finish(jobs[0], succeeded: true, &actions)
         #expect(actions.start == [1] && actions.wake == 4)
         actions = Actions(now: 3)
-        graph.admission.setRate(nil, for: .host("a"))
+        graph.setRate(nil, for: .host("a"))
         graph.admit(&actions)
         #expect(actions.start == [3] && actions.wake == nil)
     }
@@ -128,7 +128,7 @@ struct JobAdmissionTests {
         }
         let most = limit.count + limit.burst - 1
         for (index, start) in starts.enumerated() where index >= most {
-            // A millionth for the rounding of sums.
+            // The tolerance of a millionth covers rounding.
             #expect(start - starts[index - most] >= limit.seconds * (1 - 1e-6), "seed \(seed)")
         }
     }
@@ -142,12 +142,12 @@ struct JobAdmissionTests {
     @Test("BEY-4: 100,000 jobs of one host behind its limit cost the same each")
     func manyBehindOneHost() {
         var graph = Graph(limit: nil)
-        graph.admission.setHostLimit(1)
+        graph.hostLimit = 1
         var actions = Actions()
         let jobs = (0..<100_000).map { graph.submit($0, keys: [.host("a")]) }
         for job in jobs { graph.release(job, &actions) }
         for job in jobs { graph.finish(job, succeeded: true, &actions) }
         #expect(actions.start == Array(0..<100_000))
-        #expect(graph.places.isEmpty)
+        #expect(graph.submitted.isEmpty)
     }
 }

@@ -1,6 +1,6 @@
 @testable import EasyNetwork
 
-/// The steps of a graph as tests write them, where nothing depends on time.
+/// Shorter forms of the graph's steps, for tests that do not depend on time.
 extension JobGraph {
     mutating func submit(
         _ payload: Payload,
@@ -8,44 +8,24 @@ extension JobGraph {
         isBarrier: Bool = false,
         keys: [LimitKey] = [],
         occupiesSlot: Bool = true
-    ) -> JobID {
-        var actions = Actions()
-        let job = expect(payload)
-        let traits = Traits(keys: keys, isBarrier: isBarrier, occupiesSlot: occupiesSlot)
-        submit(job, priority: priority, traits, &actions)
+    ) -> Job {
+        let job = Job(payload)
+        submit(job, priority: priority, keys: keys, Traits(isBarrier: isBarrier, occupiesSlot: occupiesSlot))
         return job
     }
 
-    /// - Returns: whether there is such an edge now.
-    @discardableResult
-    mutating func addDependency(of job: JobID, on other: JobID, policy: DependencyPolicy) -> Bool {
-        var actions = Actions()
-        return addDependency(of: job, on: other, policy, &actions)
-    }
-
     mutating func setLimit(_ limit: Int?, _ actions: inout Actions) {
-        admission.limit = limit
+        self.limit = limit
         admit(&actions)
     }
 
     mutating func setSuspended(_ isSuspended: Bool, _ actions: inout Actions) {
-        admission.isSuspended = isSuspended
+        self.isSuspended = isSuspended
         admit(&actions)
     }
 
-    mutating func setPriority(_ priority: JobPriority, of job: JobID) {
-        var actions = Actions()
-        setPriority(priority, of: job, &actions)
-    }
-
-    mutating func takeSlot(from job: JobID) -> Bool {
-        var actions = Actions()
-        return takeSlot(from: job, &actions)
-    }
-
-    @discardableResult
-    mutating func hold(_ job: JobID) -> Bool {
-        var actions = Actions()
-        return hold(job, &actions)
+    mutating func setPriority(_ priority: JobPriority, of job: Job, _ actions: inout Actions) {
+        setPriority(priority, of: job)
+        admit(&actions)
     }
 }

@@ -1,19 +1,19 @@
 @testable import EasyNetwork
 
-/// A random history, applied to a graph and to a slow and obvious model of it at the same time.
+/// A random history that is applied to a graph and to a slow, simple model at the same time.
 struct JobGraphHistory {
     private typealias Actions = JobGraph<Int>.Actions
 
     private enum Phase { case expected, held, blocked, ready, running, parked, returning, ending, gone }
 
     private struct Job {
-        var id: JobID
+        var id: JobGraph<Int>.Job
         var phase = Phase.expected
         var ownPriority = JobPriority.veryLow
         var priority = JobPriority.veryLow
         var keys: [LimitKey] = []
         var occupiesSlot = true
-        /// When it joined its row.
+        /// The order in which it joined its bucket.
         var turn = 0
     }
 
@@ -28,7 +28,7 @@ struct JobGraphHistory {
     private var random: SeededGenerator
     private var graph = JobGraph<Int>(limit: 2)
     private var jobs: [Job] = []
-    /// Between jobs that have not finished, in the order in which they were made.
+    /// The dependencies between unfinished jobs, in the order of their creation.
     private var edges: [Edge] = []
     private var limit: Int? = 2
     private var hostLimit: Int?
@@ -43,7 +43,7 @@ struct JobGraphHistory {
         random = SeededGenerator(seed: seed)
     }
 
-    /// - Returns: in what graph and model differ; nil when they agree to the end, and every job has finished.
+    /// - Returns: The difference between graph and model, or nil if they agree and every job has finished.
     mutating func run() -> String? {
         for _ in 0..<60 where fault == nil {
             perform { $0.step(&$1) }
@@ -53,9 +53,9 @@ struct JobGraphHistory {
             history.limit = nil
             history.hostLimit = nil
             history.limits = [:]
-            history.graph.admission.isSuspended = false
-            history.graph.admission.setHostLimit(nil)
-            for key in Self.keys { history.graph.admission.setLimit(nil, for: key) }
+            history.graph.isSuspended = false
+            history.graph.hostLimit = nil
+            for key in Self.keys { history.graph.setLimit(nil, for: key) }
             history.graph.setLimit(nil, &actions)
         }
         for index in jobs.indices {
@@ -67,9 +67,9 @@ struct JobGraphHistory {
                 perform { $0.finish(index, &$1) }
             }
         }
-        if fault == nil, !graph.isEmpty || graph.admission.runningCount != 0 { fault = "jobs never finished" }
+        if fault == nil, !graph.isEmpty || graph.everything.runningCount != 0 { fault = "jobs never finished" }
         if fault == nil, let lost = jobs.firstIndex(where: { $0.phase != .gone }) { fault = "job \(lost) was lost" }
-        if fault == nil, !graph.places.isEmpty { fault = "places were left behind" }
+        if fault == nil, !graph.submitted.isEmpty { fault = "jobs were left behind" }
         return fault
     }
 
@@ -120,8 +120,8 @@ struct JobGraphHistory {
         let priority = JobPriority.allCases.randomElement(using: &random) ?? .normal
         jobs[index].keys = Self.keys.filter { _ in Int.random(in: 0..<4, using: &random) == 0 }
         jobs[index].occupiesSlot = Int.random(in: 0..<8, using: &random) > 0
-        let traits = JobGraph<Int>.Traits(keys: jobs[index].keys, occupiesSlot: jobs[index].occupiesSlot)
-        graph.submit(jobs[index].id, priority: priority, traits, &actions)
+        let traits = JobGraph<Int>.Traits(occupiesSlot: jobs[index].occupiesSlot)
+        graph.submit(jobs[index].id, priority: priority, keys: jobs[index].keys, traits)
         jobs[index].phase = .held
         jobs[index].ownPriority = priority
         refreshPriorities()
@@ -136,7 +136,7 @@ struct JobGraphHistory {
     }
 
     private mutating func expect() -> Int {
-        jobs.append(Job(id: graph.expect(jobs.count)))
+        jobs.append(Job(id: JobGraph.Job(jobs.count)))
         return jobs.count - 1
     }
 
@@ -144,7 +144,7 @@ struct JobGraphHistory {
         let policy: DependencyPolicy = Bool.random(using: &random) ? .requireSuccess : .allowFailure
         // The graph leaves cycles to the finder.
         guard !reaches(from: other, to: index) else { return }
-        guard graph.addDependency(of: jobs[index].id, on: jobs[other].id, policy, &actions) else {
+        guard graph.addDependency(of: jobs[index].id, on: jobs[other].id, policy) else {
             if jobs[other].phase != .gone { fault = "job \(index) does not wait for \(other)" }
             return
         }
@@ -198,14 +198,14 @@ struct JobGraphHistory {
         switch Int.random(in: 0..<4, using: &random) {
         case 0:
             hostLimit = count
-            graph.admission.setHostLimit(count)
+            graph.hostLimit = count
         case 1:
             let key = Self.keys[Int.random(in: 0..<3, using: &random)]
             limits[key] = count
-            graph.admission.setLimit(count, for: key)
+            graph.setLimit(count, for: key)
         default:
             limit = count
-            graph.admission.limit = count
+            graph.limit = count
         }
         graph.admit(&actions)
     }
@@ -254,7 +254,7 @@ struct JobGraphHistory {
 
     // MARK: - The model
 
-    /// By definition: the highest of its own and of those that wait for it.
+    /// Sets each priority to the highest of the job's own and its dependents'.
     private mutating func refreshPriorities() {
         let old = jobs.map(\.priority)
         for index in jobs.indices { jobs[index].priority = jobs[index].ownPriority }
@@ -290,7 +290,7 @@ struct JobGraphHistory {
         }
     }
 
-    /// A job that needs no slot counts where only those count that run at once with it.
+    /// A job that needs no slot counts for mutual exclusion only.
     private func counts(_ job: Job, _ key: LimitKey) -> Bool {
         if case .exclusion = key { true } else { job.occupiesSlot }
     }
@@ -313,9 +313,9 @@ struct JobGraphHistory {
         return startable.min { (jobs[$1].priority, jobs[$0].turn) < (jobs[$0].priority, jobs[$1].turn) }
     }
 
-    /// Checks that the graph has started what the model would start, in that order, and that no limit is passed.
+    /// Checks that the graph starts the same jobs as the model in the same order, within all limits.
     ///
-    /// Among those that need a slot, and among those that need none, the first that may start is next.
+    /// Jobs that need a slot and jobs that need none are ordered separately.
     private mutating func check(_ actions: JobGraph<Int>.Actions) {
         guard fault == nil else { return }
         var started = actions.start[...]
@@ -339,13 +339,13 @@ struct JobGraphHistory {
             fault = "\(actions.end) ended, not \(ended)"
         }
         if Set(actions.forget) != forgotten { fault = "\(actions.forget) forgotten, not \(forgotten)" }
-        if graph.admission.runningCount != runningCount() { fault = "\(graph.admission.runningCount) run" }
-        for key in Self.keys where graph.admission.runningCount(of: key) != runningCount(key) {
+        if graph.everything.runningCount != runningCount() { fault = "\(graph.everything.runningCount) run" }
+        for key in Self.keys where graph.lanes[key]?.runningCount ?? 0 != runningCount(key) {
             fault = "\(key) counts"
         }
         let live = jobs.count { $0.phase != .gone && $0.phase != .expected }
         if graph.count != live { fault = "\(graph.count) jobs, expected \(live)" }
-        for job in jobs where job.phase != .gone && graph.places[Int(job.id.index)].priority != job.priority {
+        for job in jobs where job.phase != .gone && job.id.priority != job.priority {
             fault = "a priority was not inherited"
         }
     }

@@ -31,7 +31,7 @@ struct JoinedRequestTests {
     @Test("BEY-9: 100 that join send one request; each gets its own item and its callback", arguments: [1, 100])
     func join(limit: Int) async throws {
         let queue = NetworkQueue(maxConcurrentOperationCount: limit)
-        // The server answers when all are there.
+        // The server answers when all requests have joined.
         let gate = DispatchSemaphore(value: 0)
         server.route("GET", "/held") { _ in
             gate.wait()
@@ -49,7 +49,7 @@ struct JoinedRequestTests {
         }
         let response = fixture.operation(Repeated(api: "held"))
         queue.addOperations(operations + [response], waitUntilFinished: false)
-        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == 101 })
+        #expect(await eventually { queue.joinedCount == 101 })
         #expect(queue.operationCount == 101 && queue.operations.count == 101)
         gate.signal()
         for operation in operations { #expect(try await operation.value == ["one", "two"]) }
@@ -59,7 +59,7 @@ struct JoinedRequestTests {
         #expect(await eventually { queue.keepsNothing })
     }
 
-    /// Operations that share what the server does not answer, when they do.
+    /// Operations that share one message, returned once they do; the server never answers it.
     private func stalled(_ count: Int, _ request: Repeated = Repeated(api: "stall")) async -> [RequestOperation<
         Repeated
     >] {
@@ -67,19 +67,19 @@ struct JoinedRequestTests {
         queue.addOperations(operations, waitUntilFinished: false)
         await server.waitForRequests(1)
         let queue = queue
-        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } >= count })
+        #expect(await eventually { queue.joinedCount >= count })
         return operations
     }
 
-    @Test("BEY-9: those that are cancelled leave it to the others; with the last the connection is closed")
+    @Test("BEY-9: cancelled operations leave the message to the others; after the last the connection closes")
     func leaving() async throws {
         let operations = await stalled(10)
         let queue = queue
         for (index, operation) in operations.dropLast().enumerated() {
-            // With one to call, it finishes later, and that is not what is waited for.
+            // With a callback the operation finishes later, but leaves at once.
             operation.failure = { _ in }
             operation.cancel()
-            let left = queue.repeats.withLock { $0.calls.memberCount }
+            let left = queue.joinedCount
             #expect(left == operations.count - index - 1, "it has left when the cancel returns")
         }
         for operation in operations.dropLast() {
@@ -89,12 +89,12 @@ struct JoinedRequestTests {
         #expect(queue.operationCount == 1 && server.connectionCount == 1)
         let late = fixture.operation(Repeated(api: "stall"))
         queue.addOperation(late)
-        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == 2 })
+        #expect(await eventually { queue.joinedCount == 2 })
         operations.last?.cancel()
         await operations.last?.finished()
         #expect(server.connectionCount == 1 && server.requests.count == 1)
         late.cancel()
-        #expect(queue.repeats.withLock { $0.calls.memberCount } == 0, "so has the last")
+        #expect(queue.joinedCount == 0, "so has the last")
         #expect(await server.waitForConnections(0))
         #expect(await eventually { queue.keepsNothing })
     }
@@ -171,7 +171,7 @@ struct JoinedRequestTests {
         await server.waitForRequests(1)
         queue.addOperations(Array(operations.dropFirst()), waitUntilFinished: false)
         let queue = queue
-        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == 3 })
+        #expect(await eventually { queue.joinedCount == 3 })
         operations[1].cancel()
         await operations[1].finished()
         gate.signal()
@@ -212,14 +212,14 @@ struct JoinedRequestTests {
         #expect(error?.request?.url.path == "/a")
     }
 
-    @Test("BEY-9: what differs in parameters, header fields, credentials, deadline or host is not joined")
+    @Test("BEY-9: requests that differ in parameters, header fields, credentials, deadline or host are not joined")
     func different() async throws {
         let requests = [
             Repeated(api: "stall"), Repeated(api: "stall", text: "a"), Repeated(api: "stall", text: "b"),
             Repeated(api: "stall", headers: ["Authorization": "Bearer a"]),
             Repeated(api: "stall", headers: ["authorization": "Bearer b"]),
             Repeated(api: "stall", headers: ["Accept": "text/plain"]), Repeated(api: "stall", timeout: 100),
-            // Not even with a key that says so.
+            // An equal key makes no difference.
             Repeated(api: "stall", headers: ["Authorization": "Bearer a"], repeatKey: "a"),
             Repeated(api: "stall", headers: ["Authorization": "Bearer b"], repeatKey: "a"),
             Repeated(api: "stall", headers: ["Cookie": "a"], repeatKey: "a"),
@@ -229,20 +229,20 @@ struct JoinedRequestTests {
         let operations = requests.map(fixture.operation) + [RequestOperation(requests[0], service: other)]
         queue.addOperations(operations, waitUntilFinished: false)
         #expect(await server.waitForRequests(operations.count))
-        // The same, with the parameters in any order and the names of the fields in any case.
+        // Equal apart from the order of the parameters and the case of the field names.
         let same = [
             Repeated(api: "stall", text: "a"), Repeated(api: "stall", headers: ["AUTHORIZATION": "Bearer a"]),
         ]
         queue.addOperations(same.map(fixture.operation), waitUntilFinished: false)
         let count = operations.count
-        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == count + 2 })
-        #expect(queue.repeats.withLock { $0.calls.count } == count)
+        #expect(await eventually { queue.joinedCount == count + 2 })
+        #expect(queue.repeats.withLock { $0.carriers.count } == count)
         queue.cancelAllOperations()
         #expect(await server.waitForConnections(0))
         #expect(server.requests.count == count)
     }
 
-    @Test("BEY-9: with a key of one's own only those share that expect the same item")
+    @Test("BEY-9: with a custom key only operations that expect the same item share a message")
     func itemTypes() async throws {
         queue.isSuspended = true
         let words = (0..<2).map { _ in RequestOperation(Words(repeatKey: "key"), service: service) }
@@ -261,26 +261,24 @@ struct JoinedRequestTests {
         queue.addOperation(TestJob { job in gate.whenOpen { job.finish() } })
         let operations = (0..<3).map { _ in fixture.operation(Repeated()) }
         operations[0].queuePriority = .low
-        // One alone, which is the first for certain.
+        // Added alone, so that it is certainly the first.
         queue.addOperation(operations[0])
-        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == 1 })
+        #expect(await eventually { queue.joinedCount == 1 })
         queue.addOperations(Array(operations.dropFirst()), waitUntilFinished: false)
-        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == 3 })
-        let hidden = {
-            queue.state.withLock { $0.graph.places.compactMap(\.payload) }.compactMap { $0 as? RequestCarrier }.first
+        #expect(await eventually { queue.joinedCount == 3 })
+        let priority = {
+            queue.state.withLock { $0.graph.allJobs.first { $0.payload is RequestCarrier }?.priority }
         }
-        // It is noted before it is added.
-        #expect(await eventually { hidden() != nil })
-        let carrier = try #require(hidden())
-        #expect(await eventually { carrier.queuePriority == .normal })
-        // Several threads may be at it, those that join and the one that leaves: the last has the newest.
+        // A joined operation is counted before its priority is applied.
+        #expect(await eventually { priority() == .normal })
+        // Several threads may update the priority at once; the last one applies the newest value.
         operations[0].queuePriority = .veryHigh
-        #expect(await eventually { carrier.queuePriority == .veryHigh })
+        #expect(await eventually { priority() == .veryHigh })
         operations[1].queuePriority = .high
         operations[0].cancel()
-        #expect(await eventually { carrier.queuePriority == .high })
+        #expect(await eventually { priority() == .high })
         operations[1].queuePriority = .veryLow
-        #expect(await eventually { carrier.queuePriority == .normal })
+        #expect(await eventually { priority() == .normal })
         gate.open()
         #expect(try await operations[2].value.source == .joined)
     }
@@ -302,7 +300,7 @@ struct JoinedRequestTests {
         #expect(order.withLock { $0 } == ["before", "barrier", "after"])
     }
 
-    @Test("BEY-9: one that learns at its start that it joins gives its slot to the message")
+    @Test("BEY-9: an operation that joins at its start gives its slot to the message")
     func joinAtStart() async throws {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         let first = fixture.operation(Repeated(repeatPolicy: .allow))
@@ -326,8 +324,8 @@ struct JoinedRequestTests {
         await server.waitForRequests(1)
         queue.addOperation(second)
         let queue = queue
-        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == 2 })
-        // The message takes the slots, and not those that share it.
+        #expect(await eventually { queue.joinedCount == 2 })
+        // The message occupies the slots, not the operations that share it.
         let excluded = TestJob()
         excluded.mutualExclusionCategories = ["account"]
         queue.addOperation(excluded)
@@ -340,7 +338,7 @@ struct JoinedRequestTests {
         #expect(excluded.executionCount == 1 && server.requests.count == 1)
     }
 
-    @Test("BEY-9: one that has a category as a part of a chain does not share the message of one that waits for it")
+    @Test("BEY-9: an operation in a chain with a category does not join one that waits for the category")
     func categoryOfChain() async throws {
         let gate = Gate()
         let part = fixture.operation(Repeated())
@@ -351,7 +349,7 @@ struct JoinedRequestTests {
         other.mutualExclusionCategories = ["account"]
         queue.addOperation(other)
         let queue = queue
-        #expect(await eventually { queue.repeats.withLock { $0.calls.memberCount } == 1 })
+        #expect(await eventually { queue.joinedCount == 1 })
         gate.open()
         #expect(await eventually { other.isFinished && chain.isFinished })
         #expect(chain.error == nil && other.error == nil && server.requests.count == 2)
@@ -409,7 +407,7 @@ struct JoinedRequestTests {
         }
         let cancelled = (0..<400).map { _ in Int.random(in: 0..<400, using: &generator) }
         let priorities = (0..<400).map { _ in
-            Operation.QueuePriority(JobPriority.allCases.randomElement(using: &generator) ?? .low)
+            [Operation.QueuePriority.veryLow, .low, .normal, .high, .veryHigh].randomElement(using: &generator) ?? .low
         }
         DispatchQueue.concurrentPerform(iterations: 400) { index in
             queue.addOperation(operations[index])

@@ -71,7 +71,7 @@ struct MixedFatesTests {
         }
         #expect(endings.withLock { $0.allSatisfy { $0 == 1 } }, "seed \(seed)")
         #expect(wrong.withLock { $0 } == [], "seed \(seed)")
-        // The transport went with its host: every connection is closed, seen from the other end.
+        // The transport was released with its host, so the server sees every connection close.
         #expect(await server.waitForConnections(0), "seed \(seed)")
         #expect(await eventually { CountedOperation.alive.withLock { $0 } == 0 }, "seed \(seed)")
     }

@@ -15,7 +15,7 @@ struct NetworkQueueTests {
         #expect(occupancy.most <= 3 && occupancy.now == 0)
         #expect(jobs.allSatisfy { $0.executionCount == 1 })
         #expect(queue.operationCount == 0 && queue.operations.isEmpty)
-        // The executor releases its operation after its end was announced.
+        // The executor releases the operation after announcing its end.
         #expect(await eventually { queue.queue.operationCount == 0 })
     }
 

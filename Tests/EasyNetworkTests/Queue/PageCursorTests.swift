@@ -75,7 +75,7 @@ struct PageCursorTests {
     private let transport = InMemoryTransport()
     private let queue = NetworkQueue()
     private let cursor: Cursor
-    /// While it is set, the server answers 503.
+    /// While this is set, the server answers 503.
     private let isBroken = Locked(false)
     private let outcomes = Locked<[String]>([])
 
@@ -111,7 +111,7 @@ struct PageCursorTests {
         )
     }
 
-    /// Asks for a page, and returns when a closure has been called.
+    /// Loads a page, and returns when a closure has been called.
     private func loaded(
         _ begin: (@escaping @Sendable (List) -> Void, @escaping @Sendable (NetworkError) -> Void) -> Bool
     ) async -> Bool {
@@ -230,6 +230,17 @@ struct PageCursorTests {
         #expect(await loaded { other.loadNext(success: $0, failure: $1) })
         #expect(other.isLastPage)
         #expect(outcomes.withLock { $0 } == ["1", "unacceptableStatus", "2", "invalidRequest", "1"])
+    }
+
+    @Test("OPQ-8: a first page that fails does not move the cursor")
+    func failedStart() async {
+        #expect(await first())
+        isBroken.withLock { $0 = true }
+        #expect(await first())
+        isBroken.withLock { $0 = false }
+        #expect(await next())
+        #expect(outcomes.withLock { $0 } == ["1", "unacceptableStatus", "2"] && cursor.pageCount == 2)
+        #expect(!cursor.isFirstPage)
     }
 
     @Test("OPQ-8: after a cancel the page may be loaded again at once; a new start cancels the page before")
@@ -357,6 +368,15 @@ struct PageCursorTests {
         queue.isSuspended = false
         #expect(await next())
         #expect(transport.requests.count == 1)
+    }
+
+    @Test("OPQ-8, BEY-3: a task that is cancelled between two pages gets an error, and not the end")
+    func cancelledBetween() async {
+        let cursor = cursor
+        let task = Task {
+            for try await _ in cursor.pages { withUnsafeCurrentTask { $0?.cancel() } }
+        }
+        await #expect { try await task.value } throws: { ($0 as? NetworkError)?.code == .cancelled }
     }
 
     @Test("OPQ-8: a cursor that loads nothing is released")

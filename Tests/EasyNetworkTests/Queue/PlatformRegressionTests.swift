@@ -3,7 +3,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Cases that crash or hang Linux's `OperationQueue`, and must not a `NetworkQueue`.
+/// Cases that crash or hang `OperationQueue` on Linux, and must not affect `NetworkQueue`.
 @Suite("Cases that crash Foundation", .timeLimit(.minutes(10)))
 struct PlatformRegressionTests {
     enum JobKind: CaseIterable, Sendable {
@@ -30,7 +30,7 @@ struct PlatformRegressionTests {
         }
     }
 
-    /// A dependency keeps unretained pointers to its dependents, and follows them when it finishes.
+    /// In Foundation a dependency keeps unretained pointers to its dependents, and follows them when it finishes.
     @Test(
         "OPQ-2: cancelled dependents that are freed before their dependency finishes do no harm",
         arguments: JobKind.allCases,
@@ -46,7 +46,7 @@ struct PlatformRegressionTests {
         queue.addOperation(dependency)
         let dependents = await freed(dependentKind, 200, after: dependency)
         #expect(await eventually { dependents.allSatisfy { $0.operation == nil } })
-        // Their memory holds other objects now.
+        // Reuses the memory of the freed dependents.
         let others = (0..<400).map { _ in dependentKind.job() }
         #expect(!dependency.isFinished)
         gate.open()
@@ -67,7 +67,7 @@ struct PlatformRegressionTests {
         return dependents.map(WeakOperation.init)
     }
 
-    /// A `NetworkOperation` by `finish()`, a plain one by a manual start.
+    /// Finishes a `NetworkOperation` with `finish()`, and a plain one with a manual start.
     @Test("OPQ-2: finished while it waits, before the queue has started it", arguments: JobKind.allCases)
     func finishedBeforeStarted(kind: JobKind) async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
@@ -110,7 +110,7 @@ struct PlatformRegressionTests {
         #expect(completions.withLock { $0 } == jobs.count && queue.operationCount == 0)
     }
 
-    /// Reports its end in `cancel()`, started or not, as many do that were written on Apple's platforms.
+    /// Finishes in `cancel()`, started or not, like many operations that were written for Apple's platforms.
     private final class HastyOperation: Operation, @unchecked Sendable {
         private let isOver = Locked(false)
 
@@ -125,7 +125,7 @@ struct PlatformRegressionTests {
         }
     }
 
-    @Test("OPQ-2: an operation of others that reports its end when it is cancelled, before it was started")
+    @Test("OPQ-2: a foreign operation that reports its end when it is cancelled, before it was started")
     func hasty() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         queue.isSuspended = true
@@ -163,7 +163,7 @@ struct PlatformRegressionTests {
         #expect(completions.withLock { $0 } == jobs.count && queue.operationCount == 0)
     }
 
-    /// Foundation's own `start()` ends it twice, which this package cannot mend.
+    /// Foundation's `start()` finishes it twice, which this package cannot prevent.
     private final class OlderPlainOperation: Operation, @unchecked Sendable {
         private let isOver = Locked(false)
 
@@ -240,7 +240,7 @@ struct PlatformRegressionTests {
         #expect(await eventually { queue.operationCount == 0 })
     }
 
-    /// On Linux `didChangeValue` calls the getter at once: under the getters' lock that is a deadlock.
+    /// On Linux `didChangeValue` calls the getter immediately, which deadlocks under the getters' lock.
     @Test("OPQ-2: everything may be read, by dependents too, while the state changes", arguments: JobKind.allCases)
     func readWhileChanging(dependentKind: JobKind) async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 4)
@@ -347,7 +347,7 @@ struct PlatformRegressionTests {
                 last = next
             }
         }
-        // If another thread is letting go of something at this moment, it does it.
+        // The last release may happen on another thread.
         #expect(await eventually { first == nil })
     }
 }

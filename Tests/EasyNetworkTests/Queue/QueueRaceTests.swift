@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Events between two steps, with a hook in the place of the other thread.
+/// Injects events between two steps, with a hook in place of another thread.
 @Suite("Races of NetworkQueue", .timeLimit(.minutes(10)))
 struct QueueRaceTests {
     @Test("BEY-13: adding a running job again, to its own queue or to a drained one, leaves it as it is")
@@ -30,7 +30,7 @@ struct QueueRaceTests {
     }
 
     private final class SlowToAnswer: NetworkOperation, @unchecked Sendable {
-        // Sendable because what it has never changes, or is behind a lock.
+        // Sendable because its properties are constant or guarded by a lock.
         let asked = Gate()
         let answer = DispatchSemaphore(value: 0)
         let hasRun = Locked(false)
@@ -171,7 +171,7 @@ struct QueueRaceTests {
         let dependents = (0..<3).map { _ in TestJob() }
         for dependent in dependents { dependent.addDependency(leaving) }
         queue.addOperation(leaving)
-        // Called when the job has left the graph and does not know it yet.
+        // Runs after the job has left the graph, before the job learns of it.
         queue.whenEmpty { for dependent in dependents { queue.addOperation(dependent) } }
         gate.open()
         for dependent in dependents {
@@ -219,13 +219,13 @@ struct QueueRaceTests {
         let rate = RateLimit(1, per: 10)
         let queue = NetworkQueue(rateLimit: rate, clock: clock)
         let job = TestJob()
-        job.addCondition(BlockCondition("always") { _ in true })
+        job.addCondition(OperationCondition("always") { _ in true })
         queue.addOperation(job)
         await job.finished()
         queue.rateLimit = rate
         let next = TestJob()
         queue.addOperation(next)
-        #expect(queue.explain(next).reasons == [.rate(seconds: 10)])
+        #expect(queue.explain(next) == [.rate(seconds: 10)])
         #expect(queue.rateLimit == rate)
         clock.advance(by: 10)
         await next.finished()
@@ -302,8 +302,8 @@ struct QueueRaceTests {
         let joining = BatchOperation(joins, maxConcurrentOperationCount: 1)
         queue.addOperation(joining)
         #expect(await eventually { transport.requests.count == 1 })
-        // The first one runs before the last one is handed on.
-        #expect(await eventually { joins[1...].allSatisfy { queue.explain($0).reasons == [.batchLimit(1)] } })
+        // The first one runs before the last one is admitted.
+        #expect(await eventually { joins[1...].allSatisfy { queue.explain($0) == [.batchLimit(1)] } })
         joining.cancel()
         await joining.finished()
         #expect(transport.requests.count == 1)
@@ -329,24 +329,18 @@ struct QueueRaceTests {
 
     @Test("BEY-4: raising a limit for many jobs, and many unused rates, cost little")
     func costs() {
-        var admission = JobAdmission()
-        admission.limit = 2
-        admission.setLimit(1, for: .tag("x"))
-        for number in 0..<10_000 { admission.setRate(RateLimit(1, per: 1), for: .tag("\(number)")) }
-        let count: Int32 = 100_000
-        for place in 0..<count {
-            admission.register(place, keys: [.tag("x")], occupiesSlot: true)
-            admission.enqueue(place, priority: .normal)
+        var graph = JobGraph<Int>(limit: 0)
+        var actions = JobGraph<Int>.Actions()
+        graph.setLimit(1, for: .tag("x"))
+        for number in 0..<10_000 { graph.setRate(RateLimit(1, per: 1), for: .tag("\(number)")) }
+        let count = 100_000
+        for number in 0..<count + 2 {
+            graph.release(graph.submit(number, keys: number < count ? [.tag("x")] : []), &actions)
         }
-        for place in count..<count + 2 {
-            admission.register(place, keys: [], occupiesSlot: true)
-            admission.enqueue(place, priority: .normal)
-        }
-        while admission.next(at: 0) != nil {}
-        admission.setLimit(nil, for: .tag("x"))
-        admission.limit = nil
-        var order: [Int32] = []
-        while let place = admission.next(at: 0) { order.append(place) }
-        #expect(order == Array(1..<count) + [count + 1])
+        graph.setLimit(2, &actions)
+        #expect(actions.start == [0, count])
+        graph.setLimit(nil, for: .tag("x"))
+        graph.setLimit(nil, &actions)
+        #expect(actions.start == [0, count] + Array(1..<count) + [count + 1])
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Everything that jobs can be and that can be done to them, from three threads at once.
+/// Combines all kinds of jobs and all operations on them, from three threads at once.
 @Suite("Everything at once", .timeLimit(.minutes(10)))
 struct QueueStressTests {
     @Test(
@@ -38,8 +38,8 @@ struct QueueStressTests {
         for operation in all.withLock({ $0 }) { await operation.finished() }
         let isEmpty = await eventually {
             queue.state.withLock { state in
-                state.graph.isEmpty && state.outside.isEmpty && state.plainJobs.isEmpty && state.graph.places.isEmpty
-                    && state.graph.admission.runningCount == 0
+                state.graph.isEmpty && state.outside.isEmpty && state.plainJobs.isEmpty && state.graph.submitted.isEmpty
+                    && state.graph.everything.runningCount == 0
             }
         }
         #expect(isEmpty, "seed \(seed)")
@@ -132,7 +132,7 @@ private struct Worker {
         if Bool.random(using: &random) { job.tags = [Bool.random(using: &random) ? "a" : "b"] }
         if Int.random(in: 0..<4, using: &random) == 0 {
             job.addCondition(
-                BlockCondition("soon") { _ in
+                OperationCondition("soon") { _ in
                     await Task.yield()
                     return true
                 }

@@ -5,36 +5,41 @@ import Testing
 
 @Suite("RepeatRegistry")
 struct RepeatRegistryTests {
-    private final class Token: Sendable {}
+    private final class Job: Sendable {
+        let number: Int
+
+        init(_ number: Int) { self.number = number }
+    }
 
     private enum Answer: Equatable {
         case proceed([Int])
         case refuse(Int)
-        case superseded
+        /// The job enters again after it was refused or replaced by a newer one.
+        case isOver
 
-        init(_ decision: RepeatRegistry<Int>.Decision) {
+        init(_ decision: RepeatRegistry<Job>.Decision) {
             switch decision {
-            case .proceed(let cancelled): self = .proceed(cancelled)
-            case .refuse(let older): self = .refuse(older)
-            case .superseded: self = .superseded
+            case .proceed(let cancelled): self = .proceed(cancelled.map(\.number))
+            case .refuse(let older): self = .refuse(older.number)
+            case .known(let mayGoOn): self = mayGoOn ? .proceed([]) : .isOver
             }
         }
     }
 
     private struct Jobs {
-        var registry = RepeatRegistry<Int>()
-        let tokens: [Token]
+        var registry = RepeatRegistry<Job>()
+        let jobs: [Job]
 
         init(_ count: Int) {
-            tokens = (0..<count).map { _ in Token() }
+            jobs = (0..<count).map(Job.init)
         }
 
         mutating func enter(_ job: Int, _ policy: RepeatPolicy, _ key: String = "a") -> Answer {
-            Answer(registry.enter(ObjectIdentifier(tokens[job]), job, key: .named(key), policy: policy))
+            Answer(registry.enter(jobs[job], key: .named(key), policy: policy))
         }
 
         mutating func leave(_ job: Int) {
-            registry.leave(ObjectIdentifier(tokens[job]))
+            registry.leave(ObjectIdentifier(jobs[job]))
         }
     }
 
@@ -46,9 +51,9 @@ struct RepeatRegistryTests {
             jobs.enter(4, .cancelOlder),
         ]
         #expect(answers == [.proceed([]), .proceed([]), .proceed([]), .proceed([0, 1]), .proceed([3])])
-        // Asked again when it starts, one that was cancelled meanwhile cancels nobody.
+        // A job that was cancelled before its start cancels no others when it enters again.
         let again = jobs.enter(3, .cancelOlder)
-        #expect(again == .superseded)
+        #expect(again == .isOver)
         for job in 0..<5 { jobs.leave(job) }
         #expect(jobs.registry.count == 0)
     }
@@ -60,9 +65,9 @@ struct RepeatRegistryTests {
             jobs.enter(0, .ignoreNewer), jobs.enter(1, .ignoreNewer), jobs.enter(2, .ignoreNewer, "b"),
             jobs.enter(0, .ignoreNewer), jobs.enter(1, .ignoreNewer),
         ]
-        #expect(answers == [.proceed([]), .refuse(0), .proceed([]), .proceed([]), .refuse(0)])
+        #expect(answers == [.proceed([]), .refuse(0), .proceed([]), .proceed([]), .isOver])
         jobs.leave(0)
-        // One that was refused was never there.
+        // A refused job does not count.
         let next = jobs.enter(3, .ignoreNewer)
         #expect(next == .proceed([]))
         jobs.leave(1)
@@ -70,11 +75,11 @@ struct RepeatRegistryTests {
         #expect(refused == .refuse(3))
     }
 
-    /// The same, with all in one list that is looked through.
+    /// A simple model of the registry: one list with linear search.
     private struct Model {
         var jobs: [(job: Int, key: String, answer: Answer)] = []
 
-        /// - Returns: nil when the newer is refused because of whatever older one.
+        /// - Returns: nil if the newer job is refused because of any older one.
         mutating func enter(_ job: Int, _ key: String, _ policy: RepeatPolicy) -> Answer? {
             if let before = jobs.first(where: { $0.job == job })?.answer { return before }
             let older = counting(key)
@@ -82,7 +87,7 @@ struct RepeatRegistryTests {
             if policy == .ignoreNewer, !older.isEmpty { return nil }
             if policy == .cancelOlder {
                 answer = .proceed(older)
-                for index in jobs.indices where older.contains(jobs[index].job) { jobs[index].answer = .superseded }
+                for index in jobs.indices where older.contains(jobs[index].job) { jobs[index].answer = .isOver }
             }
             jobs.append((job, key, .proceed([])))
             return answer
@@ -99,7 +104,7 @@ struct RepeatRegistryTests {
         var jobs = Jobs(40)
         var model = Model()
         let policies: [RepeatPolicy] = [.allow, .cancelOlder, .ignoreNewer, .join]
-        // Always the same for a job, as it is in a queue.
+        // Key and policy of a job are fixed, as in a queue.
         let traits = (0..<40).map { _ in
             (
                 key: ["a", "b", "c"].randomElement(using: &generator) ?? "a",
@@ -121,7 +126,7 @@ struct RepeatRegistryTests {
                 #expect(answer == expected, "seed \(seed), step \(step)")
             } else if case .refuse(let because) = answer {
                 #expect(older.contains(because), "seed \(seed), step \(step)")
-                model.jobs.append((job, key, answer))
+                model.jobs.append((job, key, .isOver))
             } else {
                 Issue.record("not refused: seed \(seed), step \(step)")
             }

@@ -8,7 +8,7 @@ import FoundationNetworking
 
 @testable import EasyNetwork
 
-/// A server, a service and a queue for what is alike.
+/// A server, a service and a queue for repeated requests.
 struct RepeatsFixture {
     let server: MockServer
     let service: EasyNetworkService
@@ -40,9 +40,14 @@ struct Repeated: APIRequest {
 }
 
 extension NetworkQueue {
-    /// Whether nothing is kept, hidden jobs included.
+    /// Whether the queue holds no jobs, hidden ones included.
     var keepsNothing: Bool {
         state.withLock { $0.graph.isEmpty }
-            && repeats.withLock { $0.registry.count + $0.calls.memberCount + $0.calls.count } == 0
+            && repeats.withLock { $0.registry.count + $0.carriers.count } == 0
+    }
+
+    /// The number of operations that wait for a shared answer.
+    var joinedCount: Int {
+        repeats.withLock { $0.carriers.values.reduce(0) { $0 + $1.memberCount } }
     }
 }

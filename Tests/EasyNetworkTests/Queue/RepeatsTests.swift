@@ -53,7 +53,7 @@ struct RepeatsTests {
         #expect(server.requests.count == 2)
     }
 
-    @Test("OPQ-6: one that is over counts no more: cancelled, or in its own callback")
+    @Test("OPQ-6: an operation that has ended no longer counts: cancelled, or in its own callback")
     func overCountsNoMore() async throws {
         let request = Repeated(repeatPolicy: .ignoreNewer)
         queue.isSuspended = true
@@ -70,7 +70,7 @@ struct RepeatsTests {
         #expect(try await again.value.statusCode == 200)
     }
 
-    @Test("OPQ-6: a key of one's own says what is alike; an operation may have another policy than its request")
+    @Test("OPQ-6: a custom key decides what is a repeat; an operation may have another policy than its request")
     func ownKey() async throws {
         queue.isSuspended = true
         let allowed = fixture.operation(Repeated(text: "a", repeatPolicy: .allow, repeatKey: "search"))

@@ -75,7 +75,7 @@ struct RequestBatchTests {
         }
     }
 
-    @Test("OPQ-4: no more are under way than there is room for, and nothing is taken before it is asked for")
+    @Test("OPQ-4: no more requests run than there is room for, and none is taken early")
     func room() async throws {
         let taken = Locked(0)
         let requests = (0..<50).lazy.map { _ in
@@ -98,7 +98,7 @@ struct RequestBatchTests {
         #expect(count == 4)
     }
 
-    @Test("OPQ-4: results come as they land, not in the order of the requests")
+    @Test("OPQ-4: results come as requests finish, not in their order")
     func asTheyLand() async throws {
         let requests = [Get(api: "stall"), Get(api: "users/1"), Get(api: "users/2")]
         var seen: Set<Int> = []
@@ -123,7 +123,7 @@ struct RequestBatchTests {
         #expect(await eventually { queue.operationCount == 0 })
     }
 
-    /// Counts the values that are alive at once: a request's own, and that of the item made from it.
+    /// Counts the values that are alive at once: one for a request, one for its item.
     private final class Token: Sendable {
         static let census = Locked((alive: 0, most: 0))
 
@@ -171,7 +171,7 @@ struct RequestBatchTests {
             if case .success = result { sum += index }
         }
         #expect(sum == count * (count - 1) / 2)
-        // Eight, the one that the loop has in hand, and those of operations whose threads are letting go of them.
+        // Eight run, the loop holds one, and some operations are still being released.
         let most = Token.census.withLock { $0.most }
         #expect(most < 500, "\(most) at once")
         #expect(await eventually { Token.census.withLock { $0.alive } == 0 && queue.operationCount == 0 })

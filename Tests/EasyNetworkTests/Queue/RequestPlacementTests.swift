@@ -33,7 +33,7 @@ struct RequestPlacementTests {
         let next = joins ? join(first, second) { answer, _ in make(answer) } : first.then(make)
         let low = first.then { _ in Placed(api: "other", priority: .veryLow) }
         let gate = Gate()
-        // Holds the only slot until both requests have been made.
+        // Occupies the only slot until both requests have been made.
         let holder = TestJob { job in gate.whenOpen { job.finish() } }
         let others = (0..<3).map { _ in RequestOperation(Placed(api: "other"), service: service) }
         holder.queuePriority = .high
@@ -79,7 +79,7 @@ struct RequestPlacementTests {
         #expect(operations.map(\.host) == hosts)
         queue.addOperations(operations, waitUntilFinished: false)
         for (operation, host) in zip(operations, hosts) {
-            #expect(queue.explain(operation).reasons == [.hostLimit(host: host, 0)])
+            #expect(queue.explain(operation) == [.hostLimit(host: host, 0)])
             queue.cancelOperations(host: host)
             await operation.finished()
             #expect(operation.isCancelled)
@@ -96,7 +96,7 @@ struct RequestPlacementTests {
         let first = RequestOperation(Placed(api: "first"), service: EasyNetworkService(server.host()))
         let next = first.then { _ in Placed(api: "https://elsewhere.example/next") }
         queue.addOperations([first, next], waitUntilFinished: false)
-        #expect(await eventually { queue.explain(next).reasons == [.hostLimit(host: "elsewhere.example", 0)] })
+        #expect(await eventually { queue.explain(next) == [.hostLimit(host: "elsewhere.example", 0)] })
         queue.cancelOperations(host: "elsewhere.example")
         await next.finished()
         #expect(next.isCancelled && queue.operationCount == 0)
@@ -112,7 +112,7 @@ struct RequestPlacementTests {
         transport.route("GET", "/x") { _ in .text("x") }
         let base = try #require(URL(string: "http://a.example"))
         let service = EasyNetworkService(HostConfiguration(baseURL: base, transport: transport) { $0.retry = .never })
-        let network = ManualReachability()
+        let network = NetworkReachability()
         let queue = NetworkQueue(maxConcurrentOperationCount: Int.random(in: 1...3, using: &random))
         queue.reachability = network
         let priorities: [Operation.QueuePriority] = [.veryLow, .low, .normal, .high, .veryHigh]
@@ -149,7 +149,7 @@ struct RequestPlacementTests {
         for operation in operations { await operation.finished() }
         let isEmpty = await eventually {
             queue.state.withLock { state in
-                state.graph.isEmpty && state.graph.places.isEmpty && state.graph.admission.runningCount == 0
+                state.graph.isEmpty && state.graph.submitted.isEmpty && state.graph.everything.runningCount == 0
             }
         }
         #expect(isEmpty, "seed \(seed)")

@@ -2,7 +2,7 @@ import EasyNetwork
 import Foundation
 import Testing
 
-// Imported as a program outside of the package imports it: what is used here has to be public.
+// Imported without `@testable`, so that everything used here must be public.
 
 private struct Coordinates: Decodable, Sendable, Equatable, ParsedItem {
     var latitude: Double
@@ -51,7 +51,7 @@ private struct Everything: BaseAPIRequest {
     var method: NetworkService.Method { .post }
     var query: NetworkService.QueryType { .path }
     var params: [String: Any]? { ["a": 1] }
-    var queryEncoder: QueryEncoder { QueryEncoder(arrays: .repeated, bools: .numbers) }
+    var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .repeated, usesNumericBools: true) }
     var headers: [String: String]? { defaultJsonHeader() }
     var body: RequestBody? { .json(["a": 1]) }
     var timeout: TimeInterval? { 3 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// What a request becomes at the host `https://h/v1`.
+/// The message that a request becomes at the host `https://h/v1`.
 struct Built {
     let message: TransportRequest
 
@@ -15,14 +15,14 @@ struct Built {
     var url: String { message.url.absoluteString }
     var contentType: String? { message.headers["Content-Type"] }
 
-    /// The body; nil when it is none in memory.
+    /// The body if it is in memory.
     var data: Data? {
         if case .data(let data) = message.body { data } else { nil }
     }
 
     var text: String? { data.map { String(decoding: $0, as: UTF8.self) } }
 
-    /// Why the request cannot be built; empty when it can.
+    /// The reason why the request cannot be built; empty if it can.
     static func failure(_ request: some BaseAPIRequest) -> String {
         do {
             _ = try Built(request)

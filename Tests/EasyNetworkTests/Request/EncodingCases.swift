@@ -2,11 +2,11 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// What the script `.ci/encodings` sets.
+/// The environment of the script `.ci/encodings`.
 enum EncodingCases {
-    /// Where the cases go; nil when nobody wants them.
+    /// The folder for the cases; nil if they are not to be written.
     static let folder = variable("ENCODINGS_FOLDER").map { URL(fileURLWithPath: $0, isDirectory: true) }
-    /// A server that keeps what it gets.
+    /// A server that stores the requests it receives.
     static let server = variable("ENCODINGS_SERVER").flatMap { URL(string: $0) }
 
     private static func variable(_ name: String) -> String? {
@@ -14,7 +14,7 @@ enum EncodingCases {
     }
 }
 
-/// A parameter that a case for an independent decoder is made of.
+/// A parameter value in a case for an independent decoder.
 indirect enum EncodingValue: Sendable {
     case null
     case bool(Bool)
@@ -26,7 +26,7 @@ indirect enum EncodingValue: Sendable {
     case array([EncodingValue])
     case object([String: EncodingValue])
 
-    /// What is given to the package.
+    /// The value for the package.
     var any: Any {
         switch self {
         case .null: NSNull()
@@ -41,7 +41,7 @@ indirect enum EncodingValue: Sendable {
         }
     }
 
-    /// What is given to the decoder: its kind, and the value without a loss.
+    /// The value for the decoder: its kind and a lossless text.
     var told: Any {
         switch self {
         case .null: ["null"]
@@ -52,7 +52,7 @@ indirect enum EncodingValue: Sendable {
         case .date(let milliseconds): ["date", "\(milliseconds)"]
         case .data(let bytes): ["data", bytes.map { Int($0) }] as [Any]
         case .array(let values): ["array", values.map(\.told)] as [Any]
-        // As pairs: a reader of JSON is not asked to tell é from e with an accent in its keys.
+        // Written as pairs, because JSON readers may treat canonically equal keys as one.
         case .object(let values): ["object", values.map { [$0.key, $0.value.told] as [Any] }] as [Any]
         }
     }
@@ -104,28 +104,28 @@ extension QueryEncoder {
         func one<Style>(_ styles: Style...) -> Style {
             styles[Int.random(in: 0..<styles.count, using: &generator)]
         }
+        let seconds: @Sendable (Date) -> Any = { ($0.timeIntervalSince1970 * 1_000).rounded() / 1_000 }
         return QueryEncoder(
             arrays: one(.brackets, .repeated, .indices),
-            bools: one(.words, .numbers),
-            dates: one(.iso8601, .secondsSince1970, .millisecondsSince1970, .pattern("yyyy-MM-dd")),
-            data: one(.base64, .base64URL, .hexadecimal),
-            nulls: one(.key, .empty, .word, .omitted),
-            spaces: one(.automatic, .percent, .plus),
-            keys: one(.brackets, .dots)
+            usesDots: one(false, true),
+            usesNumericBools: one(false, true),
+            nulls: one("", "=", "=null", nil as String?),
+            dates: one(false, true) ? seconds : nil
         )
     }
 
     /// The names of the styles.
     var told: [String: String] {
-        let dates = if case .pattern = dates { "pattern" } else { "\(dates)" }
+        let nulls = ["": "key", "=": "empty", "=null": "word"][nulls ?? "-"] ?? "omitted"
         return [
-            "arrays": "\(arrays)", "bools": "\(bools)", "dates": dates, "data": "\(data)", "nulls": "\(nulls)",
-            "spaces": "\(spaces)", "keys": "\(keys)",
+            "arrays": "\(arrays)", "keys": usesDots ? "dots" : "brackets",
+            "bools": usesNumericBools ? "numbers" : "words",
+            "nulls": nulls, "dates": dates == nil ? "iso8601" : "secondsSince1970",
         ]
     }
 }
 
-/// A form, and what is in it.
+/// A form and a description of its parts.
 struct EncodingForm {
     private(set) var form = MultipartForm()
     private(set) var told: [[String: Any]] = []
@@ -139,12 +139,12 @@ struct EncodingForm {
     mutating func append(_ data: Data, name: String, filename: String?, contentType: String?, hasLength: Bool) {
         let stream = TransportBodyStream(length: hasLength ? data.count : nil) { InputStream(data: data) }
         form.append(stream: stream, name: name, filename: filename, contentType: contentType)
-        tell(data, name, filename, contentType, [:])
+        tell(data, name, filename, contentType)
     }
 
     mutating func append(file: URL, _ data: Data, name: String, contentType: String) {
         form.append(file: file, name: name)
-        tell(data, name, file.lastPathComponent, contentType, [:])
+        tell(data, name, file.lastPathComponent, contentType)
     }
 
     private mutating func appendRandom(_ generator: inout SeededGenerator, in folder: URL) throws {
@@ -157,11 +157,11 @@ struct EncodingForm {
         switch Int.random(in: 0..<4, using: &generator) {
         case 0:
             let text = EncodingValue.randomText(&generator)
-            form.append(text, name: name, headers: ["X-Kind": "text; é"])
-            tell(Data(text.utf8), name, nil, nil, ["X-Kind": "text; é"])
+            form.append(text, name: name)
+            tell(Data(text.utf8), name, nil, nil)
         case 1:
             form.append(data, name: name, filename: filename)
-            tell(data, name, filename, filename == nil ? nil : "image/png", [:])
+            tell(data, name, filename, filename == nil ? nil : "image/png")
         case 2:
             let file = folder.appendingPathComponent("file-\(UUID().uuidString) é.json")
             try data.write(to: file)
@@ -176,18 +176,17 @@ struct EncodingForm {
         _ data: Data,
         _ name: String,
         _ filename: String?,
-        _ contentType: String?,
-        _ headers: [String: String]
+        _ contentType: String?
     ) {
         told.append([
-            "name": name, "filename": filename ?? NSNull(), "contentType": contentType ?? NSNull(), "headers": headers,
+            "name": name, "filename": filename ?? NSNull(), "contentType": contentType ?? NSNull(),
             "data": data.base64EncodedString(),
         ])
     }
 
     private static func randomName(_ generator: inout SeededGenerator) -> String {
         var text = EncodingValue.randomText(&generator).unicodeScalars
-        // Others are refused.
+        // The form refuses other control characters.
         text.removeAll { $0.value < 0x20 && $0 != "\r" && $0 != "\n" || $0.value == 0x7F }
         return String(text)
     }

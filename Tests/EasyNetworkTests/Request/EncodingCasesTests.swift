@@ -3,7 +3,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Writes what the package encodes, for decoders that were not written here; see `.ci/encodings`.
+/// Writes encoded requests for independent decoders; see `.ci/encodings`.
 @Suite("Encodings for independent decoders", .enabled(if: EncodingCases.folder != nil), .timeLimit(.minutes(10)))
 struct EncodingCasesTests {
     private func write(_ value: Any, _ name: String) throws {

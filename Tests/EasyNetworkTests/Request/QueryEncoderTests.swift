@@ -5,7 +5,7 @@ import Testing
 
 @Suite("QueryEncoder")
 struct QueryEncoderTests {
-    /// Expected texts are written with plain brackets; on the wire they are escaped.
+    /// Compares with a text whose brackets are written unescaped.
     private func expect(_ params: [String: Any], _ expected: String, _ encoder: QueryEncoder = QueryEncoder()) throws {
         let wire = expected.replacingOccurrences(of: "[", with: "%5B").replacingOccurrences(of: "]", with: "%5D")
         #expect(try encoder.encode(params) == wire)
@@ -36,7 +36,7 @@ struct QueryEncoderTests {
     func options() throws {
         let params: [String: Any] = ["a": [1, 2], "b": true, "c": [["x": false]]]
         try expect(params, "a=1&a=2&b=true&c[0][x]=false", QueryEncoder(arrays: .repeated))
-        try expect(params, "a[0]=1&a[1]=2&b=1&c[0][x]=0", QueryEncoder(arrays: .indices, bools: .numbers))
+        try expect(params, "a[0]=1&a[1]=2&b=1&c[0][x]=0", QueryEncoder(arrays: .indices, usesNumericBools: true))
     }
 
     @Test("REQ-2: all but the unreserved characters are escaped, in keys and in values")
@@ -76,7 +76,7 @@ struct QueryEncoderTests {
             let read = try #require(QueryReader.read(text, form: isForm), "seed \(seed): \(text)")
             let expected = params.compactMapValues(\.withoutEmpty)
             #expect(read == .object(expected), "seed \(seed), form \(isForm): \(text)")
-            // The order in which the dictionary was filled, and so its layout, does not show.
+            // The dictionary's insertion order has no effect.
             let again = Dictionary(fields.reversed().filter { params[$0.0] == $0.1 }) { first, _ in first }
             if again == params {
                 #expect(try QueryEncoder().encode(again.mapValues(\.any), isForm: isForm) == text, "seed \(seed)")
@@ -95,7 +95,7 @@ struct QueryEncoderTests {
     }
 
     private static func randomKey(_ generator: inout SeededGenerator) -> String {
-        // Not a number, which reads as an index.
+        // The prefix prevents numbers, which would be read as indexes.
         "k" + randomText(&generator)
     }
 
@@ -114,7 +114,7 @@ struct QueryEncoderTests {
     }
 }
 
-/// What a query can say.
+/// The values that a query can express.
 indirect enum Tree: Equatable {
     case null
     case text(String)
@@ -130,7 +130,7 @@ indirect enum Tree: Equatable {
         }
     }
 
-    /// Without the empty containers, for which a query has no words.
+    /// The value without empty containers, which a query cannot express.
     var withoutEmpty: Tree? {
         switch self {
         case .null, .text: return self
@@ -144,7 +144,7 @@ indirect enum Tree: Equatable {
     }
 }
 
-/// Reads a query as a server would: splits, decodes, and puts the brackets together.
+/// Reads a query as a server would: splits it, decodes it, and resolves the brackets.
 enum QueryReader {
     private final class Node {
         var leaf: Tree?
@@ -177,7 +177,7 @@ enum QueryReader {
                 guard let text = decode(sides[1], form) else { return nil }
                 value = .text(text)
             }
-            // Brackets of the text itself do not occur in the test's keys.
+            // The keys of the tests contain no brackets.
             var parts = name.unicodeScalars.split(separator: "[").map { String(String.UnicodeScalarView($0)) }
             for index in parts.indices.dropFirst() {
                 guard parts[index].unicodeScalars.last == "]" else { return nil }

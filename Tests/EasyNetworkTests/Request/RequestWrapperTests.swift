@@ -33,7 +33,7 @@ struct RequestWrapperTests {
         var query: NetworkService.QueryType { .form }
         var params: [String: Any]? { ["a": [1, 2]] }
         var encodableParams: (any Encodable & Sendable)? { ["b": 1] }
-        var queryEncoder: QueryEncoder { QueryEncoder(arrays: .repeated) }
+        var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .repeated) }
         var headers: [String: String]? { ["X-Own": "own"] }
         var credential: HTTPCredential? { try? .bearer("token") }
         var isAuthenticated: Bool { false }
@@ -48,7 +48,7 @@ struct RequestWrapperTests {
         func validateParameters() throws { throw Refusal() }
         var customURLRequest: URLRequest? { URL(string: "https://custom.example/").map { URLRequest(url: $0) } }
         var allowsCellularAccess: Bool { false }
-        var networkServiceType: NetworkServiceType { .video }
+        var networkServiceType: URLRequest.NetworkServiceType { .video }
         var priority: Operation.QueuePriority { .high }
         var baseURL: URL? { URL(string: "https://base.example/") }
         var useCDN: Bool { true }
@@ -57,25 +57,25 @@ struct RequestWrapperTests {
         var repeatKey: String? { "repeat" }
     }
 
-    /// What can be built, with as much as goes together.
+    /// A valid request that sets as many properties as can be combined.
     private struct Form: BaseAPIRequest {
         var usesQuery: Bool
         var api: String { "form" }
         var method: NetworkService.Method { .post }
         var query: NetworkService.QueryType { usesQuery ? .path : .form }
         var encodableParams: (any Encodable & Sendable)? { ["b": [1, 2]] }
-        var queryEncoder: QueryEncoder { QueryEncoder(arrays: .repeated) }
+        var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .repeated) }
         var headers: [String: String]? { ["X-Own": "own"] }
         var credential: HTTPCredential? { try? .bearer("token") }
         var body: RequestBody? { usesQuery ? .text("body") : nil }
         var timeout: TimeInterval? { 1 }
         var idempotencyKey: String? { "idempotency" }
         var allowsCellularAccess: Bool { false }
-        var networkServiceType: NetworkServiceType { .video }
+        var networkServiceType: URLRequest.NetworkServiceType { .video }
         var baseURL: URL? { URL(string: "https://base.example/") }
     }
 
-    /// Each property by its name.
+    /// The properties by name.
     private func properties(_ request: any BaseAPIRequest) -> [String: String] {
         func text(_ value: Any) -> String { String(describing: value) }
         return [
@@ -84,7 +84,7 @@ struct RequestWrapperTests {
             "query": text(request.query),
             "params": text(request.params as Any),
             "encodableParams": text(request.encodableParams as Any),
-            "queryEncoder": text(request.queryEncoder),
+            "queryEncoder": text(request.queryEncoder as Any),
             "headers": text(request.headers as Any),
             "credential": text(request.credential?.authorization as Any),
             "isAuthenticated": text(request.isAuthenticated),
@@ -132,7 +132,7 @@ struct RequestWrapperTests {
         #expect(wrapped.message.deadlines == direct.message.deadlines)
         #expect(wrapped.message.allowsCellularAccess == direct.message.allowsCellularAccess)
         #expect(wrapped.message.networkServiceType == direct.message.networkServiceType)
-        // What is equal to a default as well would say nothing.
+        // The values must differ from the defaults.
         #expect(direct.message.networkServiceType == .video && !direct.message.allowsCellularAccess)
         #expect(direct.message.deadlines.total == 1 && direct.message.headers["Idempotency-Key"] == "idempotency")
         let marked = try Built(Marked(wrapped: form))
@@ -142,15 +142,15 @@ struct RequestWrapperTests {
 
     @Test("REQ-1: filters get the original request")
     func original() throws {
-        struct Look: RequestFilter {
-            let seen: Locked<(any BaseAPIRequest)?>
-            func apply(to draft: inout RequestDraft) {
-                seen.exchange(draft.request)
-                #expect(draft.headers["X-Mark"] == "1")
-            }
-        }
         let seen = Locked<(any BaseAPIRequest)?>(nil)
-        let host = HostConfiguration(baseURL: URL(string: "https://h")) { $0.filters = [Look(seen: seen)] }
+        let host = HostConfiguration(baseURL: URL(string: "https://h")) { host in
+            host.filters = [
+                { draft in
+                    seen.exchange(draft.request)
+                    #expect(draft.headers["X-Mark"] == "1")
+                }
+            ]
+        }
         _ = try RequestBuilder.build(Plain(wrapped: Marked(wrapped: Bare())), for: host)
         #expect(seen.withLock { $0 } is Bare)
     }

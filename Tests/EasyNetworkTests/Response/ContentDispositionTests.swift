@@ -69,7 +69,7 @@ struct ContentDispositionTests {
         #expect(ContentDisposition(field)?.fileName == name)
         let mistaken = String(String.UnicodeScalarView(field.utf8.map { Unicode.Scalar($0) }))
         #expect(mistaken != field && ContentDisposition(mistaken)?.fileName == name)
-        // These bytes are not UTF-8, and mean what they are in ISO 8859-1.
+        // These bytes are not valid UTF-8, so they are read as ISO 8859-1.
         #expect(ContentDisposition("attachment; filename=\"\u{FC}b.txt\"")?.fileName == "üb.txt")
     }
 

@@ -36,7 +36,7 @@ struct ContentRangeTests {
             "bytes +0-9/10",
             "bytes 0-+9/10", "bytes 0-9/-10", "bytes 0x0-9/10", "bytes 0-9/10, bytes 0-9/10", "bytes\t0-9/10",
             "bytes ٠-٩/١٠", "bytes 0-9/** ",
-            // Past the greatest number.
+            // Numbers beyond `Int64.max`.
             "bytes 0-9223372036854775807/*", "bytes 0-9/9223372036854775808", "bytes 0-99999999999999999999/*",
             "bytes 99999999999999999999-99999999999999999999/99999999999999999999", "bytes */99999999999999999999",
         ]

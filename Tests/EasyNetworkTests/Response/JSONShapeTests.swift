@@ -5,16 +5,14 @@ import Testing
 
 @Suite("JSONShape")
 struct JSONShapeTests {
-    private enum State: String, CaseIterable { case active, closed }
-
     private static let user: JSONShape = [
-        "id": .integer, "name": .string.orNull, "email": .string.optional, "state": .values(of: State.self),
-        "kind": "user", "version": 2, "beta": false, "ratio": .number, "tags": .array(of: .string),
-        "owner": ["id": .oneOf(.integer, .string)], "extra": .any.optional,
+        "id": .integer, "name": .string.orNull, "email": .string.optional, "state": .oneOf(["active", "closed"]),
+        "kind": "user", "ratio": .number, "tags": .array(of: .string),
+        "owner": ["id": .oneOf([.integer, .string])], "extra": .any.optional,
     ]
 
     private static let good =
-        #"{"id":1,"name":null,"state":"active","kind":"user","version":2,"beta":false,"ratio":0.5,"tags":["a"],"#
+        #"{"id":1,"name":null,"state":"active","kind":"user","ratio":0.5,"tags":["a"],"#
         + #""owner":{"id":"x"},"unknown":[]}"#
 
     private func json(_ text: String) throws -> Any {
@@ -30,7 +28,6 @@ struct JSONShapeTests {
         #expect(JSONShape.any.mismatch(in: try json("null")) == nil)
         #expect(JSONShape.integer.mismatch(in: try json("18446744073709551615")) == nil)
         #expect(JSONShape.integer.mismatch(in: try json("3.0")) == nil)
-        #expect((["a": 1.5] as JSONShape).mismatch(in: ["a": 1.5]) == nil)
         #expect(JSONShape.integer.optional.mismatch(in: 1) == nil)
     }
 
@@ -46,9 +43,6 @@ struct JSONShapeTests {
             (#""state":"active""#, #""state":"gone""#, #"$.state: expected "active" or "closed" but found "gone""#),
             (#""state":"active""#, #""state":null"#, #"$.state: expected "active" or "closed" but found null"#),
             (#""kind":"user""#, #""kind":"team""#, #"$.kind: expected "user" but found "team""#),
-            (#""version":2"#, #""version":3"#, "$.version: expected 2 but found 3"),
-            (#""version":2"#, #""version":true"#, "$.version: expected 2 but found true"),
-            (#""beta":false"#, #""beta":0"#, "$.beta: expected false but found 0"),
             (#""ratio":0.5"#, #""ratio":false"#, "$.ratio: expected number but found Bool"),
             (#"["a"]"#, #"["a","b",null]"#, "$.tags[2]: expected String but found null"),
             (#"["a"]"#, "{}", "$.tags: expected array but found object"),
@@ -60,19 +54,18 @@ struct JSONShapeTests {
     func places(_ old: String, _ new: String, _ message: String) throws {
         #expect(Self.good.contains(old))
         let mismatch = try #require(Self.user.mismatch(in: try json(Self.good.replacing(old, with: new))))
-        #expect(mismatch.description == message)
-        #expect(mismatch.localizedDescription == message + ".")
+        #expect(mismatch == message)
     }
 
     @Test("RSP-3: a mismatch may be in an element of an array, or at the root")
     func nested() throws {
         let shape: JSONShape = ["users": .array(of: ["name": .string])]
         let users = try json(#"{"users":[{"name":"a"},{"name":"b"},{"name":"c"},{"name":null}]}"#)
-        #expect(shape.mismatch(in: users)?.description == "$.users[3].name: expected String but found null")
-        #expect(shape.mismatch(in: [])?.description == "$: expected object but found array")
-        #expect(shape.mismatch(in: users)?.path == "$.users[3].name")
+        #expect(shape.mismatch(in: users) == "$.users[3].name: expected String but found null")
+        #expect(shape.mismatch(in: []) == "$: expected object but found array")
+        #expect(shape.mismatch(in: users)?.hasPrefix("$.users[3].name:") == true)
         let twice: JSONShape = ["b": .string, "a": .string]
-        #expect(twice.mismatch(in: [String: Any]())?.path == "$.a")
+        #expect(twice.mismatch(in: [String: Any]()) == "$.a: expected String but found nothing")
     }
 
     @Test("RSP-3: keys that are no names are quoted, and control characters are escaped")
@@ -82,31 +75,29 @@ struct JSONShapeTests {
             ("it's\n\u{1B}[1m", #"$['it\'s\n\u{1B}[1m']"#), ("\u{202E}x", #"$['\u{202E}x']"#),
             (String(repeating: "k", count: 100), "$['\(String(repeating: "k", count: 40))…']"),
         ] {
-            #expect(JSONShape.object([key: .string]).mismatch(in: [key: 1])?.path == path)
+            #expect(JSONShape.object([key: .string]).mismatch(in: [key: 1])?.hasPrefix(path + ":") == true)
         }
     }
 
     @Test("RSP-3: a mismatch with several shapes names the one that matches furthest")
     func alternatives() {
-        let shape = JSONShape.oneOf(
-            ["type": "circle", "radius": .number],
-            ["type": "square", "side": .number],
-            .array(of: .number)
-        )
+        let shape = JSONShape.oneOf([
+            ["type": "circle", "radius": .number], ["type": "square", "side": .number], .array(of: .number),
+        ])
         #expect(shape.mismatch(in: ["type": "circle", "radius": 1] as [String: Any]) == nil)
         #expect(shape.mismatch(in: [1, 2]) == nil)
-        #expect(shape.mismatch(in: [1, "x"] as [Any])?.description == "$[1]: expected number but found String")
-        #expect(shape.mismatch(in: 7)?.description == "$: expected object or array but found Int")
-        #expect(JSONShape.oneOf().mismatch(in: 7)?.description == "$: expected nothing but found Int")
-        #expect(JSONShape.oneOf("on", .null).mismatch(in: "off")?.found == #""off""#)
+        #expect(shape.mismatch(in: [1, "x"] as [Any]) == "$[1]: expected number but found String")
+        #expect(shape.mismatch(in: 7) == "$: expected object or array but found Int")
+        #expect(JSONShape.oneOf([]).mismatch(in: 7) == "$: expected nothing but found Int")
+        #expect(JSONShape.oneOf(["on", .null]).mismatch(in: "off")?.hasSuffix(#"found "off""#) == true)
     }
 
     @Test("RSP-3: shapes are values, equal when they are written alike")
     func values() {
         let same: JSONShape = ["b": .string.orNull, "a": .integer.optional]
-        #expect(same == ["a": .integer.optional, "b": .oneOf(.string, .null)])
+        #expect(same == ["a": .integer.optional, "b": .oneOf([.string, .null])])
         #expect(same != ["a": .integer, "b": .string.orNull])
-        #expect(Set([same, .string, "a", .oneOf("a"), 1, true]).count == 6)
+        #expect(Set([same, .string, "a", .oneOf(["a"])]).count == 4)
         #expect((["a": .integer, "a": .string] as JSONShape) == ["a": .string])
     }
 
@@ -115,7 +106,8 @@ struct JSONShapeTests {
         var shape = JSONShape.string
         for _ in 0..<500 { shape = .array(of: shape) }
         let text = String(repeating: "[", count: 500) + "1" + String(repeating: "]", count: 500)
-        #expect(shape.mismatch(in: try json(text))?.path == "$" + String(repeating: "[0]", count: 500))
+        let place = "$" + String(repeating: "[0]", count: 500)
+        #expect(shape.mismatch(in: try json(text)) == place + ": expected String but found Int")
         let bomb = Data(String(repeating: "[", count: 100_000).utf8)
         #expect(throws: NetworkError.self) { try NetworkResponse(body: bomb).json(shape) }
     }
@@ -127,13 +119,13 @@ struct JSONShapeTests {
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<500 {
             let sample = Sample.random(depth: 4, &generator)
-            // By way of text, so that it is what an answer would hold.
+            // Goes through text, so that the values have the types of a parsed answer.
             let data = try JSONSerialization.data(withJSONObject: sample.value, options: .fragmentsAllowed)
             let answer = NetworkResponse(body: data)
             _ = try answer.json(sample.shape)
             let (broken, path) = sample.broken(&generator)
             let mismatch = sample.shape.mismatch(in: broken)
-            #expect(mismatch?.path == "$" + path, "seed \(seed): \(sample.value) broken as \(broken)")
+            #expect(mismatch?.hasPrefix("$" + path + ":") == true, "seed \(seed): \(sample.value) broken as \(broken)")
         }
     }
 }
@@ -149,7 +141,7 @@ private indirect enum Sample {
         case 0:
             let leaves: [(Any, JSONShape)] = [
                 (1, .integer), (1.5, .number), ("x", .string), (true, .boolean), (NSNull(), .null), ("x", "x"),
-                (7, 7), (NSNull(), .string.orNull),
+                (NSNull(), .string.orNull),
             ]
             let leaf = leaves[Int.random(in: 0..<leaves.count, using: &generator)]
             return .leaf(leaf.0, leaf.1)
@@ -181,7 +173,7 @@ private indirect enum Sample {
         }
     }
 
-    /// The value with something wrong in one place, and the place.
+    /// Returns the value with one mistake, and the path of the mistake.
     func broken(_ generator: inout SeededGenerator) -> (value: Any, path: String) {
         switch self {
         case .leaf: return ([1, "wrong"] as [Any], "")

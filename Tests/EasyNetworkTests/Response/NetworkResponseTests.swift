@@ -41,14 +41,13 @@ struct NetworkResponseTests {
         var copy = response
         copy.source = .cache
         copy.trailers = ["B": "1"]
-        copy.decoder = PropertyListResponseDecoder()
-        copy.emptyBody = .never
+        copy.decoder = .propertyList
         #expect(try response.json() as? [Int] == [1])
         #expect(response.headers == ["A": "1"])
         #expect(response.source == .network)
         #expect(response.trailers.isEmpty)
         #expect(try response.decode([Int].self) == [1])
-        // What is read is worked out anew each time; nothing that a reader gets is shared.
+        // Each call parses the body again, so results share no state.
         let first = try #require(try response.json() as? [Int])
         #expect(first + [2] == [1, 2])
         #expect(try response.json() as? [Int] == [1])
@@ -158,7 +157,7 @@ struct NetworkResponseTests {
             ("text/plain; charset=shift_jis", [0x82, 0xA0], "あ"), ("text/plain; charset=", [0x61], "a"),
             ("charset", [0x61], "a"), ("text/plain; charset=GBK", [0xC4, 0xE3, 0x61], "你a"),
             ("text/plain; charset=gb18030", [0x95, 0x32, 0x82, 0x36, 0xC4, 0xE3], "𠀀你"),
-            // Text labeled so is mostly GBK.
+            // Text with this label is mostly GBK.
             ("text/plain; charset=gb2312", [0xC4, 0xE3, 0xE9, 0x46], "你镕"),
             ("text/plain; charset=Big5", [0xA4, 0xA4], "中"), ("text/plain; charset=euc-jp", [0xA4, 0xA2], "あ"),
             ("text/plain; charset=euc-kr", [0xB0, 0xA1], "가"), ("text/plain; charset=koi8-r", [0xC1], "а"),

@@ -32,7 +32,7 @@ struct PropertyListTests {
         NetworkResponse(headers: ["Content-Type": "application/x-plist"], body: body)
     }
 
-    /// A binary list of these objects, the first of them the root; numbers of objects take four bytes.
+    /// A binary property list of these objects, the first of which is the root; references take four bytes.
     private func binary(_ objects: [[UInt8]]) -> Data {
         var bytes = Array("bplist00".utf8)
         var offsets: [Int] = []
@@ -67,7 +67,7 @@ struct PropertyListTests {
             )
             for format in [PropertyListSerialization.PropertyListFormat.xml, .binary] {
                 let answer = response(try encoded(item, format))
-                #expect(try answer.decode(Item.self, with: PropertyListResponseDecoder()) == item, "seed \(seed)")
+                #expect(try answer.decode(Item.self, with: .propertyList) == item, "seed \(seed)")
                 let object = try #require(try answer.propertyList() as? [String: Any], "seed \(seed)")
                 #expect(object["name"] as? String == item.name, "seed \(seed)")
                 #expect(object["made"] as? Date == item.made, "seed \(seed)")
@@ -81,7 +81,7 @@ struct PropertyListTests {
             let answer = response(try encoded(["users": [["age": 1], ["age": 2]]], format))
             struct User: Decodable { var age: String }
             let wrong = #expect(throws: NetworkError.self) {
-                try answer.decode([String: [User]].self, with: PropertyListResponseDecoder())
+                try answer.decode([String: [User]].self, with: .propertyList)
             }
             #expect(wrong?.message == "users[0].age: expected String but found Int")
             #expect(wrong?.code == .cannotParseResponse)
@@ -103,7 +103,7 @@ struct PropertyListTests {
         #expect(error?.code == .cannotParseResponse)
         #expect(error?.message?.contains("property list") == true, "\(error?.message ?? "nil")")
         #expect(error?.message?.hasSuffix(".") == false)
-        #expect(throws: NetworkError.self) { try answer.decode([Int].self, with: PropertyListResponseDecoder()) }
+        #expect(throws: NetworkError.self) { try answer.decode([Int].self, with: .propertyList) }
     }
 
     @Test("RSP-2: lists that Foundation does not survive are refused: too deep, in themselves, many times over, sets")
@@ -123,19 +123,19 @@ struct PropertyListTests {
         let set = binary([[0xC1] + bigEndian(1, 4), [0x09]])
         let endless = binary([[0x33, 0x7F, 0xF8, 0, 0, 0, 0, 0, 0]])
         for body in [xml, deep, itself, twice, huge, longText, outside, set, endless] {
-            for read in [{ try $0.propertyList() }, { try $0.decode(Deep.self, with: PropertyListResponseDecoder()) }]
+            for read in [{ try $0.propertyList() }, { try $0.decode(Deep.self, with: .propertyList) }]
                 as [(NetworkResponse) throws -> Any]
             {
                 let error = #expect(throws: NetworkError.self) { try read(response(body)) }
                 #expect(error?.message?.hasPrefix("the body is no property list") == true)
             }
         }
-        // What is shared, and what is as deep as Foundation reads, is a list.
+        // Shared objects and the greatest depth that Foundation reads are valid.
         let shared = binary([[0xA3] + (0..<3).flatMap { _ in bigEndian(1, 4) }, [0x51, 0x61]])
         #expect(try response(shared).propertyList() as? [String] == ["a", "a", "a"])
         let row = binary((0..<500).map { [0xA1] + bigEndian($0 + 1, 4) } + [[0x08]])
         #expect(try response(row).propertyList() is [Any])
-        _ = try response(row).decode(Deep.self, with: PropertyListResponseDecoder())
+        _ = try response(row).decode(Deep.self, with: .propertyList)
     }
 
     @Test("RSP-2: randomly changed bytes are an error or a list, never a crash")
@@ -161,8 +161,8 @@ struct PropertyListTests {
                 }
                 if Bool.random(using: &generator) { body.removeLast(Int.random(in: 0...8, using: &generator)) }
                 _ = try? response(body).propertyList()
-                _ = try? response(body).decode(Item.self, with: PropertyListResponseDecoder())
-                _ = try? response(body).decode(Deep.self, with: PropertyListResponseDecoder())
+                _ = try? response(body).decode(Item.self, with: .propertyList)
+                _ = try? response(body).decode(Deep.self, with: .propertyList)
             }
         }
     }
@@ -186,7 +186,7 @@ struct PropertyListTests {
         let ends = Ends(ends: [.min, -1, 0, 255, 256, 65_536, .max], top: .max)
         for format in [PropertyListSerialization.PropertyListFormat.xml, .binary] {
             let answer = response(try encoded(ends, format))
-            #expect(try answer.decode(Ends.self, with: PropertyListResponseDecoder()) == ends)
+            #expect(try answer.decode(Ends.self, with: .propertyList) == ends)
         }
     }
 

@@ -20,9 +20,9 @@ struct ResponseDecoderTests {
         let body = #"{"made_at":"1970-01-01T00:00:01Z"}"#
         var answer = response(body)
         #expect(throws: NetworkError.self) { try answer.decode(Event.self) }
-        answer.decoder = JSONResponseDecoder(dates: .rfc3339, keys: .convertFromSnakeCase)
+        answer.decoder = ResponseDecoder.json(dates: .rfc3339, keys: .convertFromSnakeCase)
         #expect(try answer.decode(Event.self) == Event(madeAt: Date(timeIntervalSince1970: 1)))
-        answer.decoder = JSONResponseDecoder {
+        answer.decoder = ResponseDecoder.json {
             let decoder = JSONDecoder()
             decoder.dateDecodingStrategy = .iso8601
             decoder.keyDecodingStrategy = .convertFromSnakeCase
@@ -39,7 +39,7 @@ struct ResponseDecoderTests {
         ]
     )
     func dates(_ text: String, _ seconds: Double) throws {
-        let decoder = JSONResponseDecoder(dates: .rfc3339)
+        let decoder = ResponseDecoder.json(dates: .rfc3339)
         let date = try response(#"["\#(text)"]"#).decode([Date].self, with: decoder)
         #expect(abs(date[0].timeIntervalSince1970 - seconds) < 0.001)
         let error = #expect(throws: NetworkError.self) {
@@ -50,23 +50,22 @@ struct ResponseDecoderTests {
 
     @Test("RSP-2: the error of a custom decoder becomes a NetworkError that names the place")
     func ownDecoder() throws {
-        struct Lines: ResponseDecoder {
-            func decode<T: Decodable>(_ type: T.Type, from response: NetworkResponse) throws -> T {
-                throw DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "no lines at all."))
-            }
+        let lines = ResponseDecoder { _, _ in
+            throw DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "no lines at all."))
         }
-        struct Circular: ResponseDecoder {
-            func decode<T: Decodable>(_ type: T.Type, from response: NetworkResponse) throws -> T {
-                try response.decode(type)
-            }
-        }
-        let error = #expect(throws: NetworkError.self) { try response("a\nb").decode(Int.self, with: Lines()) }
+        let circular = ResponseDecoder { type, response in try response.decode(type) }
+        let error = #expect(throws: NetworkError.self) { try response("a\nb").decode(Int.self, with: lines) }
         #expect(error?.code == .cannotParseResponse)
         #expect(error?.message == "no lines at all")
         #expect(error?.responseBody == Data("a\nb".utf8))
         var answer = response("7")
-        answer.decoder = Circular()
+        answer.decoder = circular
         #expect(try answer.decode(Int.self) == 7)
+        #expect(try answer.decode(Int?.self) == 7)
+        let wrong = #expect(throws: NetworkError.self) {
+            try answer.decode(Int.self, with: ResponseDecoder { _, _ in "7" })
+        }
+        #expect(wrong?.message == "the decoder made a String instead of a Int")
     }
 
     @Test("RSP-2: the first of several readers that fits the answer")
@@ -90,18 +89,14 @@ struct ResponseDecoderTests {
             try response("").decodeFirst([(NetworkResponse) throws -> Int]())
         }
         #expect(none?.code == .cannotParseResponse)
-        // The same for a host, whose answers are JSON or property lists.
-        struct Either: ResponseDecoder {
-            func decode<T: Decodable>(_ type: T.Type, from response: NetworkResponse) throws -> T {
-                try response.decodeFirst([
-                    { try $0.decode(type) }, { try $0.decode(type, with: PropertyListResponseDecoder()) },
-                ])
-            }
+        // A host can have the same decoder for JSON and property lists.
+        let either = ResponseDecoder { type, response in
+            try response.decodeFirst([{ try $0.decode(type) }, { try $0.decode(type, with: .propertyList) }])
         }
         let event = Event(madeAt: Date(timeIntervalSinceReferenceDate: 5))
         for body in [Data(#"{"madeAt":5}"#.utf8), try PropertyListEncoder().encode(event)] {
             var answer = NetworkResponse(body: body)
-            answer.decoder = Either()
+            answer.decoder = either
             #expect(try answer.decode(Event.self) == event)
         }
     }
@@ -122,7 +117,7 @@ struct ResponseDecoderTests {
         #expect(messages[1]?.hasPrefix("[2]: expected object") == true)
         #expect(messages[3] == #"[5].id: no value for key "id""#)
         answer = response(#"[{"id":1,"at":"1970-01-01T00:00:01Z"},{}]"#)
-        answer.decoder = JSONResponseDecoder(dates: .rfc3339)
+        answer.decoder = ResponseDecoder.json(dates: .rfc3339)
         #expect(try answer.decode(LenientArray<User>.self).items == [User(id: 1, at: Date(timeIntervalSince1970: 1))])
         #expect(try answer.decode(LenientArray<Date>.self).items.isEmpty)
         let page = try response(#"{"users":[{"id":1,"at":0},{}]}"#).decode(Page.self)
@@ -139,7 +134,7 @@ struct ResponseDecoderTests {
     @Test("RSP-4: dates in a lenient array are read with the decoder's strategy")
     func lenientDates() throws {
         var answer = response(#"["1970-01-01T00:00:01Z","yesterday",7]"#)
-        answer.decoder = JSONResponseDecoder(dates: .rfc3339)
+        answer.decoder = ResponseDecoder.json(dates: .rfc3339)
         let dates = try answer.decode(LenientArray<Date>.self)
         #expect(dates.items == [Date(timeIntervalSince1970: 1)])
         #expect(dates.failures.map(\.index) == [1, 2])
@@ -166,7 +161,7 @@ struct ResponseDecoderTests {
 
     @Test("RSP-2: every day from 1600 to 2400 is the day it is")
     func days() throws {
-        // Counted day by day, from a day that is known: 1600-01-01 is 135140 days before 1970.
+        // Counts the days from 1600-01-01, which is 135140 days before 1970.
         var expected = -135_140
         for year in 1_600..<2_400 {
             let isLeap = year % 4 == 0 && year % 100 != 0 || year % 400 == 0

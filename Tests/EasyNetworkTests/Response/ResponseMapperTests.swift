@@ -13,7 +13,7 @@ private final class UserMapper: ResponseMapper<User>, ResponseMapperProtocol {
     }
 }
 
-/// As mappers were written before there were helpers.
+/// A mapper in the older style, without helpers.
 private final class OldMapper: ResponseMapper<User>, ResponseMapperProtocol {
     static func process(_ json: Any?) throws -> User {
         try process(json) { json in

@@ -114,7 +114,7 @@ struct XMLTreeTests {
             let utf16 = Data(text.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] })
             #expect(throws: NetworkError.self) { try xml(Data([0xFE, 0xFF]) + utf16) }
         }
-        // Documents whose encoding a parser might take for another one.
+        // Documents whose encoding a parser might misdetect.
         let entity = "<!DOCTYPE a [<!ENTITY e SYSTEM \"\(file.absoluteString)\">]><a>&e;</a>"
         let wide = Data(entity.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] })
         let mark = Data([0xEF, 0xBB, 0xBF])
@@ -144,7 +144,7 @@ struct XMLTreeTests {
             let error = #expect(throws: NetworkError.self) { try xml(nested(depth)) }
             #expect(error?.message?.contains("nested deeper than 128 levels") == true)
         }
-        // libxml2 compares each attribute with all before it.
+        // libxml2 compares each attribute with all previous ones.
         func wide(_ count: Int) -> Data {
             Data("<a>\n <b \((0..<count).map { "k\($0)='>'" }.joined(separator: " "))/></a>".utf8)
         }
@@ -174,7 +174,7 @@ struct XMLTreeTests {
             ("application/xml;charset=utf-16be", nil, "<a>\u{E9}</a>", .utf16BigEndian),
             ("application/xml", nil, "<?xml version='1.0' encoding='utf-16'?><a>\u{E9}</a>", .utf16LittleEndian),
             ("application/xml", nil, "<?xml version='1.0' encoding='utf-16'?><a>\u{E9}</a>", .utf16BigEndian),
-            // Written as another encoding than it says.
+            // The declared encoding is not the actual one.
             ("application/xml", nil, "<?xml version='1.0' encoding='utf-16'?><a>\u{E9}</a>", .utf8),
         ] as [(String?, [UInt8]?, String, String.Encoding)]
     )

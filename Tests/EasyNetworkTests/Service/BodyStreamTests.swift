@@ -9,7 +9,7 @@ struct BodyStreamTests {
     private let transport = SteeredTransport()
     private let message = TransportRequest(url: URL(fileURLWithPath: "/"))
 
-    /// A stream, and its exchange.
+    /// Starts a stream, and returns it with its exchange.
     private func begun(
         sent: @escaping @Sendable (Int) -> Void = { _ in }
     ) throws -> (body: BodyStream, exchange: SteeredTransport.Exchange) {
@@ -29,6 +29,19 @@ struct BodyStreamTests {
         } catch {
             return (error as? NetworkError)?.code
         }
+    }
+
+    @Test("BEY-5: a task that is cancelled before the start sends nothing")
+    func cancelledBeforeStart() async {
+        let (transport, message) = (transport, message)
+        let task = Task {
+            while !Task.isCancelled { await Task.yield() }
+            let body = BodyStream()
+            body.start(message, over: transport)
+            return await body.collect().end?.error?.code
+        }
+        task.cancel()
+        #expect(await task.value == .cancelled && transport.exchanges.isEmpty)
     }
 
     // MARK: - Reading
@@ -196,7 +209,7 @@ struct BodyStreamTests {
         }
     }
 
-    /// Makes a reader on another thread have the exchange resumed while it is being paused.
+    /// A transport whose exchange is resumed by a reader on another thread while it is being paused.
     private final class Overtaking: NetworkTransport, TransportExchange {
         let events = Locked<(@Sendable (TransportEvent) -> Void)?>(nil)
         let orders = Locked<[String]>([])
@@ -306,7 +319,7 @@ struct BodyStreamTests {
 
     // MARK: - Everything at once
 
-    /// No part of it is like another, so that a lost, doubled or swapped byte is seen.
+    /// Pseudorandom bytes, so that a lost, doubled or swapped byte is detected.
     private static let bytes = RangedFile.bytes(2_000_000)
 
     @Test(
@@ -329,7 +342,7 @@ struct BodyStreamTests {
                 let next = min(count + Int.random(in: 0...most, using: &random), total)
                 exchange.body(Self.bytes.subdata(in: count..<next))
                 count = next
-                // As a transport that heeds a pause late.
+                // Simulates a transport that pauses late.
                 if exchange.orders.last == "pause" { sched_yield() }
             }
             if !exchange.isCancelled { exchange.end() }

@@ -84,7 +84,7 @@ struct CallSafetyTests {
         }
     }
 
-    @Test("BEY-8, CBK-4: what an interceptor or the redirect policy made a POST is judged as one")
+    @Test("BEY-8, CBK-4: a message that an interceptor or the redirect policy made a POST counts as one")
     func becomesPost() async {
         let adapted = ScriptedTransport { _, _ in .failure(.timedOut, .firstByte) }
         _ = await error(adapted.host { $0.interceptors = [Posting()] })
@@ -93,17 +93,17 @@ struct CallSafetyTests {
             number == 0 ? .answer(302, ["Location": "/y"]) : .failure(.timedOut, .firstByte)
         }
         let host = altered.host {
-            $0.redirects = RedirectPolicy { redirect in
-                var message = redirect.message
+            $0.redirects = RedirectPolicy { message, _ in
+                var message = message
                 message.method = .post
-                return .alter(message)
+                return message
             }
         }
         _ = await error(host)
         #expect(altered.messages.map(\.method) == [.get, .post])
     }
 
-    /// Gives each message a key that `makeKey` makes from the one that it has and the number of attempts before.
+    /// Sets the idempotency key that `makeKey` returns for the current key and the number of earlier attempts.
     private struct Keying: RequestInterceptor {
         let makeKey: @Sendable (String?, Int) -> String?
 
@@ -131,7 +131,7 @@ struct CallSafetyTests {
         return transport.messages.map { $0.headers["Idempotency-Key"] }
     }
 
-    @Test("BEY-8: a key counts only if it is the same for every attempt; one that is made for each does not")
+    @Test("BEY-8: a key counts only if it is the same for every attempt, not if each makes its own")
     func keysOfInterceptors() async {
         let (lost, refused) = (
             [TransportEvent].failure(.connectionLost, .send), [TransportEvent].failure(.cannotConnect, .connect)
@@ -166,7 +166,7 @@ struct CallSafetyTests {
     }
 
     @Test(
-        "CBK-7: what fails after a refresh fails for its own reason, and nobody is told to sign in",
+        "CBK-7: a failure after a refresh keeps its own reason, and asks for no sign-in",
         arguments: [0, 1, 2]
     )
     func afterRefresh(_ index: Int) async {
@@ -179,7 +179,7 @@ struct CallSafetyTests {
         }
         let posted = Locked(0)
         let observer = NotificationCenter.default.addObserver(
-            forName: NetworkNotification.unauthorized,
+            forName: Notification.Name(DidPerformUnauthorizedOperation),
             object: host,
             queue: nil
         ) { _ in posted.withLock { $0 += 1 } }
@@ -206,7 +206,7 @@ struct CallSafetyTests {
         var customURLRequest: URLRequest? { url.map { URLRequest(url: $0) } }
     }
 
-    @Test("REQ-7, CBK-7: a URLRequest of one's own goes out without the host's credential", arguments: [true, false])
+    @Test("REQ-7, CBK-7: a custom URLRequest is sent without the host's credential", arguments: [true, false])
     func customRequest(_ hasBase: Bool) async throws {
         let transport = ScriptedTransport { _, _ in .answer(200) }
         var host = transport.host {
@@ -233,10 +233,10 @@ struct CallSafetyTests {
         #expect(transport.messages.map { $0.headers["Authorization"] } == [nil])
     }
 
-    private struct Elsewhere: RequestFilter, RequestInterceptor {
+    private struct Elsewhere: RequestInterceptor {
         let url: URL
 
-        func apply(to draft: inout RequestDraft) throws {
+        @Sendable func filter(_ draft: inout RequestDraft) {
             draft.url = url
             draft.headers["X-Api-Token"] = "chosen"
         }
@@ -249,14 +249,18 @@ struct CallSafetyTests {
         }
     }
 
-    @Test("CFG-2, SEC-1: who changes the origin of a message leaves the host's credentials behind, and may set others")
+    @Test("CFG-2, SEC-1: a changed origin of a message drops the host's credentials, and others may be set")
     func elsewhere() async throws {
         let url = try #require(URL(string: "https://other.example.org/x"))
         for isFilter in [true, false] {
             let transport = ScriptedTransport { _, _ in .answer(200) }
             let host = transport.host {
                 $0.headers = ["Authorization": "host", "X-Api-Key": "host", "X-Api-Token": "host", "X-App": "shop"]
-                if isFilter { $0.filters = [Elsewhere(url: url)] } else { $0.interceptors = [Elsewhere(url: url)] }
+                if isFilter {
+                    $0.filters = [Elsewhere(url: url).filter]
+                } else {
+                    $0.interceptors = [Elsewhere(url: url)]
+                }
             }
             _ = try await EasyNetworkService(host).send(Call())
             let headers = try #require(transport.messages.first?.headers)
@@ -278,15 +282,15 @@ struct CallSafetyTests {
         #expect(transport.messages.map { $0.headers["X-Session-Token"] } == ["mine", nil, nil])
     }
 
-    @Test("CFG-4, SEC-1: what a server knows the user by is not taken along to another environment")
+    @Test("CFG-4, SEC-1: headers with credentials are not taken along to another environment")
     func environment() throws {
         let transport = ScriptedTransport { _, _ in .answer(200) }
         let host = transport.host {
             $0.headers = ["Authorization": "release", "X-Api-Key": "release", "X-App": "shop"]
-            $0.environments = URL(string: "http://develop.example.net").map { [.develop: $0] } ?? [:]
+            $0.environments = URL(string: "http://develop.example.net").map { ["develop": $0] } ?? [:]
         }
-        #expect(try host.switched(to: .develop).settings.headers == ["X-App": "shop"])
-        let own = try host.switched(to: .develop) { $0.headers["X-Api-Key"] = "develop" }
+        #expect(try host.switched(to: "develop").settings.headers == ["X-App": "shop"])
+        let own = try host.switched(to: "develop") { $0.headers["X-Api-Key"] = "develop" }
         #expect(own.settings.headers["X-Api-Key"] == "develop")
     }
 
@@ -318,7 +322,7 @@ struct CallSafetyTests {
         let queue = NetworkQueue()
         queue.addOperation(operation)
         for _ in 0..<2 {
-            // The delay and the deadline.
+            // Two timers: the delay and the deadline.
             await clock.waitForTimers(2)
             clock.advance(by: 4)
         }
@@ -336,7 +340,7 @@ struct CallSafetyTests {
         deinit { gone() }
     }
 
-    /// Puts in a body that tells when it is let go of.
+    /// Sets a body that reports its release.
     private struct FreshBody: RequestInterceptor {
         let gone: @Sendable () -> Void
 
@@ -353,7 +357,7 @@ struct CallSafetyTests {
         }
     }
 
-    @Test("BEY-3: what a message holds is not let go of under a lock: it may cancel the service when it goes")
+    @Test("BEY-3: objects of a message are not released under a lock: their deinit may cancel the service")
     func releasedOutsideLock() async {
         let clock = ManualClock()
         let transport = ScriptedTransport { _, number in
@@ -371,7 +375,7 @@ struct CallSafetyTests {
         let ended = Gate()
         let gone = Gate()
         let interceptor = FreshBody {
-            // Under the call's lock this would wait for itself.
+            // Deadlocks under the call's lock.
             box.withLock { $0 }?.cancel()
             gone.open()
         }
@@ -402,7 +406,7 @@ struct CallSafetyTests {
     }
 
     @Test(
-        "QUE-9: the body of a repeat is not let go of under a lock of the queue",
+        "QUE-9: the body of a repeat is not released under a lock of the queue",
         arguments: [RepeatPolicy.cancelOlder, .join]
     )
     func repeatReleasedOutsideLock(_ policy: RepeatPolicy) async {
@@ -414,7 +418,7 @@ struct CallSafetyTests {
             gone: {
                 let other = RequestOperation(Call(api: "other"), service: service)
                 other.repeatPolicy = .cancelOlder
-                // Under the queue's lock this would wait for itself.
+                // Deadlocks under the queue's lock.
                 queue.addOperation(other)
                 gone.withLock { $0 += 1 }
             },

@@ -17,7 +17,7 @@ struct CallStressTests {
         deinit { Self.alive.withLock { $0 -= 1 } }
     }
 
-    /// Tokens that never hold for long.
+    /// Tokens that expire quickly.
     private struct Tokens: Authenticator {
         let random: Locked<SeededGenerator>
         let refreshing: Locked<Int>
@@ -90,7 +90,7 @@ struct CallStressTests {
                 transport: transport(clock, random)
             ) { host in
                 host.clock = clock
-                host.retryBudget = .unlimited
+                host.retryBudget = .infinity
                 host.interceptors = [Moody(random: random)]
                 host.authentication = AuthenticationSession(
                     Tokens(random: random, refreshing: refreshing),
@@ -124,7 +124,7 @@ struct CallStressTests {
         #expect(endings.withLock { $0.allSatisfy { $0 <= 1 } }, "seed \(seed)")
         #expect(await eventually { CountedOperation.alive.withLock { $0 } == 0 }, "seed \(seed)")
         let isQuiet = await eventually {
-            // One that nobody waits for any more may still be about to ask again.
+            // An abandoned refresh may still be about to retry.
             if refreshing.withLock({ $0 }) > 0 { clock.advance(by: 0.1) }
             return clock.pendingCount == 0
         }

@@ -106,7 +106,7 @@ struct CallTests {
         service?.cancel()
         service = nil
         goesOn?.open()
-        // The call holds it until its task is over.
+        // The call retains it until its task has ended.
         #expect(await eventually { weakly == nil })
         #expect(transport.messages.isEmpty)
     }

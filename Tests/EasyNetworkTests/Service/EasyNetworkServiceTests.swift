@@ -114,7 +114,7 @@ struct EasyNetworkServiceTests {
         #expect(posted.withLock { $0.map(\.code) } == [.unauthorized])
     }
 
-    @Test("RSP-6: nobody at the port is .cannotConnect")
+    @Test("RSP-6: a port without a listener is .cannotConnect")
     func refused() async throws {
         let url = server.baseURL
         server.stop()
@@ -160,7 +160,7 @@ struct EasyNetworkServiceTests {
         #expect(server.requests.count == 1)
     }
 
-    @Test("CFG-2: what cannot be built is an error of that request, unsent")
+    @Test("CFG-2: a request that cannot be built is an error, and is not sent")
     func invalid() async throws {
         struct Bad: BaseAPIRequest {
             var api: String { "a" }

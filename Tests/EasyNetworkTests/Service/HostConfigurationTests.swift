@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// One after the other: the shared host is the program's.
+/// Serialized, because the shared host is global.
 @Suite("HostConfiguration", .serialized, .timeLimit(.minutes(10)))
 struct HostConfigurationTests {
     @Test("CFG-2: before the host is set a path is a clear error of that job, and an absolute URL works")

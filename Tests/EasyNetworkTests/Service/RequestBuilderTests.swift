@@ -3,14 +3,14 @@ import Testing
 
 @testable import EasyNetwork
 
-/// A request with everything open. `params` is made when it is read, since `Any` is not Sendable.
+/// A request with settable properties. `params` is computed, because `Any` is not Sendable.
 struct AnyRequest: BaseAPIRequest {
     var api = "users"
     var method = NetworkService.Method.get
     var query = NetworkService.QueryType.path
     var makeParams: @Sendable () -> [String: Any]? = { nil }
     var encodableParams: (any Encodable & Sendable)?
-    var queryEncoder = QueryEncoder()
+    var queryEncoder: QueryEncoder?
     var headers: [String: String]?
     var body: RequestBody?
     var timeout: TimeInterval?
@@ -48,7 +48,7 @@ struct RequestBuilderTests {
         return error?.message ?? ""
     }
 
-    @Test("REQ-1: a request of which only the api is known is a GET without body, at normal priority")
+    @Test("REQ-1: a request with only an api is a GET without body, at normal priority")
     func defaults() throws {
         let request = Defaults()
         let built = try build(request, headers: ["Accept": "a"], deadlines: TransportDeadlines(idle: 5, total: 9))
@@ -62,7 +62,7 @@ struct RequestBuilderTests {
         #expect(request.defaultJsonHeader() == ["Content-Type": "application/json", "Accept": "application/json"])
     }
 
-    @Test("REQ-1: methods go out in upper case; what is no token is refused")
+    @Test("REQ-1: methods are sent in upper case; a method that is no token is refused")
     func methods() throws {
         for (raw, sent) in [("get", "GET"), ("Patch", "PATCH"), ("PROPFIND", "PROPFIND"), ("m-search", "M-SEARCH")] {
             #expect(try build(AnyRequest(method: .init(rawValue: raw))).method.rawValue == sent)
@@ -89,7 +89,7 @@ struct RequestBuilderTests {
         #expect(text(try build(post).body) == "b")
     }
 
-    /// A request that says nothing of where its parameters go.
+    /// A request without a query type.
     private struct Unsaid: BaseAPIRequest {
         let api = "login"
         var method = NetworkService.Method.get
@@ -98,7 +98,7 @@ struct RequestBuilderTests {
     }
 
     @Test(
-        "REQ-2: where nothing is said, the parameters of POST, PUT and PATCH are a form in the body, never in the URL",
+        "REQ-2: by default the parameters of POST, PUT and PATCH are a form in the body, never in the URL",
         arguments: [NetworkService.Method.post, .put, .patch]
     )
     func unsaidBody(method: NetworkService.Method) throws {
@@ -108,7 +108,7 @@ struct RequestBuilderTests {
         #expect(built.headers["Content-Type"] == "application/x-www-form-urlencoded")
     }
 
-    @Test("REQ-2: where nothing is said, the parameters of other methods, and beside a body, go into the query")
+    @Test("REQ-2: by default the parameters of other methods, and beside a body, go into the query")
     func unsaidQuery() throws {
         for method in [NetworkService.Method.get, .head, .delete, .init(rawValue: "OPTIONS")] {
             let built = try build(Unsaid(method: method))

@@ -1,7 +1,7 @@
 #if os(Linux) || os(macOS)
 import Foundation
 
-/// A program that is built beside that of the tests.
+/// A program that is built beside the tests.
 enum BuiltProgram {
     static func url(_ name: String) -> URL {
         #if os(macOS)

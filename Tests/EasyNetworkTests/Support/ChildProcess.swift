@@ -4,19 +4,19 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// A program that runs beside the tests.
+/// A program that runs in a child process.
 ///
-/// Not `Process`: on Linux that looks for open descriptors in `/proc/self/fd` by copying the longest name there could be
-/// from entries that are shorter. With more than some thousand open, as in these tests, the last entry stands at the end
-/// of the buffer, and now and then nothing is behind it that may be read.
+/// It replaces `Process`, which on Linux finds open descriptors by copying directory entries of `/proc/self/fd` at
+/// their maximum length. With thousands of open descriptors, as in these tests, the last entry is at the end of the
+/// buffer, and the copy may read past it and crash.
 final class ChildProcess: Sendable {
     private let identifier: pid_t
     private let ending: Ending
 
-    /// The end of a program, which is waited for on a thread of its own: the exit tests of Swift Testing look for any
-    /// that has ended, and would see one again and again whose status nobody takes.
+    /// Waits for the end of a program on a separate thread. The exit tests of Swift Testing look for any ended child,
+    /// and would find an unreaped one again and again.
     private final class Ending: Sendable {
-        /// What `waitpid` said, once it has ended.
+        /// The status from `waitpid`; nil while the program runs.
         let status = Locked<Int32?>(nil)
         let group = DispatchGroup()
 
@@ -25,7 +25,7 @@ final class ChildProcess: Sendable {
             Thread {
                 var information = siginfo_t()
                 while waitid(P_PID, id_t(identifier), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
-                // Under the lock, so that no signal is sent to another one that has its number.
+                // Reaps under the lock, so that no signal is sent to a new process with the same identifier.
                 self.status.withLock { status in
                     var now: Int32 = 0
                     while waitpid(identifier, &now, 0) < 0, errno == EINTR {}
@@ -36,12 +36,12 @@ final class ChildProcess: Sendable {
         }
     }
 
-    /// Starts it, in a process group of its own and without any other descriptor of this process.
+    /// Starts the program in a new process group, without inherited descriptors.
     ///
     /// - Parameters:
-    ///   - folder: where it runs; nil means where this process does.
-    ///   - input: read by it; nil means nothing.
-    ///   - output: where it writes, errors too; nil means nowhere. To be closed here afterwards.
+    ///   - folder: The working directory; nil means the current one.
+    ///   - input: The standard input; nil means none.
+    ///   - output: The standard output and error; nil means none. The caller closes it afterwards.
     init(
         _ program: URL,
         _ arguments: [String],
@@ -104,7 +104,7 @@ final class ChildProcess: Sendable {
     #if !canImport(Darwin)
     private typealias Actions = UnsafeMutablePointer<posix_spawn_file_actions_t>
 
-    // In the library since glibc 2.29 and 2.34; what Swift imports of its headers leaves them out.
+    // Available since glibc 2.29 and 2.34, but missing from the headers that Swift imports.
     private static let addFolder = dlsym(nil, "posix_spawn_file_actions_addchdir_np").map {
         unsafeBitCast($0, to: (@convention(c) (Actions, UnsafePointer<CChar>) -> Int32).self)
     }
@@ -115,16 +115,16 @@ final class ChildProcess: Sendable {
 
     var isRunning: Bool { ending.status.withLock { $0 == nil } }
 
-    /// Ends it, in whatever state it is.
+    /// Kills the program.
     func kill() {
         ending.status.withLock { status in
             if status == nil { _ = Foundation.kill(identifier, SIGKILL) }
         }
     }
 
-    /// Blocks the calling thread until it has ended.
+    /// Blocks the calling thread until the program has ended.
     ///
-    /// - Returns: its exit status; nil when a signal has ended it.
+    /// - Returns: The exit status; nil if a signal ended the program.
     func wait() -> Int32? {
         ending.group.wait()
         let status = ending.status.withLock { $0 } ?? 0

@@ -1,14 +1,14 @@
 #if os(Linux) || os(macOS)
 import Foundation
 
-/// Programs of the machine that tests need.
+/// The installed programs that tests need.
 enum Command {
-    /// What a program wrote before it ended with another status than 0.
+    /// The output of a program that failed.
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// Where the program is: in `PATH`, or in a folder for servers, which is in the `PATH` of administrators only.
+    /// Finds a program in `PATH` or in folders for servers, which only the `PATH` of administrators has.
     static func find(_ name: String) -> URL? {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
         let folders = path.split(separator: ":").map(String.init)
@@ -17,27 +17,27 @@ enum Command {
             .first { FileManager.default.isExecutableFile(atPath: $0.path) }
     }
 
-    /// The programs that some tests need and this machine has not. A line on standard error says so once.
+    /// The programs that some tests need and that are not installed. They are reported once on standard error.
     private static let missing: Set<String> = {
-        let missing = ["nginx", "openssl", "python3"].filter { find($0) == nil }
+        let missing = ["nginx", "openssl", "python3", "curl"].filter { find($0) == nil }
         if !missing.isEmpty {
             let line = "Skipped: the tests that need \(missing.joined(separator: ", ")). To run them: "
-            FileHandle.standardError.write(Data((line + "apt-get install nginx-light openssl python3\n").utf8))
+            FileHandle.standardError.write(Data((line + "apt-get install nginx-light openssl python3 curl\n").utf8))
         }
         return Set(missing)
     }()
 
-    /// Whether the machine has these, which are among those that are looked for above.
+    /// Whether these programs are installed. They must be in the list above.
     static func areInstalled(_ names: String...) -> Bool {
         missing.isDisjoint(with: names)
     }
 
-    /// Runs a shell script to its end, which blocks the calling thread; it stops at the first command that fails.
+    /// Runs a shell script, which stops at the first failing command, and blocks the calling thread until its end.
     ///
     /// - Parameters:
-    ///   - arguments: what it knows as `$1`, `$2`, …
-    ///   - folder: where it runs.
-    /// - Throws: ``Failure`` with what it wrote, when its status is not 0.
+    ///   - arguments: The script's `$1`, `$2`, …
+    ///   - folder: The working directory.
+    /// - Throws: ``Failure`` with the output if the exit status is not 0.
     static func runScript(_ script: String, _ arguments: [String], in folder: URL) throws {
         let output = Pipe()
         let shell = URL(fileURLWithPath: "/bin/sh")

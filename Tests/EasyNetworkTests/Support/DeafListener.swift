@@ -6,14 +6,14 @@ import Glibc
 import Musl
 #endif
 
-/// A port of this machine where nobody reads, and which nobody else is given meanwhile.
+/// A reserved local port whose connections are never served.
 final class DeafListener {
     enum Kind {
-        /// Connections are made by the system, and wait to be accepted for ever.
+        /// The system completes connections, but they are never accepted.
         case open
-        /// What wants to connect is not let in, and gets no answer at all.
+        /// Connection attempts get no answer.
         case full
-        /// What wants to connect is refused.
+        /// Connection attempts are refused.
         case closed
     }
 
@@ -39,7 +39,7 @@ final class DeafListener {
             return UInt16(bigEndian: pointer.pointee.sin_port)
         }
         var descriptors = [listener]
-        // The first ones are let into the row.
+        // Fills the backlog.
         for _ in 0..<(kind == .full ? 8 : 0) {
             let client = try Self.socket()
             let flags = fcntl(client, F_GETFL)

@@ -9,21 +9,21 @@ import Glibc
 import Musl
 #endif
 
-/// TCP ports on which nobody listens, for a program that cannot let the kernel pick.
+/// Finds free TCP ports for a program that cannot let the kernel choose.
 ///
-/// Between the look and the program's start somebody else may take one, so whoever uses them tries again.
+/// Another program may take a port before it is used, so callers must retry.
 enum FreePorts {
-    /// Whether the machine has the address ::1; many a container has not.
+    /// Whether the machine has the address ::1, which many containers lack.
     static let hasIPv6: Bool = {
         guard let socket = try? bound(toIPv6: true, 0) else { return false }
         close(socket.descriptor)
         return true
     }()
 
-    /// Ports that are free on 127.0.0.1, and on ::1 where there is one.
+    /// Returns ports that are free on 127.0.0.1 and, if it exists, on ::1.
     static func find(_ count: Int) throws -> [UInt16] {
         var ports: [UInt16] = []
-        // All stay bound until the last is found, so that none is found twice.
+        // All ports stay bound until the last is found, so that no port is returned twice.
         var descriptors: [Int32] = []
         defer { for descriptor in descriptors { close(descriptor) } }
         for _ in 0..<count * 10 where ports.count < count {
@@ -63,7 +63,7 @@ enum FreePorts {
         }
     }
 
-    /// Afterwards `address` has the port that the kernel picked.
+    /// Binds the socket, and updates `address` with the port that the kernel chose.
     private static func bind<Address>(_ descriptor: Int32, _ address: inout Address) throws {
         var length = socklen_t(MemoryLayout<Address>.size)
         try withUnsafeMutablePointer(to: &address) { pointer in
@@ -85,7 +85,7 @@ enum FreePorts {
     #endif
 }
 
-// The function of libc whose name is also that of a member.
+// Calls libc's function, which a member of the same name shadows.
 private func systemBind(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int32 {
     bind(descriptor, address, length)
 }

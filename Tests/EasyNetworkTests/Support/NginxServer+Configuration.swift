@@ -2,14 +2,14 @@
 import Foundation
 
 extension NginxServer {
-    /// What `/text` is, uncompressed.
+    /// The content of `/text`, uncompressed.
     static let text = String(repeating: "The same line again and again is easy to compress.\n", count: 200)
-    /// What `/ranges` is.
+    /// The content of `/ranges`.
     static let rangesData = Data((0..<100_000).map { UInt8($0 % 251) })
     static let smallCount = 1_024
     static let bigCount = 1 << 30
 
-    /// Writes what is served and the configuration.
+    /// Writes the served files and the configuration.
     static func writeFiles(in folder: URL, _ certificates: TestCertificates, _ ports: [Listener: UInt16]) throws {
         let manager = FileManager.default
         let served = folder.appendingPathComponent("www")
@@ -22,12 +22,12 @@ extension NginxServer {
         ]
         for (name, data) in contents { try data.write(to: served.appendingPathComponent(name)) }
         let big = try FileHandle(forWritingTo: served.appendingPathComponent("big"))
-        // Nothing is written: it takes no place on the disk.
+        // A sparse file takes no space on the disk.
         try big.truncate(atOffset: UInt64(bigCount))
         try big.close()
         let kept = folder.appendingPathComponent("files")
         try manager.createDirectory(at: kept, withIntermediateDirectories: false)
-        // Started by root, nginx works as somebody else.
+        // If root starts nginx, its workers run as another user.
         for readable in try manager.subpathsOfDirectory(atPath: served.path).map(served.appendingPathComponent) {
             try manager.setAttributes([.posixPermissions: 0o644], ofItemAtPath: readable.path)
         }

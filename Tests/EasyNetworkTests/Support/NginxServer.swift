@@ -3,42 +3,42 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// A real nginx with TLS, HTTP/2 and IPv6, for what a transport must get right with a server that is not ours.
+/// A real nginx with TLS, HTTP/2 and IPv6, to test transports against an independent server.
 ///
-/// On every ``Listener`` it has
+/// Every ``Listener`` serves:
 ///
-/// - `/small`: ``smallCount`` bytes; `/big`: ``bigCount`` bytes, all zero; `/ranges`: ``rangesData``; all with ranges;
-/// - `/text`: ``text``, compressed for clients that accept gzip;
-/// - `/echo-protocol`: protocol, number of the connection, and how many requests it has had: `HTTP/2.0 17 1`;
-/// - `/client`: what became of the client's certificate, and the name in it: `SUCCESS CN=…`, or `NONE `;
-/// - `/modified`: as `/small`, with `Last-Modified` and without `ETag`;
-/// - `/redirect`: status 302 with `Location: /small`;
-/// - `/upload`: takes a body of any size with any method, reads all of it, keeps none of it, and answers 200 with the
-///   number of bytes that head and body had. While it comes in, it is a file without name;
-/// - `/files/…`: PUT keeps a file, GET gives it back, DELETE removes it.
+/// - `/small`: ``smallCount`` bytes; `/big`: ``bigCount`` zero bytes; `/ranges`: ``rangesData``; all with ranges.
+/// - `/text`: ``text``, compressed for clients that accept gzip.
+/// - `/echo-protocol`: The protocol, the number of the connection and the count of its requests: `HTTP/2.0 17 1`.
+/// - `/client`: The result for the client's certificate, and its name: `SUCCESS CN=…`, or `NONE `.
+/// - `/modified`: Like `/small`, with `Last-Modified` and without `ETag`.
+/// - `/redirect`: Status 302 with `Location: /small`.
+/// - `/upload`: Reads and discards a body of any size with any method, and answers 200 with the number of bytes in head
+///   and body. The body is buffered in an unnamed file.
+/// - `/files/…`: PUT stores a file, GET returns it, DELETE removes it.
 ///
-/// nginx and its folder are gone soon after ``stop()``, after the last reference is, and after this process ended, in
-/// whatever way it did.
+/// nginx ends and its folder is removed soon after ``stop()``, after the last release, and after this process has ended
+/// for any reason.
 final class NginxServer: Sendable {
     enum Listener: CaseIterable, Sendable {
         /// Without TLS, HTTP/1.1.
         case http
         /// TLS 1.2 and 1.3, HTTP/1.1.
         case https1
-        /// TLS 1.2 and 1.3, HTTP/2 for those who ask for it, HTTP/1.1 for others.
+        /// TLS 1.2 and 1.3, HTTP/2 for clients that ask for it, HTTP/1.1 for others.
         case https2
-        /// As `https1`; without a client certificate of ours it answers 400, after a handshake that succeeds.
+        /// Like `https1`; without one of the test's client certificates it answers 400 after a successful handshake.
         case mutualTLS
         /// TLS 1.2 only, HTTP/1.1.
         case oldTLS
     }
 
-    /// Whether the machine has what this needs.
+    /// Whether the required programs are installed.
     static let isInstalled = Command.areInstalled("nginx", "openssl")
     /// Whether the listeners are on ::1, too.
     static var hasIPv6: Bool { FreePorts.hasIPv6 }
 
-    /// One for all suites; it ends with the process. It is started on a thread of Dispatch's, where nobody's turn is lost.
+    /// The server that all suites share; it ends with the process. It starts on a Dispatch thread, to not block a task.
     static var shared: NginxServer {
         get async throws {
             try await withCheckedThrowingContinuation { continuation in
@@ -50,15 +50,15 @@ final class NginxServer: Sendable {
     private static let sharedResult = Result { try NginxServer() }
 
     let certificates: TestCertificates
-    /// Everything of the server's is in it.
+    /// The folder with all files of the server.
     let folder: URL
     private let ports: [Listener: UInt16]
-    /// The end of a pipe that is the shell's sign that we are alive; nil once closed.
+    /// The write end of a pipe; the shell stops nginx when it closes. Nil once closed.
     private let lifeline: Locked<FileHandle?>
 
-    /// Starts it, which blocks the calling thread for about two tenths of a second.
+    /// Starts nginx, which blocks the calling thread for about two tenths of a second.
     ///
-    /// - Throws: ``Command/Failure`` with nginx's error log, when it does not listen within two minutes.
+    /// - Throws: ``Command/Failure`` with nginx's error log if it does not listen within two minutes.
     convenience init() throws {
         var attempt = 1
         while true {
@@ -71,10 +71,10 @@ final class NginxServer: Sendable {
         }
     }
 
-    /// - Throws: ``PortTaken`` when somebody listens on one of them.
+    /// - Throws: ``PortTaken`` if one of the ports is in use.
     init(ports: [UInt16]) throws {
         self.ports = Dictionary(uniqueKeysWithValues: zip(Listener.allCases, ports))
-        // Short, since the path of a socket may have 104 bytes.
+        // The name is short because the path of a socket is limited to 104 bytes.
         let name = "nginx-\(UUID().uuidString.prefix(8))"
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(name)
         self.folder = folder
@@ -94,7 +94,7 @@ final class NginxServer: Sendable {
         stop()
     }
 
-    /// Ends nginx and removes its folder, soon, not before it returns. Once is enough.
+    /// Asynchronously ends nginx and removes its folder. Further calls have no effect.
     func stop() {
         try? lifeline.exchange(nil)?.close()
     }
@@ -102,12 +102,12 @@ final class NginxServer: Sendable {
     func port(of listener: Listener) -> UInt16 { ports[listener] ?? 0 }
 
     /// - Parameters:
-    ///   - path: with its slash.
-    ///   - ipv6: [::1] instead of 127.0.0.1.
+    ///   - path: The path, with a leading slash.
+    ///   - ipv6: Uses [::1] instead of 127.0.0.1.
     func url(_ listener: Listener, _ path: String, ipv6: Bool = false) -> URL {
         let scheme = listener == .http ? "http" : "https"
         let text = "\(scheme)://\(ipv6 ? "[::1]" : "127.0.0.1"):\(port(of: listener))\(path)"
-        // What is no URL ends the request that it is for, and is named in its error.
+        // An invalid URL fails its request with an error that names it.
         return URL(string: text) ?? URL(fileURLWithPath: text)
     }
 
@@ -123,14 +123,15 @@ final class NginxServer: Sendable {
 
     struct PortTaken: Error {}
 
-    /// - Returns: what ends nginx and removes the folder when it is closed, by us or, at our death, by the system.
+    /// - Returns: The handle whose closing, also by the system when this process dies, ends nginx and removes the
+    ///   folder.
     private static func start(in folder: URL) throws -> FileHandle {
         guard let nginx = Command.find("nginx") else { throw Command.Failure(description: "there is no nginx") }
         let lifeline = Pipe()
         let end = lifeline.fileHandleForWriting
-        // Another process that is started meanwhile would keep it open.
+        // A process started concurrently would otherwise keep it open.
         _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
-        // Without output: whoever reads what the tests write would otherwise wait for nginx to end.
+        // Has no output, because a reader of the tests' output would otherwise wait for nginx to end.
         let shell = try ChildProcess(
             URL(fileURLWithPath: "/bin/sh"),
             ["-c", watch, "sh", nginx.path, folder.path],
@@ -146,10 +147,10 @@ final class NginxServer: Sendable {
         return end
     }
 
-    /// Becomes nginx, and leaves behind a shell that outlives the signals a terminal or a time limit sends to all: it has
-    /// to clean up after them. Without `wait`, which never returns where the signals of children are blocked, as they
-    /// are on Dispatch's threads and in what those start; and without asking for the process, which there would seem to
-    /// live until somebody collects its status. nginx removes its number when it has ended its worker.
+    /// Runs nginx, and a shell that ignores the signals of a terminal or a time limit, so that it can clean up. It
+    /// cannot use `wait`, which never returns while SIGCHLD is blocked, as it is on Dispatch threads and their
+    /// children. It cannot poll the process either, which exists until it is reaped. nginx removes its pid file when
+    /// its worker has ended.
     private static let watch = """
         trap '' HUP INT QUIT TERM
         exec 3<&0 </dev/null
@@ -167,7 +168,7 @@ final class NginxServer: Sendable {
         exec "$1" -c "$2/nginx.conf" -e "$2/error.log" 3<&-
         """
 
-    /// nginx writes its number down when all its sockets listen; from then on connections wait for it, not it for them.
+    /// nginx writes its pid file once all of its sockets listen; later connections wait in the backlog.
     private static func waitUntilListening(_ shell: ChildProcess, _ folder: URL) throws {
         let limit = DispatchTime.now() + 120
         let number = folder.appendingPathComponent("nginx.pid").path
@@ -175,12 +176,12 @@ final class NginxServer: Sendable {
         while !FileManager.default.fileExists(atPath: number) {
             let isRunning = shell.isRunning
             let text = (try? String(contentsOf: log, encoding: .utf8)) ?? ""
-            // By itself it would try for two and a half seconds more.
+            // nginx would keep trying for two and a half seconds.
             if text.contains("Address already in use") { throw PortTaken() }
             guard isRunning, DispatchTime.now() < limit else {
                 throw Command.Failure(description: "nginx does not start: \(text)")
             }
-            // It tells nobody when it listens: a pause between two looks, on a thread of Dispatch's.
+            // Paces the polling on a Dispatch thread; nginx sends no notification.
             usleep(5_000)
         }
     }

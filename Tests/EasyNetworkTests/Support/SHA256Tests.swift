@@ -45,7 +45,7 @@ struct SHA256Tests {
 
     @Test("TRF-6: the digests of 0 to 200 bytes are those of openssl")
     func everyLength() {
-        // The digest of all digests by `openssl dgst -sha256` for the bytes of this seed.
+        // The digest of all digests, computed with `openssl dgst -sha256` for the bytes of this seed.
         let expected = "5c7c7fbd1e0f5550f94012c51d4d23d8544b8291b3194b725274332f489a2537"
         var generator = SeededGenerator(seed: 1)
         var digests = SHA256()

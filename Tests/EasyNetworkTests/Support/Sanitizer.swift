@@ -1,7 +1,7 @@
 #if os(Linux)
 import Foundation
 
-/// Whether the tests run under one that keeps what is freed, or shadows all memory: then sizes mean nothing.
+/// Whether a sanitizer retains freed memory or shadows all of it, so that memory sizes are meaningless.
 enum Sanitizer {
     static var isThere: Bool {
         ["__tsan_init", "__asan_init"].contains { (name: String) in dlsym(nil, name) != nil }

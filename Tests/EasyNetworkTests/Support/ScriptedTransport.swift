@@ -3,7 +3,7 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// Plays events, for each message by its number from 0.
+/// A transport that plays events for each message, by its number from 0.
 final class ScriptedTransport: NetworkTransport {
     typealias Script = @Sendable (TransportRequest, Int) -> [TransportEvent]
 
@@ -19,7 +19,7 @@ final class ScriptedTransport: NetworkTransport {
     private let script: Script
     private let queue = DispatchQueue(label: "ScriptedTransport")
 
-    /// - Parameter isSynchronous: whether the events come before `start` returns.
+    /// - Parameter isSynchronous: Whether the events come before `start` returns.
     init(isSynchronous: Bool = false, _ script: @escaping Script) {
         self.isSynchronous = isSynchronous
         self.script = script
@@ -44,7 +44,7 @@ final class ScriptedTransport: NetworkTransport {
         return Exchange { [cancelCount] in cancelCount.withLock { $0 += 1 } }
     }
 
-    /// A host at `https://api.example.com`, whose retries follow at once.
+    /// A host at `https://api.example.com` that retries without delay.
     func host(_ change: (inout HostSettings) -> Void = { _ in }) -> HostConfiguration {
         HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: self) { settings in
             settings.random = { 0 }

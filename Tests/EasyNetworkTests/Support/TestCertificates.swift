@@ -1,13 +1,13 @@
 #if os(Linux) || os(macOS)
 import Foundation
 
-/// Certificates of an authority that nobody trusts unless told to, made anew with the `openssl` command.
+/// Certificates of an untrusted authority, created with the `openssl` command.
 struct TestCertificates: Sendable {
-    /// The authority that signed the others.
+    /// The certificate of the authority that signed the others.
     let caFile: URL
     /// The same authority as a folder in the form of `openssl rehash`.
     let caDirectory: URL
-    /// An authority that has signed none of them.
+    /// The certificate of an authority that signed none of them.
     let otherCAFile: URL
     /// For 127.0.0.1, ::1 and localhost.
     let serverCertificate: URL
@@ -22,7 +22,7 @@ struct TestCertificates: Sendable {
     /// The name in ``clientCertificate``, as OpenSSL writes it.
     static let clientName = "CN=EasyNetwork client"
 
-    /// Writes them into the folder, which blocks the calling thread for about a tenth of a second.
+    /// Writes the certificates into the folder, which blocks the calling thread for about a tenth of a second.
     init(in folder: URL) throws {
         guard let openssl = Command.find("openssl") else { throw Command.Failure(description: "there is no openssl") }
         try Data(Self.configuration.utf8).write(to: folder.appendingPathComponent("openssl.cnf"))
@@ -38,7 +38,7 @@ struct TestCertificates: Sendable {
         otherPin = try Self.pin(folder.appendingPathComponent("other-ca.pin"))
     }
 
-    /// A pipeline of the shell's has the status of its last command, so the file may be anything.
+    /// Reads the pin and checks it, because a shell pipeline only reports the status of its last command.
     private static func pin(_ file: URL) throws -> String {
         let hash = try String(contentsOf: file, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
         guard Data(base64Encoded: hash)?.count == 32 else {
@@ -47,7 +47,7 @@ struct TestCertificates: Sendable {
         return "sha256//\(hash)"
     }
 
-    /// The options are those that OpenSSL 1.1.1 and macOS's LibreSSL have, too: no `-addext`, no `req -CA`.
+    /// Uses only options of OpenSSL 1.1.1 and macOS's LibreSSL: no `-addext`, no `req -CA`.
     private static let script = """
         openssl=$1
         request() { # name, subject, more

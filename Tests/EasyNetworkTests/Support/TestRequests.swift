@@ -3,13 +3,13 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// A request of a test, with the answer as it came.
+/// A request whose item is the unchanged response.
 struct Get: APIRequest {
     typealias Item = NetworkResponse
     var api: String
 }
 
-/// A request of a test that is mapped with the older mappers.
+/// A request that uses a mapper of the older style.
 struct GetAccount: APIRequest {
     var id: Int
     var api: String { "users/\(id)" }
@@ -31,8 +31,8 @@ final class AccountMapper: ResponseMapper<Account>, ResponseMapperProtocol {
 }
 
 extension MockServer {
-    /// A host for this server with a transport of its own, no deadline that a slow machine could miss, and no retries
-    /// but those that `change` allows.
+    /// A host for this server with a new transport, no deadlines that a slow machine could miss, and no retries unless
+    /// `change` sets them.
     func host(
         headers: HTTPHeaders = HTTPHeaders(),
         callbackQueue: DispatchQueue? = nil,
@@ -43,9 +43,9 @@ extension MockServer {
             baseURL: baseURL,
             headers: headers,
             deadlines: TransportDeadlines(idle: nil),
-            callbackQueue: callbackQueue,
             transport: transport ?? URLSessionTransport()
         ) { host in
+            host.callbackQueue = callbackQueue
             host.retry = .never
             change(&host)
         }
@@ -59,7 +59,7 @@ enum Wire: CaseIterable {
 
     var transport: any NetworkTransport {
         switch self {
-        case .standard: DefaultTransport.shared
+        case .standard: TransportConfiguration.sharedTransport
         case .urlSession: URLSessionTransport()
         }
     }

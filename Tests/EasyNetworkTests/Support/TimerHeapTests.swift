@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import EasyNetwork
+@testable import EasyNetworkTesting
 
 @Suite("TimerHeap")
 struct TimerHeapTests {

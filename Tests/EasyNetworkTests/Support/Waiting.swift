@@ -11,19 +11,19 @@ extension Operation {
     }
 }
 
-/// Waits for what comes soon after something else, a release for instance, and tells nobody when it does.
+/// Polls a condition that soon becomes true without a notification, such as a release.
 ///
-/// - Returns: false when it had not come after so many looks that it never will.
+/// - Returns: `false` if the condition is still false after very many checks.
 func eventually(_ condition: () -> Bool) async -> Bool {
     for look in 0..<60_000 {
         if condition() { return true }
-        // Not to synchronise: a pause between looks, so that the threads looked at get the processor.
+        // Paces the polling, to leave the processor to other threads; it does not synchronise.
         if look < 1_000 { await Task.yield() } else { try? await Task.sleep(nanoseconds: 1_000_000) }
     }
     return false
 }
 
-/// Something that a test waits for, or lets others wait for.
+/// A gate that tests and jobs wait for.
 final class Gate: Sendable {
     private let state = Locked<(isOpen: Bool, waiting: [@Sendable () -> Void])>((false, []))
 

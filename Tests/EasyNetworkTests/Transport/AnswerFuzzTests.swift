@@ -4,10 +4,10 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Answers that no server should send, and after each of them a plain request, which has to get its own answer.
+/// Sends malformed answers, and after each of them a plain request, which must get its own answer.
 @Suite("Answers at random", .timeLimit(.minutes(30)))
 struct AnswerFuzzTests {
-    /// The number of answers of one transport; `EASYNETWORK_ANSWERS` says another one.
+    /// The number of answers for each transport; `EASYNETWORK_ANSWERS` overrides it.
     private static let count =
         ProcessInfo.processInfo.environment["EASYNETWORK_ANSWERS"].flatMap { Int($0) }
         ?? TestLoad.count(3_000, part: 300)
@@ -30,15 +30,15 @@ struct AnswerFuzzTests {
         for number in 0..<Self.count {
             let wild = Self.answer(&generator, for: kind)
             answer.withLock { $0 = MockResponse(fault: .raw(wild.bytes, keepsConnection: wild.keepsConnection)) }
-            // Foundation keeps connections that are of no more use, and takes what is left on them for the next answer: see
-            // the table. Each answer has a session of its own.
+            // Foundation reuses broken connections, and reads leftover bytes as the next answer (see the table), so
+            // each answer gets a new session.
             if kind == .urlSession { transport = Self.transport(kind) }
             let contents = try await Self.outcome(transport, server, "/fuzz", number, &generator)
             #expect(contents.faults.isEmpty && contents.end != nil, "seed \(seed), answer \(number): \(wild)")
             guard kind != .urlSession else { continue }
             if let unasked = wild.unasked { await server.sendUnasked(unasked) }
             var plain = try await Self.outcome(transport, server, "/plain", number, &generator)
-            // The server may have closed a connection that was fit when it was looked at.
+            // The server may have closed the connection after the transport checked it.
             if plain.code == .connectionLost, plain.head == nil {
                 plain = try await Self.outcome(transport, server, "/plain", number, &generator)
             }
@@ -81,7 +81,7 @@ struct AnswerFuzzTests {
     struct Wild: CustomStringConvertible {
         var bytes: Data
         var keepsConnection: Bool
-        /// Sent afterwards, while nobody asks for anything.
+        /// Bytes that are sent afterwards, while no request is pending.
         var unasked: Data?
 
         var description: String {
@@ -92,7 +92,7 @@ struct AnswerFuzzTests {
 
     private static func answer(_ generator: inout SeededGenerator, for kind: TransportFixture.Kind) -> Wild {
         func chance(_ parts: Int) -> Bool { Int.random(in: 0..<parts, using: &generator) == 0 }
-        // An answer that is whole, so that the connection may be kept.
+        // A complete answer lets the connection be kept.
         let isWhole = chance(3)
         var text = "HTTP/1.1 200 OK\r\n"
         let fields = [
@@ -102,7 +102,7 @@ struct AnswerFuzzTests {
             "Content-Encoding: gzip", "Content-Encoding: nothing", "Connection: upgrade", ": empty", "no colon",
             "Retry-After: 99999999999999999999", "Date: Fri, 31 Dec 9999 23:59:59 GMT", "ETag: \"", "Trailer: A",
         ]
-        // Foundation stops the process on a head that is cut short, and on trailers: see the table.
+        // Foundation crashes on a truncated head and on trailers: see the table.
         let isFoundation = kind == .urlSession
         let harmless = ["A: b", "Set-Cookie: a=1, b=2", "Vary: *", "ETag: \"", "Trailer: A", "A: b\r\n folded on"]
         for _ in 0..<Int.random(in: 0..<4, using: &generator) {
@@ -133,7 +133,7 @@ struct AnswerFuzzTests {
         let followsAtOnce = isWhole && chance(3)
         if followsAtOnce { bytes += other }
         let unasked = isWhole && !followsAtOnce && chance(2) ? other : nil
-        // What is not whole has its end by the connection's.
+        // An incomplete answer ends with the connection.
         return Wild(bytes: bytes, keepsConnection: isWhole, unasked: unasked)
     }
 }

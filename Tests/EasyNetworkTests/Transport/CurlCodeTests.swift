@@ -8,11 +8,11 @@ import Testing
 @Suite("The meaning of libcurl's results")
 struct CurlCodeTests {
     init() {
-        // The texts come from the library, which no other test may have loaded yet.
+        // The texts come from the library, which may not have been loaded yet.
         #expect(CurlLibrary.problem == nil)
     }
 
-    /// Of each, those that an exchange over HTTP can come to, as libcurl's documentation has them.
+    /// The curl codes of each error code that an HTTP exchange can return, from libcurl's documentation.
     private static let meanings: [(NetworkError.Code, [ccurl_code])] = [
         (
             .cannotConnect,
@@ -89,7 +89,7 @@ struct CurlCodeTests {
         #expect(code(CCURLE_RECV_ERROR, ENETUNREACH) == .connectionLost)
     }
 
-    @Test("CBK-7: a chunk that is none is a bad answer, a lost connection is not")
+    @Test("CBK-7: an invalid chunk is a bad answer, a lost connection is not")
     func chunks() {
         #expect(
             NetworkError(curl: CCURLE_RECV_ERROR, detail: "Malformed encoding found in chunked-encoding").code

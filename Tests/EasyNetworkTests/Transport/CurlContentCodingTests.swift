@@ -7,11 +7,11 @@ import Testing
 
 @Suite("CurlTransport: content codings", .timeLimit(.minutes(10)))
 struct CurlContentCodingTests {
-    /// The same text in one of the codings, as other programs than libcurl have written it.
+    /// The same text in a content coding, encoded by a program other than libcurl.
     struct Coding: Sendable, CustomTestStringConvertible {
         let name: String
         let base64: String
-        /// Whether every libcurl with zlib can take it off.
+        /// Whether every libcurl with zlib can decode it.
         var isAlwaysThere = false
 
         var testDescription: String { name }
@@ -20,7 +20,7 @@ struct CurlContentCodingTests {
     private static let text = String(repeating: "What has been said three times is true. ", count: 3)
 
     private static let codings = [
-        // DEFLATE in the format of zlib (RFC 1950), which is what HTTP calls by that name.
+        // In HTTP, `deflate` is the zlib format (RFC 1950).
         Coding(
             name: "deflate",
             base64: "eNoLz0gsUchILFZISk3NUyhOzExRKMkoSk1VKMnMTS1WyCxWKCkqTdVTCKeyOgADjCou",
@@ -41,7 +41,7 @@ struct CurlContentCodingTests {
         server.route("GET", "/whole") { _ in .data(bytes, headers: headers) }
         server.route("GET", "/bytes") { _ in .chunked(bytes.map { Data([$0]) }, headers: headers) }
         let transport = CurlTransport(TransportConfiguration(proxy: .none))
-        // Let go of, it would end them.
+        // Releasing the transport would end the exchanges.
         defer { withExtendedLifetime(transport) {} }
         for path in ["/whole", "/bytes"] {
             let url = try #require(URL(string: server.baseURL.absoluteString + path))
@@ -50,7 +50,7 @@ struct CurlContentCodingTests {
                 recording.note($0)
             }
             let contents = await RecordedExchange(exchange: exchange, recording: recording).end()
-            // It names what this libcurl can take off.
+            // The field names the codings that this libcurl can decode.
             let asked = server.requests.last?.headers["Accept-Encoding"] ?? ""
             let names = asked.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
             #expect(contents.head?.headers["Content-Encoding"] == coding.name && contents.faults.isEmpty, "\(path)")

@@ -22,7 +22,7 @@ struct CurlDeadlinesTests {
         deadlines.add(loop.clock.now - 1)
         let due = (poll(), deadlines.takeDue())
         #expect(due.0 == 0 && due.1)
-        // All deadlines are to be added again.
+        // The deadlines have been cleared, and must be added again.
         let none = (poll(), deadlines.takeDue())
         #expect(none.0 == 10 && !none.1)
         deadlines.add(loop.clock.now + 0.0001)
@@ -38,7 +38,7 @@ struct CurlDeadlinesTests {
         for time in [15, 12, 19] { deadlines.add(TimeInterval(time)) }
         let poll = deadlines.pollTimeout(underWay: 3, hasMoved: true)
         #expect(poll == 10 && clock.pendingCount == 1)
-        // Called too early, as by a clock with coarse timers.
+        // The timer fires too early, like that of a coarse clock.
         deadlines.timerFired()
         let isEarly = deadlines.takeDue()
         #expect(!isEarly && clock.pendingCount == 1)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Many requests of every fate over one transport, some cancelled, after which nothing may be left of it.
+/// Runs many requests with all kinds of outcomes over one transport, and checks that nothing of it is left.
 struct CurlFates {
     static var descriptorCount: Int {
         (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
@@ -72,7 +72,7 @@ struct CurlFates {
             case 1: exchanges.randomElement(using: &random)?.exchange.cancel()
             case 2: await Task.yield()
             case 3:
-                // One that is held would never end, nor give its connection to another.
+                // A paused exchange would never end nor free its connection.
                 for exchange in exchanges { exchange.exchange.resume() }
                 await exchanges.randomElement(using: &random)?.recording.ended.opened()
             case 4: exchange.pause()
@@ -80,13 +80,13 @@ struct CurlFates {
             default: break
             }
         }
-        // The last ones are still under way.
+        // The last exchanges are still in progress.
         for exchange in exchanges { exchange.exchange.resume() }
         for exchange in exchanges.dropLast(20) { _ = await exchange.end() }
         transport = nil
         for exchange in exchanges { _ = await exchange.end() }
         #expect(await server.waitForConnections(0), "seed \(seed)")
-        // The loop's transfers hold them.
+        // The loop's transfers retain the exchanges.
         let left = exchanges.map { Left(exchange: $0.exchange as? CurlExchange) }
         #expect(left.allSatisfy { $0.exchange != nil })
         let recordings = exchanges.map(\.recording)

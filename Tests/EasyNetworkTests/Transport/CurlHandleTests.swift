@@ -5,8 +5,8 @@ import Testing
 
 @testable import EasyNetwork
 
-/// One exchange after the other goes through the same handle of libcurl's.
-@Suite("Messages over a reused handle of libcurl's", .timeLimit(.minutes(10)))
+/// Consecutive exchanges use the same handle of libcurl.
+@Suite("Messages over a reused handle of libcurl", .timeLimit(.minutes(10)))
 struct CurlHandleTests {
     private let server: MockServer
     private let transport = CurlTransport(TransportConfiguration(proxy: .none))
@@ -25,7 +25,7 @@ struct CurlHandleTests {
         TransportRequest(method: method, url: try #require(URL(string: address)), deadlines: .init(idle: nil))
     }
 
-    @Test("SEC-2: whatever comes after whatever, each is sent as if it were the first", arguments: UInt64(1)...4)
+    @Test("SEC-2: each message is sent as if it were the first, whatever came before", arguments: UInt64(1)...4)
     func inAnyOrder(seed: UInt64) async throws {
         server.route("*", "*") { _ in .text("answer") }
         let address = server.baseURL.absoluteString
@@ -34,7 +34,7 @@ struct CurlHandleTests {
         var shared: HTTPHeaders = ["X-Shared": "0"]
         for round in 0..<100 {
             let kind = Int.random(in: 0..<8, using: &generator)
-            // Often the address and the fields of the message before.
+            // Often repeats the address and the fields of the previous message.
             let path = "/\(Int.random(in: 0..<3, using: &generator))"
             var message = try request("\(kind == 0 ? withUser : address)\(path)")
             var names: Set = ["host", "accept", "accept-encoding"]
@@ -85,7 +85,7 @@ struct CurlHandleTests {
                 defer { count += 1 }
                 return count
             }
-            // Each second one is lost, on a connection that was used before.
+            // Every second request is lost, on a reused connection.
             return number % 2 == 1 ? .fault(.close) : .text("answer")
         }
         struct Call: APIRequest {

@@ -7,7 +7,7 @@ import Testing
 struct CurlLibraryTests {
     @Test(
         "BEY-15: a missing library, or one that is not libcurl, is an error that names it",
-        // They stop the process when a library is opened whose symbols come first for it.
+        // Sanitizers stop the process when it opens a library that resolves its own symbols first.
         .enabled(if: !Sanitizer.isThere)
     )
     func unusable() throws {

@@ -11,7 +11,7 @@ struct CurlPhaseTests {
     private let transport: CurlTransport
 
     init() {
-        // A libcurl from elsewhere may look for the system's authorities in a file that is not there.
+        // A foreign libcurl may look for the system's authorities in a missing file.
         let tls = TLSConfiguration(trust: .dangerouslyTrustingEveryServer)
         transport = CurlTransport(TransportConfiguration(tls: tls, proxy: .none), clock: clock)
     }
@@ -25,7 +25,7 @@ struct CurlPhaseTests {
     func send() async throws {
         let server = try DeafListener(.open)
         var request = TransportRequest(method: .put, url: server.url, deadlines: TransportDeadlines(idle: 5))
-        // More than the buffers of both ends hold.
+        // More than the buffers of both ends can hold.
         request.body = .data(Data(count: 64 << 20))
         let exchange = start(request)
         #expect(await eventually { !exchange.recording.contents.sent.isEmpty })
@@ -40,7 +40,7 @@ struct CurlPhaseTests {
         withExtendedLifetime(server) {}
     }
 
-    /// An exchange with a server that takes the connection and is silent in the handshake.
+    /// Starts an exchange with a server that accepts the connection and is silent in the handshake.
     private func stalled() async throws -> (server: MockServer, exchange: RecordedExchange) {
         let server = try MockServer()
         server.failNextRequests(with: .stall(at: .requestStart))
@@ -48,7 +48,7 @@ struct CurlPhaseTests {
         let deadlines = TransportDeadlines(connect: 2, idle: nil)
         let exchange = start(TransportRequest(url: try #require(URL(string: address)), deadlines: deadlines))
         await server.waitForFaults(1)
-        // The server knows of the connection; when another exchange is over, the loop does, too.
+        // The server has the connection; once another exchange has ended, the loop has it, too.
         let other = try MockServer()
         other.route("GET", "/") { _ in .status(200) }
         let next = TransportRequest(url: other.baseURL, deadlines: TransportDeadlines(idle: nil))

@@ -4,18 +4,18 @@ import Testing
 
 @testable import EasyNetwork
 
-/// What nginx does not do: a server in Python that misbehaves over TLS.
+/// Tests against a Python server that misbehaves over TLS, as nginx cannot.
 @Suite(
     "CurlTransport: kept connections with TLS",
     .enabled(if: Command.areInstalled("python3", "openssl")),
     .timeLimit(.minutes(10))
 )
 struct CurlTLSConnectionTests {
-    /// A server for one test; it ends with its owner.
+    /// A server for one test, which ends in `deinit`.
     private final class Server: Sendable {
         let url: URL
         private let process: ChildProcess
-        /// Kept: without a reader the server could not write.
+        /// Retained, because the server cannot write without a reader.
         private let output: FileHandle
         private let folder: URL
         let transport: CurlTransport
@@ -58,7 +58,7 @@ struct CurlTLSConnectionTests {
         }
     }
 
-    /// Each answer tells how many requests there have been.
+    /// Each answer contains the number of requests so far.
     private static let script = #"""
         import socket, ssl, struct, sys, threading
         mode, certificate, key = sys.argv[1:4]

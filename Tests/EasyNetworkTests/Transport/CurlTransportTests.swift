@@ -7,7 +7,7 @@ import Testing
 
 @Suite("CurlTransport", .timeLimit(.minutes(10)))
 struct CurlTransportTests {
-    /// Starts an exchange and notes what happens to it.
+    /// Starts an exchange and records its events.
     private func start(_ request: TransportRequest, over transport: CurlTransport) -> RecordedExchange {
         let recording = Recording {}
         return RecordedExchange(exchange: transport.start(request) { recording.note($0) }, recording: recording)
@@ -20,13 +20,13 @@ struct CurlTransportTests {
         )
     }
 
-    /// The outcome of a GET that is answered with these bytes.
+    /// Sends a GET that is answered with these bytes.
     private func outcome(ofAnswer bytes: some Sequence<UInt8>) async throws -> Recording.Contents {
         let server = try MockServer()
         let bytes = Data(bytes)
         server.route("GET", "/raw") { _ in .fault(.raw(bytes)) }
         let transport = CurlTransport()
-        // Let go of, it would end them.
+        // Releasing the transport would end the exchanges.
         defer { withExtendedLifetime(transport) {} }
         return await start(try request(server, "/raw"), over: transport).end()
     }
@@ -61,16 +61,16 @@ struct CurlTransportTests {
     @Test("BEY-1: thousands of requests with random faults and cancels end once each and leave nothing behind")
     func mixedFates() async throws {
         #if compiler(>=6.2)
-        // In a process of its own, since it counts descriptors.
+        // Runs in a separate process, because it counts descriptors.
         await #expect(processExitsWith: .success) {
             try await CurlFates().run(count: 20, seed: 0)
             let count = TestLoad.count(1_000, part: 200)
             for seed in 1...2 { try await CurlFates().run(count: count, seed: UInt64(seed)) }
             let (descriptors, memory) = (CurlFates.descriptorCount, CurlFates.residentBytes)
             for seed in 3...TestLoad.count(20, part: 12) { try await CurlFates().run(count: count, seed: UInt64(seed)) }
-            // Some the system makes when it first needs them; one left by each run would be ten and more.
+            // The system opens some descriptors on first use; a leak in every run would be at least ten.
             #expect(await eventually { CurlFates.descriptorCount < descriptors + 8 })
-            // The allocator keeps some of what is freed. The bodies of 20,000 requests are a gigabyte.
+            // The allocator retains some freed memory; the bodies of 20,000 requests are a gigabyte.
             #expect(CurlFates.residentBytes < memory + 128 << 20 || Sanitizer.isThere)
         }
         #else
@@ -95,13 +95,13 @@ struct CurlTransportTests {
             let exchanges = try (0..<20).map { _ in start(try request(server, "/stall"), over: transport) }
             for cancelled in 0...10 {
                 await server.waitForRequests(limit + cancelled * 2)
-                // Were there more under way, they would have come in before this one.
+                // Any further request would have arrived before this one.
                 #expect(await start(try request(server, "/ok"), over: other).end().end?.error == nil)
                 #expect(server.requests(to: "/stall").count == limit + cancelled)
                 exchanges[cancelled].exchange.cancel()
                 #expect(await exchanges[cancelled].end().code == .cancelled)
             }
-            // Those that wait, too, and those that are under way: nothing is left to wait for.
+            // Cancels both the waiting and the running exchanges.
             for exchange in exchanges.reversed() { exchange.exchange.cancel() }
             for exchange in exchanges { #expect(await exchange.end().faults.isEmpty) }
             #expect(await start(try request(server, "/ok"), over: transport).end().end?.error == nil)
@@ -206,7 +206,7 @@ struct CurlTransportTests {
         let good = try await outcome(ofAnswer: answer("gzip", hello))
         #expect(good.body == Data("hello".utf8) && good.end?.error == nil)
         #expect(try await outcome(ofAnswer: answer("gzip", Array("hello".utf8))).code == .cannotParseResponse)
-        // One more member, and what is none, which browsers pass over.
+        // A second gzip member is decoded; trailing bytes are ignored, as in browsers.
         #expect(try await outcome(ofAnswer: answer("x-gzip", hello + hello)).body == Data("hellohello".utf8))
         #expect(try await outcome(ofAnswer: answer("gzip", hello + [0, 0x1F, 9])).body == Data("hello".utf8))
         #expect(try await outcome(ofAnswer: answer("gzip", hello + hello.prefix(9))).code == .cannotParseResponse)
@@ -271,15 +271,15 @@ struct CurlTransportTests {
         #expect(refused.code == .cannotConnect && refused.end?.error?.message?.contains("127.0.0.1") == true)
         let name = try #require(URL(string: "http://nowhere.invalid/"))
         var unknown = TransportRequest(url: name)
-        // A resolver without network may try for longer than the idle deadline.
+        // Without a network, the resolver may try for longer than the idle deadline.
         unknown.deadlines = TransportDeadlines(idle: nil)
         #expect(await start(unknown, over: transport).end().code == .cannotConnect)
-        // No way leads there for a stream, with a network or without: what the system says when there is none.
+        // TCP has no route to this address, so the system reports an unreachable network.
         let broadcast = TransportRequest(url: try #require(URL(string: "http://255.255.255.255/")))
         let unreachable = await start(broadcast, over: transport).end()
         #expect(unreachable.code == .notConnected && unreachable.end?.error?.phase == .connect, "\(unreachable)")
         #expect(await start(TransportRequest(url: closed.url), over: transport).end().code == .cannotConnect)
-        // What a failure leaves in a handle of libcurl's must not meet the next request.
+        // A failure must not leave state in libcurl's handle that affects the next request.
         let next = try MockServer()
         next.route("GET", "/ok") { _ in .text("ok") }
         #expect(await start(try request(next, "/ok"), over: transport).end().end?.error == nil)

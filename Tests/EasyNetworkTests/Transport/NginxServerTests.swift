@@ -65,9 +65,9 @@ struct NginxServerTests {
         #expect(await outcome(TransportRequest(method: .delete, url: upload.url)).head?.statusCode == 204)
     }
 
-    @Test("Stopped, it listens no more and its folder is gone; a port that is taken is said at once")
+    @Test("A stopped server closes its ports and removes its folder; a taken port is an error at once")
     func stops() async throws {
-        // Uses the processor of this test's thread for two tenths of a second, no longer.
+        // Blocks this test's thread for two tenths of a second.
         let server = try NginxServer()
         let ports = NginxServer.Listener.allCases.map { server.port(of: $0) }
         #expect(throws: NginxServer.PortTaken.self) { try NginxServer(ports: ports) }

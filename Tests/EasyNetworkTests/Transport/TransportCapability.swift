@@ -26,7 +26,7 @@ enum TransportCapability: String, CaseIterable, Sendable {
     case proxies = "a chosen proxy, or none"
     case networks = "avoid cellular networks, and name the kind of traffic"
 
-    /// The reason why a transport cannot do this on this platform; nil if it can, and where the question has no meaning.
+    /// The reason why a transport cannot do this on this platform; nil if it can or if it does not apply.
     func known(_ kind: TransportFixture.Kind) -> String? {
         switch kind {
         case .inMemory: nil
@@ -37,7 +37,7 @@ enum TransportCapability: String, CaseIterable, Sendable {
         }
     }
 
-    /// Whether a try would stop the process or block it for seconds.
+    /// Whether an attempt would crash the process or block it for seconds.
     var isDangerous: Bool {
         switch self {
         case .trailers, .cutHead, .manyFields: true
@@ -90,7 +90,7 @@ enum TransportCapability: String, CaseIterable, Sendable {
 }
 
 extension TransportFixture.Kind {
-    /// The transports that can do this.
+    /// The transports with this capability.
     static func those(that can: TransportCapability) -> [Self] {
         allCases.filter { can.known($0) == nil }
     }

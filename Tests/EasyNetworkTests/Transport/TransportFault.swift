@@ -4,24 +4,24 @@ import Testing
 
 @testable import EasyNetwork
 
-/// A way in which a server may fail, and what becomes of the exchange then.
+/// A server fault and the expected outcome of the exchange.
 struct TransportFault: Sendable, CustomTestStringConvertible {
     let name: String
     let response: MockResponse
-    /// Nil when the answer is taken all the same.
+    /// The expected error; nil if the answer is accepted.
     var code: NetworkError.Code?
     var phases: Set<TransportPhase> = []
-    /// How much of the answer is heard.
+    /// The number of body bytes received.
     var bodyCount: Int?
-    /// What the answer says under `X-Name`.
+    /// The value of the field `X-Name` in the answer.
     var field: String?
-    /// Whether it comes before the request has arrived.
+    /// Whether the fault occurs before the request has arrived.
     var isInRequest = false
-    /// Whether nothing comes, until a deadline.
+    /// Whether nothing arrives until a deadline.
     var isSilent = false
-    /// Whether the connection is of no more use, and nobody can tell by looking at it.
+    /// Whether the connection is dead without showing it.
     var leavesDeadConnection = false
-    /// What a transport has to be able to do for this.
+    /// The capability that a transport needs for this.
     var needs: TransportCapability?
 
     var testDescription: String { name }
@@ -70,7 +70,7 @@ struct TransportFault: Sendable, CustomTestStringConvertible {
                 $0.isInRequest = true
                 $0.isSilent = true
             },
-            // Of what was not read yet, the system tells by a reset which may come first.
+            // The system answers unread bytes with a reset, which may arrive first.
             fault("close before the answer", .close, .connectionLost, early),
             fault("reset before the answer", .reset, .connectionLost, early),
             fault("stall before the answer", .stall, .timedOut, [.firstByte]) { $0.isSilent = true },
@@ -115,7 +115,7 @@ struct TransportFault: Sendable, CustomTestStringConvertible {
         ),
     ]
 
-    /// What is no more than unusual is taken.
+    /// Unusual but acceptable answers.
     private static let harmless: [TransportFault] = [
         fault("stall after the answer", .stall(at: .responseEnd), nil, [], bodyCount: 1_000) {
             $0.leavesDeadConnection = true

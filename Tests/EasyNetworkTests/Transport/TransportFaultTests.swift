@@ -19,7 +19,7 @@ struct TransportFaultTests {
                 continue
             }
             guard !capability.isDangerous else { continue }
-            // Should the platform learn it, the table is to be mended.
+            // If the platform gains the capability, the table must be updated.
             await withKnownIssue(Comment(rawValue: "\(kind.testDescription): \(reason)")) {
                 try await check(fault, kind)
             }
@@ -41,7 +41,7 @@ struct TransportFaultTests {
                 #expect(await eventually { exchange.recording.contents.body.count == count })
             }
             await fixture.clock.waitForTimers(1)
-            // What was still on its way when the time passed has moved the deadline.
+            // Bytes in flight may have moved the deadline.
             #expect(
                 await eventually {
                     fixture.clock.advance(by: 5)
@@ -111,7 +111,7 @@ struct TransportFaultTests {
         }
     }
 
-    /// The outcome of a GET that is answered with these bytes, over a connection that was used before and is kept.
+    /// Sends a GET that is answered with these bytes over a reused connection that is kept open.
     private func outcome(ofAnswer text: String, _ kind: Kind) async throws -> Recording.Contents {
         let fixture = try TransportFixture(kind)
         fixture.route("GET", "/ok") { _ in .text("ok") }
@@ -148,7 +148,7 @@ struct TransportFaultTests {
     }
 
     @Test(
-        "BEY-17: lengths that differ or are no numbers are a bad answer; the same length twice is not",
+        "BEY-17: differing or non-numeric lengths are a bad answer; the same length twice is not",
         arguments: Kind.allCases.filter { $0 != .inMemory }
     )
     func lengths(kind: Kind) async throws {
@@ -190,6 +190,17 @@ struct TransportFaultTests {
         }
     }
 
+    #if os(Linux)
+    @Test("BEY-17: a status line with a strange version or a status of other than three digits is a bad answer")
+    func statusLines() async throws {
+        for line in ["HTTP/é.1 1200 OK", "HTTP/é.1 200 OK", "HTTP/x 120 OK", "HTTP/1.1 1200 OK", "HTTP/1.1 20 OK"] {
+            let outcome = try await outcome(ofAnswer: line + "\r\nDate: x\r\n\r\nhello", .curl)
+            #expect(outcome.code == .badServerResponse && outcome.faults.isEmpty, "\(line): \(outcome)")
+            #expect(outcome.head == nil && outcome.body.isEmpty, "\(line): \(outcome)")
+        }
+    }
+    #endif
+
     @Test(
         "BEY-17: bytes between two answers are not taken for the next answer",
         arguments: Kind.allCases.filter { $0 != .inMemory }
@@ -198,8 +209,8 @@ struct TransportFaultTests {
         let fixture = try TransportFixture(kind)
         fixture.route("*", "*") { .text($0.path) }
         for text in [
-            "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil", "HTTP/1.1 408 Request Timeout\r\n\r\n",
-            "HTTP/1.1 200 OK\r\n", "\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+            "HTTP/1.1 408 Request Timeout\r\n\r\n", "HTTP/1.1 200 OK\r\n", "\r\n",
         ] {
             try await knows(.unaskedAnswers, kind) {
                 _ = await fixture.start(try fixture.request("/before")).end()
@@ -244,7 +255,7 @@ struct TransportFaultTests {
         server.route("GET", "/") { _ in MockResponse(body: .data(Data("ok".utf8)), fault: .reset(at: .responseEnd)) }
         server.route("POST", "/") { .data($0.body) }
         for count in [1, 8] {
-            // As many idle connections as exchanges, all of them reset by the server.
+            // Makes as many idle connections as exchanges; the server resets all of them.
             let firsts = try (0..<count).map { _ in fixture.start(try fixture.request("/")) }
             for first in firsts { #expect(await first.end().code == nil) }
             #expect(await server.waitForConnections(0))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// A transport with something at its other end that answers as scripted; its deadlines follow a clock moved by hand.
+/// A transport with a scripted server and a manual clock for its deadlines.
 struct TransportFixture: Sendable {
     enum Kind: CaseIterable, Sendable, CustomTestStringConvertible {
         case urlSession
@@ -30,7 +30,7 @@ struct TransportFixture: Sendable {
     private let server: MockServer?
     private let inMemory: InMemoryTransport?
 
-    /// - Parameter known: the server, for a test that asks it for more; by default one of its own.
+    /// - Parameter known: The server, for a test that needs access to it; by default a new one.
     init(
         _ kind: Kind,
         _ configuration: TransportConfiguration = TransportConfiguration(),
@@ -65,12 +65,12 @@ struct TransportFixture: Sendable {
         inMemory?.route(method, path, answer)
     }
 
-    /// Makes the next request meet a fault before it has arrived.
+    /// Makes the next request fail before it has arrived.
     func failNextRequest(with fault: MockResponse.Fault) {
         server?.failNextRequests(with: fault)
     }
 
-    /// Sends bytes that nobody asked for, where there is a connection.
+    /// Sends unsolicited bytes, if the transport has connections.
     func sendUnasked(_ bytes: Data) async {
         await server?.sendUnasked(bytes)
     }
@@ -90,14 +90,14 @@ struct TransportFixture: Sendable {
         TransportRequest(method: method, url: try #require(URL(string: baseURL.absoluteString + path)))
     }
 
-    /// Starts an exchange and notes what happens to it.
+    /// Starts an exchange and records its events.
     func start(_ request: TransportRequest, whenHead: @escaping @Sendable () -> Void = {}) -> RecordedExchange {
         let recording = Recording(whenHead)
         return RecordedExchange(exchange: transport.start(request) { recording.note($0) }, recording: recording)
     }
 }
 
-/// An exchange, and what happened to it.
+/// An exchange and its recorded events.
 struct RecordedExchange: Sendable {
     let exchange: any TransportExchange
     let recording: Recording
@@ -108,14 +108,14 @@ struct RecordedExchange: Sendable {
     }
 }
 
-/// The events of one exchange, and whether their order was right.
+/// Records the events of one exchange, and faults in their order.
 final class Recording: Sendable {
     struct Contents: Sendable {
         var head: TransportHead?
         var body = Data()
         var end: TransportEnd?
         var faults: [String] = []
-        /// What was told of the request's body.
+        /// The counts of sent body bytes.
         var sent: [Int] = []
 
         var code: NetworkError.Code? { end?.error?.code }

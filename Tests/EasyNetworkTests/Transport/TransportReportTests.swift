@@ -97,7 +97,7 @@ struct TransportReportTests {
         fixture.clock.advance(by: 2)
         let outcome = await silent.end()
         #expect(outcome.code == .timedOut && outcome.end?.error?.message?.contains("no answer after 2.0") == true)
-        // In memory the head and the bytes before a stall come at once, and the deadline is of all of it.
+        // In memory, the head and the bytes before a stall arrive together, and the deadline covers both.
         guard kind != .inMemory else { return }
         request.url = try fixture.request("/begins").url
         let begun = fixture.start(request)
@@ -123,7 +123,7 @@ struct TransportReportTests {
         connected.exchange.cancel()
         #expect(await connected.end().code == .cancelled)
 
-        // Who accepts nobody: its row of waiting connections is full.
+        // The listener's backlog is full, so it accepts no connection.
         let listener = try DeafListener(.full)
         request.url = listener.url
         let waiting = fixture.start(request)
@@ -164,7 +164,7 @@ struct TransportReportTests {
         request.deadlines = TransportDeadlines(idle: 5)
         let exchange = Locked<(any TransportExchange)?>(nil)
         let isStarted = DispatchSemaphore(value: 0)
-        // Paused from inside the head: the body has not begun.
+        // Pauses during the head event, before the body has begun.
         let started = fixture.start(request) {
             isStarted.wait()
             exchange.withLock { $0 }?.pause()
@@ -221,7 +221,7 @@ struct TransportReportTests {
         await fixture.waitForRequests(1)
         await fixture.clock.waitForTimers(1)
         started.exchange.pause()
-        // Behind the pause, on the same loop.
+        // Runs after the pause, on the same loop.
         #expect(await fixture.start(try fixture.request("/ok")).end().code == nil)
         fixture.clock.advance(by: 100)
         #expect(await fixture.start(try fixture.request("/ok")).end().code == nil)
@@ -258,7 +258,7 @@ struct TransportReportTests {
         exchange.withLock { $0 = started.exchange }
         isStarted.signal()
         await fixture.waitForFaults(1)
-        // Behind what came, on the same loop.
+        // Runs after the received bytes, on the same loop.
         #expect(await fixture.start(try fixture.request("/ok")).end().code == nil)
         started.exchange.resume()
         #expect(await eventually { started.recording.contents.end != nil })

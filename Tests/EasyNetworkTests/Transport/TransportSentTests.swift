@@ -39,7 +39,7 @@ struct TransportSentTests {
         for count in [1, 1_000_000, 3_000_001] {
             var request = try fixture.request("/sent", .put)
             request.body = try form.body(Data(repeating: 7, count: count), in: folder.url)
-            // Twice: the second one may come on the same connection.
+            // Runs twice, because the second answer may come on the same connection.
             for _ in 0..<2 {
                 let outcome = await fixture.start(request).end()
                 #expect(outcome.code == nil && outcome.body == Data("\(count)".utf8) && outcome.faults.isEmpty)

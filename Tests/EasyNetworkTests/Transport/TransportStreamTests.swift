@@ -30,7 +30,7 @@ struct TransportStreamTests {
         return request
     }
 
-    /// Pieces of random lengths, empty ones among them.
+    /// Pieces of random lengths, some of them empty.
     private func pieces(seed: UInt64) -> [Data] {
         var random = SeededGenerator(seed: seed)
         var pieces: [Data] = []
@@ -66,7 +66,7 @@ struct TransportStreamTests {
             TransportBodyStream(length: hasLength ? 0 : nil) { InputStream(data: Data()) },
         ]
         for (stream, expected) in zip(streams, [bytes, bytes, Data()]) {
-            // Twice: what makes it is called anew.
+            // Runs twice, because each message makes a new stream.
             for _ in 0..<2 {
                 let outcome = await fixture.start(try request(fixture, stream)).end()
                 #expect(outcome.head?.statusCode == 201 && outcome.faults.isEmpty)
@@ -183,7 +183,7 @@ struct TransportStreamTests {
                 if !asksBefore { ask() }
                 await told.opened()
                 let heard = answers.withLock { $0 }
-                // Asked before, the sequence may have answered first.
+                // If asked before the cancel, the sequence may have answered first.
                 #expect(heard == [.cancelled] || asksBefore && heard == [nil])
             }
             #expect(await eventually { released == nil })
@@ -211,6 +211,17 @@ struct TransportStreamTests {
         }
     }
 
+    @Test("REQ-3: an input stream that is given up between two reads is closed")
+    func releasedInputStream() async {
+        // The type is not Sendable; the test reads it only after its reader is gone.
+        nonisolated(unsafe) let stream = InputStream(data: Data(count: 1_000_000))
+        do {
+            let reader = InputStreamReader(stream)
+            #expect(await answers(reader, 1).first?.code == nil && stream.streamStatus == .open)
+        }
+        #expect(await eventually { stream.streamStatus == .closed })
+    }
+
     @Test("REQ-3: an input stream stays at its end, and a failed stream repeats its error")
     func endOfInputStream() async throws {
         let whole = InputStreamReader(InputStream(data: Data("x".utf8)))
@@ -229,7 +240,7 @@ struct TransportStreamTests {
     func usedInputStream(kind: Kind) async throws {
         let fixture = try fixture(kind)
         let message = "the input stream was already used; return a new one"
-        // Not sendable as a type; its readers see to it that one of them alone reads it.
+        // The type is not Sendable; its readers ensure that only one of them reads it.
         nonisolated(unsafe) let stream = InputStream(data: bytes)
         let body = TransportBodyStream { stream }
         #expect(await fixture.start(try request(fixture, body)).end().head?.statusCode == 201)
@@ -237,7 +248,7 @@ struct TransportStreamTests {
         #expect(second.code == .invalidRequest && second.end?.error?.message == message && second.faults.isEmpty)
         #expect(fixture.requests.count == 1)
 
-        // Shared by intent: the second reader is to be refused.
+        // Shared on purpose: the second reader must be refused.
         nonisolated(unsafe) let shared = InputStream(data: bytes)
         let reader = InputStreamReader(shared)
         #expect(await answers(reader, 1).first?.code == nil)
@@ -246,7 +257,7 @@ struct TransportStreamTests {
         let error = #expect(throws: NetworkError.self) { try refused?.get() }
         #expect(error?.code == .invalidRequest && error?.message == message)
         other.cancel()
-        // The one that reads it reads on.
+        // The first reader can continue.
         #expect(await answers(reader, 1).first.map { (try? $0.get())?.isEmpty } == false)
     }
 
@@ -291,7 +302,7 @@ struct TransportStreamTests {
         var request = try request(fixture, stream)
         request.url = listener.url
         let exchange = fixture.start(request)
-        // What fits into the buffers of the system, and no more: else it would be asked for without end.
+        // The stream is read until the system's buffers are full, and no further.
         var (last, equalLooks) = (-1, 0)
         #expect(
             await eventually {

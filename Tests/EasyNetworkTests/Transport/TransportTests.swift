@@ -91,7 +91,7 @@ struct TransportTests {
         #expect(fixture.requests.isEmpty)
     }
 
-    @Test("REQ-3: a body from a file; a file that is none is an error of that request", arguments: Kind.allCases)
+    @Test("REQ-3: a body from a file; a path that is no file is an error of that request", arguments: Kind.allCases)
     func fileBody(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)
         fixture.route("PUT", "/file") { _ in .status(201) }
@@ -178,7 +178,7 @@ struct TransportTests {
         fixture.clock.advance(by: 0.1)
         let outcome = await exchange.end()
         #expect(outcome.code == .timedOut && outcome.faults.isEmpty)
-        // The timer goes just after the end is told.
+        // The timer is removed just after the end event.
         #expect(await eventually { fixture.clock.pendingCount == 0 })
     }
 
@@ -205,7 +205,7 @@ struct TransportTests {
             var request = try fixture.request("/ok")
             request.deadlines = deadlines
             #expect(await fixture.start(request).end().end?.error == nil)
-            // The timer may be set just after the end, and is then taken back at once.
+            // The timer may be set just after the end, and is then removed immediately.
             #expect(await eventually { fixture.clock.pendingCount == 0 })
         }
     }
@@ -236,7 +236,7 @@ struct TransportTests {
         fixture.route("GET", "/ok") { _ in .chunked(Array(repeating: Data(repeating: 1, count: 10_000), count: 50)) }
         let exchange = Locked<(any TransportExchange)?>(nil)
         let isStarted = DispatchSemaphore(value: 0)
-        // The head may come before the exchange is known here; its thread waits, which a test may ask of it.
+        // The head may arrive before the exchange is known here, so the transport's thread waits.
         let started = fixture.start(try fixture.request("/ok")) {
             isStarted.wait()
             exchange.withLock { $0 }?.cancel()

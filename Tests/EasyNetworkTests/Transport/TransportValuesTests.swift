@@ -84,7 +84,7 @@ struct TransportSecretsTests {
         var configuration = TransportConfiguration()
         configuration.proxy = .url(try #require(URL(string: "http://ada:s3cret@proxy:3128")))
         configuration.tls.clientCertificate = .init(certificateFile: file, keyFile: file, keyPassword: "s3cret")
-        let transport = DefaultTransport(configuration)
+        let transport = configuration.makeTransport()
         let all: [Any] = [
             configuration, configuration.proxy, configuration.tls, configuration.tls.clientCertificate as Any,
             [configuration], transport,
@@ -159,7 +159,8 @@ struct ConnectionAdmissionTests {
         let origins = ["a", "a", "a", "b", "b", "c"]
         let entered = origins.enumerated().map { admission.enter(Token($0.offset), origin: $0.element) }
         #expect(entered == [true, true, false, true, false, false])
-        // The place in all goes to the one of b that waits for it longest, that with a to the third of a.
+        // The free place in total goes to the second of b, which waited for it first; the place at origin a goes to the
+        // third of a, which then waits for a place in total.
         #expect(names(admission.end(origin: "a")) == [4])
         #expect(names(admission.end(origin: "b")) == [5])
         #expect(names(admission.end(origin: "a")) == [2])
@@ -176,7 +177,7 @@ struct ConnectionAdmissionTests {
         #expect(admission.setLimit(1, origin: "a").isEmpty)
         #expect(admission.end(origin: "a").isEmpty && admission.end(origin: "a").isEmpty)
         #expect(names(admission.end(origin: "a")) == [4])
-        // What is learned of an origin stays when nobody is there.
+        // The limit of an origin is kept while no exchange is in progress.
         #expect(names(admission.setLimit(10, origin: "a")) == [5, 6, 7])
         for _ in 0..<4 { _ = admission.end(origin: "a") }
         let entered = (0..<6).map { admission.enter(Token($0), origin: "a") }

@@ -77,13 +77,8 @@ struct URLSessionTransportTests {
     func severalHeads() throws {
         let url = try #require(URL(string: "http://127.0.0.1:1/"))
         let seen = Locked<[String]>([])
-        let exchange = URLSessionExchange(
-            TransportRequest(url: url),
-            maximumDecodedBodyCount: nil,
-            transport: URLSessionTransport(),
-            queue: OperationQueue(),
-            clock: ManualClock()
-        ) { event in
+        let transport = URLSessionTransport(clock: ManualClock())
+        let exchange = URLSessionExchange(TransportRequest(url: url), transport) { event in
             switch event {
             case .head(let head): seen.withLock { $0.append(head.headers["X"] ?? "") }
             case .body(let data): seen.withLock { $0.append(String(decoding: data, as: UTF8.self)) }
@@ -100,7 +95,7 @@ struct URLSessionTransportTests {
         #expect(goneOn == 2)
     }
 
-    @Test("RSP-6: no network, and none that may be used, have a code of their own, apart from a host that refuses")
+    @Test("RSP-6: no network, or none that may be used, has its own code, unlike a host that refuses")
     func notConnected() {
         func code(_ code: URLError.Code) -> NetworkError.Code {
             NetworkError(transport: URLError(code), isSecure: true, hasHead: false).code

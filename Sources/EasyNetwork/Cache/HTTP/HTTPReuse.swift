@@ -4,126 +4,84 @@ import Foundation
 enum HTTPReuse: Hashable, Sendable {
     /// Without validation.
     case fresh
-    /// After validation: send the request with these fields.
-    case revalidate(HTTPHeaders)
-    /// Without validation, although it is stale. With fields, which may be empty, a validation request follows in the
-    /// background (RFC 5861, section 3). Nil when the request accepts a stale response.
-    case stale(whileRevalidating: HTTPHeaders?)
-    /// Not at all.
-    case unusable(Obstacle)
+    /// Although it is stale: the request accepts that.
+    case stale
+    /// Although it is stale: a validation request follows in the background (RFC 5861, section 3).
+    case staleWhileRevalidate
+    /// After validation; not at all if it has no validator.
+    case revalidate
+    /// Not at all: the request differs in a field that `Vary` names.
+    case varies
+    /// Not at all: the request or the response is not one of GET, the request is for a part or conditional, or one of the two
+    /// has `no-store`.
+    case unusable
+    /// Not at all, and the request must not be sent: it fails with ``NetworkError/Code/notCached``.
+    case onlyIfCached
+}
 
-    /// The reason why a response cannot be used.
-    enum Obstacle: String, Hashable, Sendable {
-        /// The request or the stored response is not one of GET.
-        case method
-        /// The request is for a part, or conditional.
-        case condition
-        /// `no-store` in the request, or in the response after a 304.
-        case noStore
-        /// The request differs in a field that `Vary` names.
-        case vary
-        /// It requires validation, and has no validator.
-        case noValidator
-        /// The request must not be sent, and is necessary: it fails with ``NetworkError/Code/notCached``.
-        case onlyIfCached
-    }
-
+extension StoredResponse {
     /// - Parameter request: the fields of the new request, with credentials and cookies.
-    init(of stored: StoredResponse, for method: NetworkService.Method, _ request: HTTPHeaders, at now: Date) {
+    func reuse(for method: NetworkService.Method, _ request: HTTPHeaders, at now: Date) -> HTTPReuse {
         let asked = CacheControl(request: request)
-        self = Self.decision(stored, method, request, asked, now)
-        guard asked.onlyIfCached else { return }
-        switch self {
-        case .fresh, .stale: break
-        case .revalidate, .unusable: self = .unusable(.onlyIfCached)
+        let reuse = reuse(for: method, request, asked, at: now)
+        switch reuse {
+        case .revalidate, .varies, .unusable: return asked.onlyIfCached ? .onlyIfCached : reuse
+        case .fresh, .stale, .staleWhileRevalidate, .onlyIfCached: return reuse
         }
     }
 
-    private static func decision(
-        _ stored: StoredResponse,
-        _ method: NetworkService.Method,
+    private func reuse(
+        for method: NetworkService.Method,
         _ request: HTTPHeaders,
         _ asked: CacheControl,
-        _ now: Date
+        at now: Date
     ) -> HTTPReuse {
-        let control = stored.cacheControl
-        guard method == .get, stored.method == .get else { return .unusable(.method) }
-        guard !request.hasConditions else { return .unusable(.condition) }
-        // A 304 may have added it.
-        guard !asked.noStore, !control.noStore || control.mustUnderstand else { return .unusable(.noStore) }
-        guard stored.nominated.match(request) else { return .unusable(.vary) }
-        let conditions = stored.conditionalHeaders
-        let validation = conditions.isEmpty ? HTTPReuse.unusable(.noValidator) : .revalidate(conditions)
-        guard !asked.noCache, !control.noCache else { return validation }
-        let freshness = stored.freshness
-        if freshness.isFresh(at: now) {
-            return suits(freshness, control, asked, now) ? .fresh : validation
+        guard method == .get, self.method == .get, !request.hasConditions, !asked.noStore, !forbidsUse
+        else { return .unusable }
+        guard nominated.match(request) else { return .varies }
+        guard !asked.noCache, !cacheControl.noCache else { return .revalidate }
+        let (age, staleness) = (age(at: now), staleness(at: now))
+        let isYoung = age <= asked.maxAge ?? .infinity
+        if isFresh(at: now) {
+            // An immutable response needs no reload, except with "no-cache" (RFC 8246, section 2).
+            let isImmutable = cacheControl.immutable && isLifetimeExplicit
+            return (isYoung || isImmutable) && -staleness >= asked.minFresh ?? 0 ? .fresh : .revalidate
         }
-        guard !control.mustRevalidate, asked.minFresh == nil else { return validation }
-        let staleness = freshness.staleness(at: now)
-        if let window = control.staleWhileRevalidate, staleness <= window, asked.maxAge == nil, !asked.onlyIfCached {
-            return .stale(whileRevalidating: conditions)
+        guard !cacheControl.mustRevalidate, asked.minFresh == nil else { return .revalidate }
+        if let window = cacheControl.staleWhileRevalidate, staleness <= window, asked.maxAge == nil, !asked.onlyIfCached
+        {
+            return .staleWhileRevalidate
         }
-        if let maxStale = asked.maxStale, staleness <= maxStale, freshness.age(at: now) <= asked.maxAge ?? .infinity {
-            return .stale(whileRevalidating: nil)
-        }
-        return validation
+        if let maxStale = asked.maxStale, staleness <= maxStale, isYoung { return .stale }
+        return .revalidate
     }
 
-    /// Whether a fresh response is young enough for the request (section 5.2.1).
-    private static func suits(
-        _ freshness: HTTPFreshness,
-        _ control: CacheControl,
-        _ asked: CacheControl,
-        _ now: Date
-    ) -> Bool {
-        // An immutable response needs no reload, except with "no-cache" (RFC 8246, section 2).
-        let isImmutable = control.immutable && freshness.isExplicit
-        let isYoung = isImmutable || freshness.age(at: now) <= asked.maxAge ?? .infinity
-        return isYoung && -freshness.staleness(at: now) >= asked.minFresh ?? 0
+    /// Whether the response has `no-store`, which a 304 may have added.
+    private var forbidsUse: Bool { cacheControl.noStore && !cacheControl.mustUnderstand }
+
+    /// Whether the response may replace the error of a GET (RFC 5861, section 4).
+    ///
+    /// `stale-if-error` of the request has precedence over that of the response. An error that is not one of the server, such
+    /// as an invalid or cancelled request, is not replaced, nor is that of an insecure connection, which must not be hidden.
+    func standsIn(for error: NetworkError, of request: HTTPHeaders, at now: Date) -> Bool {
+        switch error.code {
+        case .cannotConnect, .notConnected, .timedOut, .connectionLost, .badServerResponse: break
+        case .unacceptableStatus where [500, 502, 503, 504].contains(error.statusCode): break
+        default: return false
+        }
+        let asked = CacheControl(request: request)
+        guard method == .get, !request.hasConditions, nominated.match(request), !asked.noStore, !asked.noCache,
+            !forbidsUse, !cacheControl.noCache, !cacheControl.mustRevalidate,
+            let window = asked.staleIfError ?? cacheControl.staleIfError
+        else { return false }
+        return staleness(at: now) <= window
     }
 }
 
-extension HTTPReuse {
-    /// The failure of a request.
-    enum Failure: Hashable, Sendable {
-        /// There was no response: the server was not reached, or not in time, or did not send HTTP.
-        case transport
-        case status(Int)
-
-        /// - Returns: nil for an error that is not one of the server, such as an invalid or cancelled request, and for an
-        ///   insecure connection, which must not be hidden.
-        init?(_ error: NetworkError) {
-            switch error.code {
-            case .cannotConnect, .notConnected, .timedOut, .connectionLost, .badServerResponse:
-                self = .transport
-            case .unacceptableStatus:
-                guard let status = error.statusCode else { return nil }
-                self = .status(status)
-            default:
-                return nil
-            }
-        }
-    }
-
-    /// Whether a stored response may replace a failure (RFC 5861, section 4).
-    ///
-    /// `stale-if-error` of the request has precedence over that of the response.
-    static func standsIn(
-        _ stored: StoredResponse,
-        for failure: Failure,
-        of method: NetworkService.Method,
-        _ request: HTTPHeaders,
-        at now: Date
-    ) -> Bool {
-        if case .status(let status) = failure, ![500, 502, 503, 504].contains(status) { return false }
-        let asked = CacheControl(request: request)
-        let control = stored.cacheControl
-        guard method == .get, stored.method == .get, !request.hasConditions, stored.nominated.match(request),
-            !asked.noStore, !asked.noCache, !control.noCache, !control.mustRevalidate,
-            !control.noStore || control.mustUnderstand,
-            let window = asked.staleIfError ?? control.staleIfError
-        else { return false }
-        return stored.freshness.staleness(at: now) <= window
+extension HTTPHeaders {
+    /// Whether a request is for a part, or conditional (RFC 9110, sections 13.1 and 14.2).
+    var hasConditions: Bool {
+        ["Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"]
+            .contains { self[$0] != nil }
     }
 }

@@ -1,7 +1,11 @@
 import Foundation
 
-/// The properties of a stored response for the rules of RFC 9111: all but its URL and body.
+/// A stored response for the rules of RFC 9111: all but its URL and body, with its lifetime and age in seconds.
 struct StoredResponse: Hashable, Sendable {
+    /// The fraction of the time since the last modification that is the heuristic lifetime.
+    private static let heuristicFraction = 0.1
+    private static let maximumHeuristicLifetime: TimeInterval = 86_400
+
     let method: NetworkService.Method
     let status: Int
     /// The stored fields, always with a `Date`.
@@ -13,9 +17,18 @@ struct StoredResponse: Hashable, Sendable {
     /// The date at which the head of the response, or of the last 304, arrived.
     let responseDate: Date
     let cacheControl: CacheControl
-    let freshness: HTTPFreshness
+    /// The time since the creation of the response during which it is fresh (section 4.2).
+    let lifetime: TimeInterval
+    /// Whether the lifetime is from the server and not heuristic.
+    let isLifetimeExplicit: Bool
+    /// The age at the arrival of the response (section 4.2.3, `corrected_initial_age`).
+    let initialAge: TimeInterval
 
     /// Creates a response that has been stored.
+    ///
+    /// - Parameters:
+    ///   - requestDate: the date of the request, by this machine's clock.
+    ///   - responseDate: the date at which the head of the response arrived, by the same clock.
     init(
         method: NetworkService.Method,
         status: Int,
@@ -30,17 +43,40 @@ struct StoredResponse: Hashable, Sendable {
         self.nominated = nominated
         self.requestDate = requestDate
         self.responseDate = responseDate
-        cacheControl = CacheControl(response: headers)
-        freshness = HTTPFreshness(
-            status: status,
-            headers: headers,
-            control: cacheControl,
-            requestDate: requestDate,
-            responseDate: responseDate
-        )
+        let control = CacheControl(response: headers)
+        cacheControl = control
+        let date = headers.httpDate("Date", now: responseDate) ?? responseDate
+        // The clock may have been set back.
+        let delay = max(0, responseDate.timeIntervalSince(requestDate))
+        // The apparent age is negative, and without effect, if the server's clock is ahead.
+        initialAge = max(responseDate.timeIntervalSince(date), Self.ageValue(headers) + delay)
+        // Section 4.2.1; `s-maxage` is for shared caches.
+        if let maxAge = control.maxAge {
+            (lifetime, isLifetimeExplicit) = (maxAge, true)
+        } else if headers["Expires"] != nil {
+            // An invalid or repeated date is in the past (section 5.3).
+            let expires = headers.httpDate("Expires", now: responseDate)
+            (lifetime, isLifetimeExplicit) = (max(0, expires?.timeIntervalSince(date) ?? 0), true)
+        } else if Self.heuristicStatuses.contains(status) || control.isPublic,
+            let lastModified = headers.httpDate("Last-Modified", now: responseDate)
+        {
+            // Section 4.2.2.
+            let sinceChange = max(0, date.timeIntervalSince(lastModified))
+            lifetime = min(sinceChange * Self.heuristicFraction, Self.maximumHeuristicLifetime)
+            isLifetimeExplicit = false
+        } else {
+            (lifetime, isLifetimeExplicit) = (0, false)
+        }
     }
 
-    /// Creates a response that has just arrived, and may be storable; see ``HTTPStorability``.
+    /// The first member of the field; 0 when it is not a number (section 5.1).
+    private static func ageValue(_ headers: HTTPHeaders) -> TimeInterval {
+        let field = headers.values(for: "Age").first ?? ""
+        let first = field.split(separator: ",", omittingEmptySubsequences: false).first ?? ""
+        return CacheControl.deltaSeconds(first.trimmed) ?? 0
+    }
+
+    /// Creates a response that has just arrived, and may be storable; see ``storability(_:method:request:)``.
     ///
     /// - Parameters:
     ///   - request: the fields as they were sent, with credentials and cookies.
@@ -76,10 +112,25 @@ struct StoredResponse: Hashable, Sendable {
 }
 
 extension StoredResponse {
+    /// The age at a date. If the clock has been set back, the size of the step counts, so that an entry from the future does
+    /// not stay fresh.
+    func age(at now: Date) -> TimeInterval {
+        initialAge + abs(now.timeIntervalSince(responseDate))
+    }
+
+    /// The time since the end of freshness; negative for a fresh response.
+    func staleness(at now: Date) -> TimeInterval {
+        age(at: now) - lifetime
+    }
+
+    func isFresh(at now: Date) -> Bool {
+        lifetime > age(at: now)
+    }
+
     /// The fields when the response is used, with its `Age` (RFC 9111, sections 4 and 5.1).
     func headers(at now: Date) -> HTTPHeaders {
         var headers = headers
-        let age = freshness.age(at: now)
+        let age = age(at: now)
         let maximum = CacheControl.maximumSeconds
         headers["Age"] = String(Int64(age.isFinite ? min(max(age, 0), maximum) : maximum))
         return headers
@@ -88,7 +139,7 @@ extension StoredResponse {
 
 extension StoredResponse {
     /// Reads a stored entry. Without nominated fields it matches no request.
-    init(_ entry: CacheHeader) {
+    init(_ entry: NetworkCache.Entry) {
         self.init(
             method: NetworkService.Method(rawValue: entry.method),
             status: entry.statusCode,
@@ -100,7 +151,7 @@ extension StoredResponse {
     }
 
     /// Writes the response to an entry, except for the key, the URL and the attributes.
-    func write(to entry: inout CacheHeader) {
+    func write(to entry: inout NetworkCache.Entry) {
         entry.method = method.rawValue
         entry.statusCode = status
         entry.headers = headers
@@ -125,7 +176,7 @@ extension StoredResponse {
     }
 
     /// The response after a 304 (Not Modified) (RFC 9111, section 4.3.4). It may no longer be storable; see
-    /// ``HTTPStorability``.
+    /// ``storability(_:method:request:)``.
     ///
     /// - Parameters:
     ///   - response: the fields of the 304.

@@ -2,7 +2,7 @@
 ///
 /// A load after a change sees the change, before it is written.
 struct CacheCoordinator: Sendable {
-    typealias Answer = Result<CacheEntry, CacheFailure>
+    typealias Answer = Result<CacheEntry, CacheMiss>
     typealias Removal = @Sendable (NetworkCache.Entry) -> Bool
 
     /// A load that waits for the disk, and whether the entry is stored in memory too.
@@ -22,7 +22,7 @@ struct CacheCoordinator: Sendable {
     /// The limit of invalidations for single keys; the next one counts for all keys.
     static let invalidationLimit = 1_000
 
-    private(set) var memory: MemoryCache
+    private(set) var memory: RecencyList<CacheEntry>
     /// The entries that were removed, for release outside of the lock.
     var released: [CacheEntry] = []
     private let hasDisk: Bool
@@ -42,7 +42,7 @@ struct CacheCoordinator: Sendable {
     /// is not stored.
     private var invalidations: [Int: Int] = [:]
 
-    init(memory: MemoryCache, hasDisk: Bool) {
+    init(memory: RecencyList<CacheEntry>, hasDisk: Bool) {
         self.memory = memory
         self.hasDisk = hasDisk
     }
@@ -71,7 +71,7 @@ struct CacheCoordinator: Sendable {
 
 extension CacheCoordinator {
     mutating func load(_ key: String, from tiers: CacheStorage, _ waiter: Waiter) -> Step {
-        if tiers.contains(.memory), let entry = memory.load(key) { return .answer(.success(entry)) }
+        if tiers.contains(.memory), let entry = memory.use(key) { return .answer(.success(entry)) }
         guard hasDisk, tiers.contains(.disk) else { return .answer(.failure(.absent)) }
         if let change = changes[key] {
             guard let entry = change.entry else { return .answer(.failure(.absent)) }
@@ -173,16 +173,16 @@ extension CacheCoordinator {
 // MARK: - Removing many entries
 
 extension CacheCoordinator {
-    /// Begins a removal. Until it ends, no entry is read from disk that the predicate selects.
+    /// Begins a removal. Until it ends, no entry is read from disk that the predicate selects. Without a disk it ends at once.
     ///
     /// - Returns: the number of the removal, and the entries among which the predicate selects, outside of the lock, the
     ///   ones for ``drop(_:)``.
     mutating func beginRemoval(_ removal: @escaping Removal) -> (number: Int, candidates: [CacheEntry]) {
         endGeneration()
         let number = nextNumber()
-        removals[number] = removal
+        if hasDisk { removals[number] = removal }
         currentFlights = [:]
-        return (number, memory.all + changes.values.compactMap(\.entry))
+        return (number, memory.values + changes.values.compactMap(\.entry))
     }
 
     /// Removes entries that have not been replaced.

@@ -2,8 +2,14 @@ import Foundation
 
 /// A stored response.
 struct CacheEntry: Hashable, Sendable {
-    var header: CacheHeader
+    var header: NetworkCache.Entry
     var body: Data
+
+    init(header: NetworkCache.Entry, body: Data) {
+        self.header = header
+        self.header.bodyCount = body.count
+        self.body = body
+    }
 
     /// The approximate size in memory, in bytes.
     var cost: Int {
@@ -14,72 +20,106 @@ struct CacheEntry: Hashable, Sendable {
     }
 }
 
-/// The properties of a stored response, without its body.
-struct CacheHeader: Hashable, Codable, Sendable {
-    /// Any text.
-    var key: String
-    /// The method of the request.
-    var method = NetworkService.Method.get.rawValue
-    /// The URL of the response.
-    var url: URL?
-    var statusCode = 200
-    @PairsOfFields var headers = HTTPHeaders()
-    /// When the request was sent and when its response arrived, for the age by RFC 9111, section 4.2.3.
-    var requestedAt: Date
-    var receivedAt: Date
-    /// The values that explicit policies compare: the version, the digest of sensitive data, the version of the app.
-    var attributes: [String: String] = [:]
-    /// The request fields that the response depends on, by the rules of HTTP.
-    var nominated: NominatedFields?
+extension NetworkCache {
+    /// The properties of an entry, without its body.
+    public struct Entry: Hashable, Codable, Sendable {
+        /// Any text.
+        public internal(set) var key: String
+        /// The method of the request.
+        public internal(set) var method = NetworkService.Method.get.rawValue
+        /// The URL of the response.
+        public internal(set) var url: URL?
+        public internal(set) var statusCode = 200
+        public internal(set) var headers = HTTPHeaders()
+        /// The date at which the request was sent, for the age by RFC 9111, section 4.2.3.
+        var requestedAt: Date
+        /// The date at which the response arrived.
+        public internal(set) var receivedAt: Date
+        /// The size of the body in bytes.
+        public internal(set) var bodyCount = 0
+        /// The values that explicit policies compare: the version, the digest of sensitive data, the version of the app.
+        var attributes: [String: String] = [:]
+        /// The request fields that the response depends on, by the rules of HTTP.
+        var nominated: NominatedFields?
+    }
 }
 
-/// Codes header fields as pairs of name and value.
-@propertyWrapper
-struct PairsOfFields: Hashable, Codable, Sendable {
-    var wrappedValue: HTTPHeaders
-
-    init(wrappedValue: HTTPHeaders) {
-        self.wrappedValue = wrappedValue
-    }
-
-    init(from decoder: any Decoder) throws {
+extension HTTPHeaders: Codable {
+    /// Reads an array of pairs of name and value.
+    public init(from decoder: any Decoder) throws {
         let pairs = try decoder.singleValueContainer().decode([[String]].self)
-        guard pairs.allSatisfy({ $0.count == 2 }) else { throw CacheFailure.damaged }
-        wrappedValue = HTTPHeaders(pairs.map { HTTPHeaders.Field(name: $0[0], value: $0[1]) })
+        guard pairs.allSatisfy({ $0.count == 2 }) else { throw CacheMiss.damaged }
+        self.init(pairs.map { Field(name: $0[0], value: $0[1]) })
     }
 
-    func encode(to encoder: any Encoder) throws {
+    /// Writes an array of pairs of name and value, in order.
+    public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        try container.encode(wrappedValue.map { [$0.name, $0.value] })
+        try container.encode(map { [$0.name, $0.value] })
     }
 }
 
-/// The reason why the cache has no entry, or did not store one.
-enum CacheFailure: Error, Hashable, Sendable {
-    /// There is no entry with the key.
-    case absent
-    /// The entry was not used for longer than the limit. It has been removed.
-    case expired
-    /// The file was truncated or changed. It has been removed.
-    case damaged
-    /// The file was not written by the cache, or for another key. It has been removed.
-    case foreign
-    /// The file has the format of another version. It has been removed.
-    case otherVersion
-    /// The entry is larger than the limit of the cache.
-    case tooLarge
-    /// A date of the header cannot be written as JSON.
-    case unencodable
-    case system(CacheFileError)
-}
+// The file of an entry, with little-endian numbers:
+//
+// | bytes | contents |
+// |-|-|
+// | 4 | `ENCF` |
+// | 4 | version of the format: 3 |
+// | 8 | length of the header |
+// | | header: JSON |
+// | | body |
+// | 32 | SHA-256 of all before it |
+//
+// Files of earlier versions count as damaged.
+extension CacheEntry {
+    private static let checksumLength = 32
 
-/// An error of the system.
-struct CacheFileError: Error, Hashable, Sendable {
-    enum Operation: Hashable, Sendable {
-        case list, look, read, create, write, rename, remove, touch, makeDirectory
+    /// The pieces of the file. The body is not copied.
+    func encoded() throws -> [Data] {
+        let json = try JSONEncoder().encode(header)
+        var start = NetworkCache.Entry.signature
+        Swift.withUnsafeBytes(of: UInt64(json.count).littleEndian) { start.append(contentsOf: $0) }
+        start.append(json)
+        var checksum = SHA256()
+        checksum.update(start)
+        checksum.update(body)
+        return [start, body, checksum.finalize()]
     }
 
-    var operation: Operation
-    /// The value of `errno`.
-    var code: Int32
+    /// Reads a whole file.
+    ///
+    /// - Throws: ``CacheMiss/damaged``, also for the file of another key.
+    init(file: Data, key: String) throws(CacheMiss) {
+        let end = file.count - Self.checksumLength
+        guard let headerEnd = NetworkCache.Entry.end(in: file), headerEnd <= end,
+            SHA256.digest(of: file.prefix(end)) == file.suffix(Self.checksumLength),
+            let header = NetworkCache.Entry(file: file), header.key == key
+        else { throw .damaged }
+        self.init(header: header, body: file.subdata(in: headerEnd..<end))
+    }
+}
+
+extension NetworkCache.Entry {
+    /// The name and the version of the format.
+    fileprivate static let signature = Data("ENCF".utf8) + [3, 0, 0, 0]
+    private static let start = 16
+
+    /// The end of the header in a file; nil when the beginning is not that of an entry.
+    static func end(in file: Data) -> Int? {
+        guard file.count >= start, file.starts(with: signature) else { return nil }
+        let length = file.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: signature.count, as: UInt64.self) }
+        // Avoids an overflow.
+        guard let length = Int(exactly: UInt64(littleEndian: length)), length < Int.max / 2 else { return nil }
+        return start + length
+    }
+
+    /// Reads the header from a file or its beginning, without a check of the checksum.
+    ///
+    /// - Returns: nil when the header is not whole.
+    init?(file: Data) {
+        guard let end = Self.end(in: file), end <= file.count,
+            let header = try? JSONDecoder().decode(Self.self, from: file.subdata(in: Self.start..<end))
+        else { return nil }
+        self = header
+    }
 }

@@ -1,178 +1,95 @@
 import Foundation
 
-/// The operations of the cache on files, each of which a test can make fail.
+/// The operations of the cache on files, each of which a test can make fail by a subclass.
 ///
-/// Called from several queues at once.
-protocol CacheFiles: Sendable {
+/// Errors of the system are `POSIXError`s. `FileManager` has no exclusive creation, no replacement by rename(2), and no
+/// error numbers.
+class CacheFiles: @unchecked Sendable {
+    // Sendable because it has no state. Called from several queues at once.
+
     /// The names in a directory, without `.` and `..`, in any order.
-    func list(_ directory: String) throws(CacheFileError) -> [String]
-    /// The status of a file; a link is not followed.
-    func look(_ path: String) throws(CacheFileError) -> CacheFileStatus
-    /// Reads the beginning of a file, which may be replaced at the same time.
+    func list(_ directory: String) throws -> [String] {
+        // The errors of FileManager are not the same on all platforms.
+        close(try Self.check(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)))
+        return try FileManager.default.contentsOfDirectory(atPath: directory)
+    }
+
+    /// The status of a regular file; nil for a directory, a link, a pipe and the like.
+    func look(_ path: String) throws -> CacheFileStatus? {
+        var found = stat()
+        try Self.check(lstat(path, &found))
+        return CacheFileStatus(found)
+    }
+
+    /// Reads the first bytes of a regular file, which may be replaced at the same time.
     ///
-    /// - Parameters:
-    ///   - count: the number of bytes to read first.
-    ///   - extended: returns the number of bytes to read in all.
-    func read(
-        _ path: String,
-        _ count: Int,
-        extended: (_ beginning: Data, _ size: Int) -> Int
-    ) throws(CacheFileError) -> (Data, CacheFileStatus)
+    /// - Parameter count: returns the number of bytes to read of a file of a size.
+    func read(_ path: String, count: (_ size: Int) -> Int) throws -> (Data, CacheFileStatus) {
+        // The cache makes no links, and opening a pipe would wait for its writer.
+        let descriptor = try Self.check(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK))
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        var found = stat()
+        try Self.check(fstat(descriptor, &found))
+        guard let status = CacheFileStatus(found) else { throw POSIXError(.EISDIR) }
+        return (try file.read(upToCount: count(status.size)) ?? Data(), status)
+    }
+
     /// Creates a file that only its owner can read, and that was last used at `date`. Fails if the file exists. After an
     /// error a part of the file may exist.
-    func create(_ path: String, _ pieces: [Data], usedAt date: Date) throws(CacheFileError)
+    func create(_ path: String, _ pieces: [Data], usedAt date: Date) throws {
+        let descriptor = try Self.check(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600))
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        for piece in pieces { try file.write(contentsOf: piece) }
+        try Self.check(futimens(descriptor, [timespec(date), timespec(date)]))
+        // A network file system reports a full disk here.
+        try file.close()
+    }
+
     /// Replaces a file in one step.
-    func rename(_ path: String, to newPath: String) throws(CacheFileError)
-    func remove(_ path: String) throws(CacheFileError)
+    func rename(_ path: String, to newPath: String) throws {
+        try Self.check(Foundation.rename(path, newPath))
+    }
+
+    func remove(_ path: String) throws {
+        try Self.check(unlink(path))
+    }
+
     /// Sets the time of the last use.
-    func touch(_ path: String, usedAt date: Date) throws(CacheFileError)
+    func touch(_ path: String, usedAt date: Date) throws {
+        try Self.check(utimensat(AT_FDCWD, path, [timespec(date), timespec(date)], AT_SYMLINK_NOFOLLOW))
+    }
+
     /// Creates a directory that only its owner can read, and the ones above it, unless it exists.
-    func makeDirectory(_ path: String) throws(CacheFileError)
-    /// Excludes a directory from backups on Apple's platforms.
-    func excludeFromBackup(_ directory: String)
+    func makeDirectory(_ path: String) throws {
+        let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
+        try FileManager.default.createDirectory(
+            atPath: path,
+            withIntermediateDirectories: true,
+            attributes: attributes
+        )
+    }
+
+    @discardableResult
+    private static func check(_ result: Int32) throws -> Int32 {
+        guard result < 0 else { return result }
+        throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+    }
 }
 
 struct CacheFileStatus: Hashable, Sendable {
     var size: Int
     var usedAt: Date
-    /// False for a directory, a link, a pipe and the like.
-    var isFile: Bool
-}
 
-/// The files of the system. `FileManager` has no exclusive creation, no replacement by rename(2), and no error numbers.
-struct SystemCacheFiles: CacheFiles {
-    func list(_ directory: String) throws(CacheFileError) -> [String] {
-        // The errors of FileManager are not the same on all platforms.
-        let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        try Self.check(.list, descriptor)
-        close(descriptor)
-        do {
-            return try FileManager.default.contentsOfDirectory(atPath: directory)
-        } catch {
-            throw CacheFileError(operation: .list, code: EIO)
-        }
-    }
-
-    func look(_ path: String) throws(CacheFileError) -> CacheFileStatus {
-        var found = stat()
-        try Self.check(.look, lstat(path, &found))
-        return CacheFileStatus(found)
-    }
-
-    func read(
-        _ path: String,
-        _ count: Int,
-        extended: (_ beginning: Data, _ size: Int) -> Int
-    ) throws(CacheFileError) -> (Data, CacheFileStatus) {
-        // The cache makes no links, and opening a pipe would wait for its writer.
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        try Self.check(.read, descriptor)
-        defer { close(descriptor) }
-        var found = stat()
-        try Self.check(.read, fstat(descriptor, &found))
-        let status = CacheFileStatus(found)
-        guard status.isFile else { throw CacheFileError(operation: .read, code: EISDIR) }
-        let beginning = try Self.read(max(0, min(count, status.size)), from: descriptor)
-        let rest = min(extended(beginning, status.size), status.size) - beginning.count
-        guard rest > 0 else { return (beginning, status) }
-        return (beginning + (try Self.read(rest, from: descriptor)), status)
-    }
-
-    func create(_ path: String, _ pieces: [Data], usedAt date: Date) throws(CacheFileError) {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        try Self.check(.create, descriptor)
-        do throws(CacheFileError) {
-            for piece in pieces { try Self.write(piece, to: descriptor) }
-            let times = [timespec(date), timespec(date)]
-            try Self.check(.touch, futimens(descriptor, times))
-        } catch {
-            close(descriptor)
-            throw error
-        }
-        // A network file system reports a full disk here.
-        try Self.check(.write, close(descriptor))
-    }
-
-    func rename(_ path: String, to newPath: String) throws(CacheFileError) {
-        try Self.check(.rename, Foundation.rename(path, newPath))
-    }
-
-    func remove(_ path: String) throws(CacheFileError) {
-        try Self.check(.remove, unlink(path))
-    }
-
-    func touch(_ path: String, usedAt date: Date) throws(CacheFileError) {
-        let times = [timespec(date), timespec(date)]
-        try Self.check(.touch, utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW))
-    }
-
-    func makeDirectory(_ path: String) throws(CacheFileError) {
-        if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
-        guard errno == ENOENT else { throw CacheFileError(operation: .makeDirectory, code: errno) }
-        try makeDirectory(URL(fileURLWithPath: path, isDirectory: true).deletingLastPathComponent().path)
-        // Another process may have created it.
-        if mkdir(path, 0o700) != 0, errno != EEXIST { throw CacheFileError(operation: .makeDirectory, code: errno) }
-    }
-
-    func excludeFromBackup(_ directory: String) {
-        #if canImport(Darwin)
-        var url = URL(fileURLWithPath: directory, isDirectory: true)
-        var values = URLResourceValues()
-        values.isExcludedFromBackup = true
-        try? url.setResourceValues(values)
-        #endif
-    }
-}
-
-extension SystemCacheFiles {
-    private static func check(_ operation: CacheFileError.Operation, _ result: Int32) throws(CacheFileError) {
-        guard result < 0 else { return }
-        throw CacheFileError(operation: operation, code: errno)
-    }
-
-    /// The next bytes; fewer at the end of the file.
-    private static func read(_ count: Int, from descriptor: Int32) throws(CacheFileError) -> Data {
-        var data = Data(count: count)
-        let result = data.withUnsafeMutableBytes { buffer -> Result<Int, CacheFileError> in
-            var length = 0
-            while let rest = buffer.baseAddress?.advanced(by: length), length < count {
-                let step = Foundation.read(descriptor, rest, count - length)
-                if step == 0 { break }
-                if step > 0 { length += step }
-                if step < 0, errno != EINTR { return .failure(CacheFileError(operation: .read, code: errno)) }
-            }
-            return .success(length)
-        }
-        return data.prefix(try result.get())
-    }
-
-    private static func write(_ piece: Data, to descriptor: Int32) throws(CacheFileError) {
-        let result = piece.withUnsafeBytes { buffer -> Result<Void, CacheFileError> in
-            var length = 0
-            while let rest = buffer.baseAddress?.advanced(by: length), length < buffer.count {
-                let step = Foundation.write(descriptor, rest, buffer.count - length)
-                if step >= 0 { length += step }
-                if step < 0, errno != EINTR { return .failure(CacheFileError(operation: .write, code: errno)) }
-            }
-            return .success(())
-        }
-        try result.get()
-    }
-}
-
-extension CacheFileStatus {
-    init(_ found: stat) {
+    /// - Returns: nil for anything but a regular file.
+    fileprivate init?(_ found: stat) {
+        guard found.st_mode & S_IFMT == S_IFREG else { return nil }
         #if canImport(Darwin)
         let time = found.st_mtimespec
         #else
         let time = found.st_mtim
         #endif
-        let seconds = TimeInterval(time.tv_sec) + TimeInterval(time.tv_nsec) / 1_000_000_000
-        self.init(
-            size: Int(clamping: found.st_size),
-            usedAt: Date(timeIntervalSince1970: seconds),
-            isFile: found.st_mode & S_IFMT == S_IFREG
-        )
+        size = Int(clamping: found.st_size)
+        usedAt = Date(timeIntervalSince1970: TimeInterval(time.tv_sec) + TimeInterval(time.tv_nsec) / 1_000_000_000)
     }
 }
 

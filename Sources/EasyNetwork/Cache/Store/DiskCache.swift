@@ -1,7 +1,11 @@
 import Dispatch
 import Foundation
 
-/// The entries on disk: a directory, an index that keeps it within limits, and the queues on which it is used.
+/// The files of entries in a directory, with an index that keeps them within limits, and the queues on which they are used.
+///
+/// The path of an entry is `ab/abcd…`: its name is the SHA-256 of its key in 64 hexadecimal digits, its folder the first
+/// two of them. The file is written as `ab/abcd….<UUID>.tmp` and renamed when it is whole, so that a reader in this process
+/// or another finds the whole entry or none. Files with other names are ignored.
 ///
 /// Changes run one after the other, in the order in which they were added. Reading does not wait for them.
 final class DiskCache: @unchecked Sendable {
@@ -11,11 +15,19 @@ final class DiskCache: @unchecked Sendable {
     static let touchInterval: TimeInterval = 60
     /// The age of the index, in seconds, after which the directory is scanned for changes by other processes.
     static let indexLifetime: TimeInterval = 600
+    /// The age, in seconds, after which a temporary file is no longer written.
+    static let temporaryAge: TimeInterval = 3_600
+    private static let nameLength = 64
+    /// The size of the first read of a header, which suffices for most.
+    private static let beginningLength = 4_096
+    /// The cache writes no longer header.
+    private static let longestHeader = 16_000_000
 
-    let directory: CacheDirectory
     let limits: NetworkCache.Disk
-    /// The files by their last use. Nil before the first scan.
-    private var index: RecencyList<Date>?
+    private let path: String
+    private let files: CacheFiles
+    /// The files by their last use. Empty before the first scan.
+    private var index: RecencyList<Date>
     private var indexedAt = Date.distantPast
     private let changes = DispatchQueue(label: "EasyNetwork.cache.changes", autoreleaseFrequency: .workItem)
     /// Several, to limit the number of threads.
@@ -23,9 +35,11 @@ final class DiskCache: @unchecked Sendable {
         DispatchQueue(label: "EasyNetwork.cache.readings.\($0)", autoreleaseFrequency: .workItem)
     }
 
-    init(directory: CacheDirectory, limits: NetworkCache.Disk) {
-        self.directory = directory
+    init(_ limits: NetworkCache.Disk, files: CacheFiles) {
         self.limits = limits
+        self.files = files
+        path = limits.directory.path
+        index = RecencyList(costLimit: limits.bytes ?? .max, countLimit: limits.count ?? .max)
     }
 
     /// Adds a change. Called under the lock that decides the order of changes.
@@ -33,109 +47,236 @@ final class DiskCache: @unchecked Sendable {
         changes.async(execute: change)
     }
 
+    /// Runs a closure that reads a file.
     func read(_ key: String, _ reading: @escaping @Sendable () -> Void) {
         readings[Int(UInt(bitPattern: key.hashValue) % UInt(readings.count))].async(execute: reading)
     }
+
+    /// The name of the file. Keys that are equal in Swift have one name, whatever their normalization.
+    static func name(of key: String) -> String {
+        let isASCII = key.utf8.allSatisfy { $0 < 0x80 }
+        let text = isASCII ? key : key.precomposedStringWithCanonicalMapping
+        return SHA256.digest(of: Data(text.utf8)).hexadecimal
+    }
+
+    private func path(of name: String) -> String { "\(path)/\(name.prefix(2))/\(name)" }
 }
 
-// Changes.
+// MARK: - Reading, on any queue
+
+extension DiskCache {
+    func load(_ key: String, now: Date) throws(CacheMiss) -> (entry: CacheEntry, status: CacheFileStatus) {
+        let file: Data
+        let status: CacheFileStatus
+        do {
+            (file, status) = try files.read(path(of: Self.name(of: key))) { $0 <= limits.longestFile ? $0 : 0 }
+        } catch {
+            throw error.isOfMissingFile ? .absent : .unreadable
+        }
+        let entry = try CacheEntry(file: file, key: key)
+        if limits.isExpired(status.usedAt, now: now) { throw .expired }
+        return (entry, status)
+    }
+
+    /// The header of a file, without a check of the checksum; nil when the file is absent or unusable.
+    func header(named name: String) throws -> NetworkCache.Entry? {
+        do {
+            var (file, _) = try files.read(path(of: name)) { min($0, Self.beginningLength) }
+            if let end = NetworkCache.Entry.end(in: file), end > file.count, end <= Self.longestHeader {
+                file = try files.read(path(of: name)) { min($0, end) }.0
+            }
+            let header = NetworkCache.Entry(file: file)
+            return header.map { Self.name(of: $0.key) } == name ? header : nil
+        } catch let error where error.isOfMissingFile {
+            return nil
+        }
+    }
+}
+
+// MARK: - Changes
+
 extension DiskCache {
     /// Writes or replaces an entry, and makes room for it.
     ///
     /// After an error the old entry, which is out of date, has been removed too; if that failed, it is whole.
-    func store(_ entry: CacheEntry, now: Date) throws(CacheFailure) {
-        do throws(CacheFailure) {
+    func store(_ entry: CacheEntry, now: Date) throws {
+        let name = Self.name(of: entry.header.key)
+        do {
             try refreshIndex(now: now)
-            let pieces = try CacheFileFormat.encode(entry)
+            let pieces = try entry.encoded()
             let size = pieces.reduce(0) { $0 + $1.count }
-            guard size <= limits.bytes ?? .max, limits.count ?? .max > 0 else { throw .tooLarge }
-            let name = CacheDirectory.name(of: entry.header.key)
-            do throws(CacheFileError) {
-                try directory.write(pieces, named: name, usedAt: now)
-            } catch {
-                throw .system(error)
-            }
-            _ = index?.insert(now, cost: size, for: name)
+            guard size <= index.costLimit, index.countLimit > 0 else { throw POSIXError(.EFBIG) }
+            try write(pieces, named: name, usedAt: now)
+            index.insert(now, cost: size, for: name)
             trim(now: now)
         } catch {
-            try? remove(entry.header.key)
+            try? remove(named: name)
             throw error
         }
     }
 
-    func remove(_ key: String) throws(CacheFailure) {
-        try remove(named: CacheDirectory.name(of: key))
+    private func write(_ pieces: [Data], named name: String, usedAt date: Date) throws {
+        let temporary = "\(path(of: name)).\(UUID().uuidString).tmp"
+        do {
+            do {
+                try files.create(temporary, pieces, usedAt: date)
+            } catch let error where error.isOfMissingFile {
+                // The directory does not exist, or no longer.
+                try files.makeDirectory("\(path)/\(name.prefix(2))")
+                excludeFromBackup()
+                try files.create(temporary, pieces, usedAt: date)
+            }
+            try files.rename(temporary, to: path(of: name))
+        } catch {
+            // If this fails, a scan removes the file later.
+            try? files.remove(temporary)
+            throw error
+        }
     }
 
-    func remove(named name: String) throws(CacheFailure) {
-        do throws(CacheFileError) {
-            try directory.remove(named: name)
+    private func excludeFromBackup() {
+        #if canImport(Darwin)
+        var url = limits.directory
+        var values = URLResourceValues()
+        values.isExcludedFromBackup = true
+        try? url.setResourceValues(values)
+        #endif
+    }
+
+    /// Removes a file, which need not exist.
+    func remove(named name: String) throws {
+        do { try files.remove(path(of: name)) } catch let error where error.isOfMissingFile {}
+        index.remove(name)
+    }
+
+    /// Removes the selected files, and unusable ones.
+    ///
+    /// - Parameter isRemoved: nil for all files.
+    /// - Returns: the first failure; the other files are removed.
+    func removeAll(where isRemoved: ((NetworkCache.Entry) -> Bool)?, now: Date) -> (any Error)? {
+        var failure: (any Error)?
+        do {
+            for name in try names(now: now) {
+                do {
+                    if let isRemoved, let header = try header(named: name), !isRemoved(header) { continue }
+                    try remove(named: name)
+                } catch {
+                    failure = failure ?? error
+                }
+            }
         } catch {
-            throw .system(error)
+            failure = error
         }
-        _ = index?.remove(name)
+        return failure
     }
 
     /// Removes an unusable file, unless it has been replaced.
     func discard(_ key: String, now: Date) {
         do {
-            _ = try directory.read(key, limits, now: now)
-        } catch .damaged, .foreign, .otherVersion, .expired {
-            try? remove(key)
+            _ = try load(key, now: now)
+        } catch .damaged, .expired {
+            try? remove(named: Self.name(of: key))
         } catch {}
     }
 
     /// Notes the use of an entry.
     func use(_ key: String, _ status: CacheFileStatus, now: Date) {
-        let name = CacheDirectory.name(of: key)
+        let name = Self.name(of: key)
         // After a failure the next change tries again.
         try? refresh(now: now)
-        if index?[name] != nil { _ = index?.insert(now, cost: status.size, for: name) }
-        // Also replaces a date in the future.
-        if abs(now.timeIntervalSince(status.usedAt)) >= Self.touchInterval { directory.touch(named: name, usedAt: now) }
+        if index[name] != nil { index.insert(now, cost: status.size, for: name) }
+        // Also replaces a date in the future. A failure only makes the entry look older.
+        if abs(now.timeIntervalSince(status.usedAt)) >= Self.touchInterval {
+            try? files.touch(path(of: name), usedAt: now)
+        }
+    }
+}
+
+// MARK: - The index
+
+extension DiskCache {
+    var usage: (bytes: Int, count: Int) { (index.cost, index.count) }
+
+    /// The names of all files, also those of other processes, in no order.
+    func names(now: Date) throws -> [String] {
+        indexedAt = .distantPast
+        try refreshIndex(now: now)
+        return Array(index.keys)
     }
 
     /// Scans the directory, unless the index is recent, and removes the files that exceed the limits.
-    func refresh(now: Date) throws(CacheFailure) {
+    func refresh(now: Date) throws {
         try refreshIndex(now: now)
         trim(now: now)
     }
 
-    var usage: (bytes: Int, count: Int) { (Int(clamping: index?.cost ?? 0), index?.count ?? 0) }
-
-    /// The names of all files, also those of other processes, in no order.
-    func names(now: Date) throws(CacheFailure) -> [String] {
-        index = nil
-        try refreshIndex(now: now)
-        return index.map { Array($0.keys) } ?? []
-    }
-
-    private func refreshIndex(now: Date) throws(CacheFailure) {
-        guard index == nil || abs(now.timeIntervalSince(indexedAt)) > Self.indexLifetime else { return }
-        var found: [(name: String, status: CacheFileStatus)]
-        do throws(CacheFileError) {
-            found = try directory.scan(now: now)
-        } catch {
-            throw .system(error)
-        }
-        found.sort { ($0.status.usedAt, $0.name) < ($1.status.usedAt, $1.name) }
-        var index = RecencyList<Date>()
-        for (name, status) in found {
-            // A date in the future would never become old.
-            _ = index.insert(min(status.usedAt, now), cost: status.size, for: name)
-        }
-        self.index = index
+    private func refreshIndex(now: Date) throws {
+        guard abs(now.timeIntervalSince(indexedAt)) > Self.indexLifetime else { return }
+        let found = try scan(now: now).sorted { ($0.status.usedAt, $0.name) < ($1.status.usedAt, $1.name) }
+        index = RecencyList(costLimit: index.costLimit, countLimit: index.countLimit)
+        // A date in the future would never become old.
+        for (name, status) in found { index.insert(min(status.usedAt, now), cost: status.size, for: name) }
         indexedAt = now
     }
 
     private func trim(now: Date) {
-        while let oldest = index?.oldest(),
-            index?.cost ?? 0 > limits.bytes ?? .max || index?.count ?? 0 > limits.count ?? .max
-                || limits.isExpired(oldest.value, now: now)
-        {
-            _ = index?.remove(oldest.key)
+        while let oldest = index.oldest(), index.isOverfull || limits.isExpired(oldest.value, now: now) {
+            index.remove(oldest.key)
             // The next scan finds a file that could not be removed.
-            try? directory.remove(named: oldest.key)
+            try? files.remove(path(of: oldest.key))
         }
+    }
+
+    /// Lists the files of entries, and removes old temporary files.
+    func scan(now: Date) throws -> [(name: String, status: CacheFileStatus)] {
+        var found: [(name: String, status: CacheFileStatus)] = []
+        for shard in try list(path) where shard.utf8.count == 2 && Self.isHexadecimal(shard) {
+            for file in try list("\(path)/\(shard)") where file.hasPrefix(shard) {
+                let name = file.prefix(Self.nameLength)
+                guard name.utf8.count == Self.nameLength, Self.isHexadecimal(name),
+                    let status = try look("\(path)/\(shard)/\(file)")
+                else { continue }
+                if name == file {
+                    found.append((file, status))
+                } else if Self.isTemporary(file), now.timeIntervalSince(status.usedAt) > Self.temporaryAge {
+                    try? files.remove("\(path)/\(shard)/\(file)")
+                }
+            }
+        }
+        return found
+    }
+
+    /// Empty for a directory that does not exist or cannot be read.
+    private func list(_ directory: String) throws -> [String] {
+        do {
+            return try files.list(directory)
+        } catch let error where error.isOfMissingFile || directory != path && (error as? POSIXError)?.code == .EACCES {
+            return []
+        }
+    }
+
+    /// Nil for a file that does not exist or is not a regular one.
+    private func look(_ path: String) throws -> CacheFileStatus? {
+        do { return try files.look(path) } catch let error where error.isOfMissingFile { return nil }
+    }
+
+    private static func isHexadecimal(_ text: some StringProtocol) -> Bool {
+        text.utf8.allSatisfy {
+            UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 || UInt8(ascii: "a")...UInt8(ascii: "f") ~= $0
+        }
+    }
+
+    /// Whether a UUID and `tmp` follow the name of an entry.
+    private static func isTemporary(_ file: String) -> Bool {
+        let parts = file.dropFirst(nameLength).split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 3 && parts[0].isEmpty && UUID(uuidString: String(parts[1])) != nil && parts[2] == "tmp"
+    }
+}
+
+extension Error {
+    /// Whether the file, or a directory above it, does not exist.
+    fileprivate var isOfMissingFile: Bool {
+        let code = (self as? POSIXError)?.code
+        return code == .ENOENT || code == .ENOTDIR
     }
 }

@@ -59,19 +59,6 @@ struct DownloadLocation: Hashable, Sendable {
         directory.hasSuffix("/") ? directory + name : "\(directory)/\(name)"
     }
 
-    /// - Throws: ``NetworkError/Code/cannotWriteFile``.
-    func makeDirectory() throws(NetworkError) {
-        do {
-            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        } catch {
-            throw NetworkError(
-                code: .cannotWriteFile,
-                message: "the directory \(directory) cannot be made: \(error.wording)",
-                underlying: error
-            )
-        }
-    }
-
     func removePart() {
         // The part first: a journal without one says nothing.
         unlink(part)
@@ -82,25 +69,26 @@ struct DownloadLocation: Hashable, Sendable {
 
     /// Moves the complete part to its destination in one step: there lies the old file or the new one, whole.
     ///
+    /// - Parameter replacing: as ``DownloadOperation/replacesExistingFile``.
     /// - Returns: the path of the file that is the result.
     /// - Throws: ``NetworkError/Code/cannotWriteFile``; then the old file is still there.
-    func movePart(named name: String, _ existing: DownloadOptions.ExistingFile) throws(NetworkError) -> String {
+    func movePart(named name: String, replacing: Bool?) throws(NetworkError) -> String {
         let path = path(named: name)
-        switch existing {
-        case .automatic where self.name == nil, .number:
-            let limit = 10_000
-            for number in 1...limit {
-                let path = self.path(named: number == 1 ? name : SafeFileName.numbered(name, number))
-                if try linkPart(to: path) { return path }
-            }
-            throw .file("\(limit) files with the name of the download lie in \(directory)", EEXIST)
-        case .automatic, .replace:
+        if replacing ?? (self.name != nil) {
             guard rename(part, path) == 0 else { throw .file("the download cannot be moved to \(path)") }
-        case .keep:
-            if try linkPart(to: path) { return path }
-            guard access(path, F_OK) == 0 else { throw .file("\(path) is a link to nothing") }
-            unlink(part)
+            return path
         }
+        let limit = replacing == nil ? 10_000 : 1
+        for number in 1...limit {
+            let path = number == 1 ? path : self.path(named: SafeFileName.numbered(name, number))
+            if try linkPart(to: path) { return path }
+        }
+        guard replacing == false else {
+            throw .file("\(limit) files with the name of the download lie in \(directory)", EEXIST)
+        }
+        // The file that lies there is kept.
+        guard access(path, F_OK) == 0 else { throw .file("\(path) is a link to nothing") }
+        unlink(part)
         return path
     }
 
@@ -112,12 +100,8 @@ struct DownloadLocation: Hashable, Sendable {
             unlink(part)
             return true
         }
-        let number = errno
-        if number == EEXIST { return false }
+        guard errno != EEXIST else { return false }
         // Not every file system has links. There an empty file takes the name, and the part replaces it.
-        guard [EPERM, EOPNOTSUPP, ENOTSUP, ENOSYS, EMLINK].contains(number) else {
-            throw .file("the download cannot be moved to \(path)", number)
-        }
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
         guard descriptor >= 0 else {
             if errno == EEXIST { return false }
@@ -134,12 +118,13 @@ struct DownloadLocation: Hashable, Sendable {
 
     // MARK: - Cleanup
 
+    /// How long the parts of other downloads are kept, in seconds.
+    private static let partLifetime: TimeInterval = 7 * 24 * 3_600
     private static let cleaned = Locked<Set<String>>([])
 
-    /// Removes parts of other downloads from the directory, once in a process.
-    ///
-    /// - Parameter limit: parts that were changed before are removed, unless a download has them open.
-    func cleanUpOnce(before limit: Date) {
+    /// Removes old parts of other downloads from the directory, unless a download has them open; once in a process.
+    func cleanUpOnce(at now: Date) {
+        let limit = now - Self.partLifetime
         guard Self.cleaned.withLock({ $0.insert(directory).inserted }),
             let names = try? FileManager.default.contentsOfDirectory(atPath: directory)
         else { return }

@@ -15,7 +15,7 @@ import Foundation
 ///
 /// A part is resumed after a retry, ``pause()``, a cancel, a failure, a crash of the process or, as far as the disk has
 /// it, of the machine: by an operation with the same destination and address, or with a redirect to the same one. With a
-/// ``DownloadOptions/sha256`` the address may be another one, as that of a mirror or a signed URL, unless the destination
+/// ``sha256`` the address may be another one, as that of a mirror or a signed URL, unless the destination
 /// is a directory. The server is asked for the rest with `Range` and `If-Range` (RFC 9110, sections 13.1.5 and 14.2). A file
 /// that has changed, or that has no strong validator, comes from its beginning, as does one that was compressed for the
 /// transfer. The part of another user is not resumed. Progress resets the retry count of the ``RetryPolicy``.
@@ -25,10 +25,15 @@ import Foundation
 ///
 /// Callbacks, ``RequestOperation/value`` and the rest are those of ``RequestOperation``; the item is the URL of the file.
 public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchecked Sendable {
-    // Sendable because everything that changes is in `run`, behind its lock.
-    private struct Run {
+    // Sendable because everything that changes is in `download`, `calls` and `claims`, behind their locks.
+    private struct Download {
+        var replacesExistingFile: Bool?
+        var sha256: String?
+        var segmentCount = 1
+        var limit: BandwidthLimit?
+        var keepsPart = true
         /// Fetches until the end, or the next pause.
-        var fetching: Task<Result<Void, NetworkError>, Never>?
+        var fetching: Task<Void, any Error>?
         /// Has the whole download; nil before the start.
         var task: Task<Void, Never>?
         /// Over when the files that a user sees are as they stay.
@@ -36,47 +41,27 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         var isPaused = false
         /// Over when ``resume()`` was called; nil once the download has gone on.
         var resumed: OneShot?
-        var keepsPart: Bool
-        var isOver = false
     }
 
     /// Where the file goes: its name, or a directory.
     public let destination: URL
-    /// How the file is made.
-    public let options: DownloadOptions
     private let meter: TransferMeter
-    private let calls: FileCalls
-    private let claim = PartClaim()
-    private let run: Locked<Run>
+    private let download = Locked(Download())
+    /// Changed by tests.
+    let calls = Locked(FileCalls())
 
     /// - Parameters:
     ///   - request: what is asked for; only a GET can be resumed.
     ///   - destination: the file URL of the file, or of a directory, in which the server names the file. It is a directory
-    ///     when its path ends with a slash, or when a directory lies there.
-    ///   - options: default ``DownloadOptions``: an existing file is replaced, in a directory it stays beside a numbered
-    ///     one.
+    ///     when its path ends with a slash, or when a directory lies there. The directory must exist.
     ///   - service: gives the host, and cancels the operation's calls when it is cancelled itself. Default
     ///     ``HostConfiguration/shared`` as it is now.
-    public convenience init(
+    public init(
         _ request: some BaseAPIRequest,
         to destination: URL,
-        options: DownloadOptions = DownloadOptions(),
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared)
     ) {
-        self.init(request, to: destination, options: options, service: service, calls: FileCalls())
-    }
-
-    init(
-        _ request: some BaseAPIRequest,
-        to destination: URL,
-        options: DownloadOptions,
-        service: EasyNetworkService,
-        calls: FileCalls
-    ) {
         self.destination = destination
-        self.options = options
-        self.calls = calls
-        run = Locked(Run(keepsPart: options.keepsPart))
         meter = TransferMeter(kind: .downloading, clock: service.configuration.settings.clock)
         super.init(DownloadRequest(wrapped: request, destination: destination), service: service)
         observeProgress()
@@ -85,14 +70,10 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
     /// A download whose request is made when it starts.
     fileprivate init<Request: BaseAPIRequest>(
         to destination: URL,
-        options: DownloadOptions,
         service: EasyNetworkService,
         makeRequest: @escaping @Sendable () throws -> Request
     ) {
         self.destination = destination
-        self.options = options
-        calls = FileCalls()
-        run = Locked(Run(keepsPart: options.keepsPart))
         meter = TransferMeter(kind: .downloading, clock: service.configuration.settings.clock)
         super.init(service: service) { DownloadRequest(wrapped: try makeRequest(), destination: destination) }
         observeProgress()
@@ -105,6 +86,55 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         }
     }
 
+    // MARK: - Options
+
+    /// Whether a file that lies at the destination is replaced, in one step when the download is complete and has been
+    /// checked. With false it stays, and is the result: it fetches nothing when its name is known before, and little when the
+    /// server names the file. A link to a file counts as the file, and is replaced itself.
+    ///
+    /// Default nil: a file that the destination names is replaced; in a directory, where the server would choose the file to
+    /// replace, both stay, the new one with a number: `report (2).pdf`. Set it before the operation is added to a queue.
+    public var replacesExistingFile: Bool? {
+        get { download.withLock { $0.replacesExistingFile } }
+        set { download.withLock { $0.replacesExistingFile = newValue } }
+    }
+
+    /// The SHA-256 digest (FIPS 180-4) that the file must have, 64 hexadecimal digits; any other text is an error of the
+    /// operation. Default nil: any digest. Set it before the operation is added to a queue.
+    public var sha256: String? {
+        get { download.withLock { $0.sha256 } }
+        set { download.withLock { $0.sha256 = newValue } }
+    }
+
+    /// The number of ranges that are fetched at once, each of at least a megabyte, when the server sends
+    /// `Accept-Ranges: bytes`, a length and a strong validator. Less than 1 counts as 1. Default 1. Set it before the operation
+    /// is added to a queue.
+    ///
+    /// They belong to one operation, and count once in the limits of a queue.
+    public var segmentCount: Int {
+        get { download.withLock { $0.segmentCount } }
+        set { download.withLock { $0.segmentCount = newValue } }
+    }
+
+    /// Whether the part is kept when the operation fails or is cancelled, so that another one can resume it. Default true. Set
+    /// it at any time before the end. A part that stays is removed seven days after it was changed last, by the first download
+    /// of a process into the same directory.
+    public var keepsPart: Bool {
+        get { download.withLock { $0.keepsPart } }
+        set { download.withLock { $0.keepsPart = newValue } }
+    }
+
+    /// The bytes a second that the file may come at, besides ``NetworkQueue/bandwidthLimit``; less than 1 counts as 1. Default
+    /// nil: no limit. It is kept on average, over a tenth of a second and more. A change takes effect with the next bytes.
+    public var bandwidthLimit: Int? {
+        get { download.withLock { $0.limit }?.bytesPerSecond }
+        set {
+            let clock = service.configuration.settings.clock
+            let limit = newValue.map { BandwidthLimit(bytesPerSecond: $0, clock: clock) }
+            download.withLock { $0.limit = limit }
+        }
+    }
+
     // MARK: - Progress
 
     /// Bytes that have come, of those that the file has; indeterminate while that is not known. Bytes of an earlier
@@ -114,23 +144,25 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
 
     override func claimProgress() -> OrderedProgress? { meter.claimShare() }
 
-    /// Bytes, rate and time left as they change, at most ten times a second, and once more at the end. Each call returns a
-    /// new sequence.
-    public var updates: AsyncStream<TransferProgress> { meter.updates() }
+    /// Bytes that are there, and the length of the file, nil while that is not known: as they change, at most ten times a
+    /// second, and once more at the end. Each call returns a new sequence. The rate in bytes a second and the
+    /// seconds that are left are in the `userInfo` of ``progress``: `throughputKey` and `estimatedTimeRemainingKey`.
+    public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> { meter.updates() }
 
     // MARK: - Pausing
 
     /// Whether ``pause()`` was called last, and not ``resume()``.
-    public var isPaused: Bool { run.withLock { $0.isPaused } }
+    public var isPaused: Bool { download.withLock { $0.isPaused } }
 
-    /// Stops fetching and gives the slot back, until ``resume()``. The received part is kept, with its journal, so that even the
-    /// process may end meanwhile. An operation that was paused before its start waits for ``resume()`` when its turn comes.
+    /// Stops fetching and gives the slot back, until ``resume()``. The received part is kept, with its journal, so that
+    /// the process may even end in between. An operation that was paused before its start waits for ``resume()`` when
+    /// its turn comes.
     public func pause() {
-        let fetching = run.withLock { run -> Task<Result<Void, NetworkError>, Never>? in
-            guard !run.isPaused, !run.isOver else { return nil }
-            run.isPaused = true
-            run.resumed = OneShot()
-            return run.fetching
+        let fetching = download.withLock { download -> Task<Void, any Error>? in
+            guard !download.isPaused, !hasOutcome else { return nil }
+            download.isPaused = true
+            download.resumed = OneShot()
+            return download.fetching
         }
         guard let fetching else { return }
         fetching.cancel()
@@ -139,83 +171,71 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
 
     /// Goes on after ``pause()``, when there is a slot.
     public func resume() {
-        let resumed = run.withLock { run in
-            run.isPaused = false
-            return run.resumed
+        let resumed = download.withLock { download in
+            download.isPaused = false
+            return download.resumed
         }
         resumed?.end()
-    }
-
-    /// Cancels the operation.
-    ///
-    /// - Parameter keepingPart: whether the part is kept for another operation; `cancel()` does as
-    ///   ``DownloadOptions/keepsPart`` says.
-    public func cancel(keepingPart: Bool) {
-        run.withLock { $0.keepsPart = keepingPart }
-        cancel()
     }
 
     // MARK: - The work
 
     public override func execute() {
         guard let request = takeRequest() else { return }
-        let isWanted = run.withLock { run in
-            if !run.isOver { run.filesAreDone = OneShot() }
-            return !run.isOver
+        download.withLock { download in
+            guard !hasOutcome else { return }
+            download.filesAreDone = OneShot()
+            download.task = Task { await self.run(request) }
         }
-        guard isWanted else { return }
-        let task = Task { await self.download(request) }
-        let isOver = run.withLock { run in
-            run.task = task
-            return run.isOver
-        }
-        if isOver { task.cancel() }
     }
 
-    private func download(_ request: DownloadRequest) async {
+    private func run(_ request: DownloadRequest) async {
         var part: String?
-        var download: Download?
+        var writer: DownloadWriter?
         do throws(NetworkError) {
             try await waitWhilePaused()
-            try options.check()
+            try checkDigest()
             let message = try RequestBuilder.build(request, for: service.configuration)
             let resource = message.url.downloadDigest
             let location = try DownloadLocation(destination, resource: resource)
-            if options.existingFile == .keep, let name = location.name, access(location.path(named: name), F_OK) == 0 {
-                finish(with: URL(fileURLWithPath: location.path(named: name)))
+            if replacesExistingFile == false, let path = location.name.map(location.path), access(path, F_OK) == 0 {
+                finish(with: URL(fileURLWithPath: path))
             } else {
-                part = location.key
-                guard await claim.take(location.key) else {
+                guard await claim(location.key) else {
                     throw NetworkError(
                         code: .refused,
                         message: "another operation downloads to \(location.shown): make this one depend on it"
                     )
                 }
+                part = location.key
                 let opened = try open(location, resource, mayContinue: message.mayContinueDownload)
-                download = opened
+                writer = opened
                 finish(with: try await file(of: request, opened))
             }
         } catch {
             finish(error)
         }
         // The operation has ended, perhaps earlier and for another reason. A body that was too long would be so again.
-        let isUseful = run.withLock { $0.keepsPart } && error != nil && error?.code != .bodyTooLong
-        await download?.close(keepingPart: isUseful)
-        run.withLock { $0.filesAreDone }?.end()
-        await download?.release()
-        if let part { claim.release(part) }
+        await writer?.close(keepingPart: keepsPart && error != nil && error?.code != .bodyTooLong)
+        download.withLock { $0.filesAreDone }?.end()
+        await writer?.release()
+        if let part { releaseClaim(part) }
+    }
+
+    private func checkDigest() throws(NetworkError) {
+        guard let sha256, sha256.utf8.count != 64 || !sha256.allSatisfy(\.isHexDigit) else { return }
+        throw NetworkError(code: .invalidRequest, message: "sha256 needs 64 hexadecimal digits, and is '\(sha256)'")
     }
 
     private func open(
         _ location: DownloadLocation,
         _ resource: String,
         mayContinue: Bool
-    ) throws(NetworkError) -> Download {
-        if options.createsDirectories { try location.makeDirectory() }
+    ) throws(NetworkError) -> DownloadWriter {
         let clock = service.configuration.settings.clock
         // Opened before the cleanup, which leaves it alone then, however old it is.
-        let file = try PartialFile(location, calls: calls)
-        if let lifetime = options.partLifetime { location.cleanUpOnce(before: clock.date - lifetime) }
+        let file = try PartialFile(location, calls: calls.withLock { $0 })
+        location.cleanUpOnce(at: clock.date)
         let boot = ResumeJournal.currentBoot
         let found = mayContinue ? ResumeJournal(at: location.journal) : nil
         let journal = found?.trusted(boot: boot, size: file.size ?? 0)
@@ -224,76 +244,110 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
             journal,
             resource: resource,
             boot: boot,
-            segmentLimit: max(1, options.segmentCount),
-            hasDigest: options.sha256 != nil
+            segmentLimit: max(1, segmentCount),
+            hasDigest: sha256 != nil
         )
-        return Download(file, plan, options, meter: meter, clock: clock) { [weak self] in
-            BandwidthLimit.both(self?.options.bandwidthLimit, self?.scheduling?.queue.bandwidthLimit)
+        return DownloadWriter(
+            file,
+            plan,
+            replacesExistingFile: replacesExistingFile,
+            sha256: sha256,
+            meter: meter,
+            clock: clock
+        ) { [weak self] in
+            guard let self else { return [] }
+            return [download.withLock { $0.limit }, scheduling?.queue.bandwidth].compactMap { $0 }
         }
     }
 
     /// Fetches what is missing, as often as the download is resumed, and puts the file in its place.
-    private func file(of request: DownloadRequest, _ download: Download) async throws(NetworkError) -> URL {
+    private func file(of request: DownloadRequest, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
         while true {
             try await waitWhilePaused()
-            let fetching = Task { () -> Result<Void, NetworkError> in
-                do throws(NetworkError) {
-                    try await download.fetchMissing { use in
-                        await self.service.result(of: request, using: use).map { _ in }
-                    }
-                    return .success(())
-                } catch {
-                    return .failure(error)
+            let fetching = Task {
+                try await writer.fetchMissing { use in
+                    await self.service.result(of: request, using: use) { _ in }
                 }
             }
-            let isWanted = run.withLock { run in
-                run.fetching = fetching
-                return !run.isPaused && !run.isOver
+            let isWanted = download.withLock { download in
+                download.fetching = fetching
+                return !download.isPaused && !hasOutcome
             }
             if !isWanted { fetching.cancel() }
-            let result = await fetching.value
-            let wasPaused = run.withLock { run in
-                run.fetching = nil
-                return run.resumed != nil
+            let result = await fetching.result
+            let wasPaused = download.withLock { download in
+                download.fetching = nil
+                return download.resumed != nil
             }
-            if wasPaused, case .failure = result {
-                await download.save()
-                continue
+            switch result {
+            case .success: return try await writer.finish { !self.hasOutcome }
+            case .failure where wasPaused: await writer.save()
+            case .failure(let error): throw .thrown(error, otherwise: .cancelled)
             }
-            try result.get()
-            return try await download.finish { !self.hasOutcome }
         }
     }
 
     /// Waits without a slot.
     private func waitWhilePaused() async throws(NetworkError) {
-        while let resumed = run.withLock({ $0.resumed }) {
+        while let resumed = download.withLock({ $0.resumed }) {
             // A call may have asked for the slot again, after a delay.
             forgoSlot()
             await resumed.wait()
             let slot = OneShot()
             if !hasOutcome { reclaimSlot { slot.end() } }
             await slot.wait()
-            run.withLock { run in
-                if run.resumed === resumed { run.resumed = nil }
+            download.withLock { download in
+                if download.resumed === resumed { download.resumed = nil }
             }
         }
         if hasOutcome { throw NetworkError(code: .cancelled) }
     }
 
-    // MARK: - The end
+    // MARK: - The part
 
-    override func stop() {
-        super.stop()
-        claim.willRelease()
+    /// Keeps other downloads of this process away from a part. The lock of ``PartialFile`` keeps other processes away, and
+    /// cannot tell that a download is about to release its part.
+    private struct Claim {
+        let owner: DownloadOperation
+        var waiters: [OneShot] = []
     }
 
-    override func deliver(_ done: @escaping @Sendable () -> Void) {
-        let (task, fetching, filesAreDone) = run.withLock { run in
-            run.isOver = true
-            return (run.task, run.fetching, run.filesAreDone)
+    /// By ``DownloadLocation/key``.
+    private static let claims = Locked<[String: Claim]>([:])
+
+    /// Whether no download of this process has the part.
+    static func isFree(_ part: String) -> Bool { claims.withLock { $0[part] == nil } }
+
+    /// Takes the part, if necessary as soon as a download that has ended has released it.
+    ///
+    /// - Returns: false when another download has it, or this one has ended.
+    private func claim(_ part: String) async -> Bool {
+        while !hasOutcome {
+            let released = OneShot()
+            let owner = Self.claims.withLock { claims -> DownloadOperation? in
+                guard let owner = claims[part]?.owner else {
+                    claims[part] = Claim(owner: self)
+                    return nil
+                }
+                claims[part]?.waiters.append(released)
+                return owner
+            }
+            guard let owner else { return true }
+            guard owner.hasOutcome else { return false }
+            await released.wait()
         }
-        claim.willRelease()
+        return false
+    }
+
+    private func releaseClaim(_ part: String) {
+        let claim = Self.claims.withLock { $0.removeValue(forKey: part) }
+        for waiter in claim?.waiters ?? [] { waiter.end() }
+    }
+
+    // MARK: - The end
+
+    override func deliver(_ done: @escaping @Sendable () -> Void) {
+        let (task, fetching, filesAreDone) = download.withLock { ($0.task, $0.fetching, $0.filesAreDone) }
         fetching?.cancel()
         task?.cancel()
         let finish = { @Sendable in self.meter.finish(success: self.error == nil) { self.deliverResult(done) } }
@@ -333,15 +387,13 @@ extension RequestOperation {
     ///
     /// - Parameters:
     ///   - destination: as that of a ``DownloadOperation``.
-    ///   - options: default ``DownloadOptions``.
     ///   - next: called once, on a thread of the queue, when the download starts. An error that it throws is the download's error.
     public final func then<Next: BaseAPIRequest>(
         downloadTo destination: URL,
-        options: DownloadOptions = DownloadOptions(),
         _ next: @escaping @Sendable (Request.Item) throws -> Next
     ) -> DownloadOperation {
         let item = itemOfDependency
-        let operation = DownloadOperation(to: destination, options: options, service: nextService) {
+        let operation = DownloadOperation(to: destination, service: nextService) {
             try next(item())
         }
         operation.addDependency(self)

@@ -34,19 +34,14 @@ struct DownloadPlan: Sendable {
     /// The least length of a segment, in bytes.
     static let segmentMinimum: Int64 = 1_048_576
 
-    private(set) var segments: [Segment]
-    private(set) var total: Int64?
+    private var state: ResumeJournal
     /// Counts how often the file was begun, or given up.
     private(set) var beginningCount = 0
     /// The length that the file had under the same entity tag, if the answer says none.
     private var expectedTotal: Int64?
-    private var validator: RangeValidator?
     private var segmentLimit: Int
     private let resource: String
     private let hasDigest: Bool
-    /// Where the bytes come from, as ``ResumeJournal/resource`` and ``ResumeJournal/location``.
-    private var origin: (resource: String?, location: String?)
-    private let boot: String?
     /// The most bytes that each segment ever had.
     private var farthest: [Int: Int64] = [:]
 
@@ -62,32 +57,21 @@ struct DownloadPlan: Sendable {
         hasDigest: Bool = false
     ) {
         self.resource = resource
-        self.boot = boot
         self.segmentLimit = segmentLimit
         self.hasDigest = hasDigest
-        segments = journal?.segments ?? [Segment(lower: 0)]
-        total = journal?.total
-        validator = journal?.validator
-        origin = (journal?.resource, journal?.location)
+        state = journal ?? ResumeJournal()
+        state.boot = boot
         for index in segments.indices { _ = hasGained(index) }
     }
 
+    var segments: [Segment] { state.segments }
+    var total: Int64? { state.total }
     /// The number of bytes that are there.
     var count: Int64 { segments.reduce(0) { $0 + $1.count } }
     var isComplete: Bool { segments.allSatisfy(\.isComplete) }
 
     /// The journal of the part; nil when a later download could not use it.
-    var journal: ResumeJournal? {
-        guard let validator else { return nil }
-        return ResumeJournal(
-            resource: origin.resource,
-            location: origin.location,
-            validator: validator,
-            total: total,
-            segments: segments,
-            boot: boot
-        )
-    }
+    var journal: ResumeJournal? { state.validator == nil ? nil : state }
 
     // MARK: - Asking
 
@@ -100,7 +84,7 @@ struct DownloadPlan: Sendable {
     /// - Parameter location: the digest of the address that is asked, which a redirect may have named.
     /// - Returns: nil for the whole file.
     func question(for index: Int, at location: String? = nil) -> Question? {
-        guard let validator, segments.indices.contains(index), count > 0 || segments.count > 1,
+        guard let validator = state.validator, segments.indices.contains(index), count > 0 || segments.count > 1,
             isOrigin(location, validator)
         else { return nil }
         let segment = segments[index]
@@ -116,8 +100,8 @@ struct DownloadPlan: Sendable {
     /// A validator tells states of one resource apart, not resources (RFC 9110, section 8.8). An entity tag may count for
     /// another address when a digest will check the file.
     private func isOrigin(_ location: String?, _ validator: RangeValidator) -> Bool {
-        if origin.resource == resource { return true }
-        if let location, location == origin.location { return true }
+        if state.resource == resource { return true }
+        if let location, location == state.location { return true }
         if case .entityTag = validator { return hasDigest }
         return false
     }
@@ -207,17 +191,17 @@ struct DownloadPlan: Sendable {
             else { return nil }
         }
         if total == nil {
-            total = found
-            segments[segments.count - 1].upper = found
+            state.total = found
+            state.segments[segments.count - 1].upper = found
         }
         return range
     }
 
     /// The range of another address joins what is there.
     private mutating func join(_ location: String?) {
-        guard origin.location != location || location == nil else { return }
-        origin.location = nil
-        if origin.resource != resource { origin.resource = nil }
+        guard state.location != location || location == nil else { return }
+        state.location = nil
+        if state.resource != resource { state.resource = nil }
     }
 
     /// RFC 9110, section 15.5.17: the file ends before the first byte that was asked for.
@@ -228,24 +212,24 @@ struct DownloadPlan: Sendable {
         if case .entityTag(let tag) = question.validator, let other = head.headers["ETag"], other.trimmed != tag {
             return giveUp()
         }
-        total = found
-        if segments.count == 1 { segments[0].upper = found }
+        state.total = found
+        if segments.count == 1 { state.segments[0].upper = found }
         return segments.indices.contains(index) && segments[index].isComplete ? .complete : giveUp()
     }
 
     private mutating func begin(_ head: TransportHead, at location: String?, mayContinue: Bool) {
         let isCoded = Self.isCoded(head.headers)
         beginningCount += 1
-        total = isCoded ? nil : Self.length(head.headers)
+        state.total = isCoded ? nil : Self.length(head.headers)
         expectedTotal = nil
-        validator = isCoded || !mayContinue ? nil : RangeValidator(head.headers)
-        origin = (resource, location)
+        state.validator = isCoded || !mayContinue ? nil : RangeValidator(head.headers)
+        (state.resource, state.location) = (resource, location)
         var count: Int64 = 1
         let units = head.headers.values(for: "Accept-Ranges").joined(separator: ",").lowercased()
-        if let total, validator != nil, units.contains("bytes") {
+        if let total, state.validator != nil, units.contains("bytes") {
             count = max(1, min(Int64(segmentLimit), total / Self.segmentMinimum))
         }
-        segments = (0..<count).map { index in
+        state.segments = (0..<count).map { index in
             guard let total else { return Segment(lower: 0) }
             let bound = { (index: Int64) in total / count * index + total % count * index / count }
             return Segment(lower: bound(index), upper: bound(index + 1))
@@ -260,10 +244,8 @@ struct DownloadPlan: Sendable {
     /// Forgets what is there. From now on the file comes in one segment.
     mutating func drop() {
         beginningCount += 1
-        segments = [Segment(lower: 0)]
-        total = nil
+        state = ResumeJournal(boot: state.boot)
         expectedTotal = nil
-        validator = nil
         segmentLimit = 1
     }
 
@@ -298,7 +280,7 @@ struct DownloadPlan: Sendable {
     }
 
     mutating func wrote(_ count: Int, of index: Int) {
-        segments[index].count += Int64(count)
+        state.segments[index].count += Int64(count)
     }
 
     /// The answer has ended.
@@ -314,8 +296,8 @@ struct DownloadPlan: Sendable {
                     message: "the whole file has \(reached) bytes, and had \(expectedTotal) with the same ETag"
                 )
             }
-            segments[index].upper = reached
-            total = reached
+            state.segments[index].upper = reached
+            state.total = reached
             return
         }
         guard reached == upper else {
@@ -326,7 +308,7 @@ struct DownloadPlan: Sendable {
     /// Whether a segment has more bytes than it ever had, which need not come again. The first bytes of a file that comes
     /// from its beginning each time are no gain.
     mutating func hasGained(_ index: Int) -> Bool {
-        guard validator != nil, segments.indices.contains(index) else { return false }
+        guard state.validator != nil, segments.indices.contains(index) else { return false }
         let before = farthest[index] ?? 0
         farthest[index] = max(before, segments[index].count)
         return segments[index].count > before
@@ -336,7 +318,7 @@ struct DownloadPlan: Sendable {
     mutating func synced(_ counts: [Int64], beginning: Int) {
         guard beginning == beginningCount, counts.count == segments.count else { return }
         for (index, count) in counts.enumerated() where count <= segments[index].count {
-            segments[index].safeCount = count
+            state.segments[index].safeCount = count
         }
     }
 }

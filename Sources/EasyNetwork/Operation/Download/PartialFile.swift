@@ -40,14 +40,12 @@ final class PartialFile: @unchecked Sendable {
                 // The part of another user may be locked, too.
                 isReadOnly = descriptor < 0 && errno == EACCES
                 if isReadOnly { descriptor = open(location.part, O_RDONLY | Self.flags) }
-                // It was removed meanwhile, or is a link or a socket.
+                // It has just been removed, or is a link or a socket.
                 if descriptor < 0, errno == ENOENT { continue }
                 if descriptor < 0, errno == ELOOP || errno == ENXIO, unlink(location.part) == 0 { continue }
             }
             guard descriptor >= 0 else {
-                let number = errno
-                let hint = number == ENOENT ? " (DownloadOptions.createsDirectories makes it)" : ""
-                throw .file("no file can be made in \(location.directory)\(hint)", number)
+                throw .file("no file can be made in \(location.directory)")
             }
             self.descriptor = descriptor
             // Without locks in the file system, other processes are not kept out.
@@ -174,58 +172,5 @@ extension NetworkError {
             message: "\(message): \(String(cString: strerror(number)))",
             underlying: code.map { POSIXError($0) }
         )
-    }
-}
-
-/// Keeps other downloads of this process away from a part. The lock of ``PartialFile`` keeps other processes away, and
-/// cannot tell that a download is about to release its part.
-final class PartClaim: Sendable {
-    private static let claims = Locked<[String: PartClaim]>([:])
-
-    /// Whether the part will be released soon.
-    private let isEnding = Locked(false)
-    /// Nil once the part was released.
-    private let waiters = Locked<[OneShot]?>([])
-
-    /// Takes the part, if necessary as soon as a download that is ending has released it.
-    ///
-    /// - Returns: false when another download has it, or this claim or the task was cancelled.
-    func take(_ part: String) async -> Bool {
-        while true {
-            if Task.isCancelled { return false }
-            let owner = Self.claims.withLock { claims -> PartClaim? in
-                guard let owner = claims[part] else {
-                    if !isEnding.withLock({ $0 }) { claims[part] = self }
-                    return nil
-                }
-                return owner
-            }
-            guard let owner else { return !isEnding.withLock { $0 } }
-            guard owner.isEnding.withLock({ $0 }) else { return false }
-            await owner.released()
-        }
-    }
-
-    /// The part will be released soon, so that another download may wait for it.
-    func willRelease() {
-        isEnding.withLock { $0 = true }
-    }
-
-    /// Does nothing when this claim does not have the part.
-    func release(_ part: String) {
-        willRelease()
-        Self.claims.withLock { claims in
-            if claims[part] === self { claims[part] = nil }
-        }
-        for waiter in waiters.exchange(nil) ?? [] { waiter.end() }
-    }
-
-    private func released() async {
-        let waiter = OneShot()
-        let waits = waiters.withLock { waiters in
-            waiters?.append(waiter)
-            return waiters != nil
-        }
-        if waits { await waiter.wait() }
     }
 }

@@ -22,11 +22,11 @@ struct ResumeJournal: Codable, Equatable, Sendable {
     var resource: String?
     /// The digest of the address that answered, after redirects; nil when there were several.
     var location: String?
-    /// Tells this state of the file from others.
-    var validator: RangeValidator
+    /// Tells this state of the file from others; nil when no later download could use the part.
+    var validator: RangeValidator?
     /// The length of the file; nil while it is not known.
     var total: Int64?
-    var segments: [Segment]
+    var segments = [Segment(lower: 0)]
     /// The run of the machine in which it was written; nil when the system does not say. In the same run all that was
     /// written is there, even after a crash of the process.
     var boot: String?
@@ -62,9 +62,11 @@ struct ResumeJournal: Codable, Equatable, Sendable {
 
     /// No file is longer, and the sum of two such numbers fits.
     private static let lengthLimit = Int64.max / 4
+}
 
-    // MARK: - Its file
+// MARK: - Its file
 
+extension ResumeJournal {
     /// No journal has more bytes: it has some hundred for each segment.
     private static let byteLimit = 16_777_216
 
@@ -79,27 +81,11 @@ struct ResumeJournal: Codable, Equatable, Sendable {
         self = journal
     }
 
-    init(
-        resource: String? = nil,
-        location: String? = nil,
-        validator: RangeValidator,
-        total: Int64?,
-        segments: [Segment],
-        boot: String?
-    ) {
-        self.resource = resource
-        self.location = location
-        self.validator = validator
-        self.total = total
-        self.segments = segments
-        self.boot = boot
-    }
-
     /// Replaces the journal in one step. A failure costs bytes later, and is not an error now.
     func write(to path: String) {
         guard let data = try? JSONEncoder().encode(self) else { return }
         let new = path + ".new"
-        // Left by a kill, or made by somebody else.
+        // Left by a kill, or made by another program.
         unlink(new)
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { return }

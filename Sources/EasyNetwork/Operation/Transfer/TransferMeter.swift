@@ -6,26 +6,55 @@ import Foundation
 /// Counts may come thousands of times a second, on a thread that must not be blocked. They are published at most ten times
 /// a second, on other threads. All members may be used from any thread.
 final class TransferMeter: Sendable {
-    enum Kind: String {
-        case downloading = "NSProgressFileOperationKindDownloading"
-        case uploading = "NSProgressFileOperationKindUploading"
-    }
+    /// The bytes that have been moved, and the length of the body, nil while that is not known.
+    typealias Count = (completedBytes: Int64, totalBytes: Int64?)
 
     struct State {
-        var tally = TransferTally()
+        var completed: Int64 = 0
+        var total: Int64?
+        var rate: TransferRate?
+        /// Whether the transfer succeeded; nil while it goes on.
+        var outcome: Bool?
+        var lastPublication = -TimeInterval.infinity
+        /// The moment of the next publication, its number, and its timer; nil when none is planned or it is under way.
+        var due: TimeInterval?
+        var number = 0
         var timer: (any ClockTimer)?
-        /// Whether the rate will be looked at again, and the timer for that.
-        var isLooking = false
-        var lookTimer: (any ClockTimer)?
         /// The last publication.
-        var latest: TransferProgress?
+        var latest: Count?
+        /// Whether the end has been published.
         var isOver = false
-        var listeners: [Int: AsyncStream<TransferProgress>.Continuation] = [:]
+        var listeners: [Int: AsyncStream<Count>.Continuation] = [:]
         var lastListener = 0
         var share: OrderedProgress?
         /// Called after the last publication.
         var endActions: [@Sendable () -> Void] = []
+
+        /// - Returns: whether that is a change.
+        mutating func move(to completed: Int64, at now: TimeInterval) -> Bool {
+            guard completed != self.completed else { return false }
+            if rate == nil { rate = TransferRate(completed: self.completed, at: now) }
+            // The rate must see the step back, whatever comes after it.
+            if completed < self.completed { rate?.note(completed: max(0, completed), at: now) }
+            self.completed = max(0, completed)
+            return true
+        }
+
+        /// Plans a publication, in place of a later one.
+        ///
+        /// - Returns: false when one is planned before.
+        mutating func plan(at moment: TimeInterval) -> Bool {
+            if let due, due <= moment { return false }
+            due = moment
+            number += 1
+            return true
+        }
     }
+
+    /// The least time between two publications, in seconds.
+    private static let interval: TimeInterval = 0.1
+    /// The time after which a rate is published again although nothing has come, in seconds: it has fallen.
+    private static let silence: TimeInterval = 1
 
     /// In bytes; indeterminate until the total is known. It is finished when the transfer has succeeded and not before, for a
     /// finished progress must not go back when the transfer begins again. After a failure it stays where it was.
@@ -33,15 +62,14 @@ final class TransferMeter: Sendable {
     private let clock: any NetworkClock
     let state = Locked(State())
 
-    init(kind: Kind, clock: any NetworkClock) {
+    init(kind: Progress.FileOperationKind, clock: any NetworkClock) {
         self.clock = clock
         progress.kind = .file
         progress.totalUnitCount = -1
         // On Linux it is neither by default.
         progress.isCancellable = true
         progress.isPausable = false
-        let operationKind = Progress.FileOperationKind(rawValue: kind.rawValue)
-        progress.setUserInfoObject(operationKind, forKey: .fileOperationKindKey)
+        progress.setUserInfoObject(kind, forKey: .fileOperationKindKey)
     }
 
     /// The owner may never have ended.
@@ -57,99 +85,114 @@ final class TransferMeter: Sendable {
     ///   - completed: the bytes that are there already.
     ///   - total: with those; nil when it is not known.
     func begin(completed: Int64, total: Int64?) {
-        change { $0.begin(completed: completed, total: total, at: $1) }
+        change { state, now in
+            state.completed = max(0, completed)
+            state.total = total.flatMap { $0 < 0 ? nil : $0 }
+            state.rate = TransferRate(completed: state.completed, at: now)
+            return true
+        }
     }
 
     func add(_ count: Int) {
-        change { $0.add(count, at: $1) }
+        change { $0.move(to: $0.completed + Int64(count), at: $1) }
     }
 
     /// - Parameter completed: fewer than before when bytes are moved again.
     func set(completed: Int64) {
-        change { $0.set(completed: completed, at: $1) }
+        change { $0.move(to: completed, at: $1) }
     }
 
-    /// No bytes are expected until the next beginning.
+    /// No bytes are expected until the next beginning: the rate becomes 0.
     func rest() {
-        change { $0.rest(at: $1) }
+        change { state, now in
+            guard state.rate != nil else { return false }
+            state.rate = TransferRate(completed: state.completed, at: now)
+            return true
+        }
     }
 
     /// Ends the transfer; later counts and ends are ignored.
     ///
     /// - Parameter then: called on a background thread when the end has been published.
     func finish(success: Bool, then: (@Sendable () -> Void)? = nil) {
-        let (timers, isOver) = state.withLock { state in
-            if !state.isOver, let then { state.endActions.append(then) }
-            return ([state.timer.take(), state.lookTimer.take()], state.isOver)
+        change { state, _ in
+            state.outcome = success
+            // At once.
+            state.due = nil
+            state.lastPublication = -.infinity
+            return true
         }
-        for timer in timers { timer?.cancel() }
-        change { tally, _ in tally.finish(success: success) }
+        let isOver = state.withLock { state in
+            if !state.isOver, let then { state.endActions.append(then) }
+            return state.isOver
+        }
         if isOver { then?() }
     }
 
-    private func change(_ change: (inout TransferTally, TimeInterval) -> TimeInterval?) {
+    private func change(_ change: (inout State, TimeInterval) -> Bool) {
         let now = clock.now
-        guard let delay = state.withLock({ change(&$0.tally, now) }) else { return }
-        if delay > 0 { setTimer(after: delay, isLook: false) } else { publish() }
+        let planned = state.withLock { state -> (delay: TimeInterval, number: Int, old: (any ClockTimer)?)? in
+            guard state.outcome == nil, change(&state, now) else { return nil }
+            let moment = max(now, state.lastPublication + Self.interval)
+            return state.plan(at: moment) ? (moment - now, state.number, state.timer.take()) : nil
+        }
+        guard let planned else { return }
+        planned.old?.cancel()
+        schedule(planned.number, after: planned.delay)
     }
 
-    /// - Parameter isLook: whether it is time for a look at the rate then, or for a publication.
-    private func setTimer(after delay: TimeInterval, isLook: Bool) {
-        let timer = clock.schedule(after: delay) { [weak self] in
-            if isLook { self?.look() } else { self?.publish() }
+    private func schedule(_ number: Int, after delay: TimeInterval) {
+        guard delay > 0 else { return publish(number) }
+        let timer = clock.schedule(after: delay) { [weak self] in self?.publish(number) }
+        let isNeeded = state.withLock { state in
+            if state.number == number { state.timer = timer }
+            return state.number == number
         }
-        let isOver = state.withLock { state in
-            if state.tally.outcome != nil { return true }
-            if isLook { state.lookTimer = timer } else { state.timer = timer }
-            return false
-        }
-        if isOver { timer.cancel() }
-    }
-
-    /// Publishes the rate again if it has fallen because nothing has come.
-    private func look() {
-        state.withLock { $0.isLooking = false }
-        change { $0.look(at: $1) }
+        if !isNeeded { timer.cancel() }
     }
 
     // MARK: - Publishing
 
     /// A single publication at a time, and not on the caller's thread: observers of the progress may take long.
-    private func publish() {
+    private func publish(_ number: Int) {
         WorkQueue.shared.async {
-            self.progress.order.add { self.publishLatest() }
+            self.progress.order.add { self.publishLatest(number) }
             self.progress.order.run()
         }
     }
 
-    private func publishLatest() {
+    private func publishLatest(_ number: Int) {
         let now = clock.now
-        let (latest, outcome, mustLook) = state.withLock { state in
-            let latest = state.tally.take(at: now)
-            if let latest {
-                state.latest = latest
-                // Under the lock, so that a new listener gets no older value after this one.
-                for listener in state.listeners.values { listener.yield(latest) }
-            }
-            state.isOver = state.tally.outcome != nil
-            let mustLook = !state.isOver && !state.isLooking && state.tally.mayFall
-            if mustLook { state.isLooking = true }
-            return (latest, state.tally.outcome, mustLook)
+        let found = state.withLock { state -> (count: Count, bytesPerSecond: Double, outcome: Bool?)? in
+            // Another one has been planned in its place.
+            guard state.number == number else { return nil }
+            state.due = nil
+            state.lastPublication = now
+            state.rate?.note(completed: state.completed, at: now)
+            return ((state.completed, state.total), state.rate?.bytesPerSecond(at: now) ?? 0, state.outcome)
         }
-        if mustLook { setTimer(after: TransferTally.lookInterval, isLook: true) }
-        if let latest {
-            update(latest, outcome: outcome)
-            if let share = state.withLock({ $0.share }) { update(share) }
+        guard let (count, bytesPerSecond, outcome) = found else { return }
+        update(count, bytesPerSecond, outcome)
+        let (share, next) = state.withLock { state -> (OrderedProgress?, Int?) in
+            state.latest = count
+            // Under the lock, so that a new listener gets no older value after this one.
+            for listener in state.listeners.values { listener.yield(count) }
+            state.isOver = outcome != nil
+            let mayFall = outcome == nil && bytesPerSecond >= 1
+            return (state.share, mayFall && state.plan(at: now + Self.silence) ? state.number : nil)
         }
+        if let next { schedule(next, after: Self.silence) }
+        if let share { update(share) }
         guard outcome != nil else { return }
         let (listeners, actions) = state.withLock { (exchange(&$0.listeners, with: [:]), $0.endActions.take()) }
         for listener in listeners.values { listener.finish() }
         for action in actions { WorkQueue.shared.async(execute: action) }
     }
 
-    private func update(_ latest: TransferProgress, outcome: Bool?) {
-        var total = latest.totalBytes
-        var completed = latest.completedBytes
+    private func update(_ count: Count, _ bytesPerSecond: Double, _ outcome: Bool?) {
+        var (completed, total) = count
+        let rest = total.map { Double(max(0, $0 - completed)) }
+        let secondsLeft = outcome == true || rest == 0 ? 0 : (rest ?? .infinity) / bytesPerSecond
         if outcome == true {
             total = max(1, completed, total ?? 0)
             completed = total ?? completed
@@ -165,17 +208,19 @@ final class TransferMeter: Sendable {
             }
             progress.completedUnitCount = completed
         }
-        progress.setUserInfoObject(NSNumber(value: Int(clamped: latest.bytesPerSecond)), forKey: .throughputKey)
-        let secondsLeft = latest.secondsLeft.map { NSNumber(value: $0) }
-        progress.setUserInfoObject(secondsLeft, forKey: .estimatedTimeRemainingKey)
+        let rate = NSNumber(value: Int(exactly: bytesPerSecond.rounded()) ?? .max)
+        progress.setUserInfoObject(rate, forKey: .throughputKey)
+        let isTimeKnown = outcome != false && secondsLeft.isFinite
+        let time = isTimeKnown ? NSNumber(value: secondsLeft) : nil
+        progress.setUserInfoObject(time, forKey: .estimatedTimeRemainingKey)
     }
 
     // MARK: - Listening
 
     /// The latest value now, the next ones at most ten times a second, and a last one at the end. A slow reader misses the
-    /// values between.
-    func updates() -> AsyncStream<TransferProgress> {
-        let (stream, listener) = AsyncStream.makeStream(of: TransferProgress.self, bufferingPolicy: .bufferingNewest(1))
+    /// values between. The progress has been changed before.
+    func updates() -> AsyncStream<Count> {
+        let (stream, listener) = AsyncStream.makeStream(of: Count.self, bufferingPolicy: .bufferingNewest(1))
         let (number, isOver) = state.withLock { state in
             state.lastListener += 1
             if let latest = state.latest { listener.yield(latest) }
@@ -219,9 +264,10 @@ final class TransferMeter: Sendable {
     /// In the order of the group, which another part of it may hold up.
     private func update(_ share: OrderedProgress) {
         share.order.add {
-            guard let latest = self.state.withLock({ $0.latest }), !share.isFinished else { return }
+            guard let (completed, total) = self.state.withLock({ $0.latest }), !share.isFinished else { return }
             // Not to its end: a transfer that begins again could not go back from there.
-            let thousandths = Int64((latest.fractionCompleted ?? 0) * Double(Self.shareTotal))
+            let fraction = total.map { min(1, Double(completed) / Double(max(1, $0))) } ?? 0
+            let thousandths = Int64(fraction * Double(Self.shareTotal))
             share.count { share.completedUnitCount = min(thousandths, Self.shareTotal - 1) }
         }
         share.order.run()
@@ -248,8 +294,7 @@ final class TransferMeter: Sendable {
         _ action: @escaping @Sendable (_ isPaused: Bool) -> Void
     ) {
         let queue = DispatchQueue(label: "EasyNetwork.pauses", target: WorkQueue.shared)
-        let order = progress.order
-        let tell: @Sendable () -> Void = { [weak progress] in
+        let tell: @Sendable () -> Void = { [weak progress, order = progress.order] in
             order.add { [weak progress] in
                 guard let isPaused = progress?.isPaused else { return }
                 queue.async { action(isPaused) }
@@ -258,11 +303,5 @@ final class TransferMeter: Sendable {
         }
         progress.pausingHandler = tell
         progress.resumingHandler = tell
-    }
-}
-
-extension Int {
-    fileprivate init(clamped value: Double) {
-        self = Int(exactly: value.rounded()) ?? (value > 0 ? .max : 0)
     }
 }

@@ -18,7 +18,7 @@ public struct CachePolicy: Sendable {
         /// The network alone. The answer may still be stored for other requests.
         case network
         /// A valid cached answer at once, and then the network's: see ``RequestOperation/cached``,
-        /// ``RequestOperation/values``, and ``EasyNetworkService/responses(to:)``.
+        /// ``RequestOperation/cachedItem``, and ``EasyNetworkService/responses(to:)``.
         case cacheThenNetwork
         /// A valid cached answer, otherwise the network's.
         case cacheElseNetwork

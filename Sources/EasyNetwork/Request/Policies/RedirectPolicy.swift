@@ -24,15 +24,18 @@ public struct RedirectPolicy: Sendable {
     /// The names of further header fields for another origin, secrets included; their case does not count. Default none.
     public var crossOriginHeaders: Set<String>
 
-    /// Decides about each redirect after the rules above have been applied. Called in a separate task. Default nil: all
-    /// redirects are followed.
-    public var decide: (@Sendable (Redirect) async -> Redirect.Decision)?
+    /// Decides about each redirect after the rules above have been applied, with the message that would follow it and the
+    /// answer that is the redirect, whose ``NetworkResponse/url`` is the address before. Called in a separate task.
+    ///
+    /// It returns the message to send, changed or not, http and https only; nil makes the redirect the answer, for the
+    /// ``ResponseValidation`` to judge. Default nil: all redirects are followed.
+    public var decide: (@Sendable (_ message: TransportRequest, _ answer: NetworkResponse) async -> TransportRequest?)?
 
     public init(
         limit: Int = 20,
         allowsDowngrade: Bool = false,
         crossOriginHeaders: Set<String> = [],
-        decide: (@Sendable (Redirect) async -> Redirect.Decision)? = nil
+        decide: (@Sendable (_ message: TransportRequest, _ answer: NetworkResponse) async -> TransportRequest?)? = nil
     ) {
         self.limit = limit
         self.allowsDowngrade = allowsDowngrade
@@ -42,26 +45,4 @@ public struct RedirectPolicy: Sendable {
 
     /// Follows no redirect: it is the answer.
     public static let never = RedirectPolicy(limit: 0)
-}
-
-/// A redirect before it is followed.
-public struct Redirect: Sendable {
-    /// A decision about a redirect.
-    public enum Decision: Sendable {
-        /// Sends ``Redirect/message``.
-        case follow
-        /// Makes the redirect the answer, for the ``ResponseValidation`` to judge.
-        case refuse
-        /// Sends this message instead; http and https only.
-        case alter(TransportRequest)
-    }
-
-    /// The message that was answered with the redirect.
-    public let original: TransportRequest
-    /// The answer that is the redirect.
-    public let response: NetworkResponse
-    /// The message that follows the redirect.
-    public let message: TransportRequest
-    /// Whether it goes to another scheme, host or port.
-    public let isCrossOrigin: Bool
 }

@@ -1,120 +1,88 @@
-/// A challenge of a `WWW-Authenticate` or `Proxy-Authenticate` field (RFC 9110, section 11.6.1).
+/// A challenge of a `WWW-Authenticate` field (RFC 9110, section 11.6.1).
 struct AuthenticationChallenge: Hashable, Sendable {
     /// In lower case, as schemes are case-insensitive.
     var scheme: String
-    /// The token that some schemes have instead of parameters; nil when there is none.
-    var token68: String?
-    /// By name in lower case, without the quotes.
-    var parameters: [String: String]
+    /// By name in lower case, without the quotes; empty for a scheme that has a token instead.
+    var parameters: [String: String] = [:]
 
-    init(scheme: String, token68: String? = nil, parameters: [String: String] = [:]) {
-        self.scheme = scheme
-        self.token68 = token68
-        self.parameters = parameters
-    }
-
-    /// All challenges of all fields of that name, in order. Reading a field ends at the first malformed part.
-    static func all(in headers: HTTPHeaders, field: String = "WWW-Authenticate") -> [AuthenticationChallenge] {
-        headers.values(for: field).flatMap { value in
-            var parser = AuthenticationParser(value)
-            return parser.challenges()
+    /// All challenges of all fields, in order. Reading a field ends at the first malformed part.
+    static func all(in headers: HTTPHeaders) -> [AuthenticationChallenge] {
+        headers.values(for: "WWW-Authenticate").flatMap { value in
+            var reader = HTTPFieldReader(value)
+            return reader.challenges()
         }
     }
 
     /// The parameters of an `Authentication-Info` field, which has no scheme (section 11.6.3).
-    static func information(in headers: HTTPHeaders, field: String = "Authentication-Info") -> [String: String] {
-        guard let value = headers[field] else { return [:] }
-        var parser = AuthenticationParser(value)
-        return parser.information() ?? [:]
+    static func information(in headers: HTTPHeaders) -> [String: String] {
+        var reader = HTTPFieldReader(headers["Authentication-Info"] ?? "")
+        reader.skipListSeparators()
+        guard let parameters = reader.parameters(), reader.isAtEnd else { return [:] }
+        return parameters
+    }
+
+    /// Whether a parameter is `true`, in any case.
+    func isTrue(_ name: String) -> Bool {
+        parameters[name]?.isEqualIgnoringASCIICase(to: "true") == true
     }
 }
 
-/// Reads challenges from the bytes of a field.
-///
-/// The comma separates challenges as well as the parameters of one challenge, so the meaning of a word depends on what
-/// follows: a word before `=` is a parameter, any other word is the scheme of the next challenge.
-struct AuthenticationParser {
-    private(set) var reader: HTTPFieldReader
-
-    init(_ value: String) {
-        reader = HTTPFieldReader(value)
-    }
-
+// The comma separates challenges as well as the parameters of one challenge, so the meaning of a word depends on what
+// follows: a word before `=` is a parameter, any other word is the scheme of the next challenge.
+extension HTTPFieldReader {
     /// The valid challenges before the first mistake. After a mistake the start of the next challenge is unknown: it
     /// could be inside a quoted string.
     mutating func challenges() -> [AuthenticationChallenge] {
         var challenges: [AuthenticationChallenge] = []
-        reader.skipListSeparators()
-        while let scheme = reader.token(), let challenge = try? rest(of: scheme) {
+        skipListSeparators()
+        while let scheme = token() {
+            var challenge = AuthenticationChallenge(scheme: scheme.lowercased())
+            if !isAtSeparator() {
+                guard next == UInt8(ascii: " ") else { break }
+                skipBlanks()
+                if !skipToken68() {
+                    guard let parameters = parameters(), !parameters.isEmpty else { break }
+                    challenge.parameters = parameters
+                }
+            }
             challenges.append(challenge)
-            reader.skipListSeparators()
+            skipListSeparators()
         }
         return challenges
     }
 
-    mutating func information() -> [String: String]? {
-        reader.skipListSeparators()
-        guard let parameters = try? parameters(), reader.isAtEnd else { return nil }
-        return parameters
-    }
-
-    private mutating func rest(of scheme: String) throws(Malformed) -> AuthenticationChallenge {
-        var challenge = AuthenticationChallenge(scheme: scheme.lowercased())
-        guard !reader.isAtSeparator() else { return challenge }
-        guard reader.next == UInt8(ascii: " ") else { throw Malformed() }
-        reader.skipBlanks()
-        challenge.token68 = token68()
-        if challenge.token68 == nil {
-            challenge.parameters = try parameters()
-            if challenge.parameters.isEmpty { throw Malformed() }
-        }
-        return challenge
-    }
-
-    // MARK: - Pieces
-
-    private struct Malformed: Error {}
-
-    /// Reads all parameters, up to the scheme of the next challenge.
-    private mutating func parameters() throws(Malformed) -> [String: String] {
-        var parameters: [String: String] = [:]
-        while let (name, value) = try parameter() {
-            // A name occurs once (section 11.2); with two values the intended one is unknown.
-            guard parameters.updateValue(value, forKey: name) == nil, reader.isAtSeparator() else { throw Malformed() }
-            reader.skipListSeparators()
-        }
-        return parameters
-    }
-
-    /// Reads `name=token` or `name="text"`, also with blanks around the sign.
+    /// Reads `name=token` and `name="text"`, also with blanks around the sign, up to the scheme of the next challenge.
     ///
-    /// - Returns: nil, and nothing is read, when no name with its sign comes next.
-    private mutating func parameter() throws(Malformed) -> (name: String, value: String)? {
-        let start = reader.position
-        guard let name = reader.token() else { return nil }
-        reader.skipBlanks()
-        guard reader.take(UInt8(ascii: "=")) else {
-            reader.position = start
-            return nil
+    /// - Returns: nil when one is malformed.
+    mutating func parameters() -> [String: String]? {
+        var parameters: [String: String] = [:]
+        while true {
+            let start = position
+            guard let name = token() else { return parameters }
+            skipBlanks()
+            guard take(UInt8(ascii: "=")) else {
+                position = start
+                return parameters
+            }
+            skipBlanks()
+            // A name occurs once (section 11.2); with two values the intended one is unknown.
+            guard let value = next == UInt8(ascii: "\"") ? quotedString() : token(),
+                parameters.updateValue(value, forKey: name.lowercased()) == nil, isAtSeparator()
+            else { return nil }
+            skipListSeparators()
         }
-        reader.skipBlanks()
-        guard let value = reader.next == UInt8(ascii: "\"") ? reader.quotedString() : reader.token() else {
-            throw Malformed()
-        }
-        return (name.lowercased(), value)
     }
 
-    private mutating func token68() -> String? {
-        let rest = reader.bytes[reader.position...]
+    /// Skips the token that some schemes have instead of parameters.
+    ///
+    /// - Returns: false, with nothing read, when there is none.
+    private mutating func skipToken68() -> Bool {
+        let rest = bytes[position...]
         let letters = rest.prefix(while: HTTPSyntax.isToken68Byte)
-        let end = rest[letters.endIndex...].firstIndex { $0 != UInt8(ascii: "=") } ?? reader.bytes.count
-        guard !letters.isEmpty else { return nil }
-        let start = reader.position
-        reader.position = end
-        guard reader.isAtSeparator() else {
-            reader.position = start
-            return nil
-        }
-        return String(decoding: reader.bytes[start..<end], as: UTF8.self)
+        guard !letters.isEmpty else { return false }
+        let start = position
+        position = rest[letters.endIndex...].firstIndex { $0 != UInt8(ascii: "=") } ?? bytes.count
+        if !isAtSeparator() { position = start }
+        return position > start
     }
 }

@@ -30,63 +30,39 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         var beginnings: [TimeInterval] = []
     }
 
+    /// A credential and its version.
+    private typealias Versioned = (credential: Credential?, version: Int)
+
     /// A refresh under way. All requests that need it wait for its one outcome.
     private final class Refresh: Sendable {
-        typealias Outcome = Result<(credential: Credential, version: Int), NetworkError>
+        typealias Outcome = Result<Versioned, NetworkError>
 
-        private struct State {
-            var outcome: Outcome?
-            var lastWaiter = 0
-            var waiters: [Int: CheckedContinuation<Outcome, Never>] = [:]
-            var task: Task<Void, Never>?
-            var timer: (any ClockTimer)?
+        private let state = Locked<(outcome: Outcome?, actions: [@Sendable () -> Void])>((nil, []))
+
+        /// Runs the action at the end; at once if that has been.
+        func atEnd(_ action: @escaping @Sendable () -> Void) {
+            let isOver = state.withLock { state in
+                if state.outcome == nil { state.actions.append(action) }
+                return state.outcome != nil
+            }
+            if isOver { action() }
         }
-
-        private let state = Locked(State())
 
         /// Ends at once, with ``NetworkError/Code/cancelled``, when the task is cancelled.
         func outcome() async -> Outcome {
-            let id = state.withLock { state in
-                state.lastWaiter += 1
-                return state.lastWaiter
-            }
-            return await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    let outcome = state.withLock { state -> Outcome? in
-                        if Task.isCancelled { return .failure(NetworkError(code: .cancelled)) }
-                        if state.outcome == nil { state.waiters[id] = continuation }
-                        return state.outcome
-                    }
-                    if let outcome { continuation.resume(returning: outcome) }
-                }
-            } onCancel: {
-                let waiter = state.withLock { $0.waiters.removeValue(forKey: id) }
-                waiter?.resume(returning: .failure(NetworkError(code: .cancelled)))
-            }
+            let end = OneShot()
+            atEnd { end.end() }
+            await end.wait()
+            return state.withLock { $0.outcome } ?? .failure(NetworkError(code: .cancelled))
         }
 
-        /// Keeps the task of the refresh, and cancels it at the end.
-        func begin(_ task: Task<Void, Never>, _ timer: (any ClockTimer)?) {
-            let isOver = state.withLock { state in
-                if state.outcome == nil { (state.task, state.timer) = (task, timer) }
-                return state.outcome != nil
-            }
-            guard isOver else { return }
-            task.cancel()
-            timer?.cancel()
-        }
-
-        /// Resumes the waiters in the order in which they came. Only the first call has an effect.
+        /// Runs the actions in their order. Only the first call has an effect.
         func end(_ outcome: Outcome) {
-            let old = state.withLock { state in
-                guard state.outcome == nil else { return State() }
-                let old = state
-                state = State(outcome: outcome)
-                return old
+            let actions = state.withLock { state in
+                if state.outcome == nil { state.outcome = outcome }
+                return state.actions.take()
             }
-            old.task?.cancel()
-            old.timer?.cancel()
-            for (_, waiter) in old.waiters.sorted(by: { $0.key < $1.key }) { waiter.resume(returning: outcome) }
+            for action in actions { action() }
         }
     }
 
@@ -95,7 +71,6 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     private let refreshWindow: TimeInterval
     private let refreshDeadline: TimeInterval?
     private let clock: any NetworkClock
-    private let date: @Sendable () -> Date
     private let state: Locked<State>
 
     /// - Parameters:
@@ -105,8 +80,8 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     ///   - refreshWindow: in seconds. Default 30.
     ///   - refreshDeadline: seconds after which a refresh fails and its task is cancelled. Default 120; nil means no
     ///     deadline.
-    ///   - clock: for the window and the deadline. Default the system's.
-    public convenience init(
+    ///   - clock: for the window, the deadline, and the expiry of credentials. Default the system's.
+    public init(
         _ authenticator: Method,
         credential: Credential? = nil,
         refreshLimit: Int = 5,
@@ -114,33 +89,11 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         refreshDeadline: TimeInterval? = 120,
         clock: any NetworkClock = SystemClock()
     ) {
-        self.init(
-            authenticator,
-            credential: credential,
-            refreshLimit: refreshLimit,
-            refreshWindow: refreshWindow,
-            refreshDeadline: refreshDeadline,
-            clock: clock,
-            date: { Date() }
-        )
-    }
-
-    /// - Parameter date: the wall clock, by which credentials expire.
-    init(
-        _ authenticator: Method,
-        credential: Credential?,
-        refreshLimit: Int,
-        refreshWindow: TimeInterval,
-        refreshDeadline: TimeInterval?,
-        clock: any NetworkClock,
-        date: @escaping @Sendable () -> Date
-    ) {
         self.authenticator = authenticator
         self.refreshLimit = refreshLimit
         self.refreshWindow = refreshWindow
         self.refreshDeadline = refreshDeadline
         self.clock = clock
-        self.date = date
         state = Locked(State(credential: credential))
         super.init()
     }
@@ -167,47 +120,33 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
 
     private func replace(with credential: Credential?) {
         let (refresh, version, old) = state.withLock { state in
-            let old = state.credential
-            state.credential = credential
             state.version += 1
             state.beginnings = []
-            return (state.refresh.take(), state.version, old)
+            return (state.refresh.take(), state.version, exchange(&state.credential, with: credential))
         }
         // A value of the user's, so it is not released under a lock.
         withExtendedLifetime(old) {}
-        if let credential {
-            refresh?.end(.success((credential, version)))
-        } else {
-            refresh?.end(.failure(NetworkError(code: .unauthorized, message: "signed out during the refresh")))
-        }
+        let signedOut = NetworkError(code: .unauthorized, message: "signed out during the refresh")
+        refresh?.end(credential == nil ? .failure(signedOut) : .success((credential, version)))
     }
 
     // MARK: - Requests
 
-    /// The next step of a request.
-    private enum Decision {
-        case send(Credential?, version: Int)
-        case wait(Refresh)
-        /// Refreshes this credential, and waits.
-        case begin(Refresh, Credential?)
-        case fail(String)
-    }
-
-    override func prepare(
+    override func authorize(
         _ message: TransportRequest,
         _ stamp: Stamp,
-        over service: @escaping @Sendable () -> EasyNetworkService
-    ) -> Step {
-        guard !stamp.isExempt else { return .send(message, stamp) }
+        for host: HostConfiguration,
+        _ waiting: Waiting
+    ) async throws(NetworkError) -> Authorized {
+        guard !stamp.isExempt else { return (message, stamp) }
         while true {
-            let (credential, version) = state.withLock { ($0.credential, $0.version) }
-            let isExpired = credential.map { authenticator.isExpired($0, at: date()) } ?? false
-            let now = clock.now
-            let decision = state.withLock { state -> Decision? in
-                // Nil when the credential has changed since, so that its expiry was not checked.
-                state.version == version ? decide(&state, needsRefresh: isExpired, now) : nil
+            let current = current
+            let isExpired = current.credential.map { authenticator.isExpired($0, at: clock.date) } ?? false
+            if let fresh = try await refreshed(isExpired ? current.version : nil, for: host, waiting) {
+                return try apply(fresh, to: message, stamp)
             }
-            if let decision { return step(decision, message, stamp, refusal: nil, service) }
+            // Otherwise the expired credential has been replaced by one whose expiry was not checked.
+            if !isExpired { return try apply(current, to: message, stamp) }
         }
     }
 
@@ -215,93 +154,37 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         _ response: NetworkResponse,
         to message: TransportRequest,
         _ stamp: Stamp,
-        over service: @escaping @Sendable () -> EasyNetworkService
-    ) -> Step {
-        guard !stamp.isExempt, authenticator.isRefused(response) else { return .accept }
-        if stamp.isReplay {
-            return step(.fail("the server refused the new credential too"), message, stamp, refusal: response, service)
+        for host: HostConfiguration,
+        _ waiting: Waiting
+    ) async throws(NetworkError) -> Authorized? {
+        guard !stamp.isExempt, authenticator.isRefused(response) else { return nil }
+        guard !stamp.isReplay else {
+            throw response.error(.unauthorized, message: "the server refused the new credential too")
+        }
+        let fresh: Versioned
+        do throws(NetworkError) {
+            // The refusal of an older credential does not concern the current one.
+            fresh = try await refreshed(stamp.version, for: host, waiting) ?? current
+        } catch {
+            throw response.error(error.code, message: error.message, underlying: error.underlying)
         }
         var replay = stamp
         replay.isReplay = true
-        let now = clock.now
-        let decision = state.withLock { state in
-            // The refusal of an older credential does not concern the current one.
-            decide(&state, needsRefresh: stamp.version == state.version, now)
-        }
-        return step(decision, message, replay, refusal: response, service)
+        return try apply(fresh, to: message, replay)
     }
 
-    private func decide(_ state: inout State, needsRefresh: Bool, _ now: TimeInterval) -> Decision {
-        if let refresh = state.refresh { return .wait(refresh) }
-        guard needsRefresh else { return .send(state.credential, version: state.version) }
-        state.beginnings.removeAll { $0 <= now - refreshWindow }
-        guard state.beginnings.count < refreshLimit else {
-            return .fail(
-                "the credential has been refreshed \(refreshLimit) times within \(refreshWindow) seconds, and is still "
-                    + "refused or expired"
-            )
-        }
-        state.beginnings.append(now)
-        let refresh = Refresh()
-        state.refresh = refresh
-        return .begin(refresh, state.credential)
-    }
+    private var current: Versioned { state.withLock { ($0.credential, $0.version) } }
 
-    private func step(
-        _ decision: Decision,
-        _ message: TransportRequest,
-        _ stamp: Stamp,
-        refusal: NetworkResponse?,
-        _ service: @escaping @Sendable () -> EasyNetworkService
-    ) -> Step {
-        switch decision {
-        case .send(let credential, let version):
-            do throws(NetworkError) {
-                let (message, stamp) = try outgoing(message, stamp, credential, version)
-                return .send(message, stamp)
-            } catch {
-                return .fail(error)
-            }
-        case .fail(let reason):
-            return .fail(own(NetworkError(code: .unauthorized, message: reason), refusal))
-        case .begin(let refresh, let credential):
-            begin(refresh, credential, service)
-            return wait(for: refresh, message, stamp, refusal)
-        case .wait(let refresh):
-            return wait(for: refresh, message, stamp, refusal)
-        }
-    }
-
-    private func wait(
-        for refresh: Refresh,
-        _ message: TransportRequest,
-        _ stamp: Stamp,
-        _ refusal: NetworkResponse?
-    ) -> Step {
-        .wait { [self] () throws(NetworkError) in
-            switch await refresh.outcome() {
-            case .success(let (credential, version)): try outgoing(message, stamp, credential, version)
-            case .failure(let error): throw own(error, refusal)
-            }
-        }
-    }
-
-    /// The error, with the refusal as its cause.
-    private func own(_ error: NetworkError, _ refusal: NetworkResponse?) -> NetworkError {
-        refusal?.error(error.code, message: error.message, underlying: error.underlying) ?? error
-    }
-
-    private func outgoing(
-        _ message: TransportRequest,
-        _ stamp: Stamp,
-        _ credential: Credential?,
-        _ version: Int
-    ) throws(NetworkError) -> (message: TransportRequest, stamp: Stamp) {
+    private func apply(
+        _ current: Versioned,
+        to message: TransportRequest,
+        _ stamp: Stamp
+    ) throws(NetworkError) -> Authorized {
         var message = message
         var stamp = stamp
-        stamp.version = version
+        stamp.version = current.version
         do {
-            if let credential { try authenticator.apply(credential, to: &message) }
+            if let credential = current.credential { try authenticator.apply(credential, to: &message) }
         } catch {
             let prefix = "the credential cannot be put into the request: "
             throw .thrown(error, otherwise: .invalidRequest, prefix: prefix)
@@ -311,29 +194,60 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
 
     // MARK: - The refresh
 
-    private func begin(
-        _ refresh: Refresh,
-        _ credential: Credential?,
-        _ service: @escaping @Sendable () -> EasyNetworkService
-    ) {
-        let sessions = RefreshContext.sessions + [ObjectIdentifier(self)]
+    /// Waits for the refresh under way, or for another one if the current credential has this version.
+    ///
+    /// - Returns: nil when there is no refresh.
+    private func refreshed(
+        _ version: Int?,
+        for host: HostConfiguration,
+        _ waiting: Waiting
+    ) async throws(NetworkError) -> Versioned? {
+        guard let refresh = try refresh(version, host) else { return nil }
+        var outcome = Refresh.Outcome.failure(NetworkError(code: .cancelled))
+        await waiting { outcome = await refresh.outcome() }
+        return try outcome.get()
+    }
+
+    private func refresh(_ version: Int?, _ host: HostConfiguration) throws(NetworkError) -> Refresh? {
+        let now = clock.now
+        let (refresh, begins, credential) = state.withLock { state -> (Refresh?, begins: Bool, Credential?) in
+            guard state.refresh == nil, version == state.version else { return (state.refresh, false, nil) }
+            state.beginnings.removeAll { $0 <= now - refreshWindow }
+            guard state.beginnings.count < refreshLimit else { return (nil, true, nil) }
+            state.beginnings.append(now)
+            let refresh = Refresh()
+            state.refresh = refresh
+            return (refresh, true, state.credential)
+        }
+        guard begins else { return refresh }
+        guard let refresh else {
+            let times = "\(refreshLimit) times within \(refreshWindow) seconds"
+            let message = "the credential has been refreshed \(times), and is still refused or expired"
+            throw NetworkError(code: .unauthorized, message: message)
+        }
+        begin(refresh, credential, host)
+        return refresh
+    }
+
+    private func begin(_ refresh: Refresh, _ credential: Credential?, _ host: HostConfiguration) {
+        let sessions = Self.refreshing + [ObjectIdentifier(self)]
         let task = Task {
             do {
-                let fresh = try await RefreshContext.$sessions.withValue(sessions) {
-                    try await authenticator.refresh(credential, over: service())
+                let fresh = try await Self.$refreshing.withValue(sessions) {
+                    try await authenticator.refresh(credential, over: EasyNetworkService(host))
                 }
                 finish(refresh, .success(fresh))
             } catch {
                 finish(refresh, .failure(error))
             }
         }
-        let timer = refreshDeadline.map { deadline in
-            clock.schedule(after: deadline) { [weak self] in
-                let error = NetworkError(code: .timedOut, message: "the refresh took longer than \(deadline) seconds")
-                self?.finish(refresh, .failure(error))
-            }
+        refresh.atEnd { task.cancel() }
+        guard let refreshDeadline else { return }
+        let timer = clock.schedule(after: refreshDeadline) { [weak self] in
+            let message = "the refresh took longer than \(refreshDeadline) seconds"
+            self?.finish(refresh, .failure(NetworkError(code: .timedOut, message: message)))
         }
-        refresh.begin(task, timer)
+        refresh.atEnd { timer.cancel() }
     }
 
     private func finish(_ refresh: Refresh, _ result: Result<Credential, any Error>) {
@@ -342,10 +256,8 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
             guard state.refresh === refresh else { return (false, 0, nil) }
             state.refresh = nil
             guard case .success(let fresh) = result else { return (true, state.version, nil) }
-            let old = state.credential
-            state.credential = fresh
             state.version += 1
-            return (true, state.version, old)
+            return (true, state.version, exchange(&state.credential, with: fresh))
         }
         withExtendedLifetime(old) {}
         guard isCurrent else { return }

@@ -91,7 +91,7 @@ struct DigestSession: Sendable {
     mutating func authorization(method: String, target: String) -> String {
         // After an overflow the server refuses the request as a replay, and sends a new nonce.
         nonceCount &+= 1
-        let count = Self.hexadecimal(nonceCount)
+        let count = String(format: "%08x", nonceCount)
         let request = algorithm.digest("\(method):\(target)")
         let response =
             hasQuality
@@ -122,34 +122,16 @@ struct DigestSession: Sendable {
         return "username*=UTF-8''\(Self.extended(user))"
     }
 
-    /// Eight digits.
-    private static func hexadecimal(_ count: UInt32) -> String {
-        let digits = String(count, radix: 16)
-        return String(repeating: "0", count: 8 - digits.count) + digits
-    }
-
     private static func quoted(_ text: String) -> String {
-        var bytes = [UInt8(ascii: "\"")]
-        for byte in text.utf8 {
-            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { bytes.append(UInt8(ascii: "\\")) }
-            bytes.append(byte)
-        }
-        return String(decoding: bytes + [UInt8(ascii: "\"")], as: UTF8.self)
+        // By characters of Unicode, since a quote and a combining accent are one Character.
+        let escaped = text.unicodeScalars.map { $0 == "\"" || $0 == "\\" ? "\\\($0)" : "\($0)" }
+        return "\"\(escaped.joined())\""
     }
 
-    /// Percent-encodes all but letters, digits and a few signs (RFC 8187, section 3.2.1).
+    /// The characters that RFC 8187, section 3.2.1 allows beside letters and digits.
+    private static let extendedSigns = CharacterSet(charactersIn: "!#$&+-.^_`|~")
+
     private static func extended(_ text: String) -> String {
-        text.utf8.map { byte in
-            let isPlain = HTTPSyntax.isTokenByte(byte) && !"%'*".utf8.contains(byte)
-            let digits = String(byte, radix: 16, uppercase: true)
-            return isPlain ? String(UnicodeScalar(byte)) : "%" + (digits.count < 2 ? "0" : "") + digits
-        }.joined()
-    }
-}
-
-extension AuthenticationChallenge {
-    /// Whether a parameter is `true`, in any case.
-    func isTrue(_ name: String) -> Bool {
-        parameters[name]?.isEqualIgnoringASCIICase(to: "true") == true
+        text.addingPercentEncoding(withAllowedCharacters: .alphanumerics.union(extendedSigns)) ?? ""
     }
 }

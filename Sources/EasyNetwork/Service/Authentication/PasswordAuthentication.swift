@@ -1,23 +1,50 @@
 import Foundation
 
-/// Answers a server's challenge with user and password: by Digest (RFC 7616), or else by Basic (RFC 7617).
-///
-/// The first request is sent without a credential and is refused; it is sent once more with the answer to the
-/// challenge. Later requests carry a credential from the beginning, for Digest with the server's nonce and a count.
-///
-/// ```swift
-/// let authentication = try PasswordAuthentication(user: "ada", password: "secret")
-/// ```
-///
-/// Digest is supported with MD5 and SHA-256, each also with `-sess`; the strongest offered algorithm is used.
-/// `auth-int` is not supported. A request that has an `Authorization` field keeps it.
-public final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
+extension RequestAuthentication {
+    /// Answers a server's challenge with user and password: by Digest (RFC 7616), or else by Basic (RFC 7617).
+    ///
+    /// The first request is sent without a credential and is refused; it is sent once more with the answer to the
+    /// challenge. Later requests carry a credential from the beginning, for Digest with the server's nonce and a count.
+    ///
+    /// ```swift
+    /// let password = try RequestAuthentication.password(user: "ada", password: "secret")
+    /// let host = HostConfiguration(baseURL: url) { $0.authentication = password }
+    /// ```
+    ///
+    /// Digest is supported with MD5 and SHA-256, each also with `-sess`; the strongest offered algorithm is used.
+    /// `auth-int` is not supported. A request that has an `Authorization` field keeps it.
+    ///
+    /// - Parameter allowsBasicWithoutTLS: whether the password may go over plain http, where every node on the way can
+    ///   read it. Default false: such a Basic challenge is not answered, and the request ends with
+    ///   ``NetworkError/Code/unauthorized`` and this reason.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a user name with a colon, and for control characters.
+    public static func password(
+        user: String,
+        password: String,
+        allowsBasicWithoutTLS: Bool = false
+    ) throws(NetworkError) -> RequestAuthentication {
+        try PasswordAuthentication(user: user, password: password, allowsBasicWithoutTLS: allowsBasicWithoutTLS)
+    }
+}
+
+/// See ``RequestAuthentication/password(user:password:allowsBasicWithoutTLS:)``.
+final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
     // Sendable because all of it is constant or behind a lock. `@unchecked` repeats that of the superclass, as
     // subclasses must.
 
     private enum Scheme {
-        case basic
+        /// With the field, which is the same for all requests.
+        case basic(String)
         case digest(DigestSession)
+
+        mutating func authorization(for message: TransportRequest) -> String {
+            switch self {
+            case .basic(let field): return field
+            case .digest(var session):
+                defer { self = .digest(session) }
+                return session.authorization(method: message.method.rawValue, target: message.url.requestTarget)
+            }
+        }
     }
 
     private struct State {
@@ -31,58 +58,29 @@ public final class PasswordAuthentication: RequestAuthentication, @unchecked Sen
     private let password: String
     private let basic: HTTPCredential
     private let allowsBasicWithoutTLS: Bool
-    private let makeClientNonce: @Sendable () -> String
     private let state = Locked(State())
 
-    /// - Parameter allowsBasicWithoutTLS: whether the password may go over plain http, where every node on the way can
-    ///   read it. Default false: such a Basic challenge is not answered, and the request ends with
-    ///   ``NetworkError/Code/unauthorized`` and this reason.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a user name with a colon, and for control characters.
-    public convenience init(
-        user: String,
-        password: String,
-        allowsBasicWithoutTLS: Bool = false
-    ) throws(NetworkError) {
-        try self.init(user: user, password: password, allowsBasicWithoutTLS: allowsBasicWithoutTLS) {
-            (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 16) }.joined()
-        }
-    }
-
-    /// - Parameter makeClientNonce: returns a different unpredictable nonce each time.
-    init(
-        user: String,
-        password: String,
-        allowsBasicWithoutTLS: Bool,
-        makeClientNonce: @escaping @Sendable () -> String
-    ) throws(NetworkError) {
+    init(user: String, password: String, allowsBasicWithoutTLS: Bool) throws(NetworkError) {
         basic = try .basic(user: user, password: password)
         self.user = user
         self.password = password
         self.allowsBasicWithoutTLS = allowsBasicWithoutTLS
-        self.makeClientNonce = makeClientNonce
-        super.init()
     }
 
-    override func prepare(
+    override func authorize(
         _ message: TransportRequest,
         _ stamp: Stamp,
-        over service: @escaping @Sendable () -> EasyNetworkService
-    ) -> Step {
-        guard isWanted(message, stamp) else { return .send(message, stamp) }
+        for host: HostConfiguration,
+        _ waiting: Waiting
+    ) async throws(NetworkError) -> Authorized {
+        guard isWanted(message, stamp) else { return (message, stamp) }
         return state.withLock { state in
             var message = message
             var stamp = stamp
             stamp.version = state.version
-            switch state.scheme {
-            case nil:
-                break
-            case .basic:
-                if isBasicSafe(for: message) { message.headers["Authorization"] = basic.authorization }
-            case .digest(var session):
-                message.headers["Authorization"] = session.authorization(for: message)
-                state.scheme = .digest(session)
-            }
-            return .send(message, stamp)
+            if case .basic = state.scheme, !isBasicSafe(for: message) { return (message, stamp) }
+            message.headers["Authorization"] = state.scheme?.authorization(for: message)
+            return (message, stamp)
         }
     }
 
@@ -90,27 +88,28 @@ public final class PasswordAuthentication: RequestAuthentication, @unchecked Sen
         _ response: NetworkResponse,
         to message: TransportRequest,
         _ stamp: Stamp,
-        over service: @escaping @Sendable () -> EasyNetworkService
-    ) -> Step {
-        guard isWanted(message, stamp) else { return .accept }
+        for host: HostConfiguration,
+        _ waiting: Waiting
+    ) async throws(NetworkError) -> Authorized? {
+        guard isWanted(message, stamp) else { return nil }
         guard response.statusCode == 401 else {
             takeNextNonce(response, stamp)
-            return .accept
+            return nil
         }
-        guard !stamp.isReplay else { return .accept }
+        guard !stamp.isReplay else { return nil }
         let challenges = AuthenticationChallenge.all(in: response.headers)
-        guard let (scheme, authorization) = answer(challenges, to: message) else {
-            guard challenges.contains(where: \.isBasic) else { return .accept }
+        guard var scheme = scheme(for: challenges, to: message) else {
+            guard challenges.contains(where: { $0.scheme == "basic" }) else { return nil }
             let reason = "the server wants Basic over http, which is not answered; see allowsBasicWithoutTLS"
-            return .fail(response.error(.unauthorized, message: reason))
+            throw response.error(.unauthorized, message: reason)
         }
-        return state.withLock { state in
-            state.scheme = scheme
-            state.version += 1
-            var message = message
-            message.headers["Authorization"] = authorization
-            return .send(message, Stamp(version: state.version, isReplay: true))
+        var message = message
+        message.headers["Authorization"] = scheme.authorization(for: message)
+        let version = state.withLock { [scheme] state in
+            state = State(scheme: scheme, version: state.version + 1)
+            return state.version
         }
+        return (message, Stamp(version: version, isReplay: true))
     }
 
     private func isWanted(_ message: TransportRequest, _ stamp: Stamp) -> Bool {
@@ -121,15 +120,16 @@ public final class PasswordAuthentication: RequestAuthentication, @unchecked Sen
         allowsBasicWithoutTLS || message.url.scheme?.lowercased() == "https"
     }
 
-    private func answer(_ challenges: [AuthenticationChallenge], to message: TransportRequest) -> (Scheme, String)? {
+    private func scheme(for challenges: [AuthenticationChallenge], to message: TransportRequest) -> Scheme? {
+        // 128 bits, so that no two are the same.
+        let clientNonce = (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 16) }.joined()
         if let challenge = DigestSession.strongest(of: challenges),
-            var session = DigestSession(challenge, user: user, password: password, clientNonce: makeClientNonce())
+            let session = DigestSession(challenge, user: user, password: password, clientNonce: clientNonce)
         {
-            let authorization = session.authorization(for: message)
-            return (.digest(session), authorization)
+            return .digest(session)
         }
-        guard challenges.contains(where: \.isBasic), isBasicSafe(for: message) else { return nil }
-        return (.basic, basic.authorization)
+        guard challenges.contains(where: { $0.scheme == "basic" }), isBasicSafe(for: message) else { return nil }
+        return .basic(basic.authorization)
     }
 
     private func takeNextNonce(_ response: NetworkResponse, _ stamp: Stamp) {
@@ -139,15 +139,5 @@ public final class PasswordAuthentication: RequestAuthentication, @unchecked Sen
             session.take(response.headers)
             state.scheme = .digest(session)
         }
-    }
-}
-
-extension AuthenticationChallenge {
-    fileprivate var isBasic: Bool { scheme == "basic" }
-}
-
-extension DigestSession {
-    fileprivate mutating func authorization(for message: TransportRequest) -> String {
-        authorization(method: message.method.rawValue, target: message.url.requestTarget)
     }
 }

@@ -1,26 +1,16 @@
 import Foundation
 
-/// The base class of ``AuthenticationSession`` and ``PasswordAuthentication``, which authenticate requests to a host.
+/// The authentication of requests to a host: an ``AuthenticationSession``, or a
+/// ``password(user:password:allowsBasicWithoutTLS:)``.
+///
+/// ```swift
+/// let host = HostConfiguration(baseURL: url) { $0.authentication = session }
+/// ```
 ///
 /// A host has at most one; several hosts may share it. Requests to another origin (scheme, host and port) than that of
 /// the host's base URL are sent without a credential.
 public class RequestAuthentication: @unchecked Sendable {
     // Sendable because it has no state, and all subclasses, which are in this module, have only sendable state.
-
-    /// The next step of a call, for a message or an answer.
-    enum Step: Sendable {
-        /// Sends this message.
-        case send(TransportRequest, Stamp)
-        /// Leaves the answer as it is.
-        case accept
-        /// Gives the slot back, and waits.
-        case wait(Waiting)
-        case fail(NetworkError)
-    }
-
-    /// Returns the message with its credential, or the reason why there is none. Ends at once, with
-    /// ``NetworkError/Code/cancelled``, when the task is cancelled.
-    typealias Waiting = @Sendable () async throws(NetworkError) -> (message: TransportRequest, stamp: Stamp)
 
     /// The authentication state of a request, which a call keeps between two messages.
     struct Stamp: Hashable, Sendable {
@@ -32,6 +22,15 @@ public class RequestAuthentication: @unchecked Sendable {
         var isExempt = false
     }
 
+    /// A message with its credential.
+    typealias Authorized = (message: TransportRequest, stamp: Stamp)
+
+    /// Gives the slot of a call back, runs the closure, and takes the slot again.
+    typealias Waiting = (_ wait: () async -> Void) async -> Void
+
+    /// The sessions whose refresh the current task is part of.
+    @TaskLocal static var refreshing: [ObjectIdentifier] = []
+
     init() {}
 
     /// The first stamp of a request, also for its redirects. Call it in the task of the code that makes the request:
@@ -40,40 +39,40 @@ public class RequestAuthentication: @unchecked Sendable {
     /// - Parameter base: the host's base URL; nil allows any origin.
     final func begin(_ url: URL, base: URL?) -> Stamp {
         let isElsewhere = base.map { $0.origin != url.origin } ?? false
-        return Stamp(isExempt: isElsewhere || RefreshContext.sessions.contains(ObjectIdentifier(self)))
+        return Stamp(isExempt: isElsewhere || Self.refreshing.contains(ObjectIdentifier(self)))
     }
 
-    /// Prepares a message before each attempt.
+    /// Adds the credential to a message, before each attempt.
     ///
     /// Calls user code: do not call it under a lock or on the transport's thread.
     ///
     /// - Parameters:
     ///   - message: without credential.
     ///   - stamp: the last stamp of the call.
-    ///   - service: makes one for a refresh, which outlives the call.
-    /// - Returns: never ``Step/accept``.
-    func prepare(
+    ///   - host: that of the service for a refresh, which outlives the call.
+    ///   - waiting: waits for a refresh.
+    /// - Throws: the reason why there is no credential; ``NetworkError/Code/cancelled`` when the task is cancelled.
+    func authorize(
         _ message: TransportRequest,
         _ stamp: Stamp,
-        over service: @escaping @Sendable () -> EasyNetworkService
-    ) -> Step {
-        .send(message, stamp)
+        for host: HostConfiguration,
+        _ waiting: Waiting
+    ) async throws(NetworkError) -> Authorized {
+        (message, stamp)
     }
 
-    /// Reviews each answer. The parameters are those of ``prepare(_:_:over:)``.
+    /// Reviews each answer. The parameters are those of ``authorize(_:_:for:_:)``.
+    ///
+    /// - Returns: the message with another credential, if the answer refuses the one it was sent with.
     func review(
         _ response: NetworkResponse,
         to message: TransportRequest,
         _ stamp: Stamp,
-        over service: @escaping @Sendable () -> EasyNetworkService
-    ) -> Step {
-        .accept
+        for host: HostConfiguration,
+        _ waiting: Waiting
+    ) async throws(NetworkError) -> Authorized? {
+        nil
     }
-}
-
-/// The sessions whose refresh the current task is part of.
-enum RefreshContext {
-    @TaskLocal static var sessions: [ObjectIdentifier] = []
 }
 
 extension RequestAuthentication: CustomReflectable {

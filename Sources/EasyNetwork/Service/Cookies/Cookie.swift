@@ -1,45 +1,33 @@
 import Foundation
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 /// A name and a value that a server asks a client to keep and to send back (RFC 6265).
 ///
-/// ```swift
-/// let cookie = try Cookie(name: "theme", value: "dark", domain: "example.com")
-/// jar.set(cookie)
-/// ```
-///
-/// The value may be a secret: the description leaves it out.
-public struct Cookie: Hashable, Sendable {
+/// Foundation's `HTTPCookie`, by which programs see cookies, takes what a header field must not hold.
+struct Cookie: Hashable, Sendable, Codable {
     /// The largest sum of the bytes of name and value (section 6.1).
     static let maximumCount = 4_096
 
-    public let name: String
-    public let value: String
+    let name: String
+    let value: String
     /// The host, or the domain with all hosts below it, in lower case and without a leading dot.
-    public let domain: String
+    let domain: String
     /// Whether the cookie is sent to ``domain`` only, and not to the hosts below it.
-    public let isHostOnly: Bool
+    let isHostOnly: Bool
     /// The cookie is sent to paths that begin with this one, as whole segments.
-    public let path: String
+    let path: String
     /// The end of the cookie's life; nil for a session cookie, which lasts as long as the jar and is not written to a file.
-    public let expires: Date?
+    let expires: Date?
     /// Whether the cookie is sent over https only.
-    public let isSecure: Bool
+    let isSecure: Bool
     /// Whether the server hides the cookie from scripts; the package does not use it.
-    public let isHTTPOnly: Bool
+    let isHTTPOnly: Bool
 
-    /// Creates a cookie.
-    ///
-    /// - Parameters:
-    ///   - domain: a host, or a domain above several hosts.
-    ///   - isHostOnly: default true.
-    ///   - path: default `/`.
-    ///   - expires: default nil, a session cookie.
-    ///   - isSecure: default true.
-    ///   - isHTTPOnly: default false.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a name, value, domain or path that is not valid, for a domain of
-    ///   a single label or an address that is not host-only, and for a name that begins with `__Secure-` or `__Host-`
-    ///   without the properties that this requires.
-    public init(
+    /// - Throws: see ``check()``.
+    init(
         name: String,
         value: String,
         domain: String,
@@ -49,57 +37,55 @@ public struct Cookie: Hashable, Sendable {
         isSecure: Bool = true,
         isHTTPOnly: Bool = false
     ) throws(NetworkError) {
-        func check(_ isValid: Bool, _ reason: @autoclosure () -> String) throws(NetworkError) {
-            guard !isValid else { return }
-            throw NetworkError(
-                code: .invalidRequest,
-                message: "the cookie \(name.prefix(40).debugDescription) \(reason())"
-            )
-        }
-        try check(
-            !name.isEmpty && Self.isSendable(name) && !name.utf8.contains(UInt8(ascii: "=")) && Self.isSendable(value),
-            "has a semicolon, a control character, a space at an end, or an = in its name"
-        )
-        try check(name.utf8.count + value.utf8.count <= Self.maximumCount, "has more than \(Self.maximumCount) bytes")
-        let host = CookieDomain.canonical(domain)
-        try check(
-            !host.isEmpty && host.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F },
-            "has an invalid domain: \(domain.prefix(100).debugDescription)"
-        )
-        try check(
-            isHostOnly || !CookieDomain.isPublicSuffix(host) && !CookieDomain.isAddress(host),
-            "has to be host-only, since \(host.debugDescription) is an address or a single label"
-        )
-        try check(
-            path.utf8.first == UInt8(ascii: "/") && HTTPSyntax.isFieldValue(path.utf8),
-            "has an invalid path: \(path.prefix(100).debugDescription)"
-        )
-        try check(expires?.timeIntervalSince1970.isFinite ?? true, "has an invalid expiry date")
-        // RFC 6265bis, section 4.1.3.
-        let prefix = name.lowercased()
-        let isForHost = prefix.hasPrefix("__host-")
-        try check(
-            isSecure || !isForHost && !prefix.hasPrefix("__secure-"),
-            "has to be secure, since its name begins with __Host- or __Secure-"
-        )
-        try check(
-            isHostOnly && path == "/" || !isForHost,
-            "has to be host-only and for the path /, since its name begins with __Host-"
-        )
         self.name = name
         self.value = value
-        self.domain = host
+        self.domain = CookieDomain.canonical(domain)
         self.isHostOnly = isHostOnly
         self.path = path
         self.expires = expires
         self.isSecure = isSecure
         self.isHTTPOnly = isHTTPOnly
+        try check()
+    }
+
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a name, value, domain or path that is not valid, for a domain of
+    ///   a single label or an address that is not host-only, and for a name that begins with `__Secure-` or `__Host-`
+    ///   without the properties that this requires.
+    func check() throws(NetworkError) {
+        guard let fault else { return }
+        throw NetworkError(code: .invalidRequest, message: "the cookie \(name.prefix(40).debugDescription) \(fault)")
+    }
+
+    private var fault: String? {
+        if name.isEmpty || name.utf8.contains(UInt8(ascii: "=")) || !Self.isSendable(name) || !Self.isSendable(value) {
+            return "has a semicolon, a control character, a space at an end, or an = in its name"
+        }
+        if name.utf8.count + value.utf8.count > Self.maximumCount { return "has more than \(Self.maximumCount) bytes" }
+        if domain.isEmpty || !domain.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) {
+            return "has an invalid domain: \(domain.prefix(100).debugDescription)"
+        }
+        if !isHostOnly, CookieDomain.isPublicSuffix(domain) || CookieDomain.isAddress(domain) {
+            return "has to be host-only, since \(domain.debugDescription) is an address or a single label"
+        }
+        if path.utf8.first != UInt8(ascii: "/") || !HTTPSyntax.isFieldValue(path.utf8) {
+            return "has an invalid path: \(path.prefix(100).debugDescription)"
+        }
+        if expires?.timeIntervalSince1970.isFinite == false { return "has an invalid expiry date" }
+        // RFC 6265bis, section 4.1.3.
+        let prefix = name.lowercased()
+        let isForHost = prefix.hasPrefix("__host-")
+        if !isSecure, isForHost || prefix.hasPrefix("__secure-") {
+            return "has to be secure, since its name begins with __Host- or __Secure-"
+        }
+        if isForHost, !isHostOnly || path != "/" {
+            return "has to be host-only and for the path /, since its name begins with __Host-"
+        }
+        return nil
     }
 
     /// Whether a text can be part of a `Cookie` field without becoming another cookie or another field.
     private static func isSendable(_ text: String) -> Bool {
-        func isBlank(_ byte: UInt8?) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
-        return !isBlank(text.utf8.first) && !isBlank(text.utf8.last) && HTTPSyntax.isFieldValue(text.utf8)
+        text.utf8.first?.isBlank != true && text.utf8.last?.isBlank != true && HTTPSyntax.isFieldValue(text.utf8)
             && !text.utf8.contains(UInt8(ascii: ";"))
     }
 
@@ -108,12 +94,171 @@ public struct Cookie: Hashable, Sendable {
     }
 }
 
-extension Cookie: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    public var description: String {
-        "\(name)=… for \(isHostOnly ? "" : "*.")\(domain)\(path)"
+extension Cookie {
+    /// - Throws: see ``check()``.
+    init(_ cookie: HTTPCookie) throws(NetworkError) {
+        try self.init(
+            name: cookie.name,
+            value: cookie.value,
+            domain: cookie.domain,
+            isHostOnly: !cookie.domain.hasPrefix("."),
+            path: cookie.path,
+            expires: cookie.expiresDate,
+            isSecure: cookie.isSecure,
+            isHTTPOnly: cookie.isHTTPOnly
+        )
     }
 
-    public var debugDescription: String { description }
-    /// Empty, so that `dump` does not print the value either.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
+    /// Nil if Foundation refuses it.
+    var httpCookie: HTTPCookie? { httpCookie(value: value) }
+
+    func httpCookie(value: String) -> HTTPCookie? {
+        var properties: [HTTPCookiePropertyKey: Any] = [
+            .name: name, .value: value, .domain: (isHostOnly ? "" : ".") + domain, .path: path,
+        ]
+        properties[.expires] = expires
+        if isSecure { properties[.secure] = "TRUE" }
+        if isHTTPOnly { properties[HTTPCookiePropertyKey("HttpOnly")] = "TRUE" }
+        return HTTPCookie(properties: properties)
+    }
+}
+
+extension Cookie: CustomReflectable {
+    /// Without children, so that a dump shows no value.
+    var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension UInt8 {
+    fileprivate var isBlank: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
+}
+
+// MARK: - Set-Cookie
+
+extension Cookie {
+    /// Longer attributes, in bytes, are ignored (RFC 6265bis, section 5.6).
+    private static let maximumAttributeCount = 1_024
+
+    /// Reads a `Set-Cookie` field as leniently as browsers do (RFC 6265, sections 5.2 and 5.3).
+    ///
+    /// - Parameters:
+    ///   - request: that of the answer with the field.
+    ///   - date: the current date.
+    /// - Returns: nil for a field without name or `=`, with a control character, or with too long a name and value; and for
+    ///   a cookie that the server may not set.
+    init?(_ field: String, from request: CookieRequest, at date: Date) {
+        guard HTTPSyntax.isFieldValue(field.utf8) else { return nil }
+        let parts = field.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
+        guard let pair = parts.first, pair.contains(UInt8(ascii: "=")) else { return nil }
+        let (name, value) = Self.pair(pair)
+        var expires: Date?
+        var age: TimeInterval?
+        var domain: String?
+        var path: String?
+        var (isSecure, isHTTPOnly) = (false, false)
+        // The last attribute of a name counts, unless it is invalid.
+        for attribute in parts.dropFirst() {
+            let (name, value) = Self.pair(attribute)
+            guard value.utf8.count <= Self.maximumAttributeCount else { continue }
+            switch name.lowercased() {
+            case "expires": expires = Date(cookieText: value) ?? expires
+            case "max-age": age = Self.seconds(value) ?? age
+            case "domain": domain = value.isEmpty || value == "." ? domain : CookieDomain.canonical(value)
+            case "path": path = value.utf8.first == UInt8(ascii: "/") ? value : nil
+            case "secure": isSecure = true
+            case "httponly": isHTTPOnly = true
+            default: break
+            }
+        }
+        if let age { expires = age > 0 ? min(date.addingTimeInterval(min(age, 1e12)), .distantFuture) : .distantPast }
+        guard request.isSecure || !isSecure, CookieDomain.matches(request.host, domain: domain ?? request.host)
+        else { return nil }
+        // A __Host- cookie must not name a domain, and must name its path.
+        guard !name.lowercased().hasPrefix("__host-") || domain == nil && path == "/" else { return nil }
+        var isHostOnly = domain == nil
+        if let domain, CookieDomain.isPublicSuffix(domain) || CookieDomain.isAddress(domain) {
+            guard domain == request.host else { return nil }
+            isHostOnly = true
+        }
+        do throws(NetworkError) {
+            try self.init(
+                name: name,
+                value: value,
+                domain: domain ?? request.host,
+                isHostOnly: isHostOnly,
+                path: path ?? CookieDomain.defaultPath(request.path),
+                expires: expires,
+                isSecure: isSecure,
+                isHTTPOnly: isHTTPOnly
+            )
+        } catch {
+            return nil
+        }
+    }
+
+    /// The texts before and after the first `=`, without blanks at their ends.
+    private static func pair(_ text: Substring.UTF8View) -> (name: String, value: String) {
+        func trimmed(_ part: Substring.UTF8View) -> String {
+            let start = part.drop(while: \.isBlank)
+            return start.lastIndex { !$0.isBlank }.map { String(decoding: start[...$0], as: UTF8.self) } ?? ""
+        }
+        let sign = text.firstIndex(of: UInt8(ascii: "=")) ?? text.endIndex
+        return (trimmed(text[..<sign]), trimmed(text[sign...].dropFirst()))
+    }
+
+    /// The number of `Max-Age`; nil for any other text.
+    private static func seconds(_ text: String) -> TimeInterval? {
+        let digits = text.utf8.first == UInt8(ascii: "-") ? text.utf8.dropFirst() : text.utf8[...]
+        return !digits.isEmpty && digits.allSatisfy(\.isDigit) ? Double(text) : nil
+    }
+}
+extension Date {
+    /// A date as cookies have it: a time, a day, a month and a year in any order and form (RFC 6265, section 5.1.1).
+    ///
+    /// - Returns: nil when one of them is missing, or the day does not exist.
+    init?(cookieText text: String) {
+        var time: CivilDate?
+        var day: Int?
+        var month: Int?
+        var year: Int?
+        for word in text.utf8.split(whereSeparator: Self.isCookieDelimiter) {
+            if time == nil, let found = Self.cookieTime(word) {
+                time = found
+            } else if day == nil, let found = Self.number(word, digits: 1...2) {
+                day = found
+            } else if month == nil, let found = CivilDate.month(word) {
+                month = found
+            } else if year == nil, let found = Self.number(word, digits: 2...4) {
+                year = found
+            }
+        }
+        guard var moment = time, let day, let month, var year else { return nil }
+        if (70...99).contains(year) { year += 1_900 }
+        if (0...69).contains(year) { year += 2_000 }
+        (moment.year, moment.month, moment.day) = (year, month, day)
+        guard year >= 1_601, moment.second <= 59, let date = moment.date else { return nil }
+        self = date
+    }
+
+    private static func isCookieDelimiter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x09, 0x20...0x2F, 0x3B...0x40, 0x5B...0x60, 0x7B...0x7E: true
+        default: false
+        }
+    }
+
+    /// `8:49:37`, with anything behind it that does not begin with a digit.
+    private static func cookieTime(_ word: Substring.UTF8View) -> CivilDate? {
+        let parts = word.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[0].allSatisfy(\.isDigit), parts[1].allSatisfy(\.isDigit),
+            let hour = number(parts[0], digits: 1...2), let minute = number(parts[1], digits: 1...2),
+            let second = number(parts[2], digits: 1...2)
+        else { return nil }
+        return CivilDate(hour: hour, minute: minute, second: second)
+    }
+
+    /// The leading digits, if their count is allowed.
+    private static func number(_ text: Substring.UTF8View, digits: ClosedRange<Int>) -> Int? {
+        let found = text.prefix(while: \.isDigit)
+        return digits.contains(found.count) ? Int(Substring(found)) : nil
+    }
 }

@@ -1,6 +1,10 @@
 import Dispatch
 import Foundation
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 /// Stores the cookies that servers set, and returns them for later requests (RFC 6265).
 ///
 /// ```swift
@@ -17,9 +21,8 @@ import Foundation
 public final class CookieJar: Sendable {
     private struct State {
         var store = CookieStore()
-        /// Whether a write is queued that has not read the cookies yet.
+        /// Whether there are changes that are not in the file.
         var isWriteDue = false
-        var writeError: NetworkError?
     }
 
     private let state = Locked(State())
@@ -77,28 +80,42 @@ public final class CookieJar: Sendable {
     // MARK: - For programs
 
     /// The cookies that have not expired, in the order in which they were first set.
-    public var cookies: [Cookie] {
-        state.withLock { $0.store }.cookies(at: Date())
+    ///
+    /// The domain of a cookie that is sent to one host only has no leading dot. Printing a cookie shows its value.
+    public var cookies: [HTTPCookie] {
+        state.withLock { $0.store }.cookies(at: Date()).compactMap(\.httpCookie)
     }
 
     /// Stores a cookie in the place of the one with the same name, domain and path.
-    public func set(_ cookie: Cookie) {
+    ///
+    /// ```swift
+    /// let theme = HTTPCookie(properties: [.name: "theme", .value: "dark", .domain: "example.com", .path: "/"])
+    /// if let theme { try jar.set(theme) }
+    /// ```
+    ///
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a name, value, domain or path that is not valid, for a domain of
+    ///   a single label or an address that begins with a dot, and for a name that begins with `__Secure-` or `__Host-`
+    ///   without the properties that this requires.
+    public func set(_ cookie: HTTPCookie) throws(NetworkError) {
+        let cookie = try Cookie(cookie)
         let now = Date()
         change { $0.set(cookie, at: now) }
     }
 
     /// Removes all cookies.
     public func removeAll() {
-        remove { _ in true }
+        change { $0.remove { _ in true } }
     }
 
     /// Removes some cookies.
     ///
-    /// - Parameter isUnwanted: called once for each cookie, on the caller's thread.
-    public func remove(where isUnwanted: (Cookie) -> Bool) {
+    /// - Parameter isUnwanted: called once for each cookie, on the caller's thread. A cookie with a value that Foundation
+    ///   refuses comes with an empty one.
+    public func remove(where isUnwanted: (HTTPCookie) -> Bool) {
         // User code does not run under the lock.
-        let unwanted = Set(state.withLock { $0.store }.cookies(at: .distantPast).filter(isUnwanted))
-        change { $0.remove { unwanted.contains($0) } > 0 }
+        let all = state.withLock { $0.store }.cookies(at: .distantPast)
+        let unwanted = Set(all.filter { ($0.httpCookie ?? $0.httpCookie(value: "")).map(isUnwanted) ?? true })
+        change { $0.remove(where: unwanted.contains) }
     }
 
     /// Returns when all earlier changes are in the file; at once for a jar in memory.
@@ -110,42 +127,39 @@ public final class CookieJar: Sendable {
             if let readError { throw readError }
             return
         }
-        let error = await withCheckedContinuation { continuation in
-            queue.async { continuation.resume(returning: self.write(to: file)) }
+        let result: Result<Void, NetworkError> = await withCheckedContinuation { continuation in
+            queue.async {
+                continuation.resume(returning: Result { () throws(NetworkError) in try self.write(to: file) })
+            }
         }
-        if let error { throw error }
+        try result.get()
     }
 
     // MARK: - The file
 
     private func change(_ body: (inout CookieStore) -> Bool) {
-        let isFirst = state.withLock { state in
-            guard body(&state.store), !state.isWriteDue else { return false }
-            state.isWriteDue = true
-            return true
+        let isWriteDue = state.withLock { state in
+            let isChanged = body(&state.store)
+            if isChanged { state.isWriteDue = true }
+            return isChanged
         }
-        // A write covers all changes that were made before it runs.
-        guard isFirst, let file else { return }
-        queue.async { _ = self.write(to: file) }
+        guard isWriteDue, let file else { return }
+        queue.async { try? self.write(to: file) }
     }
 
-    /// Called on the queue.
-    ///
-    /// - Returns: the error of the last write.
-    private func write(to file: CookieFile) -> NetworkError? {
-        let (store, isDue, last) = state.withLock { state in
+    /// Called on the queue. A write covers all changes that were made before it.
+    private func write(to file: CookieFile) throws(NetworkError) {
+        let changed = state.withLock { state in
             defer { state.isWriteDue = false }
-            return (state.store, state.isWriteDue || state.writeError != nil, state.writeError)
+            return state.isWriteDue ? state.store : nil
         }
-        guard isDue else { return last }
-        var failure: NetworkError?
+        guard let changed else { return }
         do throws(NetworkError) {
-            try file.write(store.cookies(at: Date()))
+            try file.write(changed.cookies(at: Date()))
         } catch {
-            failure = error
+            state.withLock { $0.isWriteDue = true }
+            throw error
         }
-        state.withLock { $0.writeError = failure }
-        return failure
     }
 }
 
@@ -154,59 +168,24 @@ private struct CookieFile {
     let url: URL
 
     private struct Contents: Codable {
-        var version: Int
-        var cookies: [Record]
+        var version = 1
+        /// Their expiry in seconds since 1970.
+        var cookies: [Cookie]
     }
-
-    private struct Record: Codable {
-        var name: String
-        var value: String
-        var domain: String
-        var isHostOnly: Bool
-        var path: String
-        /// Seconds since 1970.
-        var expires: TimeInterval
-        var isSecure: Bool
-        var isHTTPOnly: Bool
-
-        init?(_ cookie: Cookie) {
-            guard let expires = cookie.expires else { return nil }
-            name = cookie.name
-            value = cookie.value
-            domain = cookie.domain
-            isHostOnly = cookie.isHostOnly
-            path = cookie.path
-            self.expires = expires.timeIntervalSince1970
-            isSecure = cookie.isSecure
-            isHTTPOnly = cookie.isHTTPOnly
-        }
-
-        func cookie() throws(NetworkError) -> Cookie {
-            try Cookie(
-                name: name,
-                value: value,
-                domain: domain,
-                isHostOnly: isHostOnly,
-                path: path,
-                expires: Date(timeIntervalSince1970: expires),
-                isSecure: isSecure,
-                isHTTPOnly: isHTTPOnly
-            )
-        }
-    }
-
-    private static let version = 1
 
     /// - Returns: an empty array when there is no file.
     /// - Throws: ``NetworkError/Code/invalidRequest`` when the file cannot be read. It has been renamed, unless the error
     ///   says that it stays.
     func read() throws(NetworkError) -> [Cookie] {
         do {
-            let contents = try JSONDecoder().decode(Contents.self, from: Data(contentsOf: url))
-            guard contents.version == Self.version else {
+            let decoder = JSONDecoder()
+            decoder.dateDecodingStrategy = .secondsSince1970
+            let contents = try decoder.decode(Contents.self, from: Data(contentsOf: url))
+            guard contents.version == 1 else {
                 throw NetworkError(code: .invalidRequest, message: "it has the version \(contents.version)")
             }
-            return try contents.cookies.map { try $0.cookie() }
+            for cookie in contents.cookies { try cookie.check() }
+            return contents.cookies
         } catch CocoaError.fileReadNoSuchFile {
             return []
         } catch {
@@ -218,37 +197,29 @@ private struct CookieFile {
     ///
     /// - Throws: ``NetworkError/Code/invalidRequest`` when the file cannot be written; the old one stays.
     func write(_ cookies: [Cookie]) throws(NetworkError) {
-        let temporary = url.deletingLastPathComponent()
-            .appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString)")
+        let folder = url.deletingLastPathComponent()
+        let temporary = folder.appendingPathComponent(".\(url.lastPathComponent).\(UUID().uuidString)")
+        let files = FileManager.default
         do {
-            let contents = Contents(version: Self.version, cookies: cookies.compactMap(Record.init))
-            let data = try JSONEncoder().encode(contents)
-            try FileManager.default.createDirectory(
-                at: url.deletingLastPathComponent(),
-                withIntermediateDirectories: true
-            )
-            try Self.create(temporary, data)
-            guard rename(temporary.path, url.path) == 0 else { throw Self.systemError() }
+            let encoder = JSONEncoder()
+            encoder.dateEncodingStrategy = .secondsSince1970
+            let data = try encoder.encode(Contents(cookies: cookies.filter { $0.expires != nil }))
+            try files.createDirectory(at: folder, withIntermediateDirectories: true)
+            // Only its owner can read it, from before it has contents.
+            _ = files.createFile(atPath: temporary.path, contents: nil, attributes: [.posixPermissions: 0o600])
+            let handle = try FileHandle(forWritingTo: temporary)
+            try handle.write(contentsOf: data)
+            // Otherwise a power failure could leave the new name with an empty file.
+            try handle.synchronize()
+            try handle.close()
+            guard rename(temporary.path, url.path) == 0 else {
+                throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+            }
         } catch {
-            try? FileManager.default.removeItem(at: temporary)
+            try? files.removeItem(at: temporary)
             let message = "the cookie file \(url.path) cannot be written: \(error.wording)"
             throw NetworkError(code: .invalidRequest, message: message, underlying: error)
         }
-    }
-
-    /// Creates a file that only its owner can read.
-    private static func create(_ file: URL, _ data: Data) throws {
-        let descriptor = open(file.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw systemError() }
-        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        try handle.write(contentsOf: data)
-        // Otherwise a power failure could leave the new name with an empty file.
-        try handle.synchronize()
-        try handle.close()
-    }
-
-    private static func systemError() -> POSIXError {
-        POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
     }
 
     private func damaged(_ cause: any Error) -> NetworkError {
@@ -262,4 +233,9 @@ private struct CookieFile {
         let message = "the cookie file \(url.path) cannot be read\(consequence): \(cause.wording)"
         return NetworkError(code: .invalidRequest, message: message, underlying: cause)
     }
+}
+
+extension CookieJar: CustomReflectable {
+    /// Without children, so that a dump shows no value.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

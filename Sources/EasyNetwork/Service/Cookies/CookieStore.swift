@@ -11,23 +11,21 @@ struct CookieStore {
 
     private struct Entry {
         var cookie: Cookie
-        /// The order of creation, which a replacement keeps.
-        var created: Int
         /// The order of the last use or change.
         var used: Int
     }
 
-    /// By domain, so that a request searches the cookies of its own host only.
-    private var entries: [String: [Entry]] = [:]
-    private(set) var count = 0
-    private var lastOrder = 0
+    /// In the order of creation; a cookie that replaces another has its place.
+    private var entries: [Entry] = []
+    private var lastUse = 0
 
     init() {}
 
+    var count: Int { entries.count }
+
     /// The cookies that have not expired, in the order of their creation.
     func cookies(at date: Date) -> [Cookie] {
-        let alive = entries.values.joined().filter { !$0.cookie.isExpired(at: date) }
-        return alive.sorted { $0.created < $1.created }.map(\.cookie)
+        entries.map(\.cookie).filter { !$0.isExpired(at: date) }
     }
 
     /// Applies the `Set-Cookie` fields of a response.
@@ -37,7 +35,7 @@ struct CookieStore {
         guard let request = CookieRequest(url) else { return false }
         var isChanged = false
         for field in headers.values(for: "Set-Cookie").prefix(Self.maximumFieldCount) {
-            guard let parsed = SetCookie(field), let cookie = request.cookie(parsed, at: date) else { continue }
+            guard let cookie = Cookie(field, from: request, at: date) else { continue }
             guard request.isSecure || !hasSecure(over: cookie, at: date) else { continue }
             if set(cookie, at: date) { isChanged = true }
         }
@@ -47,99 +45,78 @@ struct CookieStore {
     /// The value of the `Cookie` field for a request; nil without a cookie.
     mutating func header(for url: URL, at date: Date) -> String? {
         guard let request = CookieRequest(url) else { return nil }
-        var found: [Entry] = []
-        for domain in CookieDomain.above(request.host) {
-            guard var list = entries[domain] else { continue }
-            for index in list.indices where request.wants(list[index].cookie, at: date) {
-                lastOrder += 1
-                list[index].used = lastOrder
-                found.append(list[index])
-            }
-            entries[domain] = list
+        var found: [Cookie] = []
+        for index in entries.indices where request.wants(entries[index].cookie, at: date) {
+            lastUse += 1
+            entries[index].used = lastUse
+            found.append(entries[index].cookie)
         }
+        guard !found.isEmpty else { return nil }
         // Longer paths first, then older cookies: some servers use the first cookie of a name.
-        found.sort { left, right in
-            let (longer, shorter) = (left.cookie.path.utf8.count, right.cookie.path.utf8.count)
-            return longer != shorter ? longer > shorter : left.created < right.created
+        let sorted = found.enumerated().sorted { left, right in
+            (right.element.path.utf8.count, left.offset) < (left.element.path.utf8.count, right.offset)
         }
-        return found.isEmpty ? nil : found.map { "\($0.cookie.name)=\($0.cookie.value)" }.joined(separator: "; ")
+        return sorted.map { "\($0.element.name)=\($0.element.value)" }.joined(separator: "; ")
     }
 
     /// Stores a cookie in the place of the one with the same name, domain and path, which an expired cookie removes.
     ///
     /// - Returns: whether a cookie changed that is written to a file.
     mutating func set(_ cookie: Cookie, at date: Date) -> Bool {
-        var list = entries[cookie.domain] ?? []
-        let index = list.firstIndex { $0.cookie.name == cookie.name && $0.cookie.path == cookie.path }
-        let old = index.map { list[$0].cookie }
-        count -= list.count
-        if cookie.isExpired(at: date) {
-            if let index { list.remove(at: index) }
+        let index = entries.firstIndex { entry in
+            entry.cookie.name == cookie.name && entry.cookie.domain == cookie.domain && entry.cookie.path == cookie.path
+        }
+        let old = index.map { entries[$0].cookie }
+        guard !cookie.isExpired(at: date) else {
+            if let index { entries.remove(at: index) }
+            return old?.expires != nil
+        }
+        lastUse += 1
+        let entry = Entry(cookie: cookie, used: lastUse)
+        if let index {
+            entries[index] = entry
         } else {
-            lastOrder += 1
-            let entry = Entry(cookie: cookie, created: index.map { list[$0].created } ?? lastOrder, used: lastOrder)
-            if let index { list[index] = entry } else { list.append(entry) }
-            Self.trim(&list, at: date)
+            entries.append(entry)
+            trim(to: Self.maximumCountPerDomain, of: cookie.domain, at: date)
+            trim(to: Self.maximumCount, of: nil, at: date)
         }
-        count += list.count
-        entries[cookie.domain] = list.isEmpty ? nil : list
-        trim(at: date)
-        return old?.expires != nil || cookie.expires != nil && !cookie.isExpired(at: date)
+        return old?.expires != nil || cookie.expires != nil
     }
 
-    /// - Returns: the number of removed cookies.
-    @discardableResult
-    mutating func remove(where isUnwanted: (Cookie) -> Bool) -> Int {
+    /// - Returns: whether there was one.
+    mutating func remove(where isUnwanted: (Cookie) -> Bool) -> Bool {
         let before = count
-        entries = entries.compactMapValues { list in
-            let kept = list.filter { !isUnwanted($0.cookie) }
-            return kept.isEmpty ? nil : kept
-        }
-        count = entries.values.reduce(0) { $0 + $1.count }
-        return before - count
+        entries.removeAll { isUnwanted($0.cookie) }
+        return count < before
     }
 
-    // MARK: - Limits and precedence
+    /// Removes the cookies that have expired, then the least recently used, down to the limit.
+    ///
+    /// - Parameter domain: of the cookies that count; nil for all.
+    private mutating func trim(to limit: Int, of domain: String?, at date: Date) {
+        func counts(_ entry: Entry) -> Bool { domain == nil || entry.cookie.domain == domain }
+        guard entries.reduce(0, { counts($1) ? $0 + 1 : $0 }) > limit else { return }
+        entries.removeAll { counts($0) && $0.cookie.isExpired(at: date) }
+        let uses = entries.filter(counts).map(\.used).sorted()
+        guard uses.count > limit else { return }
+        let oldestKept = uses[uses.count - limit]
+        entries.removeAll { counts($0) && $0.used < oldestKept }
+    }
 
     /// Whether a cookie that was received without TLS, and may be forged, would hide a secure one (RFC 6265bis, section
     /// 5.7).
     private func hasSecure(over cookie: Cookie, at date: Date) -> Bool {
-        entries.contains { domain, list in
-            let isCovered = list.contains { entry in
-                entry.cookie.isSecure && entry.cookie.name == cookie.name && !entry.cookie.isExpired(at: date)
-                    && CookieDomain.pathMatches(cookie.path, path: entry.cookie.path)
-            }
-            return isCovered
-                && (CookieDomain.matches(domain, domain: cookie.domain)
-                    || CookieDomain.matches(cookie.domain, domain: domain))
-        }
-    }
-
-    private static func trim(_ list: inout [Entry], at date: Date) {
-        guard list.count > maximumCountPerDomain else { return }
-        list.removeAll { $0.cookie.isExpired(at: date) }
-        while list.count > maximumCountPerDomain, let oldest = list.indices.min(by: { list[$0].used < list[$1].used }) {
-            list.remove(at: oldest)
-        }
-    }
-
-    private mutating func trim(at date: Date) {
-        guard count > Self.maximumCount else { return }
-        remove { $0.isExpired(at: date) }
-        while count > Self.maximumCount {
-            let oldest = entries.compactMap { domain, list in
-                list.indices.min { list[$0].used < list[$1].used }.map { (domain, $0, list[$0].used) }
-            }.min { $0.2 < $1.2 }
-            guard let (domain, index, _) = oldest else { return }
-            entries[domain]?.remove(at: index)
-            if entries[domain]?.isEmpty == true { entries[domain] = nil }
-            count -= 1
+        entries.lazy.map(\.cookie).contains { secure in
+            secure.isSecure && secure.name == cookie.name && !secure.isExpired(at: date)
+                && CookieDomain.pathMatches(cookie.path, path: secure.path)
+                && (CookieDomain.matches(secure.domain, domain: cookie.domain)
+                    || CookieDomain.matches(cookie.domain, domain: secure.domain))
         }
     }
 }
 
 /// The properties of a request that select cookies.
-private struct CookieRequest {
+struct CookieRequest {
     let host: String
     let path: String
     let isSecure: Bool
@@ -152,36 +129,6 @@ private struct CookieRequest {
         self.host = host
         path = components.map(\.percentEncodedPath).flatMap { $0.isEmpty ? nil : $0 } ?? "/"
         isSecure = scheme == "https"
-    }
-
-    /// The cookie that the server set (section 5.3); nil when it may not set it.
-    func cookie(_ parsed: SetCookie, at date: Date) -> Cookie? {
-        var isHostOnly = parsed.domain == nil
-        if let domain = parsed.domain {
-            guard CookieDomain.matches(host, domain: domain) else { return nil }
-            if CookieDomain.isPublicSuffix(domain) || CookieDomain.isAddress(domain) {
-                guard domain == host else { return nil }
-                isHostOnly = true
-            }
-        }
-        guard isSecure || !parsed.isSecure else { return nil }
-        // A __Host- cookie must not name a domain, and must name its path.
-        let isForHost = parsed.name.lowercased().hasPrefix("__host-")
-        guard !isForHost || parsed.domain == nil && parsed.path == "/" else { return nil }
-        var expires = parsed.expires
-        if let age = parsed.maximumAge {
-            expires = age > 0 ? min(date.addingTimeInterval(min(age, 1e12)), .distantFuture) : .distantPast
-        }
-        return try? Cookie(
-            name: parsed.name,
-            value: parsed.value,
-            domain: parsed.domain ?? host,
-            isHostOnly: isHostOnly,
-            path: parsed.path ?? CookieDomain.defaultPath(path),
-            expires: expires,
-            isSecure: parsed.isSecure,
-            isHTTPOnly: parsed.isHTTPOnly
-        )
     }
 
     /// Whether a cookie is sent with the request (section 5.4).
@@ -202,21 +149,12 @@ enum CookieDomain {
 
     /// Whether a host is a domain or below it (section 5.1.3). An address has no domain above it.
     static func matches(_ host: String, domain: String) -> Bool {
-        host == domain || !domain.isEmpty && !isAddress(host) && host.hasSuffix("." + domain)
-    }
-
-    /// A host and the domains above it.
-    static func above(_ host: String) -> [String] {
-        guard !isAddress(host) else { return [host] }
-        var domains = [host]
-        var rest = host[...]
-        while let dot = rest.utf8.firstIndex(of: UInt8(ascii: ".")) {
-            rest = rest[rest.utf8.index(after: dot)...]
-            // A name has at most 127 labels.
-            guard !rest.isEmpty, domains.count < 128 else { break }
-            domains.append(String(rest))
-        }
-        return domains
+        if host == domain { return true }
+        // By bytes, since all cookies are looked at for each request.
+        let label = host.utf8.dropLast(domain.utf8.count)
+        return !domain.isEmpty && label.last == UInt8(ascii: ".")
+            && host.utf8[label.endIndex...].elementsEqual(domain.utf8)
+            && !isAddress(host)
     }
 
     /// Whether cookies must not be set for all hosts below, as for the single label `com`.

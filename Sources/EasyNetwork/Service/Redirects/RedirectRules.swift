@@ -31,7 +31,7 @@ struct RedirectRules {
     /// - Returns: nil when the answer is no redirect, or is to be returned itself.
     /// - Throws: ``NetworkError/Code/redirectFailed`` when it cannot be followed.
     func redirect(of message: TransportRequest, by response: NetworkResponse, count: Int) throws(NetworkError)
-        -> Redirect?
+        -> TransportRequest?
     {
         guard mayFollow(response.statusCode, response.headers),
             let location = response.headers.values(for: "Location").first
@@ -50,11 +50,10 @@ struct RedirectRules {
         guard next.body.isReplayable else {
             throw failure(response, "the body would have to be sent again, and can be read only once")
         }
-        let isCrossOrigin = target.origin != message.url.origin
-        if isCrossOrigin {
+        if target.origin != message.url.origin {
             next.headers = HTTPHeaders(next.headers.filter(mayCross))
         }
-        return Redirect(original: message, response: response, message: next, isCrossOrigin: isCrossOrigin)
+        return next
     }
 
     /// Whether such an answer is a redirect to follow, apart from the limit and from an invalid Location.

@@ -23,25 +23,25 @@ extension EasyNetworkService {
         let caller = caller
         let (answers, began) = AsyncStream<(head: TransportHead, url: URL, body: BodyStream)>.makeStream()
         let hasBegun = Locked(false)
+        let use: BodyUse = { message in
+            let url = message.url
+            let read: BodyReading = { head, isAccepted, body in
+                guard isAccepted else { return .collect }
+                guard !hasBegun.exchange(true) else {
+                    let reason = "the beginning of an earlier answer has been handed over"
+                    let error = NetworkError(code: .cannotSendAgain, message: reason)
+                    return .failed(error, hasProgressed: false, mayBeginAgain: false)
+                }
+                began.yield((head, url, body))
+                await body.waitForEnd()
+                guard let error = body.failure else { return .used }
+                return .failed(error, hasProgressed: false, mayBeginAgain: false)
+            }
+            return (message, read)
+        }
         let call = Task {
             defer { began.finish() }
-            return await service.result(of: request) { message in
-                (
-                    message,
-                    { head, isAccepted, body in
-                        guard isAccepted else { return .collect }
-                        guard !hasBegun.exchange(true) else {
-                            let reason = "the beginning of an earlier answer has been handed over"
-                            let error = NetworkError(code: .cannotSendAgain, message: reason)
-                            return .failed(error, hasProgressed: false, mayBeginAgain: false)
-                        }
-                        began.yield((head, message.url, body))
-                        await body.waitForEnd()
-                        guard let error = body.failure else { return .used }
-                        return .failed(error, hasProgressed: false, mayBeginAgain: false)
-                    }
-                )
-            }
+            return await service.result(of: request, using: use) { $0 }
         }
         let answer = await withTaskCancellationHandler {
             await answers.first { _ in true }
@@ -63,25 +63,5 @@ extension EasyNetworkService {
             url: response.url,
             source: StreamedResponse.Source(nil, rest: response.body, call, service)
         )
-    }
-
-    /// Makes a call whose accepted body is used as `use` says, and waits for its end. Cancelling the task cancels the call.
-    func result(
-        of request: some BaseAPIRequest,
-        using use: @escaping BodyUse
-    ) async -> Result<NetworkResponse, NetworkError> {
-        let service = EasyNetworkService(partOf: self)
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                service.start(
-                    request,
-                    use: use,
-                    map: { $0 },
-                    completion: { continuation.resume(returning: $0) }
-                )
-            }
-        } onCancel: {
-            service.cancel()
-        }
     }
 }

@@ -32,8 +32,7 @@ struct ServerSentEventParser {
 
     // The event that is being read.
     private var event = ""
-    private var data = ""
-    private var hasData = false
+    private var data: String?
     private var id: String
     private var eventRetry: TimeInterval?
 
@@ -51,6 +50,13 @@ struct ServerSentEventParser {
         lines = LineSplitter(maximumByteCount: maximumByteCount, endsAtCarriageReturn: true)
         id = lastEventID
         self.lastEventID = lastEventID
+    }
+
+    /// Drops an incomplete event, and reads from another connection.
+    mutating func restart() {
+        let retry = retry
+        self = ServerSentEventParser(maximumByteCount: maximumByteCount, lastEventID: lastEventID)
+        self.retry = retry
     }
 
     mutating func append(_ data: Data) {
@@ -77,14 +83,10 @@ struct ServerSentEventParser {
 
     private mutating func dispatch() -> ServerSentEvent? {
         lastEventID = id
-        defer {
-            event = ""
-            data = ""
-            hasData = false
-            eventRetry = nil
+        defer { (event, data, eventRetry) = ("", nil, nil) }
+        return data.map { data in
+            ServerSentEvent(event: event.isEmpty ? "message" : event, data: data, id: id, retry: eventRetry)
         }
-        guard hasData else { return nil }
-        return ServerSentEvent(event: event.isEmpty ? "message" : event, data: data, id: id, retry: eventRetry)
     }
 
     private mutating func read(_ line: String) throws(NetworkError) {
@@ -94,7 +96,7 @@ struct ServerSentEventParser {
         var value = bytes[colon...].dropFirst()
         if value.first == UInt8(ascii: " ") { value = value.dropFirst() }
         take(String(Substring(value)), as: Substring(bytes[..<colon]))
-        guard event.utf8.count + data.utf8.count + id.utf8.count <= maximumByteCount else {
+        guard event.utf8.count + (data?.utf8.count ?? 0) + id.utf8.count <= maximumByteCount else {
             throw NetworkError(code: .bodyTooLong, message: "an event is longer than \(maximumByteCount) bytes")
         }
     }
@@ -103,14 +105,12 @@ struct ServerSentEventParser {
         switch field {
         case "event": event = value
         case "data":
-            if hasData { data += "\n" }
-            data += value
-            hasData = true
+            data?.append("\n")
+            if data == nil { data = value } else { data?.append(value) }
         case "id" where !value.utf8.contains(0): id = value
         case "retry":
-            let isNumber =
-                !value.isEmpty && value.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-            guard isNumber, let milliseconds = Double(value), milliseconds.isFinite else { return }
+            guard value.utf8.allSatisfy(\.isDigit), let milliseconds = Double(value), milliseconds.isFinite
+            else { return }
             retry = milliseconds / 1_000
             eventRetry = retry
         // Comments have no name, and unknown fields are ignored.

@@ -11,7 +11,7 @@ extension EasyNetworkService {
     /// for try await event in service.events(GetNews()) { show(event.data) }
     /// ```
     ///
-    /// The first connection is made when the first event is asked for; each iterator has its own connections. The request has
+    /// The first connection is made when the first event is asked for; each iterator has its own connections. The messages have
     /// `Accept: text/event-stream` and `Cache-Control: no-store`; an answer of another type is an error.
     ///
     /// When the stream ends, breaks off, or fails with one of the ``RetryPolicy/errorCodes`` of the request's policy, another
@@ -20,12 +20,14 @@ extension EasyNetworkService {
     /// after 20 connections in a row without an event, after each. An ID that no header field can hold is not sent.
     ///
     /// A request that must not be sent twice (``RetryPolicy/methods``: a POST without ``BaseAPIRequest/idempotencyKey``) is
-    /// sent once: its events end with its connection.
+    /// sent once: its events end with its connection. Status 204 ends the events too.
     ///
     /// ``BaseAPIRequest/timeout`` and ``BaseAPIRequest/overallTimeout`` are for one connection. A server that is silent
     /// for longer than ``TransportDeadlines/idle`` of the host, without even a comment, is connected again.
     ///
-    /// Cancelling the task that iterates, cancelling this service, or releasing the iterator ends the connection.
+    /// Cancelling the task that iterates, cancelling this service, or releasing the iterator ends the connection. The
+    /// iteration throws errors that another connection cannot mend: a status that is not accepted,
+    /// ``NetworkError/Code/cannotParseResponse`` for another media type.
     ///
     /// - Parameters:
     ///   - lastEventID: the event after which to begin, kept from an earlier run. Default empty: the server decides.
@@ -39,174 +41,146 @@ extension EasyNetworkService {
         reconnectionTime: TimeInterval = 3,
         maximumReconnectionTime: TimeInterval = 60,
         maximumEventByteCount: Int = 1_048_576
-    ) -> ServerSentEvents {
-        let reconnection = EventReconnection(
-            lastEventID: lastEventID,
-            reconnectionTime: reconnectionTime,
-            maximumReconnectionTime: maximumReconnectionTime
-        )
-        return ServerSentEvents(
-            service: self,
-            request: request,
-            reconnection: reconnection,
-            maximumEventByteCount: maximumEventByteCount
-        )
+    ) -> StreamedSequence<ServerSentEvent> {
+        StreamedSequence {
+            let events = ServerSentEvents(
+                service: self,
+                request: request,
+                parser: ServerSentEventParser(maximumByteCount: maximumEventByteCount, lastEventID: lastEventID),
+                reconnection: EventReconnection(time: reconnectionTime, maximumTime: maximumReconnectionTime)
+            )
+            return StreamedSequence.reading(events) { try await $0.next() }
+        }
     }
 
     /// Waits by the host's clock. Cancelling the task or this service ends it.
     ///
     /// - Parameter delay: in seconds.
     fileprivate func wait(_ delay: TimeInterval) async throws(NetworkError) {
-        guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
-        let service = EasyNetworkService(partOf: self)
-        let clock = configuration.settings.clock
-        let timer = Locked<(any ClockTimer)?>(nil)
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                service.share(
-                    map: { _ in },
-                    join: { end in
-                        let set = clock.schedule(after: delay) { end(.success(NetworkResponse())) }
-                        timer.withLock { $0 = set }
-                    },
-                    leave: { timer.withLock { $0.take() }?.cancel() },
-                    completion: { continuation.resume(returning: $0) }
-                )
-            }
-        } onCancel: {
-            service.cancel()
+        let woken = OneShot()
+        let call = Call { _, _ in woken.end() }
+        if let refusal = remember(call).refusal {
+            forget(call)
+            throw refusal
         }
-        try result.get()
+        let timer = configuration.settings.clock.schedule(after: delay) { woken.end() }
+        await woken.wait()
+        timer.cancel()
+        forget(call)
+        guard call.end(), !Task.isCancelled else { throw NetworkError(code: .cancelled) }
     }
 }
 
-/// Events of a server; see ``EasyNetworkService/events(_:lastEventID:reconnectionTime:maximumReconnectionTime:maximumEventByteCount:)``.
-public struct ServerSentEvents: AsyncSequence, Sendable {
-    public typealias Element = ServerSentEvent
-
+/// The events of one connection after the other.
+private struct ServerSentEvents {
     let service: EasyNetworkService
     let request: any BaseAPIRequest
-    let reconnection: EventReconnection
-    let maximumEventByteCount: Int
+    var parser: ServerSentEventParser
+    var reconnection: EventReconnection
+    /// The body of the connection; nil when there is none.
+    var chunks: StreamedResponse.AsyncIterator?
 
-    public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(self)
+    /// - Returns: nil when the server wants no more connections, which it says with status 204, or when the request must
+    ///   not be sent again.
+    mutating func next() async throws -> ServerSentEvent? {
+        while true {
+            guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
+            if let event = try parser.next() {
+                reconnection.receivedEvent()
+                return event
+            }
+            do {
+                if chunks == nil, try await !connect() { return nil }
+                if let data = try await chunks?.next() {
+                    reconnection.receivedBytes()
+                    parser.append(data)
+                    continue
+                }
+                chunks = nil
+                guard try mayBeSentAgain() else { return nil }
+            } catch let error as NetworkError where policy.errorCodes.contains(error.code) {
+                chunks = nil
+                guard try mayBeSentAgain() else { throw error }
+            }
+            try await service.wait(reconnection.delay(retry: parser.retry))
+        }
     }
 
-    /// Iterates over the events of one connection after the other.
-    public struct AsyncIterator: AsyncIteratorProtocol {
-        /// A connection whose answer has begun.
-        private struct Connection {
-            var chunks: StreamedResponse.AsyncIterator
-            var parser: ServerSentEventParser
+    private var policy: RetryPolicy { request.retry ?? service.configuration.settings.retry }
+
+    private func mayBeSentAgain() throws(NetworkError) -> Bool {
+        let message = try RequestBuilder.build(request, for: service.configuration)
+        return message.body.isReplayable && policy.isRepeatable(message)
+    }
+
+    /// - Returns: false when the server wants no more connections.
+    private mutating func connect() async throws(NetworkError) -> Bool {
+        let answer: StreamedResponse
+        do throws(NetworkError) {
+            answer = try await service.stream(EventStreamRequest(wrapped: request, lastEventID: parser.lastEventID))
+        } catch {
+            if error.statusCode == 204 { return false }
+            throw error
         }
-
-        private let service: EasyNetworkService
-        private let request: any BaseAPIRequest
-        private let maximumEventByteCount: Int
-        private var reconnection: EventReconnection
-        private var connection: Connection?
-        private var isOver = false
-
-        init(_ events: ServerSentEvents) {
-            service = events.service
-            request = events.request
-            reconnection = events.reconnection
-            maximumEventByteCount = events.maximumEventByteCount
-        }
-
-        /// - Returns: the next event; nil when the server wants no more connections, which it says with status 204, or when
-        ///   the request must not be sent again; and after an error.
-        /// - Throws: a ``NetworkError`` that another connection cannot mend: a status that is not accepted,
-        ///   ``NetworkError/Code/cannotParseResponse`` for another media type, ``NetworkError/Code/bodyTooLong`` for an event;
-        ///   ``NetworkError/Code/cancelled``.
-        public mutating func next() async throws -> ServerSentEvent? {
-            guard !isOver else { return nil }
-            do {
-                if let event = try await nextEvent() { return event }
-                end()
-                return nil
-            } catch {
-                end()
-                throw error
-            }
-        }
-
-        private mutating func nextEvent() async throws -> ServerSentEvent? {
-            while true {
-                guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
-                if let event = try read() { return event }
-                do {
-                    if connection == nil, try await !connect() { return nil }
-                    if let data = try await connection?.chunks.next() {
-                        reconnection.receivedBytes()
-                        connection?.parser.append(data)
-                        continue
-                    }
-                    connection = nil
-                    guard try mayBeSentAgain() else { return nil }
-                } catch let error as NetworkError where policy.errorCodes.contains(error.code) {
-                    connection = nil
-                    guard try mayBeSentAgain() else { throw error }
-                }
-                try await service.wait(reconnection.delay())
-            }
-        }
-
-        private mutating func read() throws -> ServerSentEvent? {
-            let event = try connection?.parser.next()
-            if event != nil { reconnection.receivedEvent() }
-            if let parser = connection?.parser {
-                reconnection.adopt(lastEventID: parser.lastEventID, retry: parser.retry)
-            }
-            return event
-        }
-
-        private mutating func end() {
-            isOver = true
-            connection = nil
-        }
-
-        // MARK: - Connections
-
-        private var policy: RetryPolicy { request.retry ?? service.configuration.settings.retry }
-
-        private var nextRequest: EventStreamRequest {
-            EventStreamRequest(wrapped: request, lastEventID: reconnection.lastEventID)
-        }
-
-        private func mayBeSentAgain() throws(NetworkError) -> Bool {
-            let message = try RequestBuilder.build(nextRequest, for: service.configuration)
-            return message.body.isReplayable && policy.isRepeatable(message)
-        }
-
-        /// - Returns: false when the server wants no more connections.
-        private mutating func connect() async throws(NetworkError) -> Bool {
-            let answer: StreamedResponse
-            do throws(NetworkError) {
-                answer = try await service.stream(nextRequest)
-            } catch {
-                if error.statusCode == 204 { return false }
-                throw error
-            }
-            guard answer.statusCode != 204 else { return false }
-            guard MediaType(answer.headers["Content-Type"] ?? "")?.essence == "text/event-stream" else {
-                let type = answer.headers["Content-Type"] ?? "none"
-                let beginning = NetworkResponse(statusCode: answer.statusCode, headers: answer.headers, url: answer.url)
-                throw beginning.error(
-                    .cannotParseResponse,
-                    message: "the media type is \(type.prefix(80)), not text/event-stream"
-                )
-            }
-            connection = Connection(
-                chunks: answer.makeAsyncIterator(),
-                parser: ServerSentEventParser(
-                    maximumByteCount: maximumEventByteCount,
-                    lastEventID: reconnection.lastEventID
-                )
+        guard answer.statusCode != 204 else { return false }
+        guard MediaType(answer.headers["Content-Type"] ?? "")?.essence == "text/event-stream" else {
+            let type = answer.headers["Content-Type"] ?? "none"
+            let beginning = NetworkResponse(statusCode: answer.statusCode, headers: answer.headers, url: answer.url)
+            throw beginning.error(
+                .cannotParseResponse,
+                message: "the media type is \(type.prefix(80)), not text/event-stream"
             )
-            return true
         }
+        parser.restart()
+        chunks = answer.makeAsyncIterator()
+        return true
+    }
+}
+
+/// Decides when a stream of events is connected again: a value.
+struct EventReconnection {
+    /// The times that a server may ask for, in seconds. A shorter one would be no pause, a longer one the end in practice.
+    static let retryTimes: ClosedRange<TimeInterval> = 0.1...3_600
+
+    /// After so many connections in a row without an event, bytes alone do not reset the waiting time.
+    static let eventlessLimit = 20
+
+    /// The time in seconds, as long as the server does not say.
+    private let time: TimeInterval
+    private let maximumTime: TimeInterval
+    /// The number of connections in a row that count as failed.
+    private var failureCount = 0
+    /// The number of connections in a row without an event.
+    private var eventlessCount = 0
+
+    init(time: TimeInterval, maximumTime: TimeInterval) {
+        self.time = time >= 0 ? time : 0
+        self.maximumTime = maximumTime
+    }
+
+    mutating func receivedBytes() {
+        if eventlessCount < Self.eventlessLimit { failureCount = 0 }
+    }
+
+    mutating func receivedEvent() {
+        failureCount = 0
+        eventlessCount = 0
+    }
+
+    /// Records that a connection has ended or failed.
+    ///
+    /// - Parameter retry: the time that the server asks for, in seconds; nil when it has not said.
+    /// - Returns: the seconds to wait before the next.
+    mutating func delay(retry: TimeInterval?) -> TimeInterval {
+        let shortest = Self.retryTimes.lowerBound
+        let base = retry.map { min(max($0, shortest), Self.retryTimes.upperBound) } ?? time
+        defer {
+            failureCount += 1
+            eventlessCount += 1
+        }
+        guard failureCount > 0 else { return base }
+        let doubled = max(base, shortest) * pow(2, Double(min(failureCount, 64)))
+        return max(base, min(doubled, maximumTime))
     }
 }
 
@@ -236,64 +210,5 @@ private struct EventStreamRequest: RequestWrapper {
         var added = ["Accept": "text/event-stream", "Cache-Control": "no-store"]
         if !lastEventID.isEmpty, HTTPSyntax.isFieldValue(lastEventID.utf8) { added["Last-Event-ID"] = lastEventID }
         return added
-    }
-}
-
-/// Decides when a stream of events is connected again, and after which event: a value.
-struct EventReconnection {
-    /// The shortest time that a server may ask for, in seconds; avoids connecting again without a pause.
-    static let shortestRetry: TimeInterval = 0.1
-
-    /// The longest time that a server may ask for, in seconds; a larger value would end the stream in practice.
-    static let longestRetry: TimeInterval = 3_600
-
-    /// After so many connections in a row without an event, bytes alone do not reset the waiting time.
-    static let eventlessLimit = 20
-
-    /// The time in seconds, as long as the server does not say.
-    private let reconnectionTime: TimeInterval
-    private let maximumReconnectionTime: TimeInterval
-    /// The number of connections in a row that count as failed.
-    private var failureCount = 0
-    /// The number of connections in a row without an event.
-    private var eventlessCount = 0
-
-    /// The next connection asks for the events after this one.
-    private(set) var lastEventID: String
-    private var retry: TimeInterval?
-
-    init(lastEventID: String, reconnectionTime: TimeInterval, maximumReconnectionTime: TimeInterval) {
-        self.lastEventID = lastEventID
-        self.reconnectionTime = reconnectionTime >= 0 ? reconnectionTime : 0
-        self.maximumReconnectionTime = maximumReconnectionTime
-    }
-
-    mutating func receivedBytes() {
-        if eventlessCount < Self.eventlessLimit { failureCount = 0 }
-    }
-
-    mutating func receivedEvent() {
-        failureCount = 0
-        eventlessCount = 0
-    }
-
-    /// Takes over the state of the parser.
-    mutating func adopt(lastEventID: String, retry: TimeInterval?) {
-        self.lastEventID = lastEventID
-        if let retry { self.retry = min(max(retry, Self.shortestRetry), Self.longestRetry) }
-    }
-
-    /// Records that a connection has ended or failed.
-    ///
-    /// - Returns: the seconds to wait before the next.
-    mutating func delay() -> TimeInterval {
-        let base = retry ?? reconnectionTime
-        defer {
-            failureCount += 1
-            eventlessCount += 1
-        }
-        guard failureCount > 0 else { return base }
-        let doubled = max(base, Self.shortestRetry) * pow(2, Double(min(failureCount, 64)))
-        return max(base, min(doubled, maximumReconnectionTime))
     }
 }

@@ -10,9 +10,10 @@ import Foundation
 /// The head has arrived; the body comes as fast as it is read. While more than 256 KiB are unread, the sender is
 /// paused, if ``TransportExchange/pause()`` of the transport can do that.
 ///
-/// The body can be iterated over once, in chunks or in ``lines(maximumByteCount:)``; a second iteration throws
-/// ``NetworkError/Code/invalidRequest``. The exchange is cancelled when this value and its iterators are gone. Cancelling
-/// the task that iterates cancels it at once, and unread bytes are dropped.
+/// The body can be iterated over once, in chunks of at least one byte or in ``lines(maximumByteCount:)``. A second iteration
+/// throws ``NetworkError/Code/invalidRequest``. An exchange that breaks off throws its error after all bytes that came
+/// before it. The exchange is cancelled when this value and its iterators are gone. Cancelling the task that iterates
+/// cancels it at once, and unread bytes are dropped.
 public struct StreamedResponse: AsyncSequence, Sendable {
     public typealias Element = Data
 
@@ -27,44 +28,39 @@ public struct StreamedResponse: AsyncSequence, Sendable {
 
     let source: Source
 
-    public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(source)
+    public func makeAsyncIterator() -> StreamedSequence<Data>.AsyncIterator {
+        StreamedSequence { [source] in source.claim { try await source.next() } }.makeAsyncIterator()
     }
 
-    /// Iterates over the body, chunk by chunk as they come.
-    public struct AsyncIterator: AsyncIteratorProtocol {
-        private let source: Source
-        private let isFirst: Bool
-        private var isOver = false
-
-        fileprivate init(_ source: Source) {
-            self.source = source
-            isFirst = !source.isClaimed.exchange(true)
-        }
-
-        /// - Returns: the next bytes, at least one; nil at the end, and after an error.
-        /// - Throws: a ``NetworkError``, after all bytes that came before it: why the exchange broke off;
-        ///   ``NetworkError/Code/cancelled`` when the task was cancelled; ``NetworkError/Code/invalidRequest`` for a second
-        ///   iteration.
-        public mutating func next() async throws -> Data? {
-            guard !isOver else { return nil }
-            // Unless a chunk comes.
-            isOver = true
-            guard isFirst else {
-                throw NetworkError(
-                    code: .invalidRequest,
-                    message: "a streamed body can be iterated over once: send the request again, or keep what came"
-                )
-            }
-            let data = try await source.next()
-            isOver = data == nil
-            return data
-        }
-
-        /// Drops the rest, and cancels the exchange.
-        mutating func cancel() {
-            isOver = true
-            if isFirst { source.cancel() }
+    /// The body as lines: of newline-delimited JSON, of a log, of CSV.
+    ///
+    /// ```swift
+    /// for try await line in answer.lines() { rows.append(try decoder.decode(Row.self, from: Data(line.utf8))) }
+    /// ```
+    ///
+    /// A line ends with LF or CRLF, which is not part of it; empty lines count. The text after the last end is a line too,
+    /// unless it is empty. A line that is cut by an error is not returned. Bytes that are not UTF-8 become U+FFFD.
+    ///
+    /// - Parameter maximumByteCount: of a line, without its end. A longer one ends the sequence with
+    ///   ``NetworkError/Code/bodyTooLong``, and cancels the exchange. Default 1 MiB.
+    public func lines(maximumByteCount: Int = 1_048_576) -> StreamedSequence<String> {
+        StreamedSequence { [source] in
+            let splitter = LineSplitter(maximumByteCount: maximumByteCount)
+            return source.claim(
+                StreamedSequence.reading(splitter) { splitter in
+                    do {
+                        while true {
+                            guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
+                            if let line = try splitter.next() { return line }
+                            guard let data = try await source.next() else { return try splitter.last() }
+                            splitter.append(data)
+                        }
+                    } catch {
+                        source.cancel()
+                        throw error
+                    }
+                }
+            )
         }
     }
 
@@ -75,7 +71,7 @@ public struct StreamedResponse: AsyncSequence, Sendable {
         let body: BodyStream?
         /// The body of an answer that did not come from the network.
         private let rest: Locked<Data?>
-        let isClaimed = Locked(false)
+        private let isClaimed = Locked(false)
         private let call: Call
         private let service: EasyNetworkService
 
@@ -96,6 +92,14 @@ public struct StreamedResponse: AsyncSequence, Sendable {
             service.cancel()
         }
 
+        /// - Returns: `read`, the first time; later a function that throws.
+        func claim<Element>(_ read: @escaping () async throws -> Element?) -> () async throws -> Element? {
+            guard isClaimed.exchange(true) else { return read }
+            let message = "a streamed body can be iterated over once: send the request again, or keep what came"
+            return { throw NetworkError(code: .invalidRequest, message: message) }
+        }
+
+        /// The next bytes, at least one; nil at the end.
         func next() async throws(NetworkError) -> Data? {
             if let rest = rest.exchange(nil) { return rest }
             do throws(NetworkError) {
@@ -116,70 +120,48 @@ public struct StreamedResponse: AsyncSequence, Sendable {
             return nil
         }
     }
+}
 
-    // MARK: - Lines
+/// Elements that come over the network as they are asked for: the lines of a body, the events of a server.
+///
+/// ```swift
+/// for try await line in answer.lines() { print(line) }
+/// ```
+///
+/// All errors are ``NetworkError``s: ``NetworkError/Code/cancelled`` when the task was cancelled. After an error, as after
+/// the end, the iteration returns nil. Releasing the iterator cancels what it reads from.
+public struct StreamedSequence<Element: Sendable>: AsyncSequence, Sendable {
+    /// Called for each iterator; the function that it returns reads the next element.
+    let begin: @Sendable () -> () async throws -> Element?
 
-    /// The body as lines: of newline-delimited JSON, of a log, of CSV.
-    ///
-    /// ```swift
-    /// for try await line in answer.lines() { rows.append(try decoder.decode(Row.self, from: Data(line.utf8))) }
-    /// ```
-    ///
-    /// A line ends with LF or CRLF, which is not part of it; empty lines count. The text after the last end is a line too,
-    /// unless it is empty. Bytes that are not UTF-8 become U+FFFD.
-    ///
-    /// - Parameter maximumByteCount: of a line, without its end. A longer one ends the sequence with
-    ///   ``NetworkError/Code/bodyTooLong``, and cancels the exchange. Default 1 MiB.
-    public func lines(maximumByteCount: Int = 1_048_576) -> Lines {
-        Lines(response: self, maximumByteCount: maximumByteCount)
+    /// A function that reads elements by a state, which two tasks with copies of one iterator do not change at once.
+    static func reading<State>(
+        _ state: State,
+        _ next: @escaping (inout State) async throws -> Element?
+    ) -> () async throws -> Element? {
+        let held = Locked<State?>(state)
+        return {
+            guard var state = held.exchange(nil) else {
+                throw NetworkError(code: .invalidRequest, message: "two tasks use copies of one iterator at once")
+            }
+            defer { held.exchange(state) }
+            return try await next(&state)
+        }
     }
 
-    /// The lines of a body; see ``lines(maximumByteCount:)``.
-    public struct Lines: AsyncSequence, Sendable {
-        public typealias Element = String
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(read: begin())
+    }
 
-        let response: StreamedResponse
-        let maximumByteCount: Int
+    /// Reads one element after the other.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        /// Nil when the iteration is over.
+        var read: (() async throws -> Element?)?
 
-        public func makeAsyncIterator() -> AsyncIterator {
-            AsyncIterator(
-                chunks: response.makeAsyncIterator(),
-                splitter: LineSplitter(maximumByteCount: maximumByteCount)
-            )
-        }
-
-        /// Iterates over the lines.
-        public struct AsyncIterator: AsyncIteratorProtocol {
-            private var chunks: StreamedResponse.AsyncIterator
-            private var splitter: LineSplitter
-            private var isOver = false
-
-            init(chunks: StreamedResponse.AsyncIterator, splitter: LineSplitter) {
-                self.chunks = chunks
-                self.splitter = splitter
-            }
-
-            /// - Returns: the next line; nil at the end, and after an error.
-            /// - Throws: what ``StreamedResponse/AsyncIterator/next()`` throws, and ``NetworkError/Code/bodyTooLong``. A line
-            ///   that was cut by an error is not returned.
-            public mutating func next() async throws -> String? {
-                while !isOver {
-                    do {
-                        guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
-                        if let line = try splitter.next() { return line }
-                        guard let data = try await chunks.next() else {
-                            isOver = true
-                            return try splitter.last()
-                        }
-                        splitter.append(data)
-                    } catch {
-                        isOver = true
-                        chunks.cancel()
-                        throw error
-                    }
-                }
-                return nil
-            }
+        public mutating func next() async throws -> Element? {
+            guard let read = read.take(), let element = try await read() else { return nil }
+            self.read = read
+            return element
         }
     }
 }

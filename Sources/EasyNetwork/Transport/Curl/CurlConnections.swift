@@ -24,7 +24,7 @@ final class CurlConnection {
     /// tickets come before the first answer; a server that sends one later costs a connection. Over HTTP/2 frames may
     /// come any time.
     ///
-    /// - Parameter hasPending: Whether the TLS library holds input that nobody has read.
+    /// - Parameter hasPending: Whether the TLS library holds unread input.
     func isFit(hasPending: () -> Bool) -> Bool {
         var byte: UInt8 = 0
         let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))

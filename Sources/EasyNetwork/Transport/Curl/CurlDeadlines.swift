@@ -3,8 +3,8 @@ import Foundation
 
 /// When the loop checks its exchanges, used on the loop's thread only.
 ///
-/// It keeps the earliest time only: when that has come, the worker checks every exchange under way and adds the times anew.
-/// With the system clock the loop's own wait ends then; any other clock sets a timer that wakes the loop.
+/// It keeps the earliest time only: when that has come, the worker checks every exchange under way and adds the times
+/// again. With the system clock the loop's own wait ends then; any other clock sets a timer that wakes the loop.
 struct CurlDeadlines {
     private var earliest = TimeInterval.infinity
     private let clock: any NetworkClock

@@ -68,7 +68,7 @@ extension CurlExchange {
     }
 
     private func setTLSOptions(of handle: CurlHandle, _ tls: TLSConfiguration) throws(NetworkError) {
-        let version = tls.minimumVersion == .tls13 ? CCURL_SSLVERSION_TLSv1_3 : CCURL_SSLVERSION_TLSv1_2
+        let version = tls.requiresTLS13 ? CCURL_SSLVERSION_TLSv1_3 : CCURL_SSLVERSION_TLSv1_2
         try handle.set(CCURLOPT_SSLVERSION, version)
         switch tls.trust {
         case .system: break
@@ -125,7 +125,7 @@ extension CurlExchange {
         var lines: [String] = []
         // A name alone removes the field that libcurl would add to a body.
         if body != nil, request.headers["Expect"] == nil { lines.append("Expect:") }
-        try request.checkHeaders()
+        try request.headers.checkSyntax()
         for field in request.headers where !field.isFraming {
             let isBlank = field.value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 }
             lines.append(isBlank ? "\(field.name);" : "\(field.name): \(field.value)")

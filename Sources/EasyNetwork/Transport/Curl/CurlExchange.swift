@@ -49,7 +49,8 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     /// When bytes last went out or came in.
     private var lastMoved: TimeInterval = 0
     /// The turn in which header lines came last; nil if the next line counts in any turn.
-    private var linesMovedInTurn: Int?
+    // The loop's thread is alone with it, and with the head; a check at run time would cost each header line.
+    @exclusivity(unchecked) private var linesMovedInTurn: Int?
     /// Whether libcurl holds the answer's body back, and the request's.
     private var isReceivingPaused = false
     private var isSendingPaused = false
@@ -63,7 +64,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     private var remoteAddress: String?
     /// The bytes, as libcurl counts them, that asked a proxy for a tunnel.
     private var tunnelByteCount = 0
-    private var head = CurlHead()
+    @exclusivity(unchecked) private var head = CurlHead()
     private var decoder: CurlDecoder?
     private var decodedBodyLimit: DecodedBodyLimit?
     /// The bytes of the request's body that libcurl has taken.
@@ -235,6 +236,9 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         isReceivingPaused = isPaused
         guard !isReceivingPaused else { return Int(CCURL_WRITEFUNC_PAUSE) }
         do throws(NetworkError) {
+            guard head.isComplete else {
+                throw NetworkError(code: .badServerResponse, message: "the body comes before its head")
+            }
             guard let decoder else {
                 let piece = Data(bytes)
                 try decodedBodyLimit?.take(piece.count)

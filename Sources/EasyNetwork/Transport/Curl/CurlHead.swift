@@ -1,4 +1,6 @@
 #if os(Linux) && canImport(CCurl)
+import Foundation
+
 /// The head of an answer, read line by line.
 ///
 /// libcurl passes on every line: those of 1xx answers, which are ignored, of the final answer, and trailers.
@@ -36,16 +38,11 @@ struct CurlHead {
         let bytes = line.assumingMemoryBound(to: UInt8.self)
         var count = bytes.count
         while count > 0, bytes[count - 1] == 0x0D || bytes[count - 1] == 0x0A { count -= 1 }
-        var colon: Int?
-        for index in 0..<count {
-            let byte = bytes[index]
-            // RFC 9110, section 5.5: others may take them for the end of the line.
-            if byte == 0x0D || byte == 0 {
-                throw Self.malformed("a line of the head contains a carriage return or NUL")
-            }
-            if byte == UInt8(ascii: ":"), colon == nil { colon = index }
-        }
         let content = bytes[..<count]
+        // RFC 9110, section 5.5: others may take them for the end of the line.
+        if Self.index(of: 0x0D, in: content) != nil || Self.index(of: 0, in: content) != nil {
+            throw Self.malformed("a line of the head contains a carriage return or NUL")
+        }
         guard let statusCode else {
             try readStatusLine(content)
             return nil
@@ -53,7 +50,7 @@ struct CurlHead {
         if count == 0 { return try end(statusCode) }
         fieldCount += 1
         guard fieldCount <= Self.fieldLimit else { throw Self.malformed("more than \(Self.fieldLimit) header fields") }
-        try addField(content, colon: colon)
+        try addField(content)
         return nil
     }
 
@@ -72,7 +69,7 @@ struct CurlHead {
         return head
     }
 
-    private mutating func addField(_ content: Bytes, colon: Int?) throws(NetworkError) {
+    private mutating func addField(_ content: Bytes) throws(NetworkError) {
         if Self.isBlank(content[content.startIndex]) {
             guard let last = fields.indices.last else {
                 throw Self.malformed("a folded line without a field before it")
@@ -81,7 +78,9 @@ struct CurlHead {
             fields[last].value += " " + Self.text(content)
             return
         }
-        guard let colon else { throw Self.malformed("a header line without colon: \(Self.text(content.prefix(80)))") }
+        guard let colon = Self.index(of: UInt8(ascii: ":"), in: content) else {
+            throw Self.malformed("a header line without colon: \(Self.text(content.prefix(80)))")
+        }
         // To grow field by field would be most of the work.
         if fields.isEmpty && !isComplete { fields.reserveCapacity(12) }
         let name = Self.text(content[..<colon])
@@ -90,12 +89,21 @@ struct CurlHead {
 
     private mutating func readStatusLine(_ line: Bytes) throws(NetworkError) {
         let version = line.prefix { $0 != UInt8(ascii: " ") }
-        let digits = line[version.endIndex...].dropFirst().prefix(3)
-        guard digits.count == 3, let status = Int(String(decoding: digits, as: UTF8.self)) else {
+        // RFC 9112, section 4: three digits, and a blank before the reason, which some servers leave out.
+        let digits = line[version.endIndex...].dropFirst().prefix { $0 != UInt8(ascii: " ") }
+        guard version.starts(with: "HTTP/".utf8), version.dropFirst(5).first?.isDigit == true,
+            digits.count == 3, digits.allSatisfy(\.isDigit), let status = Int(String(decoding: digits, as: UTF8.self))
+        else {
             throw Self.malformed("no status line: \(Self.text(line.prefix(80)))")
         }
         networkProtocol = Self.text(version)
         statusCode = status
+    }
+
+    private static func index(of byte: UInt8, in bytes: Bytes) -> Int? {
+        guard let start = bytes.base.baseAddress, let found = memchr(start + bytes.startIndex, Int32(byte), bytes.count)
+        else { return nil }
+        return UnsafeRawPointer(found) - UnsafeRawPointer(start)
     }
 
     private static func isBlank(_ byte: UInt8) -> Bool {

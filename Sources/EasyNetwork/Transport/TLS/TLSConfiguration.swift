@@ -8,7 +8,7 @@ import Foundation
 /// |-|-|-|-|
 /// | ``Trust/system`` | yes | yes | yes |
 /// | other ``trust`` | yes | yes | no |
-/// | ``minimumVersion`` other than 1.2 | yes | yes | no |
+/// | ``requiresTLS13`` | yes | yes | no |
 /// | ``pinnedPublicKeys`` | yes | yes | no |
 /// | ``clientCertificate`` | yes | no | no |
 ///
@@ -29,14 +29,6 @@ public struct TLSConfiguration: Hashable, Sendable {
         case dangerouslyTrustingEveryServer
     }
 
-    /// A version of TLS.
-    public enum Version: Hashable, Sendable {
-        /// RFC 5246.
-        case tls12
-        /// RFC 8446.
-        case tls13
-    }
-
     /// The certificate that identifies this program to a server.
     public struct ClientCertificate: Hashable, Sendable {
         /// A PEM file: the certificate, then the intermediate ones.
@@ -55,8 +47,8 @@ public struct TLSConfiguration: Hashable, Sendable {
 
     /// Default ``Trust/system``.
     public var trust: Trust
-    /// The lowest version in use. Default ``Version/tls12``.
-    public var minimumVersion: Version
+    /// Whether TLS 1.3 (RFC 8446) is the lowest version in use. Default false: TLS 1.2 (RFC 5246) is.
+    public var requiresTLS13: Bool
     /// The keys of which the server must have one, in addition to ``trust``. Default none, which means any.
     public var pinnedPublicKeys: [PublicKeyPin]
     /// Default none.
@@ -64,12 +56,12 @@ public struct TLSConfiguration: Hashable, Sendable {
 
     public init(
         trust: Trust = .system,
-        minimumVersion: Version = .tls12,
+        requiresTLS13: Bool = false,
         pinnedPublicKeys: [PublicKeyPin] = [],
         clientCertificate: ClientCertificate? = nil
     ) {
         self.trust = trust
-        self.minimumVersion = minimumVersion
+        self.requiresTLS13 = requiresTLS13
         self.pinnedPublicKeys = pinnedPublicKeys
         self.clientCertificate = clientCertificate
     }

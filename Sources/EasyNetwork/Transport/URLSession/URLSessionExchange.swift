@@ -25,7 +25,7 @@ final class URLSessionExchange: TransportExchange {
         var timer: (any ClockTimer)?
         var hasHead = false
         /// Writes the body's stream to a file.
-        var spool: BodySpool?
+        var spool: Task<Void, Never>?
         var spoolFile: URL?
         var begun: TimeInterval?
         var firstByte: TimeInterval?
@@ -70,16 +70,13 @@ final class URLSessionExchange: TransportExchange {
 
     init(
         _ request: TransportRequest,
-        maximumDecodedBodyCount: Int?,
-        transport: URLSessionTransport,
-        queue: OperationQueue,
-        clock: any NetworkClock,
+        _ transport: URLSessionTransport,
         events: @escaping @Sendable (TransportEvent) -> Void
     ) {
         self.request = request
-        self.queue = queue
-        self.clock = clock
-        self.maximumDecodedBodyCount = maximumDecodedBodyCount
+        queue = transport.delegate.queue
+        clock = transport.clock
+        maximumDecodedBodyCount = transport.configuration.maximumDecodedBodyCount
         submitted = clock.now
         origin = "\(request.url.scheme ?? "")://\(request.url.host ?? ""):\(request.url.port ?? 0)"
         state = Locked(State(events: events, transport: transport))
@@ -92,32 +89,32 @@ final class URLSessionExchange: TransportExchange {
     /// - Parameter isReady: Called once, on any thread, unless the exchange ends before.
     func prepareBody(_ isReady: @escaping @Sendable () -> Void) {
         guard case .stream(let stream) = request.body else { return isReady() }
-        let spool = BodySpool(stream)
         let deadlines = TransportDeadlines(idle: request.deadlines.idle, total: request.deadlines.total)
         let now = clock.now
         let isWanted = state.withLock { state in
             if !state.isStopped {
-                state.spool = spool
                 state.watch(deadlines, now: now)
+                // Under the lock, since it only enqueues work.
+                state.spool = stream.spool(moved: noteActivity) { self.spooled($0, isReady) }
             }
             return !state.isStopped
         }
-        guard isWanted else { return }
-        checkDeadlines()
-        spool.write(moved: noteActivity) { result in
-            switch result {
-            case .failure(let error):
-                self.stop(error)
-            case .success(let file):
-                let isWanted = self.state.withLock { state in
-                    state.spool = nil
-                    // No deadline applies to the wait for a place.
-                    state.watch = nil
-                    if !state.isStopped { state.spoolFile = file }
-                    return !state.isStopped
-                }
-                if isWanted { isReady() } else { BodySpool.remove(file) }
+        if isWanted { checkDeadlines() }
+    }
+
+    private func spooled(_ result: Result<URL, NetworkError>, _ isReady: () -> Void) {
+        switch result {
+        case .failure(let error):
+            stop(error)
+        case .success(let file):
+            let isWanted = state.withLock { state in
+                state.spool = nil
+                // No deadline applies to the wait for a place.
+                state.watch = nil
+                if !state.isStopped { state.spoolFile = file }
+                return !state.isStopped
             }
+            if isWanted { isReady() } else { try? FileManager.default.removeItem(at: file) }
         }
     }
 
@@ -165,7 +162,7 @@ final class URLSessionExchange: TransportExchange {
         message.httpShouldHandleCookies = false
         message.allowsCellularAccess = request.allowsCellularAccess
         #if canImport(Darwin)
-        message.networkServiceType = request.networkServiceType.ofURLRequest
+        message.networkServiceType = request.networkServiceType
         #endif
         for field in request.headers where !field.isFraming {
             message.addValue(field.value, forHTTPHeaderField: field.name)
@@ -351,7 +348,7 @@ final class URLSessionExchange: TransportExchange {
     private func end(_ stopped: State, _ error: NetworkError?) {
         stopped.timer?.cancel()
         stopped.spool?.cancel()
-        if let file = stopped.spoolFile { BodySpool.remove(file) }
+        if let file = stopped.spoolFile { try? FileManager.default.removeItem(at: file) }
         var error = error
         if let code = error?.code { error?.phase = stopped.phase(of: code) }
         stopped.events?(.end(TransportEnd(error: error, metrics: metrics(of: stopped))))

@@ -12,9 +12,9 @@ import FoundationNetworking
 /// A body from a ``TransportBodyStream`` is first written to a temporary file, which is removed at the end.
 public final class URLSessionTransport: NetworkTransport {
     private let session: URLSession
-    private let delegate: URLSessionTransportDelegate
-    private let configuration: TransportConfiguration
-    private let clock: any NetworkClock
+    let delegate: URLSessionTransportDelegate
+    let configuration: TransportConfiguration
+    let clock: any NetworkClock
     private let admission: Locked<ConnectionAdmission<URLSessionExchange>>
 
     /// To start a task waits for the queue that all sessions share, up to seconds on Linux.
@@ -71,17 +71,9 @@ public final class URLSessionTransport: NetworkTransport {
         problem = URLSessionConfiguration.problem(with: configuration)
         let sessionConfiguration = URLSessionConfiguration.transport(configuration)
         change(sessionConfiguration)
-        session = URLSession(
-            configuration: sessionConfiguration,
-            delegate: delegate,
-            delegateQueue: delegate.queue
-        )
-        admission = Locked(
-            ConnectionAdmission(
-                perOrigin: configuration.maximumConnectionsPerHost,
-                total: configuration.maximumConnections
-            )
-        )
+        session = URLSession(configuration: sessionConfiguration, delegate: delegate, delegateQueue: delegate.queue)
+        let (perOrigin, total) = (configuration.maximumConnectionsPerHost, configuration.maximumConnections)
+        admission = Locked(ConnectionAdmission(perOrigin: perOrigin, total: total))
         self.clock = clock
     }
 
@@ -94,14 +86,7 @@ public final class URLSessionTransport: NetworkTransport {
         _ request: TransportRequest,
         events: @escaping @Sendable (TransportEvent) -> Void
     ) -> any TransportExchange {
-        let exchange = URLSessionExchange(
-            request,
-            maximumDecodedBodyCount: configuration.maximumDecodedBodyCount,
-            transport: self,
-            queue: delegate.queue,
-            clock: clock,
-            events: events
-        )
+        let exchange = URLSessionExchange(request, self, events: events)
         if let problem {
             exchange.stop(problem)
         } else {

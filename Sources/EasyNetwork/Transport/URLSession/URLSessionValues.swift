@@ -18,7 +18,7 @@ extension URLSessionConfiguration {
         session.timeoutIntervalForResource = URLSessionExchange.noTimeout
         session.httpMaximumConnectionsPerHost = max(configuration.maximumConnectionsPerHost, 1)
         #if canImport(Darwin)
-        session.tlsMinimumSupportedProtocolVersion = configuration.tls.minimumVersion == .tls13 ? .TLSv13 : .TLSv12
+        session.tlsMinimumSupportedProtocolVersion = configuration.tls.requiresTLS13 ? .TLSv13 : .TLSv12
         switch configuration.proxy {
         case .system: break
         case .none: session.connectionProxyDictionary = [:]
@@ -44,7 +44,7 @@ extension URLSessionConfiguration {
         }
         #else
         if tls.trust != .system { return problem("other trust than the system's") }
-        if tls.minimumVersion != .tls12 { return problem("a choice of the TLS version") }
+        if tls.requiresTLS13 { return problem("a choice of the TLS version") }
         if !tls.pinnedPublicKeys.isEmpty { return problem("pins") }
         if configuration.proxy != .system { return problem("another proxy than the system's") }
         #endif
@@ -204,21 +204,6 @@ extension TransportMetrics {
         case "h3"?: "HTTP/3"
         case let name?: name.uppercased()
         case nil: nil
-        }
-    }
-}
-
-extension NetworkServiceType {
-    var ofURLRequest: URLRequest.NetworkServiceType {
-        switch self {
-        case .standard: .default
-        case .background: .background
-        case .responsiveData: .responsiveData
-        case .video: .video
-        case .voice: .voice
-        case .callSignaling: .callSignaling
-        case .avStreaming: .avStreaming
-        case .responsiveAV: .responsiveAV
         }
     }
 }

@@ -3,12 +3,14 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("HTTPFreshness")
+@Suite("StoredResponse: freshness")
 struct HTTPFreshnessTests {
-    private func freshness(_ fields: String, status: Int = 200, delay: TimeInterval = 0) -> HTTPFreshness {
-        HTTPFreshness(
+    private func freshness(_ fields: String, status: Int = 200, delay: TimeInterval = 0) -> StoredResponse {
+        StoredResponse(
+            method: .get,
             status: status,
             headers: .lines(fields),
+            nominated: NominatedFields(vary: [:], of: [:]),
             requestDate: Arrival.date - delay,
             responseDate: Arrival.date
         )
@@ -51,7 +53,7 @@ struct HTTPFreshnessTests {
     func invalidExpires(value: String) {
         // With a date of modification, which has no effect here.
         let freshness = freshness("Expires: \(value) | Last-Modified: \(Arrival.text(-9_000))")
-        #expect(freshness.lifetime == 0 && freshness.isExplicit)
+        #expect(freshness.lifetime == 0 && freshness.isLifetimeExplicit)
         #expect(!freshness.isFresh(at: Arrival.date))
     }
 

@@ -12,11 +12,10 @@ struct HTTPInvalidationTests {
         target: String = "https://a.example/items/1?x=1"
     ) throws -> [String] {
         let target = try #require(URL(string: target))
-        return HTTPInvalidation.urls(
+        return HTTPHeaders.lines(response).invalidatedURLs(
             method: NetworkService.Method(rawValue: method),
             target: target,
-            status: status,
-            response: .lines(response)
+            status: status
         ).map(\.absoluteString)
     }
 

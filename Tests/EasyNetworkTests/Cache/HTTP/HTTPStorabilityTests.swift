@@ -5,18 +5,15 @@ import Testing
 
 @Suite("HTTPStorability")
 struct HTTPStorabilityTests {
-    private func obstacle(
+    private func storability(
         _ response: String,
         status: Int = 200,
         request: String = "",
         method: NetworkService.Method = .get
-    ) -> HTTPStorability.Obstacle? {
-        HTTPStorability.obstacle(
-            to: .stub(response, request: request, status: status),
-            CacheControl(response: .lines(response)),
-            method: method,
-            request: .lines(request)
-        )
+    ) -> HTTPStorability {
+        let stored = StoredResponse.stub(response, request: request, status: status)
+        let control = CacheControl(response: .lines(response))
+        return stored.storability(control, method: method, request: .lines(request))
     }
 
     private static let kept: [(String, Int)] = [
@@ -39,34 +36,34 @@ struct HTTPStorabilityTests {
         arguments: kept
     )
     func storable(fields: String, status: Int) {
-        #expect(obstacle(fields, status: status) == nil)
-        #expect(obstacle(fields, status: status, request: "Authorization: Bearer x | Cookie: a=b") == nil)
+        #expect(storability(fields, status: status) == .storable)
+        #expect(storability(fields, status: status, request: "Authorization: Bearer x | Cookie: a=b") == .storable)
     }
 
-    private static let refused: [(String, Int, HTTPStorability.Obstacle)] = [
-        ("Cache-Control: max-age=60", 103, .status),
-        ("Cache-Control: max-age=60", 304, .status),
-        ("Cache-Control: max-age=60", 206, .partial),
-        ("Cache-Control: max-age=60 | Content-Range: bytes 0-1/9", 206, .partial),
-        ("Cache-Control: max-age=60", 401, .challenge), ("Cache-Control: max-age=60", 407, .challenge),
-        ("Cache-Control: max-age=60, No-Store | ETag: \"a\"", 200, .noStore),
-        ("Cache-Control: max-age=60 | Vary: *", 200, .vary),
-        ("Cache-Control: max-age=60 | Vary: Accept | Vary: , *", 200, .vary),
-        ("Cache-Control: max-age=60 | Vary: a b", 200, .vary),
-        ("ETag: \"a\"", 302, .notCacheable), ("Last-Modified: \(Arrival.text(-10))", 599, .notCacheable),
-        ("Cache-Control: s-maxage=60 | ETag: \"a\"", 302, .notCacheable),
-        ("", 200, .useless), ("Cache-Control: max-age=0", 200, .useless), ("Expires: 0", 200, .useless),
-        ("Cache-Control: no-cache, max-age=60", 200, .useless), ("ETag: *", 200, .useless),
-        ("Cache-Control: no-cache, stale-if-error=60", 200, .useless),
-        ("Cache-Control: max-age=0, must-revalidate, stale-if-error=60", 200, .useless),
+    private static let refused: [(String, Int, HTTPStorability)] = [
+        ("Cache-Control: max-age=60", 103, .notStorable),
+        ("Cache-Control: max-age=60", 304, .notStorable),
+        ("Cache-Control: max-age=60", 206, .unrelated),
+        ("Cache-Control: max-age=60 | Content-Range: bytes 0-1/9", 206, .unrelated),
+        ("Cache-Control: max-age=60", 401, .notStorable), ("Cache-Control: max-age=60", 407, .notStorable),
+        ("Cache-Control: max-age=60, No-Store | ETag: \"a\"", 200, .notStorable),
+        ("Cache-Control: max-age=60 | Vary: *", 200, .notStorable),
+        ("Cache-Control: max-age=60 | Vary: Accept | Vary: , *", 200, .notStorable),
+        ("Cache-Control: max-age=60 | Vary: a b", 200, .notStorable),
+        ("ETag: \"a\"", 302, .notStorable), ("Last-Modified: \(Arrival.text(-10))", 599, .notStorable),
+        ("Cache-Control: s-maxage=60 | ETag: \"a\"", 302, .notStorable),
+        ("", 200, .notStorable), ("Cache-Control: max-age=0", 200, .notStorable), ("Expires: 0", 200, .notStorable),
+        ("Cache-Control: no-cache, max-age=60", 200, .notStorable), ("ETag: *", 200, .notStorable),
+        ("Cache-Control: no-cache, stale-if-error=60", 200, .notStorable),
+        ("Cache-Control: max-age=0, must-revalidate, stale-if-error=60", 200, .notStorable),
     ]
 
     @Test(
-        "BEY-10: RFC 9111, section 3: responses that are not storable, with their reasons",
+        "BEY-10: RFC 9111, section 3: responses that are not storable, and whether they outdate the stored one",
         arguments: refused
     )
-    func notStorable(fields: String, status: Int, reason: HTTPStorability.Obstacle) {
-        #expect(obstacle(fields, status: status) == reason)
+    func notStorable(fields: String, status: Int, expected: HTTPStorability) {
+        #expect(storability(fields, status: status) == expected)
     }
 
     @Test(
@@ -74,20 +71,20 @@ struct HTTPStorabilityTests {
         arguments: ["HEAD", "POST", "PUT", "OPTIONS", "X"]
     )
     func methods(name: String) {
-        #expect(obstacle("Cache-Control: max-age=60", method: NetworkService.Method(rawValue: name)) == .method)
+        #expect(storability("Cache-Control: max-age=60", method: NetworkService.Method(rawValue: name)) == .unrelated)
     }
 
     @Test("BEY-10: RFC 9111, section 5.2.1.5: no-store in the request")
     func requestNoStore() {
-        #expect(obstacle("Cache-Control: max-age=60", request: "Cache-Control: no-store") == .requestNoStore)
+        #expect(storability("Cache-Control: max-age=60", request: "Cache-Control: no-store") == .unrelated)
     }
 
     @Test("BEY-10: RFC 9111, section 5.2.2.3: must-understand overrides no-store for known statuses only")
     func mustUnderstand() {
         let fields = "Cache-Control: max-age=60, no-store, must-understand"
-        #expect(obstacle(fields) == nil)
-        #expect(obstacle(fields, status: 599) == .mustUnderstand)
-        #expect(obstacle("Cache-Control: max-age=60, must-understand", status: 599) == .mustUnderstand)
+        #expect(storability(fields) == .storable)
+        #expect(storability(fields, status: 599) == .notStorable)
+        #expect(storability("Cache-Control: max-age=60, must-understand", status: 599) == .notStorable)
     }
 
     @Test(
@@ -96,10 +93,10 @@ struct HTTPStorabilityTests {
     )
     func conditions(field: String) {
         let stored = "Cache-Control: max-age=60"
-        #expect(obstacle(stored, request: field) == nil)
-        #expect(obstacle(stored, status: 412, request: field) == .condition)
-        #expect(obstacle(stored, status: 416, request: field) == .condition)
-        #expect(obstacle(stored, status: 404, request: field) == .condition)
+        #expect(storability(stored, request: field) == .storable)
+        #expect(storability(stored, status: 412, request: field) == .unrelated)
+        #expect(storability(stored, status: 416, request: field) == .unrelated)
+        #expect(storability(stored, status: 404, request: field) == .unrelated)
     }
 
     @Test(
@@ -107,7 +104,7 @@ struct HTTPStorabilityTests {
         arguments: ["max-stale", "max-stale=60", "stale-if-error=60"]
     )
     func tolerantRequests(directive: String) {
-        #expect(obstacle("", request: "Cache-Control: \(directive)") == nil)
-        #expect(obstacle("Cache-Control: no-cache", request: "Cache-Control: \(directive)") == .useless)
+        #expect(storability("", request: "Cache-Control: \(directive)") == .storable)
+        #expect(storability("Cache-Control: no-cache", request: "Cache-Control: \(directive)") == .notStorable)
     }
 }

@@ -103,17 +103,17 @@ struct StoredResponseValidationTests {
         let plain = try #require(freshened(old, by: "ETag: \"a\""))
         #expect(plain.headers["Age"] == nil && plain.headers["Date"] == Arrival.text(100))
         #expect(plain.requestDate == Arrival.date + 99 && plain.responseDate == Arrival.date + 100)
-        #expect(plain.freshness.isFresh(at: Arrival.date + 150))
+        #expect(plain.isFresh(at: Arrival.date + 150))
         let aged = try #require(freshened(old, by: "ETag: \"a\" | Age: 20 | Date: \(Arrival.text(80))"))
         #expect(aged.headers["Age"] == "20" && aged.headers["Date"] == Arrival.text(80))
-        #expect(aged.freshness.initialAge == 21)
+        #expect(aged.initialAge == 21)
     }
 
     @Test("BEY-10: RFC 9111, section 5.2.2: the directives of the 304 count at once")
     func directives() throws {
         let old = "ETag: \"a\" | Cache-Control: max-age=600 | X: 1"
         let forbidden = try #require(freshened(old, by: "Cache-Control: no-store"))
-        #expect(HTTPReuse(of: forbidden, for: .get, [:], at: Arrival.date + 100) == .unusable(.noStore))
+        #expect(forbidden.reuse(for: .get, [:], at: Arrival.date + 100) == .unusable)
         let partial = try #require(freshened(old, by: "Cache-Control: no-cache=\"X\""))
         #expect(partial.headers["X"] == nil)
     }

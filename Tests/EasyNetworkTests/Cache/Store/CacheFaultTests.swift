@@ -10,10 +10,10 @@ struct CacheFaultTests {
     @Test(
         "CCH-2: after a failure of any step entries are whole or absent, and the cache works again",
         arguments: [.list, .look, .read, .create, .write, .rename, .remove, .touch, .makeDirectory]
-            as [CacheFileError.Operation],
+            as [FaultyCacheFiles.Operation],
         [ENOSPC, EIO, EACCES, ENOENT]
     )
-    func everyStep(operation: CacheFileError.Operation, code: Int32) async {
+    func everyStep(operation: FaultyCacheFiles.Operation, code: Int32) async {
         let keys = ["a", "b", "c", "d"]
         let limits = fixture.disk(count: 3)
         let cache = fixture.cache(limits)
@@ -34,7 +34,7 @@ struct CacheFaultTests {
             await cache.stored(fixture.entry(key, version: 3), in: .disk)
             await answersOneOf([3], key, cache)
         }
-        fixture.clock.advance(by: CacheDirectory.temporaryAge + DiskCache.indexLifetime)
+        fixture.clock.advance(by: DiskCache.temporaryAge + DiskCache.indexLifetime)
         let temporaries = fixture.paths().filter { $0.hasSuffix(".tmp") }
         for path in temporaries {
             // Temporary files have the machine's time.
@@ -50,7 +50,7 @@ struct CacheFaultTests {
 
     @Test("CCH-2: on a full disk neither the new entry nor the outdated old one is kept")
     func full() async {
-        for operation in [CacheFileError.Operation.create, .write, .rename] {
+        for operation in [FaultyCacheFiles.Operation.create, .write, .rename] {
             let cache = fixture.cache()
             await cache.stored(fixture.entry("a"), in: .disk)
             fixture.files.fail([operation], ENOSPC)

@@ -19,12 +19,24 @@ final class CacheFixture: Sendable {
     }
 
     func disk(bytes: Int? = nil, count: Int? = nil, age: TimeInterval? = nil) -> NetworkCache.Disk {
-        NetworkCache.Disk(unchecked: directory, bytes: bytes, count: count, age: age)
+        var disk = NetworkCache.Disk(bytes: bytes, count: count, age: age)
+        disk.directory = directory
+        return disk
     }
 
     /// A new cache with the directory, as after a relaunch.
-    func cache(_ disk: NetworkCache.Disk? = nil, memory: NetworkCache.Memory = .init()) -> NetworkCache {
-        NetworkCache(memory: memory, disk: disk ?? self.disk(), clock: clock, files: files)
+    func cache(
+        _ disk: NetworkCache.Disk? = nil,
+        memoryBytes: Int = 20_000_000,
+        memoryCount: Int = 1_000
+    ) -> NetworkCache {
+        NetworkCache(
+            memoryBytes: memoryBytes,
+            memoryCount: memoryCount,
+            disk: disk ?? self.disk(),
+            clock: clock,
+            files: files
+        )
     }
 
     func entry(_ key: String, version: Int = 1, count: Int = 100) -> CacheEntry {
@@ -32,7 +44,7 @@ final class CacheFixture: Sendable {
     }
 
     func path(of key: String) -> String {
-        let name = CacheDirectory.name(of: key)
+        let name = DiskCache.name(of: key)
         return "\(directory.path)/\(name.prefix(2))/\(name)"
     }
 
@@ -55,7 +67,7 @@ extension CacheEntry {
         var generator = SeededGenerator(seed: UInt64(version))
         var body = Data("\(key) \(version) ".utf8)
         while body.count < count { withUnsafeBytes(of: generator.next()) { body.append(contentsOf: $0) } }
-        let header = CacheHeader(
+        let header = NetworkCache.Entry(
             key: key,
             method: "GET",
             url: URL(string: "https://example.com/things?page=\(version)"),
@@ -89,7 +101,7 @@ extension NetworkCache {
         _ key: String,
         from tiers: CacheStorage = .all,
         isPromoting: Bool = true
-    ) async -> Result<CacheEntry, CacheFailure> {
+    ) async -> Result<CacheEntry, CacheMiss> {
         await withCheckedContinuation { continuation in
             load(key, from: tiers, isPromoting: isPromoting) { continuation.resume(returning: $0) }
         }

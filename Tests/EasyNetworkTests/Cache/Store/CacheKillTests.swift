@@ -40,7 +40,7 @@ struct CacheKillTests {
                 }
             }
             // With the system's clock, like the writer.
-            let cache = NetworkCache(memory: .init(), disk: fixture.disk())
+            let cache = NetworkCache(disk: fixture.disk())
             for index in 0..<8 {
                 let key = "key \(index)"
                 let answer = await cache.loaded(key, from: .disk)
@@ -53,15 +53,15 @@ struct CacheKillTests {
             leftovers = fixture.paths().filter { $0.hasSuffix(".tmp") }.count
         }
         print("seed \(seed): \(Self.lives) lives, killed in the middle of a file \(leftovers) times")
-        let later = ManualClock(now: Date().timeIntervalSince(ManualClock().date) + CacheDirectory.temporaryAge + 60)
-        let cache = NetworkCache(memory: .init(), disk: fixture.disk(), clock: later)
+        let later = ManualClock(now: Date().timeIntervalSince(ManualClock().date) + DiskCache.temporaryAge + 60)
+        let cache = NetworkCache(disk: fixture.disk(), clock: later)
         let usage = await cache.usage
         #expect(usage.diskCount == versions.values.filter { $0 > 0 }.count, "seed \(seed)")
         #expect(fixture.paths().count == usage.diskCount, "seed \(seed)")
     }
 
     /// Nil for an entry that is not whole.
-    private static func version(of key: String, _ answer: Result<CacheEntry, CacheFailure>) -> Int? {
+    private static func version(of key: String, _ answer: Result<CacheEntry, CacheMiss>) -> Int? {
         guard let entry = answer.value else { return answer.failure == .absent ? 0 : nil }
         guard
             entry.header.key == key,

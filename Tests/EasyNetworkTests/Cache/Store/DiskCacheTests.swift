@@ -9,17 +9,16 @@ struct DiskCacheTests {
     private var now: Date { fixture.clock.date }
 
     private func disk(_ limits: NetworkCache.Disk? = nil) -> DiskCache {
-        let directory = CacheDirectory(path: fixture.directory.path, files: fixture.files)
-        return DiskCache(directory: directory, limits: limits ?? fixture.disk())
+        DiskCache(limits ?? fixture.disk(), files: fixture.files)
     }
 
     private func version(_ key: String, _ disk: DiskCache) -> Int? {
-        (try? disk.directory.read(key, disk.limits, now: now))?.entry.version(of: key)
+        (try? disk.load(key, now: now))?.entry.version(of: key)
     }
 
-    private func failure(_ key: String, _ disk: DiskCache) -> CacheFailure? {
-        do throws(CacheFailure) {
-            _ = try disk.directory.read(key, disk.limits, now: now)
+    private func failure(_ key: String, _ disk: DiskCache) -> CacheMiss? {
+        do throws(CacheMiss) {
+            _ = try disk.load(key, now: now)
             return nil
         } catch {
             return error
@@ -42,10 +41,10 @@ struct DiskCacheTests {
         try disk.store(fixture.entry("abc", version: 2), now: now)
         #expect(fixture.paths() == ["ba/\(name)"])
         #expect(version("abc", disk) == 2)
-        try disk.remove("abc")
+        try disk.remove(named: DiskCache.name(of: "abc"))
         #expect(fixture.paths() == [])
         #expect(failure("abc", disk) == .absent)
-        try disk.remove("abc")
+        try disk.remove(named: DiskCache.name(of: "abc"))
     }
 
     @Test("CCH-4: files and directories can be read by their owner only")
@@ -65,7 +64,7 @@ struct DiskCacheTests {
             try disk.store(fixture.entry(key), now: now)
             fixture.clock.advance(by: 100)
         }
-        let found = try disk.directory.read("a", disk.limits, now: now)
+        let found = try disk.load("a", now: now)
         disk.use("a", found.status, now: now)
         let later = self.disk(fixture.disk(count: 2))
         try later.refresh(now: now)
@@ -83,10 +82,10 @@ struct DiskCacheTests {
         try disk.store(fixture.entry("a"), now: now)
         for _ in 0..<10 {
             fixture.clock.advance(by: 20)
-            disk.use("a", try disk.directory.read("a", disk.limits, now: now).status, now: now)
+            disk.use("a", try disk.load("a", now: now).status, now: now)
         }
         #expect(fixture.files.count(.touch) == 3)
-        #expect(try disk.directory.read("a", disk.limits, now: now).status.usedAt == now.addingTimeInterval(-20))
+        #expect(try disk.load("a", now: now).status.usedAt == now.addingTimeInterval(-20))
     }
 
     @Test("CCH-4: an entry that was not used for too long is a miss, and is removed")
@@ -95,7 +94,7 @@ struct DiskCacheTests {
         try disk.store(fixture.entry("a"), now: now)
         try disk.store(fixture.entry("b"), now: now)
         fixture.clock.advance(by: 600)
-        disk.use("a", try disk.directory.read("a", disk.limits, now: now).status, now: now)
+        disk.use("a", try disk.load("a", now: now).status, now: now)
         fixture.clock.advance(by: 401)
         #expect(version("a", disk) == 1)
         #expect(failure("b", disk) == .expired)
@@ -109,7 +108,7 @@ struct DiskCacheTests {
         let disk = disk(fixture.disk(age: 1_000))
         try disk.store(fixture.entry("a"), now: now.addingTimeInterval(1_000_000))
         let later = self.disk(disk.limits)
-        later.use("a", try disk.directory.read("a", disk.limits, now: now).status, now: now)
+        later.use("a", try disk.load("a", now: now).status, now: now)
         fixture.clock.advance(by: 1_001)
         #expect(failure("a", later) == .expired)
     }
@@ -131,18 +130,18 @@ struct DiskCacheTests {
             case 0..<9:
                 let count = Int.random(in: 0...2_500, using: &generator)
                 versions[key] = step
-                do throws(CacheFailure) {
+                do {
                     try disk.store(fixture.entry(key, version: step, count: count), now: now)
                 } catch {
-                    #expect(error == .tooLarge && count > 1_000, "seed \(seed), step \(step)")
+                    #expect((error as? POSIXError)?.code == .EFBIG && count > 1_000, "seed \(seed), step \(step)")
                     #expect(failure(key, disk) == .absent, "seed \(seed), step \(step)")
                 }
             case 9..<17:
-                guard let (entry, status) = try? disk.directory.read(key, limits, now: now) else { break }
+                guard let (entry, status) = try? disk.load(key, now: now) else { break }
                 #expect(entry.version(of: key) == versions[key], "seed \(seed), step \(step)")
                 disk.use(key, status, now: now)
             case 17:
-                try disk.remove(key)
+                try disk.remove(named: DiskCache.name(of: key))
                 #expect(failure(key, disk) == .absent)
             case 18:
                 try disk.refresh(now: now)
@@ -150,7 +149,7 @@ struct DiskCacheTests {
                 disk = self.disk(limits)
                 try disk.refresh(now: now)
             }
-            let found = try disk.directory.scan(now: now)
+            let found = try disk.scan(now: now)
             let bytes = found.reduce(0) { $0 + $1.status.size }
             #expect(bytes <= limits.bytes ?? 0, "seed \(seed), step \(step)")
             #expect(found.count <= limits.count ?? 0, "seed \(seed), step \(step)")
@@ -190,7 +189,7 @@ struct DiskCacheTests {
         try disk.store(fixture.entry("b"), now: now)
         try FileManager.default.removeItem(atPath: fixture.path(of: "a"))
         try FileManager.default.copyItem(atPath: fixture.path(of: "b"), toPath: fixture.path(of: "a"))
-        #expect(failure("a", disk) == .foreign)
+        #expect(failure("a", disk) == .damaged)
         disk.discard("a", now: now)
         #expect(failure("a", disk) == .absent)
         #expect(version("b", disk) == 1)
@@ -200,13 +199,13 @@ struct DiskCacheTests {
     func equivalent() throws {
         let disk = disk()
         try disk.store(fixture.entry("caf\u{E9}"), now: now)
-        #expect(try disk.directory.read("cafe\u{301}", disk.limits, now: now).entry.header.key == "caf\u{E9}")
+        #expect(try disk.load("cafe\u{301}", now: now).entry.header.key == "caf\u{E9}")
     }
 
     @Test("CCH-4: files of other programs stay")
     func foreign() throws {
         let disk = disk(fixture.disk(bytes: 10_000, count: 0))
-        let name = CacheDirectory.name(of: "a")
+        let name = DiskCache.name(of: "a")
         let shard = String(name.prefix(2))
         let other = shard == "00" ? "01" : "00"
         let paths = [
@@ -228,7 +227,7 @@ struct DiskCacheTests {
         #expect(fixture.paths() == paths.sorted())
         // There is a folder in the place of the entry.
         let unlimited = self.disk()
-        #expect(throws: CacheFailure.self) { try unlimited.store(fixture.entry("a"), now: now) }
+        #expect(throws: POSIXError.self) { try unlimited.store(fixture.entry("a"), now: now) }
         #expect(version("a", disk) == nil)
         disk.discard("a", now: now)
         #expect(fixture.paths() == paths.sorted())
@@ -252,7 +251,7 @@ struct DiskCacheTests {
         let disk = disk()
         try disk.store(fixture.entry("a"), now: now)
         let (old, young) = (fixture.path(of: "a") + ".\(UUID()).tmp", fixture.path(of: "a") + ".\(UUID()).tmp")
-        for (path, age) in [(old, CacheDirectory.temporaryAge + 1), (young, CacheDirectory.temporaryAge - 1)] {
+        for (path, age) in [(old, DiskCache.temporaryAge + 1), (young, DiskCache.temporaryAge - 1)] {
             try Data("half".utf8).write(to: URL(fileURLWithPath: path))
             let date = now.addingTimeInterval(-age)
             try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)

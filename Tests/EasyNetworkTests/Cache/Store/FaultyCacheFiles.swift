@@ -3,12 +3,16 @@ import Foundation
 @testable import EasyNetwork
 
 /// The files of the system, with steps that a test can block or make fail.
-final class FaultyCacheFiles: CacheFiles {
-    typealias Operation = CacheFileError.Operation
+final class FaultyCacheFiles: CacheFiles, @unchecked Sendable {
+    // Sendable because its state is in locks.
+
+    enum Operation: Hashable, Sendable {
+        case list, look, read, create, write, rename, remove, touch, makeDirectory
+    }
+
     /// Returns the number of an error, or nil to continue.
     typealias Hook = @Sendable (Operation, String) -> Int32?
 
-    private let system = SystemCacheFiles()
     private let hook = Locked<Hook?>(nil)
     private let counts = Locked<[Operation: Int]>([:])
 
@@ -27,66 +31,58 @@ final class FaultyCacheFiles: CacheFiles {
 
     var isUntouched: Bool { counts.withLock { $0.isEmpty } }
 
-    private func step(_ operation: Operation, _ path: String) throws(CacheFileError) {
+    private func step(_ operation: Operation, _ path: String) throws {
         counts.withLock { $0[operation, default: 0] += 1 }
         if let code = hook.withLock({ $0 })?(operation, path) {
-            throw CacheFileError(operation: operation, code: code)
+            throw POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO)
         }
     }
 
-    func list(_ directory: String) throws(CacheFileError) -> [String] {
+    override func list(_ directory: String) throws -> [String] {
         try step(.list, directory)
-        return try system.list(directory)
+        return try super.list(directory)
     }
 
-    func look(_ path: String) throws(CacheFileError) -> CacheFileStatus {
+    override func look(_ path: String) throws -> CacheFileStatus? {
         try step(.look, path)
-        return try system.look(path)
+        return try super.look(path)
     }
 
-    func read(
-        _ path: String,
-        _ count: Int,
-        extended: (_ beginning: Data, _ size: Int) -> Int
-    ) throws(CacheFileError) -> (Data, CacheFileStatus) {
+    override func read(_ path: String, count: (_ size: Int) -> Int) throws -> (Data, CacheFileStatus) {
         try step(.read, path)
-        return try system.read(path, count, extended: extended)
+        return try super.read(path, count: count)
     }
 
     /// A failed write leaves half of the file.
-    func create(_ path: String, _ pieces: [Data], usedAt date: Date) throws(CacheFileError) {
+    override func create(_ path: String, _ pieces: [Data], usedAt date: Date) throws {
         try step(.create, path)
         do {
             try step(.write, path)
         } catch {
             let all = pieces.reduce(Data(), +)
-            try system.create(path, [all.prefix(all.count / 2)], usedAt: date)
+            try super.create(path, [all.prefix(all.count / 2)], usedAt: date)
             throw error
         }
-        try system.create(path, pieces, usedAt: date)
+        try super.create(path, pieces, usedAt: date)
     }
 
-    func rename(_ path: String, to newPath: String) throws(CacheFileError) {
+    override func rename(_ path: String, to newPath: String) throws {
         try step(.rename, path)
-        try system.rename(path, to: newPath)
+        try super.rename(path, to: newPath)
     }
 
-    func remove(_ path: String) throws(CacheFileError) {
+    override func remove(_ path: String) throws {
         try step(.remove, path)
-        try system.remove(path)
+        try super.remove(path)
     }
 
-    func touch(_ path: String, usedAt date: Date) throws(CacheFileError) {
+    override func touch(_ path: String, usedAt date: Date) throws {
         try step(.touch, path)
-        try system.touch(path, usedAt: date)
+        try super.touch(path, usedAt: date)
     }
 
-    func makeDirectory(_ path: String) throws(CacheFileError) {
+    override func makeDirectory(_ path: String) throws {
         try step(.makeDirectory, path)
-        try system.makeDirectory(path)
-    }
-
-    func excludeFromBackup(_ directory: String) {
-        system.excludeFromBackup(directory)
+        try super.makeDirectory(path)
     }
 }

@@ -15,8 +15,7 @@ struct NetworkCacheStressTests {
     func everything(seed: UInt64) async throws {
         let fixture = CacheFixture()
         let disk = fixture.disk(bytes: 12_000, count: 8, age: 5_000)
-        let memory = NetworkCache.Memory(bytes: 6_000, count: 5)
-        let cache = fixture.cache(disk, memory: memory)
+        let cache = fixture.cache(disk, memoryBytes: Worker.memoryBytes, memoryCount: Worker.memoryCount)
         await withTaskGroup(of: Void.self) { group in
             for worker in 0..<4 {
                 group.addTask {
@@ -25,7 +24,6 @@ struct NetworkCacheStressTests {
                         cache: cache,
                         fixture: fixture,
                         keys: Self.keys.indices.filter { $0 % 4 == worker }.map { Self.keys[$0] },
-                        memory: memory,
                         generator: SeededGenerator(seed: seed &* 4 &+ UInt64(worker)),
                         seed: seed
                     )
@@ -43,10 +41,12 @@ struct NetworkCacheStressTests {
 }
 
 private struct Worker {
+    static let memoryBytes = 6_000
+    static let memoryCount = 5
+
     let cache: NetworkCache
     let fixture: CacheFixture
     let keys: [String]
-    let memory: NetworkCache.Memory
     var generator: SeededGenerator
     let seed: UInt64
     /// The version that an entry must have; 0 for an absent entry.
@@ -81,7 +81,7 @@ private struct Worker {
             fixture.clock.advance(by: .random(in: 0...300, using: &generator))
         default:
             let usage = await cache.usage
-            #expect(usage.memoryBytes <= memory.bytes && usage.memoryCount <= memory.count, "seed \(seed)")
+            #expect(usage.memoryBytes <= Self.memoryBytes && usage.memoryCount <= Self.memoryCount, "seed \(seed)")
         }
     }
 }

@@ -67,7 +67,7 @@ struct NetworkCacheTests {
         cache.store(fixture.entry("b", version: 3), in: .disk)
         cache.remove("c")
         // Without a wait.
-        let answers = Locked<[String: Result<CacheEntry, CacheFailure>]>([:])
+        let answers = Locked<[String: Result<CacheEntry, CacheMiss>]>([:])
         for key in ["a", "b", "c"] {
             cache.load(key, from: .disk, isPromoting: false) { answer in answers.withLock { $0[key] = answer } }
         }
@@ -179,7 +179,7 @@ struct NetworkCacheTests {
         #expect(await version("key 1", cache) == nil)
         try await cache.removeAll()
         #expect(await cache.entries == [])
-        #expect(await cache.usage == NetworkCache.Usage())
+        #expect(await cache.usage == (0, 0, 0, 0))
         #expect(fixture.paths() == [])
         #expect(await version("key 6", cache) == nil)
     }
@@ -216,8 +216,8 @@ struct NetworkCacheTests {
         let entries = await cache.entries.sorted { $0.key > $1.key }
         #expect(
             entries == [
-                NetworkCache.Entry(fixture.entry("m")),
-                NetworkCache.Entry(fixture.entry("d", version: 2, count: 9_000)),
+                fixture.entry("m").header,
+                fixture.entry("d", version: 2, count: 9_000).header,
             ]
         )
         let usage = await cache.usage
@@ -243,7 +243,13 @@ struct NetworkCacheTests {
     func untouched() async throws {
         _ = fixture.cache().memoryEntry(for: "a")
         #expect(fixture.files.isUntouched)
-        let cache = NetworkCache(memory: .init(), disk: nil, clock: fixture.clock, files: fixture.files)
+        let cache = NetworkCache(
+            memoryBytes: 20_000_000,
+            memoryCount: 1_000,
+            disk: nil,
+            clock: fixture.clock,
+            files: fixture.files
+        )
         await cache.stored(fixture.entry("a"))
         await cache.stored(fixture.entry("b"), in: .disk)
         #expect(await version("b", cache) == nil)
@@ -260,7 +266,7 @@ struct NetworkCacheTests {
 
     @Test("CCH-4: an entry that fits no tier is refused")
     func tooLarge() async {
-        let cache = fixture.cache(fixture.disk(bytes: 1_000), memory: .init(bytes: 1_000))
+        let cache = fixture.cache(fixture.disk(bytes: 1_000), memoryBytes: 1_000)
         await cache.stored(fixture.entry("a", count: 10))
         let entry = fixture.entry("a", version: 2, count: 5_000)
         await cache.stored(entry, in: .memory)
@@ -271,7 +277,7 @@ struct NetworkCacheTests {
 
     @Test("CCH-4: entries are refused while too many bytes wait to be written")
     func busy() async {
-        let cache = fixture.cache(memory: .init(count: 0))
+        let cache = fixture.cache(memoryCount: 0)
         await cache.stored(fixture.entry("late"), in: .disk)
         let hold = Hold(fixture.files, [.create])
         let large = Data(count: CacheCoordinator.waitingLimit / 2)
@@ -348,7 +354,7 @@ final class Hold: Sendable {
     private let state = Locked((isOver: false, held: 0))
     private let hasBegun = Gate()
 
-    init(_ files: FaultyCacheFiles, _ operations: Set<CacheFileError.Operation>) {
+    init(_ files: FaultyCacheFiles, _ operations: Set<FaultyCacheFiles.Operation>) {
         files.fail { [self] operation, _ in
             if operations.contains(operation) { wait() }
             return nil

@@ -125,7 +125,7 @@ struct DownloadEdgeTests {
         #expect(result.code == nil)
         #expect(fixture.file.requests.count == 5)
         #expect(fixture.folder.data("out") == fixture.file.data)
-        #expect(fixture.folder.names == ["out"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.folder.url.path) == ["out"])
     }
 
     @Test(
@@ -148,7 +148,7 @@ struct DownloadEdgeTests {
             case 2: response = MockResponse(statusCode: 302, headers: ["Location": base])
             case 3: response.fault = .truncate(after: 50_000)
             case 4:
-                // Fewer bytes than were asked for.
+                // Responds with fewer bytes than requested.
                 guard response.statusCode == 206, case .data(let data) = response.body, data.count > 70_000,
                     let range = response.headers["Content-Range"].flatMap(ContentRange.init)?.range
                 else { return }
@@ -162,7 +162,7 @@ struct DownloadEdgeTests {
             fixture.operation { options in
                 options.segmentCount = 4
                 options.sha256 = digest
-                options.bandwidthLimit = BandwidthLimit(bytesPerSecond: 50_000_000)
+                options.bandwidthLimit = 50_000_000
             }
         )
         #expect(result.code == nil, "seed \(seed)")
@@ -187,10 +187,12 @@ struct DownloadEdgeTests {
                 let what = Int.random(in: 0..<5, using: &generator)
                 let delay = UInt32.random(in: 0..<8_000, using: &generator)
                 DispatchQueue.global().async {
-                    // Nothing waits for it: it moves the moment.
+                    // Varies the moment; nothing waits for it.
                     usleep(delay)
                     switch what {
-                    case 0: operation.cancel(keepingPart: false)
+                    case 0:
+                        operation.keepsPart = false
+                        operation.cancel()
                     case 1: operation.finish(NetworkError(code: .refused, message: "by hand"))
                     case 2:
                         operation.pause()
@@ -221,7 +223,7 @@ struct DownloadEdgeTests {
     }
 
     #if os(Linux)
-    /// Those that this process has open.
+    /// The files in the folder that this process has open.
     private func openFiles(in folder: TestFolder) -> [String] {
         let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         return numbers.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)") }
@@ -239,7 +241,7 @@ struct DownloadEdgeTests {
         let fixture = try DownloadFixture(tag: hasTag ? "\"one\"" : nil, retries: 2)
         let data = fixture.file.data
         fixture.file.change { _, number, response in
-            // A server that knows no ranges.
+            // The server ignores ranges.
             response = MockResponse(statusCode: 200, headers: response.headers, body: .data(data))
             response.headers["Content-Range"] = nil
             if number < 50 { response.fault = .truncate(after: 10_000) }
@@ -273,7 +275,7 @@ struct DownloadEdgeTests {
     func nameOfComplete() async throws {
         let fixture = try DownloadFixture()
         let folder = fixture.folder.url
-        // All has come but the end of a chunked answer.
+        // Everything has arrived except the end of a chunked answer.
         let data = fixture.file.data
         fixture.file.change { _, _, response in
             response.body = .chunks([data])
@@ -291,7 +293,7 @@ struct DownloadEdgeTests {
     func ownOldPart() async throws {
         let fixture = try DownloadFixture()
         await fixture.breakOff(after: 100_000)
-        // The operation has finished, and its part is locked as long as the disk takes its time.
+        // The operation has finished, but its part stays locked while the disk is busy.
         let place = try DownloadLocation(fixture.destination, resource: "")
         #expect(
             await eventually {
@@ -300,7 +302,7 @@ struct DownloadEdgeTests {
                 return part != nil
             }
         )
-        // Another directory, where nothing has been removed yet.
+        // Cleanup has not run in this directory yet.
         let other = TestFolder()
         for name in fixture.folder.names {
             try FileManager.default.moveItem(at: fixture.folder.file(name), to: other.file(name))
@@ -376,33 +378,23 @@ struct DownloadEdgeTests {
         #expect(await eventually { over == nil && paused == nil })
     }
 
+    @Test("TRF-2: a file that comes while the download runs is kept, and the part is removed")
+    func keptMeanwhile() async throws {
+        let fixture = try DownloadFixture(10)
+        let other = Data("another program's".utf8)
+        fixture.file.change { [path = fixture.destination] _, _, _ in try? other.write(to: path) }
+        let result = await fixture.run(fixture.operation { $0.replacesExistingFile = false })
+        #expect(result.code == nil && fixture.folder.data("out") == other)
+        #expect(fixture.folder.names == ["out"])
+    }
+
     @Test("TRF-2: a link to nothing cannot be kept")
     func danglingLink() async throws {
         let fixture = try DownloadFixture(10)
         let path = fixture.destination.path
         try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: path + "-nothing")
-        #expect(await fixture.run(fixture.operation { $0.existingFile = .keep }).code == .cannotWriteFile)
-        #expect(await fixture.run(fixture.operation { $0.existingFile = .number }).code == nil)
-        #expect(fixture.folder.data("out (2)") == fixture.file.data)
+        #expect(await fixture.run(fixture.operation { $0.replacesExistingFile = false }).code == .cannotWriteFile)
         #expect(await fixture.run(fixture.operation()).code == nil)
         #expect(fixture.folder.data("out") == fixture.file.data)
-    }
-
-    @Test("TRF-2: two downloads into one directory at once, whose file has one name, are two files")
-    func numberedAtOnce() async throws {
-        let fixture = try DownloadFixture(10_000)
-        let file = fixture.file
-        for index in 0..<8 {
-            fixture.server.route("GET", "/\(index)/file") { file.answer($0) }
-        }
-        let queue = NetworkQueue(name: "downloads", maxConcurrentOperationCount: 8)
-        let operations = (0..<8).map { index in
-            fixture.operation(FileRequest(api: "\(index)/file"), to: fixture.folder.url) { $0.existingFile = .number }
-        }
-        for operation in operations { queue.addOperation(operation) }
-        for operation in operations { await operation.finished() }
-        #expect(operations.allSatisfy { $0.error == nil })
-        #expect(fixture.folder.names.count == 8)
-        #expect(fixture.folder.names.allSatisfy { fixture.folder.data($0) == file.data })
     }
 }

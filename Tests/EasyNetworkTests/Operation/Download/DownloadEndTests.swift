@@ -29,7 +29,7 @@ struct DownloadEndTests {
                     group.addTask {
                         for (mustPause, delay) in pauses {
                             if mustPause { operation.pause() } else { operation.resume() }
-                            // Nothing waits for it: it moves the moment.
+                            // Varies the moment; nothing waits for it.
                             usleep(delay)
                         }
                     }
@@ -49,9 +49,9 @@ struct DownloadEndTests {
     func pausesAndRetries(seed: UInt64) async throws {
         let fixture = try DownloadFixture(3_000_000)
         let service = EasyNetworkService(
-            fixture.server.host(transport: DefaultTransport.shared) { settings in
+            fixture.server.host(transport: TransportConfiguration.sharedTransport) { settings in
                 settings.retry = RetryPolicy(maximumRetryCount: 1_000, baseDelay: 0.0005, maximumDelay: 0.001)
-                settings.retryBudget = .unlimited
+                settings.retryBudget = .infinity
             }
         )
         let numbers = Locked(SeededGenerator(seed: seed))
@@ -62,16 +62,10 @@ struct DownloadEndTests {
         let queue = NetworkQueue(name: "downloads", maxConcurrentOperationCount: 1)
         var generator = SeededGenerator(seed: seed)
         for round in 0..<20 {
-            var options = DownloadOptions()
-            options.segmentCount = seed.isMultiple(of: 2) ? 1 : 2
-            options.bandwidthLimit = BandwidthLimit(bytesPerSecond: 200_000_000)
             let name = "\(round)"
-            let operation = DownloadOperation(
-                FileRequest(),
-                to: fixture.folder.file(name),
-                options: options,
-                service: service
-            )
+            let operation = DownloadOperation(FileRequest(), to: fixture.folder.file(name), service: service)
+            operation.segmentCount = seed.isMultiple(of: 2) ? 1 : 2
+            operation.bandwidthLimit = 200_000_000
             let others = (0..<10).map { _ in BlockNetworkOperation {} }
             queue.addOperation(operation)
             for other in others { queue.addOperation(other) }
@@ -81,7 +75,7 @@ struct DownloadEndTests {
                     group.addTask {
                         for (index, delay) in delays.enumerated() {
                             if index.isMultiple(of: 2) { operation.pause() } else { operation.resume() }
-                            // Nothing waits for it: it moves the moment.
+                            // Varies the moment; nothing waits for it.
                             usleep(delay)
                         }
                     }
@@ -98,24 +92,24 @@ struct DownloadEndTests {
         }
     }
 
-    /// A download to a folder, without its operation.
+    /// Makes a download to a folder without its operation.
     private func download(
         in folder: TestFolder,
-        _ options: DownloadOptions = DownloadOptions()
-    ) throws -> (download: Download, location: DownloadLocation) {
+        sha256: String? = nil
+    ) throws -> (download: DownloadWriter, location: DownloadLocation) {
         let location = try DownloadLocation(folder.file("out"), resource: "r")
-        let download = Download(
+        let download = DownloadWriter(
             try PartialFile(location),
             DownloadPlan(resource: "r", boot: nil),
-            options,
+            sha256: sha256,
             meter: TransferMeter(kind: .downloading, clock: SystemClock()),
             clock: SystemClock()
         )
         return (download, location)
     }
 
-    /// Makes calls without retries.
-    private func fetch(over transport: any NetworkTransport) throws -> Download.Fetch {
+    /// Makes a fetch without retries.
+    private func fetch(over transport: any NetworkTransport) throws -> DownloadWriter.Fetch {
         let url = try #require(URL(string: "http://example.com/file"))
         return { use in
             let (message, read) = await use(TransportRequest(url: url))
@@ -164,7 +158,7 @@ struct DownloadEndTests {
         let (download, location) = try download(in: folder)
         let transport = SteeredTransport()
         let fetch = try fetch(over: transport)
-        // A call that was cancelled when its answer had begun, and whose reading comes later.
+        // The first call is cancelled after its answer has begun, and its body is read later.
         let (asked, late) = (Gate(), Gate())
         let reading = Locked<Task<Void, Never>?>(nil)
         let url = try #require(URL(string: "http://example.com/file"))
@@ -217,7 +211,7 @@ struct DownloadEndTests {
         queue.addOperations([operation, other], waitUntilFinished: false)
         #expect(await eventually { other.executionCount == 1 })
         for _ in 0..<300 where !operation.isFinished {
-            // Not to synchronise: time for an end that must not come.
+            // Leaves time for an end that must not come; it does not synchronise.
             try await Task.sleep(nanoseconds: 1_000_000)
         }
         other.finish()
@@ -255,7 +249,7 @@ struct DownloadEndTests {
         for round in 0..<200 {
             let first = fixture.operation()
             first.start()
-            // Nothing waits for it: it moves the moment.
+            // Varies the moment; nothing waits for it.
             if round.isMultiple(of: 2) { usleep(UInt32(round)) }
             first.cancel()
             await first.finished()
@@ -266,19 +260,19 @@ struct DownloadEndTests {
         }
     }
 
-    /// A download that has all its bytes.
+    /// Makes a download that has all of its bytes.
     private func complete(
         in folder: TestFolder,
-        _ options: DownloadOptions = DownloadOptions()
-    ) async throws -> (download: Download, location: DownloadLocation) {
-        let (download, location) = try download(in: folder, options)
+        sha256: String? = nil
+    ) async throws -> (download: DownloadWriter, location: DownloadLocation) {
+        let (download, location) = try download(in: folder, sha256: sha256)
         let (whole, data) = (whole, data)
         let transport = ScriptedTransport { _, _ in [.head(whole), .body(data), .end(TransportEnd())] }
         try await download.fetchMissing(try fetch(over: transport))
         return (download, location)
     }
 
-    @Test("TRF-2: a download that is not wanted any more takes no file's place")
+    @Test("TRF-2: a download that is no longer wanted replaces no file")
     func unwanted() async throws {
         let folder = TestFolder()
         folder.write("old", to: "out")
@@ -292,9 +286,8 @@ struct DownloadEndTests {
     @Test("TRF-3: a kill while the digest is calculated loses nothing: the journal has all bytes by then")
     func journalBeforeDigest() async throws {
         let folder = TestFolder()
-        var options = DownloadOptions()
-        options.sha256 = SHA256.digest(of: data).hexadecimal
-        let (download, location) = try await complete(in: folder, options)
+        let digest = SHA256.digest(of: data).hexadecimal
+        let (download, location) = try await complete(in: folder, sha256: digest)
         let counts = Locked<[Int64]>([])
         await #expect(throws: NetworkError.self) {
             try await download.finish {
@@ -313,7 +306,7 @@ struct DownloadEndTests {
         let (download, location) = try await complete(in: folder)
         await download.save()
         #expect(FileManager.default.fileExists(atPath: location.journal))
-        // So that it stops where a kill would stop it.
+        // Makes it stop where a kill would.
         try FileManager.default.createDirectory(at: folder.file("out/sub"), withIntermediateDirectories: true)
         let error = await #expect(throws: NetworkError.self) { try await download.finish { true } }
         #expect(error?.code == .cannotWriteFile)
@@ -337,14 +330,8 @@ struct DownloadEndTests {
             }
 
             func refresh(_ credential: String?, over service: EasyNetworkService) async throws -> String {
-                var options = DownloadOptions()
-                options.segmentCount = segments
-                let download = DownloadOperation(
-                    FileRequest(),
-                    to: folder.file("out"),
-                    options: options,
-                    service: service
-                )
+                let download = DownloadOperation(FileRequest(), to: folder.file("out"), service: service)
+                download.segmentCount = segments
                 NetworkQueue(name: "refresh").addOperation(download)
                 _ = try await download.value
                 return "token-2"
@@ -356,7 +343,7 @@ struct DownloadEndTests {
             refreshDeadline: nil
         )
         let service = EasyNetworkService(
-            fixture.server.host(transport: DefaultTransport.shared) { $0.authentication = session }
+            fixture.server.host(transport: TransportConfiguration.sharedTransport) { $0.authentication = session }
         )
         let operation = RequestOperation(FileRequest.Items(), service: service)
         NetworkQueue(name: "items").addOperation(operation)

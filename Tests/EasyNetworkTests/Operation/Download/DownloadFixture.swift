@@ -27,20 +27,15 @@ struct DownloadFixture: Sendable {
         _ request: FileRequest = FileRequest(),
         to destination: URL? = nil,
         calls: FileCalls = FileCalls(),
-        _ change: (inout DownloadOptions) -> Void = { _ in }
+        _ change: (DownloadOperation) -> Void = { _ in }
     ) -> DownloadOperation {
-        var options = DownloadOptions()
-        change(&options)
-        return DownloadOperation(
-            request,
-            to: destination ?? self.destination,
-            options: options,
-            service: service,
-            calls: calls
-        )
+        let operation = DownloadOperation(request, to: destination ?? self.destination, service: service)
+        operation.calls.exchange(calls)
+        change(operation)
+        return operation
     }
 
-    /// Runs one to its end.
+    /// Runs the operation to its end.
     @discardableResult
     func run(_ operation: DownloadOperation) async -> Result<URL, NetworkError> {
         NetworkQueue(name: "downloads").addOperation(operation)
@@ -48,26 +43,24 @@ struct DownloadFixture: Sendable {
         return operation.result ?? .failure(NetworkError(code: .invalidRequest, message: "no result"))
     }
 
-    /// Runs one whose answer breaks off after so many bytes of its body.
-    func breakOff(after count: Int, _ change: (inout DownloadOptions) -> Void = { _ in }) async {
+    /// Runs an operation whose answer breaks off after that many bytes of its body.
+    func breakOff(after count: Int, _ change: (DownloadOperation) -> Void = { _ in }) async {
         file.change { _, _, response in response.fault = .truncate(after: count) }
         await run(operation(FileRequest(), change))
         file.change { _, _, _ in }
         await partIsReleased()
     }
 
-    /// Returns when no download has the part: after its end, one has the disk keep it, and writes the journal once more.
+    /// Returns when no download holds the part. A download that has ended still syncs the part and writes the journal.
     private func partIsReleased() async {
         guard let key = try? DownloadLocation(destination, resource: "").key else { return }
-        let claim = PartClaim()
-        _ = await claim.take(key)
-        claim.release(key)
+        _ = await eventually { DownloadOperation.isFree(key) }
     }
 }
 
-/// A disk that takes its time until it is let go on.
+/// A disk that blocks writes until ``goOn()``.
 final class HeldDisk: Sendable {
-    /// Opened when something is to be written.
+    /// Opens at the first write.
     let isWriting = Gate()
     private let gate = DispatchSemaphore(value: 0)
 
@@ -76,7 +69,7 @@ final class HeldDisk: Sendable {
         let write = calls.write
         calls.write = { [isWriting, gate] descriptor, bytes, count, offset in
             isWriting.open()
-            // As a slow disk does, on the download's own queue.
+            // Blocks the download's own queue, like a slow disk.
             gate.wait()
             gate.signal()
             return write(descriptor, bytes, count, offset)

@@ -6,17 +6,17 @@ import Testing
 
 @testable import EasyNetwork
 
-/// The Downloader is killed again and again, and started anew until its file is there. `DOWNLOAD_KILLS` in the environment
-/// says how many files each test fetches; without it this is not run.
+/// Kills the Downloader repeatedly and restarts it until its file is complete. The environment variable
+/// `DOWNLOAD_KILLS` sets the number of files for each test; without it the tests do not run.
 ///
-/// Not beside all others: Foundation's `Process.run()` on Linux was seen to read what is not its own when hundreds of them
-/// meet those of other tests.
+/// Serialized: on Linux, Foundation's `Process.run()` was seen to read foreign data when hundreds of processes start at
+/// the same time.
 @Suite("A download whose process is killed", .enabled(if: ProcessInfo.processInfo.environment["DOWNLOAD_KILLS"] != nil))
 struct DownloadKillTests {
     private static let files = ProcessInfo.processInfo.environment["DOWNLOAD_KILLS"].flatMap(Int.init) ?? 5
     private static let count = 24_000_000
 
-    /// One file on its way through many processes.
+    /// The download of one file by several processes.
     private struct Course {
         let folder = TestFolder()
         let server: MockServer
@@ -38,13 +38,13 @@ struct DownloadKillTests {
             return journal.flatMap(folder.data).flatMap { try? JSONDecoder().decode(ResumeJournal.self, from: $0) }
         }
 
-        /// - Returns: whether it came to its end.
+        /// - Returns: Whether the download is complete.
         mutating func live() async throws -> Bool {
             let arguments = [
                 "-o", folder.url.path, "--segments", "\(segments)",
                 server.baseURL.appendingPathComponent("file").absoluteString,
             ]
-            // Not only while bytes come: also before, and while the file lands.
+            // The limit may exceed the length, so that a kill also hits the final move of the file.
             let limit = Int.random(in: 0..<DownloadKillTests.count * 5 / 4, using: &generator)
             return try await DownloadKillTests.live(arguments, folder, until: limit)
         }
@@ -64,7 +64,7 @@ struct DownloadKillTests {
                 let before = course.file.requests.count
                 isDone = try await course.live()
                 lives += 1
-                // The journal of this life is another one; what the first questions were follows from the one before.
+                // This process has replaced the journal; its first requests follow from the previous journal.
                 let asked = course.file.ranges.dropFirst(before)
                 guard let record, record.segments.contains(where: { $0.count > 0 }) else { continue }
                 let missing = record.segments.filter { !$0.isComplete }.map { $0.lower + $0.count }
@@ -90,7 +90,7 @@ struct DownloadKillTests {
             let cuts = Locked(SeededGenerator(seed: seed &+ 1_000))
             course.file.change { _, _, response in
                 let cut = cuts.withLock { Int.random(in: 0..<Self.count / 2, using: &$0) }
-                // Some answers are whole, or nothing would ever be.
+                // Some answers must be whole for the download to complete.
                 if cut > 2_000_000 { response.fault = .truncate(after: cut) }
             }
             let other = RangedFile.bytes(Self.count - 1_000_000, seed: seed &+ 500)
@@ -100,7 +100,7 @@ struct DownloadKillTests {
                 if life == 4 { course.file.replace(other, tag: "\"two\"") }
                 guard isDone else { continue }
                 if life > 4 { break }
-                // It was there before it changed.
+                // The download completed before the file changed.
                 #expect(course.folder.data("file") == RangedFile.bytes(Self.count, seed: seed), "seed \(seed)")
                 try FileManager.default.removeItem(at: course.folder.file("file"))
             }
@@ -110,17 +110,17 @@ struct DownloadKillTests {
         print("\(segments) segments, with cuts and a change: \(Self.files) files in \(lives) lives")
     }
 
-    /// Lets the program live until its part has so many bytes.
+    /// Runs the program until its part has that many bytes.
     ///
-    /// - Returns: whether it ended by itself, with success.
+    /// - Returns: Whether it exited by itself with success.
     private static func live(_ arguments: [String], _ folder: TestFolder, until limit: Int) async throws -> Bool {
-        // Elsewhere than on the threads of tasks, which must not be blocked.
+        // Runs off the cooperative threads, which must not block.
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
                 continuation.resume(
                     with: Result {
                         let process = try ChildProcess(BuiltProgram.url("Downloader"), arguments)
-                        // Between looks at another process, which tells nobody how far it is.
+                        // Paces the polling of the other process.
                         while process.isRunning, partSize(in: folder) < limit { usleep(100) }
                         process.kill()
                         return process.wait() == 0

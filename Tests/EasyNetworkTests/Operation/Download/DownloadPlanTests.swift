@@ -140,7 +140,7 @@ struct DownloadPlanTests {
         }
     }
 
-    @Test("TRF-3: after a crash of the machine only what the disk was told to keep counts")
+    @Test("TRF-3: after a crash of the machine only synced bytes count")
     func boot() {
         let journal = journal([90], of: 100, safe: 50)
         #expect(journal.trusted(boot: "b", size: 90)?.segments[0].count == 90)
@@ -149,7 +149,7 @@ struct DownloadPlanTests {
         #expect(journal.trusted(boot: "b", size: 89) == nil)
     }
 
-    @Test("TRF-3: a validator is none for another address, but a tag where a digest will show what it was")
+    @Test("TRF-3: a validator does not count for another address, except a tag with a digest")
     func addresses() {
         var journal = journal([90], of: 100)
         journal.location = "l"
@@ -168,7 +168,7 @@ struct DownloadPlanTests {
         #expect(!isGoneOn(resource: "r", at: "other", hasDigest: false))
     }
 
-    @Test("TRF-3: a journal whose segments do not cover the file, each byte once, is none")
+    @Test("TRF-3: a journal whose segments do not cover each byte of the file once is ignored")
     func unsound() {
         let sound = journal([10, 10], of: 100)
         #expect(sound.trusted(boot: "b", size: 100) != nil)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("DownloadOperation and untrusted answers")
 struct DownloadTrustTests {
-    /// Another file of the same server, with the same tag and length.
+    /// Another file on the same server with the same tag and length.
     private func otherFile(of fixture: DownloadFixture, at path: String = "/other") -> RangedFile {
         let other = RangedFile(RangedFile.bytes(fixture.file.data.count, seed: 2), tag: "\"one\"")
         fixture.server.route("GET", path) { other.answer($0) }
@@ -77,7 +77,7 @@ struct DownloadTrustTests {
         fixture.folder.write("old", to: "out")
         await fixture.breakOff(after: 100_000)
         fixture.file.change { request, _, response in
-            // The part, called the whole.
+            // The response sends the range with status 200.
             response.statusCode = 200
             guard !hasLength, case .data(let data) = response.body else { return }
             response.body = .chunks([data])
@@ -85,7 +85,7 @@ struct DownloadTrustTests {
         let result = await fixture.run(fixture.operation())
         #expect(result.code == .badServerResponse)
         #expect(fixture.folder.data("out") == Data("old".utf8))
-        // A server that has been mended is asked for the whole.
+        // The next attempt requests the whole file.
         fixture.file.change { _, _, _ in }
         #expect(await fixture.run(fixture.operation()).code == nil)
         #expect(fixture.file.ranges == [nil, "bytes=100000-", nil])
@@ -141,7 +141,7 @@ struct DownloadTrustTests {
             case "no tag": response.headers["ETag"] = nil
             case "weak tag": response.headers["ETag"] = "W/\"one\""
             case "no total":
-                // Nobody knows whether the file ends there.
+                // The total length is unknown, so the file may go on.
                 response.headers["Content-Range"] = "bytes 100000-199999/*"
                 response.body = .data(data[100_000..<200_000])
             default: response.headers["Content-Range"] = "bytes 100000-149999/300000"
@@ -200,7 +200,7 @@ struct DownloadTrustTests {
         #expect(try result.get().lastPathComponent == "report (2).pdf")
         #expect(fixture.folder.data("report.pdf") == Data("old".utf8))
         #expect(fixture.folder.data("report (2).pdf") == fixture.file.data)
-        let replacing = await fixture.run(fixture.operation(to: fixture.folder.url) { $0.existingFile = .replace })
+        let replacing = await fixture.run(fixture.operation(to: fixture.folder.url) { $0.replacesExistingFile = true })
         #expect(try replacing.get().lastPathComponent == "report.pdf")
         #expect(fixture.folder.data("report.pdf") == fixture.file.data)
     }
@@ -256,7 +256,7 @@ struct DownloadTrustTests {
         #expect(fixture.folder.names == ["landed", "out"])
     }
 
-    @Test("TRF-3: a journal that is a link says nothing, and none is written through a link")
+    @Test("TRF-3: a journal that is a link is ignored, and none is written through a link")
     func linkedJournal() async throws {
         let fixture = try DownloadFixture()
         await fixture.breakOff(after: 100_000)
@@ -269,7 +269,7 @@ struct DownloadTrustTests {
         await fixture.breakOff(after: 50_000)
         #expect(fixture.file.ranges == [nil, nil])
         #expect(fixture.folder.data("elsewhere") == text)
-        // It has a journal all the same.
+        // The second attempt has written a new journal.
         #expect(await fixture.run(fixture.operation()).code == nil)
         #expect(fixture.file.ranges == [nil, nil, "bytes=50000-"])
         #expect(fixture.folder.names == ["elsewhere", "out"])

@@ -11,7 +11,7 @@ struct NginxDownloadTests {
 
     private let folder = TestFolder()
 
-    /// A client, and a file of the server's with that name.
+    /// Makes a client, and a file with that name on the server.
     private func client(_ name: String, _ listener: NginxServer.Listener) async throws -> NginxClient {
         let client = try await NginxClient()
         let outcome = await client.outcome(listener, "/files/\(name)", .put, .data(Self.bytes))
@@ -24,22 +24,16 @@ struct NginxDownloadTests {
         _ listener: NginxServer.Listener,
         _ path: String,
         headers: [String: String]? = nil,
-        _ change: (inout DownloadOptions) -> Void = { _ in }
+        _ change: (DownloadOperation) -> Void = { _ in }
     ) async -> DownloadOperation {
         let host = HostConfiguration(
             baseURL: client.server.url(listener, "/"),
             deadlines: TransportDeadlines(idle: nil),
             transport: client.transport
         )
-        var options = DownloadOptions()
-        change(&options)
         let request = FileRequest(api: String(path.dropFirst()), headers: headers)
-        let operation = DownloadOperation(
-            request,
-            to: folder.file("out"),
-            options: options,
-            service: EasyNetworkService(host)
-        )
+        let operation = DownloadOperation(request, to: folder.file("out"), service: EasyNetworkService(host))
+        change(operation)
         NetworkQueue(name: "downloads").addOperation(operation)
         await operation.finished()
         return operation
@@ -67,7 +61,7 @@ struct NginxDownloadTests {
         let tag = try #require(head.head?.headers["ETag"])
         for isSame in [true, false] {
             let place = try DownloadLocation(folder.file("out"), resource: "")
-            // Bytes that are not the file's show which of them were taken from the part.
+            // The bytes differ from the file's, which shows how many of them were kept.
             try Data(repeating: 7, count: 1_000_000).write(to: URL(fileURLWithPath: place.part))
             let count = Int64(Self.bytes.count)
             ResumeJournal(
@@ -112,7 +106,7 @@ struct NginxDownloadTests {
         let headers = ["Accept-Encoding": "gzip"]
         #expect(await run(client, listener, "/text", headers: headers).error == nil)
         #expect(folder.data("out") == text)
-        // A part of the plain file, and an answer that is compressed.
+        // The part is of the plain file; the answer is compressed.
         let place = try DownloadLocation(folder.file("out"), resource: "")
         try text.prefix(1_000).write(to: URL(fileURLWithPath: place.part))
         let tag = (plain.head?.headers["ETag"]).map { $0.replacingOccurrences(of: "W/", with: "") }
@@ -125,7 +119,7 @@ struct NginxDownloadTests {
         ).write(to: place.journal)
         #expect(await run(client, listener, "/text", headers: headers).error == nil)
         #expect(folder.data("out") == text)
-        // Without such a wish the file comes as it is.
+        // Without the `Accept-Encoding` field the answer is not compressed.
         #expect(await run(client, listener, "/text").error == nil)
         #expect(folder.data("out") == text)
     }

@@ -3,15 +3,15 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// A file on a server that knows ranges as RFC 9110 has them, and that may change.
+/// A changeable file on a server with the ranges of RFC 9110.
 final class RangedFile: Sendable {
     struct State {
         var data: Data
         var tag: String?
-        /// Alters the answers, told the request and the number of requests before it.
+        /// Alters an answer, given the request and the number of earlier requests.
         var change: @Sendable (MockRequest, Int, inout MockResponse) -> Void = { _, _, _ in }
         var requests: [MockRequest] = []
-        /// Bytes of bodies that were promised.
+        /// The number of body bytes in all answers.
         var answered = 0
     }
 
@@ -63,7 +63,7 @@ final class RangedFile: Sendable {
         return MockResponse(statusCode: 206, headers: headers, body: .data(data[lower...upper]))
     }
 
-    /// Bytes that tell their place.
+    /// Pseudorandom bytes, so that a misplaced byte is detected.
     static func bytes(_ count: Int, seed: UInt64 = 1) -> Data {
         var generator = SeededGenerator(seed: seed)
         var data = Data(capacity: count + 8)
@@ -72,7 +72,7 @@ final class RangedFile: Sendable {
     }
 }
 
-/// A folder of its own, which is gone with it.
+/// A temporary folder that is removed in `deinit`.
 final class TestFolder: Sendable {
     let url = FileManager.default.temporaryDirectory
         .appendingPathComponent("EasyNetwork-\(UUID().uuidString)", isDirectory: true)
@@ -85,7 +85,7 @@ final class TestFolder: Sendable {
         try? FileManager.default.removeItem(at: url)
     }
 
-    /// All of them, hidden ones too, in order.
+    /// The names of all files, hidden ones included, sorted.
     var names: [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: url.path)) ?? []).sorted()
     }

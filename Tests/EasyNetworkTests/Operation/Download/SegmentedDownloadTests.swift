@@ -8,13 +8,13 @@ import Testing
 struct SegmentedDownloadTests {
     private static let count = 5_000_001
 
-    private func run(_ fixture: DownloadFixture, _ change: (inout DownloadOptions) -> Void = { _ in }) async
+    private func run(_ fixture: DownloadFixture, _ change: (DownloadOperation) -> Void = { _ in }) async
         -> Result<URL, NetworkError>
     {
         await fixture.run(
             fixture.operation { options in
                 options.segmentCount = 4
-                change(&options)
+                change(options)
             }
         )
     }
@@ -57,7 +57,7 @@ struct SegmentedDownloadTests {
         var calls = FileCalls()
         let write = calls.write
         calls.write = { descriptor, bytes, count, offset in
-            // Nothing waits for it: so long does a disk take.
+            // Simulates the time of a disk; nothing waits for it.
             usleep(500)
             return write(descriptor, bytes, count, offset)
         }
@@ -84,7 +84,7 @@ struct SegmentedDownloadTests {
         }
         #expect(result.code == nil, "seed \(seed)")
         #expect(fixture.folder.data("out") == fixture.file.data, "seed \(seed)")
-        // Each range begins where bytes were missing.
+        // Every range begins at missing bytes, so no range begins twice.
         let lowers = fixture.file.ranges.compactMap { $0?.dropFirst(6).split(separator: "-").first.flatMap { Int($0) } }
         #expect(Set(lowers).count == lowers.count, "seed \(seed): \(lowers)")
     }

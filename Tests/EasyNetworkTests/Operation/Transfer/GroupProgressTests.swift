@@ -4,9 +4,9 @@ import Testing
 
 @testable import EasyNetwork
 
-/// A job with a meter of its own, as a transfer has one.
+/// A job with a meter, like a transfer.
 private final class TestTransfer: NetworkOperation, @unchecked Sendable {
-    // Sendable because what it adds does not change.
+    // Sendable because its own properties are constant.
     let meter: TransferMeter
     let hasBegun = Gate()
 
@@ -29,9 +29,9 @@ private final class TestTransfer: NetworkOperation, @unchecked Sendable {
     }
 }
 
-/// A part of a tree that blocks the thread that cancels it, as an observer may.
+/// A progress that blocks the cancelling thread, as an observer may.
 private final class HeldProgress: Progress, @unchecked Sendable {
-    // Sendable because what it adds does not change.
+    // Sendable because its own properties are constant.
     let isCancelling = Gate()
     let gate = DispatchSemaphore(value: 0)
 
@@ -47,7 +47,7 @@ private final class HeldProgress: Progress, @unchecked Sendable {
 @Suite struct GroupProgressTests {
     private let clock = ManualClock()
 
-    @Test("TRF-1: children count by their weights; the default is 1, and what is out of range is brought into it")
+    @Test("TRF-1: children count by their weights; the default is 1, and values out of range are clamped")
     func weights() async {
         let jobs = (0..<3).map { _ in TestJob() }
         #expect(jobs[0].progressWeight == 1)
@@ -55,7 +55,7 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         jobs[2].progressWeight = -4
         #expect(jobs[2].progressWeight == 1)
         let batch = BatchOperation(jobs)
-        // Read when it was added.
+        // The group read the weight when it was created.
         jobs[0].progressWeight = .max
         #expect(jobs[0].progressWeight == 1 << 40)
         // Another thread may be about to change the progress.
@@ -77,7 +77,7 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         await transfer.hasBegun.opened()
         _ = await updates.next()
         for (completed, expected) in [(50, 0.375), (10, 0.075), (100, 0.749_25), (0, 0), (80, 0.6)] {
-            // Less than a second in all, after which the meter would tell of a rate that fell.
+            // The steps take less than a second in all; after that the meter would also publish a falling rate.
             clock.advance(by: 0.15)
             transfer.meter.set(completed: Int64(completed))
             #expect(await updates.next()?.completedBytes == Int64(completed))
@@ -119,7 +119,7 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         for batch in batches { queue.addOperation(batch) }
         await transfer.hasBegun.opened()
         transfer.meter.add(50)
-        // Perhaps a tenth of a second after the beginning was told.
+        // The update may wait for a tenth of a second after the first one.
         clock.advance(by: 1)
         #expect(await eventually { batches[0].progress.fractionCompleted == 0.5 })
         #expect(batches[1].progress.fractionCompleted == 0)
@@ -174,7 +174,7 @@ private final class HeldProgress: Progress, @unchecked Sendable {
     func joined(seed: UInt64) async {
         var generator = SeededGenerator(seed: seed)
         for round in 0..<20 {
-            // A chain of groups, put into each other in any order while their jobs end.
+            // Nests the groups in random order while their jobs end.
             let groups = (0..<6).map { _ in BatchOperation(policy: .collectAll) }
             let queue = NetworkQueue(maxConcurrentOperationCount: -1)
             let order = Array(1..<groups.count).shuffled(using: &generator)

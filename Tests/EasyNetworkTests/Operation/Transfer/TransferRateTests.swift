@@ -34,7 +34,7 @@ import Testing
             before = now
         }
         #expect(before < 1)
-        // Looking or not, the result is the same.
+        // Reading the rate does not change it.
         rate.note(completed: 60_000, at: 65)
         #expect(abs(rate.bytesPerSecond(at: 65) - 1_000 * exp(-1)) < 1)
     }

@@ -17,14 +17,15 @@ struct MultipartFormTests {
         Built.failure(AnyRequest(method: .post, body: .multipart(form)))
     }
 
-    @Test("REQ-4: the bytes of a form with a text, bytes with and without file name, and more header fields")
+    @Test("REQ-4: the bytes of a form with a text, bytes with and without file name")
     func wire() async throws {
         var form = MultipartForm(boundary: "b")
         form.append("Ada\r\né", name: "who")
         form.append(Data([0, 255]), name: "raw")
-        form.append(Data("<>".utf8), name: "page", filename: "a.b.HTML", headers: ["X-Order": "1", "x-order": "2"])
+        form.append(Data("<>".utf8), name: "page", filename: "a.b.HTML")
         form.append("{}", name: "meta", contentType: "application/json")
         form.append(Data(), name: "who", filename: "none", contentType: "a/b; c=\"d\"")
+        form.append(Data(), name: "odd", filename: "a/.png")
         let expected =
             Data(
                 ("--b\r\nContent-Disposition: form-data; name=\"who\"\r\n\r\nAda\r\né\r\n"
@@ -32,10 +33,12 @@ struct MultipartFormTests {
             ) + [0, 255]
             + Data(
                 ("\r\n--b\r\nContent-Disposition: form-data; name=\"page\"; filename=\"a.b.HTML\"\r\n"
-                    + "Content-Type: text/html\r\nX-Order: 1\r\nx-order: 2\r\n\r\n<>\r\n"
+                    + "Content-Type: text/html\r\n\r\n<>\r\n"
                     + "--b\r\nContent-Disposition: form-data; name=\"meta\"\r\nContent-Type: application/json\r\n\r\n{}\r\n"
                     + "--b\r\nContent-Disposition: form-data; name=\"who\"; filename=\"none\"\r\n"
-                    + "Content-Type: a/b; c=\"d\"\r\n\r\n\r\n--b--\r\n").utf8
+                    + "Content-Type: a/b; c=\"d\"\r\n\r\n\r\n"
+                    + "--b\r\nContent-Disposition: form-data; name=\"odd\"; filename=\"a/.png\"\r\n"
+                    + "Content-Type: image/png\r\n\r\n\r\n--b--\r\n").utf8
             )
         #expect(try await bytes(form) == expected)
         #expect(try form.stream().length == expected.count)
@@ -67,20 +70,14 @@ struct MultipartFormTests {
 
     @Test("REQ-4: no input can add or break a header field; the error names the part and hides values")
     func injection() {
-        func form(_ name: String = "n", _ filename: String? = nil, _ type: String? = nil, _ headers: HTTPHeaders = [:])
-            -> MultipartForm
-        {
+        func form(_ name: String = "n", _ filename: String? = nil, _ type: String? = nil) -> MultipartForm {
             var form = MultipartForm()
-            form.append("x", name: name, filename: filename, contentType: type, headers: headers)
+            form.append("x", name: name, filename: filename, contentType: type)
             return form
         }
         let table: [(MultipartForm, String)] = [
             (form("a\u{0}"), "the name has a control character"), (form("n", "\u{7F}"), "the file name has a control"),
-            (form("n", nil, "a/b\r\nX: secret"), "the value of the header Content-Type"),
-            (form("n", nil, nil, ["X-A": "secret\n"]), "the value of the header X-A"),
-            (form("n", nil, nil, ["X A": "1"]), "no token"), (form("n", nil, nil, ["X\r\nY": "1"]), "no token"),
-            (form("n", nil, nil, ["content-disposition": "form-data"]), "set by name"),
-            (form("n", nil, nil, ["CONTENT-TYPE": "a/b"]), "set by name"),
+            (form("n", nil, "a/b\r\nX: secret"), "the content type has a line break"),
         ]
         for (form, fragment) in table {
             let text = failure(form)
@@ -89,21 +86,11 @@ struct MultipartFormTests {
         }
     }
 
-    @Test(
-        "REQ-4: a boundary is checked, quoted if necessary, and not in texts and bytes; random ones differ"
-    )
+    @Test("REQ-4: boundaries are random tokens of at most 70 characters")
     func boundaries() throws {
-        for boundary in ["", String(repeating: "b", count: 71), "a b", "a\r\nb", "é", "a\"", "a;"] {
-            #expect(failure(MultipartForm(boundary: boundary)).contains("1 to 70"), "\(boundary.debugDescription)")
-        }
-        let quoted = "a:/b?='()+_,-."
-        let built = try Built(AnyRequest(method: .post, body: .multipart(MultipartForm(boundary: quoted))))
-        #expect(built.contentType == "multipart/form-data; boundary=\"\(quoted)\"")
-        var form = MultipartForm(boundary: "b")
-        form.append("a\r\n--b--", name: "n")
-        #expect(failure(form).contains("the boundary b is in it"))
         let boundaries = Set((0..<100).map { _ in MultipartForm().boundary })
-        #expect(boundaries.count == 100 && boundaries.allSatisfy { (27...70).contains($0.utf8.count) })
+        #expect(boundaries.count == 100)
+        #expect(boundaries.allSatisfy { (27...70).contains($0.utf8.count) && HTTPSyntax.isToken($0.utf8) })
     }
 
     @Test("REQ-4: a file has its name, its type and its length; a missing file fails the request")
@@ -267,7 +254,7 @@ struct MultipartFormTests {
             let data = Self.randomBytes(&generator)
             let hasFilename = Bool.random(using: &generator)
             if Bool.random(using: &generator) {
-                form.append(data, name: name, filename: hasFilename ? filename : nil, headers: ["X-N": "\(data.count)"])
+                form.append(data, name: name, filename: hasFilename ? filename : nil)
             } else {
                 let length = Bool.random(using: &generator) ? data.count : nil
                 let stream = TransportBodyStream(length: length) { InputStream(data: data) }
@@ -291,7 +278,7 @@ struct MultipartFormTests {
     }
 
     private static func randomBytes(_ generator: inout SeededGenerator) -> Data {
-        // What looks like the seam between parts, often.
+        // Favours bytes that resemble a boundary.
         let alphabet = Array("\r\n-\r\n--E".utf8) + [0, 255]
         return Data(
             (0..<Int.random(in: 0...200, using: &generator)).map { _ in

@@ -2,7 +2,7 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// Reads a form as a server would.
+/// Parses a form as a server would.
 enum MultipartText {
     struct Part: Equatable {
         var name: String
@@ -10,11 +10,11 @@ enum MultipartText {
         var data: Data
     }
 
-    /// - Returns: nil when it is no form.
+    /// - Returns: nil if the bytes are not a form.
     static func parts(_ bytes: Data, boundary: String) -> [Part]? {
         guard bytes.suffix(2).elementsEqual("\r\n".utf8) else { return nil }
         let seam = Data("\r\n--\(boundary)".utf8)
-        // As if a line came before it, so that all seams are the same.
+        // The leading line break makes all delimiters equal.
         var rest = Data("\r\n".utf8) + bytes
         var pieces: [Data] = []
         while let range = rest.range(of: seam) {
@@ -34,7 +34,7 @@ enum MultipartText {
         let lines = head.components(separatedBy: "\r\n")
         let start = "Content-Disposition: form-data; "
         guard let line = lines.first, line.hasPrefix(start) else { return nil }
-        // Quotes are escaped, so that each one begins or ends a value.
+        // Quotes within values are escaped, so each quote begins or ends a value.
         let words = line.dropFirst(start.count).components(separatedBy: "\"")
         guard words.count == 3 || words.count == 5, words[0] == "name=" else { return nil }
         if words.count == 5, words[2] != "; filename=" { return nil }
@@ -52,15 +52,8 @@ enum MultipartText {
     }
 }
 
-extension BodyReader {
-    /// The next piece; nil after the last.
-    func next() async throws(NetworkError) -> Data? {
-        try await withCheckedContinuation { continuation in next { continuation.resume(returning: $0) } }.get()
-    }
-}
-
 extension TransportBodyStream {
-    /// All of one sending.
+    /// Reads the whole body.
     func wholeBody() async throws(NetworkError) -> Data {
         let reader = try reader()
         defer { reader.cancel() }
@@ -70,7 +63,7 @@ extension TransportBodyStream {
     }
 }
 
-/// A folder that is removed with its last user.
+/// A folder that is removed in `deinit`.
 final class TemporaryFolder: Sendable {
     let url = FileManager.default.temporaryDirectory.appendingPathComponent("EasyNetworkTests-\(UUID().uuidString)")
 

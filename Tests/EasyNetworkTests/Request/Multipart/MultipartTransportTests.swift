@@ -120,7 +120,7 @@ struct MultipartTransportTests {
         }
     }
 
-    /// A server whose form has moved to where it fails at first.
+    /// A server that redirects the form to an address that fails at first.
     private func movedServer() throws -> MockServer {
         let server = try MockServer()
         server.route("POST", "/form") { _ in .status(307, headers: ["Location": "/moved"]) }

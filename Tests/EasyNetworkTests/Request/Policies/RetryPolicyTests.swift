@@ -96,23 +96,22 @@ struct RetryPolicyTests {
         "BEY-8: each request adds its part to the budget, each retry takes one, up to the maximum"
     )
     func budget() {
-        var budget = RetryBudget(reserve: 2, ratio: 0.5, maximum: 3)
-        var retries: [Bool] = []
-        for _ in 0..<3 { retries.append(budget.withdraw()) }
-        #expect(retries == [true, true, false])
-        budget.deposit()
-        let tooEarly = budget.withdraw()
-        budget.deposit()
-        let paid = budget.withdraw()
-        #expect(!tooEarly && paid)
-        budget.deposit()
-        let parts = (0..<6).map { _ in budget.withdraw(0.1) }
-        #expect(parts == [true, true, true, true, true, false])
-        for _ in 0..<100 { budget.deposit() }
-        retries = []
-        for _ in 0..<4 { retries.append(budget.withdraw()) }
-        #expect(retries == [true, true, true, false])
-        var unlimited = RetryBudget.unlimited
-        #expect((0..<1_000).allSatisfy { _ in unlimited.withdraw() })
+        func host(_ budget: Double) -> HostConfiguration {
+            HostConfiguration(baseURL: nil) { $0.retryBudget = budget }
+        }
+        func retries(_ host: HostConfiguration, afterProgress hasProgressed: Bool = false) -> Int {
+            var count = 0
+            while count < 1_000, host.takeRetry(afterProgress: hasProgressed) { count += 1 }
+            return count
+        }
+        let bounded = host(2)
+        #expect(retries(bounded) == 2)
+        for _ in 0..<4 { bounded.payForRetries() }
+        #expect(!bounded.takeRetry(afterProgress: false))
+        for _ in 0..<2 { bounded.payForRetries() }
+        #expect(retries(bounded) == 1 && (1...2).contains(retries(bounded, afterProgress: true)))
+        for _ in 0..<1_000 { bounded.payForRetries() }
+        #expect(retries(bounded) == 100)
+        #expect(retries(host(.infinity)) == 1_000)
     }
 }

@@ -31,14 +31,14 @@ struct AuthenticationChallengeTests {
         #expect(
             found == [
                 Challenge(scheme: "digest", parameters: ["realm": "a,b=c", "nonce": "x"]),
-                Challenge(scheme: "ntlm", token68: "TlRMTVNTUA=="),
+                Challenge(scheme: "ntlm"),
                 Challenge(scheme: "basic", parameters: ["a": "b"]),
             ]
         )
     }
 
     @Test(
-        "SEC-1: what is malformed is no challenge",
+        "SEC-1: malformed text is no challenge",
         arguments: [
             "", " ", ",", "=", "\"", "Basic realm=\"unfinished", "Basic realm=\"x\\", "Basic realm=\"a\" garbage=",
             "Digest nonce=\"x\", realm=\"unfinished", "Basic a=1, a=2", "Basic realm=\"a\"b", "Basic =x", "Basic a b",
@@ -49,26 +49,25 @@ struct AuthenticationChallengeTests {
         #expect(Self.parse(value).isEmpty)
     }
 
-    @Test("SEC-1: a field ends at its first mistake; what is sound before it counts, and so do the other fields")
+    @Test("SEC-1: a field ends at its first mistake; valid challenges before it count, and so do other fields")
     func mistake() {
         let found = Self.parse("Basic realm=a, Digest realm=\", Bearer realm=b", "Negotiate")
         #expect(found == [Challenge(scheme: "basic", parameters: ["realm": "a"]), Challenge(scheme: "negotiate")])
     }
 
-    @Test("SEC-1: other fields are read by their name, and information has no scheme")
+    @Test("SEC-1: other fields are not read, and information has no scheme")
     func otherFields() {
         let headers: HTTPHeaders = [
             "Proxy-Authenticate": "Basic realm=p", "Authentication-Info": #"nextnonce="a,b", qop=auth , nc=00000001"#,
         ]
         #expect(Challenge.all(in: headers).isEmpty)
-        #expect(Challenge.all(in: headers, field: "proxy-authenticate").map(\.scheme) == ["basic"])
         #expect(Challenge.information(in: headers) == ["nextnonce": "a,b", "qop": "auth", "nc": "00000001"])
         for value in ["nextnonce", "a=1, a=2", "nextnonce=\"x", "Digest a=b c"] {
             #expect(Challenge.information(in: ["Authentication-Info": value]).isEmpty)
         }
     }
 
-    @Test("SEC-1: no bytes trap, and what is found is found again when it is written down", arguments: UInt64(1)...20)
+    @Test("SEC-1: no bytes trap, and a parsed challenge can be written and read again", arguments: UInt64(1)...20)
     func garbage(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let pieces = [
@@ -83,8 +82,8 @@ struct AuthenticationChallengeTests {
                     let escaped = value.unicodeScalars.map { "\\\($0)" }.joined()
                     return "\(name)=\"\(escaped)\""
                 }
-                let text = "\(challenge.scheme) \(challenge.token68 ?? parameters.joined(separator: ", "))"
-                // A backslash stands before one byte, so only what has one byte each comes back.
+                let text = challenge.scheme + (parameters.isEmpty ? "" : " " + parameters.joined(separator: ", "))
+                // A backslash escapes a single byte, so only ASCII survives the round trip.
                 guard challenge.parameters.values.allSatisfy({ $0.utf8.allSatisfy { $0 < 0x80 } }) else { continue }
                 #expect(Self.parse(text) == [challenge], "seed \(seed): \(value.debugDescription)")
             }

@@ -8,7 +8,7 @@ import Testing
 struct AuthenticationSessionTests {
     private struct Broken: Error {}
 
-    /// Accepts one token.
+    /// A server that accepts one token.
     private static func server(accepting good: String) -> SessionClient.Server {
         { NetworkResponse(statusCode: $0 == good ? 200 : 401) }
     }
@@ -24,17 +24,17 @@ struct AuthenticationSessionTests {
         }
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         let client = SessionClient(session, Self.server(accepting: "new"))
-        let jobs = (0..<100).map { _ in client.start() }
+        let jobs = await client.start(100)
         #expect(jobs.filter { !$0.isHeld }.isEmpty)
         gate.open()
         for (index, job) in jobs.enumerated() {
             #expect(try await job.result.get().statusCode == 200)
-            // Only the first went out before the refresh began.
+            // Only the first request was sent before the refresh began.
             #expect(job.sent == (index == 0 ? ["old", "new"] : ["new"]))
         }
         #expect(asked.withLock { $0 } == ["old"])
         #expect(session.credential == "new")
-        #expect(client.start().sent == ["new"])
+        #expect(await client.start().sent == ["new"])
     }
 
     @Test("CBK-7: when the refresh fails all that wait end with the refusal and the cause, and later ones try again")
@@ -52,7 +52,7 @@ struct AuthenticationSessionTests {
         }
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         let client = SessionClient(session, Self.server(accepting: "new"))
-        let jobs = [client.start(), client.start()]
+        let jobs = await client.start(2)
         gates[0].open()
         for (index, job) in jobs.enumerated() {
             let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
@@ -61,7 +61,7 @@ struct AuthenticationSessionTests {
             #expect(error?.statusCode == (index == 0 ? 401 : nil))
         }
         #expect(session.credential == "old")
-        let later = client.start()
+        let later = await client.start()
         #expect(later.isHeld)
         gates[1].open()
         #expect(try await later.result.get().statusCode == 200)
@@ -85,7 +85,7 @@ struct AuthenticationSessionTests {
                 credential: "old",
                 clock: ManualClock()
             )
-            let job = SessionClient(session, Self.server(accepting: "new")).start()
+            let job = await SessionClient(session, Self.server(accepting: "new")).start()
             let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
             #expect(error?.message == "the credential could not be refreshed: \(words)")
             #expect(error?.underlying != nil)
@@ -102,7 +102,7 @@ struct AuthenticationSessionTests {
         let client = SessionClient(AuthenticationSession(tokens, credential: "old", clock: ManualClock())) { _ in
             NetworkResponse(statusCode: 401, body: Data(#"{"message":"go away"}"#.utf8))
         }
-        let job = client.start()
+        let job = await client.start()
         let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
         #expect(error?.code == .unauthorized)
         #expect(error?.statusCode == 401)
@@ -117,12 +117,12 @@ struct AuthenticationSessionTests {
         tokens.expired = { $0 == "old" }
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         let client = SessionClient(session, Self.server(accepting: "old+"))
-        let job = client.start()
+        let job = await client.start()
         #expect(try await job.result.get().statusCode == 200)
         #expect(job.sent == ["old+"])
 
         let anonymous = SessionClient(AuthenticationSession(tokens), Self.server(accepting: "first"))
-        let other = anonymous.start()
+        let other = await anonymous.start()
         #expect(try await other.result.get().statusCode == 200)
         #expect(other.sent == [nil, "first"])
     }
@@ -136,7 +136,7 @@ struct AuthenticationSessionTests {
         }
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         let client = SessionClient(session, Self.server(accepting: "new"))
-        let jobs = [client.start(), client.start()]
+        let jobs = await client.start(2)
         for job in jobs {
             job.cancel()
             job.cancel()
@@ -147,14 +147,14 @@ struct AuthenticationSessionTests {
         #expect(jobs.map(\.endCount) == [0, 0])
     }
 
-    @Test("CBK-7: what a refresh asks for goes out without credential and is not refreshed; others are not exempt")
+    @Test("CBK-7: requests of a refresh have no credential and are not refreshed; others are not exempt")
     func insideRefresh() async throws {
         let holder = Locked<SessionClient?>(nil)
         let inner = Locked<SessionClient.Job?>(nil)
         let tokens = TestTokens { _ in
-            let job = holder.withLock { $0 }?.start()
+            let job = await holder.withLock { $0 }?.start()
             inner.withLock { $0 = job }
-            // One that is held would wait for what waits for it.
+            // A held request would wait for the refresh that waits for it.
             if job?.isHeld == false { _ = await job?.result }
             return "new"
         }
@@ -169,13 +169,13 @@ struct AuthenticationSessionTests {
 
         let other = AuthenticationSession(TestTokens { _ in "x" }, credential: "o", clock: ManualClock())
         let url = URL(fileURLWithPath: "/")
-        RefreshContext.$sessions.withValue([ObjectIdentifier(session)]) {
+        RequestAuthentication.$refreshing.withValue([ObjectIdentifier(session)]) {
             #expect(session.begin(url, base: nil).isExempt)
             #expect(!other.begin(url, base: nil).isExempt)
         }
     }
 
-    @Test("CBK-7: signing in lets those who wait go on at once, and what the refresh brings later does not count")
+    @Test("CBK-7: signing in resumes waiting requests at once, and a later result of the refresh is ignored")
     func signIn() async throws {
         let gate = Gate()
         let wasCancelled = Locked(false)
@@ -186,7 +186,7 @@ struct AuthenticationSessionTests {
         }
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         let client = SessionClient(session, Self.server(accepting: "mine"))
-        let job = client.start()
+        let job = await client.start()
         #expect(job.isHeld)
         session.signIn("mine")
         #expect(try await job.result.get().statusCode == 200)
@@ -195,7 +195,7 @@ struct AuthenticationSessionTests {
         #expect(session.credential == "mine")
     }
 
-    @Test("CBK-7: signing out ends those who wait, and a refresh does not sign in again")
+    @Test("CBK-7: signing out ends waiting requests, and a refresh does not sign in again")
     func signOut() async {
         let gate = Gate()
         let isOver = Locked(false)
@@ -206,7 +206,7 @@ struct AuthenticationSessionTests {
         }
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         let client = SessionClient(session, Self.server(accepting: "late"))
-        let job = client.start()
+        let job = await client.start()
         session.signOut()
         let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
         #expect(error?.code == .unauthorized)
@@ -228,7 +228,7 @@ struct AuthenticationSessionTests {
         }
         let session = AuthenticationSession(tokens, credential: "old", refreshDeadline: 20, clock: clock)
         let client = SessionClient(session, Self.server(accepting: "new"))
-        let job = client.start()
+        let job = await client.start()
         clock.advance(by: 19.9)
         #expect(job.isHeld)
         clock.advance(by: 0.2)
@@ -253,7 +253,7 @@ struct AuthenticationSessionTests {
         let session = AuthenticationSession(tokens, credential: "old", refreshLimit: 3, refreshWindow: 10, clock: clock)
         let client = SessionClient(session) { _ in NetworkResponse(statusCode: 401) }
         for _ in 0..<3 { _ = await client.start().result }
-        let job = client.start()
+        let job = await client.start()
         let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
         #expect(error?.message?.contains("3 times within 10.0 seconds") == true)
         #expect(job.sent.count == 1)
@@ -265,7 +265,7 @@ struct AuthenticationSessionTests {
     }
 
     @Test("CBK-7: the late refusal of an old credential is answered with the new one, without a refresh")
-    func lateRefusal() throws {
+    func lateRefusal() async throws {
         let count = Locked(0)
         let tokens = TestTokens { _ in
             count.withLock { $0 += 1 }
@@ -273,13 +273,12 @@ struct AuthenticationSessionTests {
         }
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         let message = TransportRequest(url: URL(fileURLWithPath: "/"))
-        let service: @Sendable () -> EasyNetworkService = { EasyNetworkService(.shared) }
-        guard case .send(_, let stamp) = session.prepare(message, session.begin(message.url, base: nil), over: service)
-        else { return #expect(Bool(false), "it is not sent") }
+        let stamp = session.begin(message.url, base: nil)
+        let sent = try await session.authorize(message, stamp, for: .shared) { wait in await wait() }
         session.signIn("new")
-        let step = session.review(NetworkResponse(statusCode: 401), to: message, stamp, over: service)
-        guard case .send(let again, _) = step else { return #expect(Bool(false), "it is not sent again") }
-        #expect(again.headers["Authorization"] == "Bearer new" && count.withLock { $0 } == 0)
+        let refusal = NetworkResponse(statusCode: 401)
+        let again = try await session.review(refusal, to: message, sent.stamp, for: .shared) { wait in await wait() }
+        #expect(again?.message.headers["Authorization"] == "Bearer new" && count.withLock { $0 } == 0)
     }
 
     @Test("CBK-7: a refresh counts for its window: then there is room for another one")
@@ -318,8 +317,8 @@ struct AuthenticationSessionTests {
         let client = SessionClient(session) { token in
             NetworkResponse(statusCode: token == "new" ? 401 : 200, body: Data((token == "new" ? "" : "E401").utf8))
         }
-        let job = client.start()
-        // Status 401 means nothing here.
+        let job = await client.start()
+        // Status 401 is not a refusal here.
         #expect(try await job.result.get().statusCode == 401)
         #expect(job.sent == ["old", "new"])
     }
@@ -356,9 +355,9 @@ struct AuthenticationSessionTests {
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         holder.withLock { $0 = session }
         let client = SessionClient(session, Self.server(accepting: "signed.in+"))
-        let job = client.start()
+        let job = await client.start()
         #expect(try await job.result.get().statusCode == 200)
-        // What was expired is gone by the time that is known.
+        // The expired credential has been replaced by the time the check returns.
         #expect(job.sent == ["signed.in", "signed.in+"])
         holder.withLock { $0 = nil }
     }
@@ -412,9 +411,9 @@ struct AuthenticationSessionTests {
                 group.addTask {
                     var generator = SeededGenerator(seed: seed &* 100 &+ UInt64(task))
                     for round in 0..<50 {
-                        // Somebody else has signed in on another machine.
+                        // A sign-in on another device invalidates the token.
                         if task == 0, round.isMultiple(of: 5) { accepted.withLock { $0 = "nobody's" } }
-                        let job = client.start()
+                        let job = await client.start()
                         if Bool.random(using: &generator) { await Task.yield() }
                         if Int.random(in: 0..<8, using: &generator) == 0, job.isHeld {
                             job.cancel()

@@ -118,7 +118,7 @@ struct DigestSessionTests {
         let next = try Self.fields(session.authorization(method: "GET", target: "/"))
         #expect(next["nonce"] == "two")
         #expect(next["nc"] == "00000001")
-        // The key of a session stays that of the challenge (section 3.4.2).
+        // The session key stays that of the first challenge (section 3.4.2).
         let algorithm = DigestSession.Algorithm.sha256Session
         let secret = algorithm.digest("Mufasa:r:Circle of Life")
         let key = algorithm.digest("\(secret):one:\(Self.rfcClientNonce)")

@@ -7,45 +7,47 @@ import Testing
 struct PasswordAuthenticationTests {
     private static let digest = #"Digest realm="r", nonce="one", qop="auth", algorithm=SHA-256"#
 
-    /// What a landing does, with a server that is a closure.
+    /// Authenticates requests like a call, with a closure as the server.
     private final class Client: Sendable {
-        let authentication: PasswordAuthentication
+        let authentication: RequestAuthentication
         let base: URL?
 
-        init(_ authentication: PasswordAuthentication, base: URL? = URL(string: "https://example.com/api")) {
+        init(_ authentication: RequestAuthentication, base: URL? = URL(string: "https://example.com/api")) {
             self.authentication = authentication
             self.base = base
         }
 
         convenience init(allowsBasicWithoutTLS: Bool = false) throws {
-            self.init(
-                try PasswordAuthentication(
-                    user: "ada",
-                    password: "secret",
-                    allowsBasicWithoutTLS: allowsBasicWithoutTLS
-                ) { "cnonce" }
-            )
+            let isAllowed = allowsBasicWithoutTLS
+            self.init(try .password(user: "ada", password: "secret", allowsBasicWithoutTLS: isAllowed))
         }
 
-        /// - Returns: the `Authorization` of each attempt, and the last answer.
+        /// - Returns: The `Authorization` of each attempt, and the last response.
         func send(
             _ message: TransportRequest,
             _ server: (TransportRequest) -> NetworkResponse
-        ) -> (sent: [String?], status: Int) {
-            var stamp = authentication.begin(message.url, base: base)
+        ) async throws -> (sent: [String?], status: Int) {
             var sent: [String?] = []
-            var step = authentication.prepare(message, stamp, over: Self.noService)
-            while case .send(let outgoing, let next) = step {
-                stamp = next
-                sent.append(outgoing.headers["Authorization"])
-                let response = server(outgoing)
-                step = authentication.review(response, to: message, stamp, over: Self.noService)
-                if case .accept = step { return (sent, response.statusCode) }
+            let stamp = authentication.begin(message.url, base: base)
+            var next = try await authentication.authorize(message, stamp, for: .shared) { _ in }
+            while true {
+                sent.append(next.message.headers["Authorization"])
+                let response = server(next.message)
+                guard let again = try await review(response, message, next.stamp) else {
+                    return (sent, response.statusCode)
+                }
+                next = again
             }
-            return (sent, 0)
         }
 
-        private static let noService: @Sendable () -> EasyNetworkService = { EasyNetworkService(.shared) }
+        func review(
+            _ response: NetworkResponse,
+            _ message: TransportRequest,
+            _ stamp: RequestAuthentication.Stamp? = nil
+        ) async throws -> RequestAuthentication.Authorized? {
+            let stamp = stamp ?? authentication.begin(message.url, base: base)
+            return try await authentication.review(response, to: message, stamp, for: .shared) { _ in }
+        }
     }
 
     private static func message(_ url: String = "https://example.com/a?b=%20c") throws -> TransportRequest {
@@ -61,25 +63,25 @@ struct PasswordAuthenticationTests {
     }
 
     @Test("SEC-1: a challenge of Digest is answered, and the next request has its answer with it")
-    func digest() throws {
+    func digest() async throws {
         let client = try Client()
         let server: (TransportRequest) -> NetworkResponse = { request in
             request.headers["Authorization"] == nil ? Self.challenge(Self.digest) : NetworkResponse()
         }
-        let first = client.send(try Self.message(), server)
+        let first = try await client.send(Self.message(), server)
         #expect(first.status == 200)
         #expect(first.sent.count == 2)
         #expect(first.sent[0] == nil)
         #expect(Self.field("uri", first.sent[1]) == "/a?b=%20c")
         #expect(Self.field("nc", first.sent[1]) == "00000001")
-        let second = client.send(try Self.message("https://example.com"), server)
+        let second = try await client.send(Self.message("https://example.com"), server)
         #expect(second.sent.count == 1)
         #expect(Self.field("uri", second.sent[0]) == "/")
         #expect(Self.field("nc", second.sent[0]) == "00000002")
     }
 
     @Test("SEC-1: a nonce that has become stale is replaced, and the request is sent once more")
-    func stale() throws {
+    func stale() async throws {
         let client = try Client()
         let nonce = Locked("one")
         let server: (TransportRequest) -> NetworkResponse = { request in
@@ -88,124 +90,106 @@ struct PasswordAuthenticationTests {
             return isFresh
                 ? NetworkResponse() : Self.challenge("Digest realm=r, nonce=\(current), qop=auth, stale=TRUE")
         }
-        #expect(client.send(try Self.message(), server).sent.count == 2)
+        #expect(try await client.send(Self.message(), server).sent.count == 2)
         nonce.withLock { $0 = "two" }
-        let second = client.send(try Self.message(), server)
+        let second = try await client.send(Self.message(), server)
         #expect(second.status == 200)
         #expect(second.sent.map { Self.field("nonce", $0) } == ["one", "two"])
         #expect(second.sent.map { Self.field("nc", $0) } == ["00000002", "00000001"])
     }
 
     @Test("SEC-1: the server may give the next nonce with an answer; one to an older challenge gives none")
-    func nextNonce() throws {
+    func nextNonce() async throws {
         let client = try Client()
         let server: (TransportRequest) -> NetworkResponse = { request in
             guard request.headers["Authorization"] != nil else { return Self.challenge(Self.digest) }
             return NetworkResponse(headers: ["Authentication-Info": "nextnonce=\"next\""])
         }
-        _ = client.send(try Self.message(), server)
-        let second = client.send(try Self.message(), server)
+        _ = try await client.send(Self.message(), server)
+        let second = try await client.send(Self.message(), server)
         #expect(Self.field("nonce", second.sent[0]) == "next")
         let old = NetworkResponse(headers: ["Authentication-Info": "nextnonce=\"old\""])
-        let stamp = RequestAuthentication.Stamp(version: 0)
-        _ = client.authentication.review(
-            old,
-            to: try Self.message(),
-            stamp,
-            over: { EasyNetworkService(.shared) }
-        )
-        #expect(Self.field("nonce", client.send(try Self.message(), server).sent[0]) == "next")
+        _ = try await client.review(old, try Self.message(), RequestAuthentication.Stamp(version: 0))
+        #expect(Self.field("nonce", try await client.send(Self.message(), server).sent[0]) == "next")
     }
 
     @Test("SEC-1: a wrong password is sent once more and no more, and the refusal is the answer")
-    func wrongPassword() throws {
+    func wrongPassword() async throws {
         let client = try Client()
-        let outcome = client.send(try Self.message()) { _ in Self.challenge(Self.digest) }
+        let outcome = try await client.send(Self.message()) { _ in Self.challenge(Self.digest) }
         #expect(outcome.status == 401)
         #expect(outcome.sent.count == 2)
     }
 
     @Test("SEC-1: Basic is answered when there is nothing better, over https, and without TLS only if allowed")
-    func basic() throws {
+    func basic() async throws {
         let basic = "Basic YWRhOnNlY3JldA=="
         let server: (TransportRequest) -> NetworkResponse = { request in
             request.headers["Authorization"] == nil ? Self.challenge("Basic realm=x") : NetworkResponse()
         }
         let client = try Client()
-        #expect(client.send(try Self.message(), server).sent == [nil, basic])
-        #expect(client.send(try Self.message(), server).sent == [basic])
-        let both = try Client().send(try Self.message()) { request in
+        #expect(try await client.send(Self.message(), server).sent == [nil, basic])
+        #expect(try await client.send(Self.message(), server).sent == [basic])
+        let both = try await Client().send(Self.message()) { request in
             request.headers["Authorization"] == nil
                 ? Self.challenge("Basic realm=x, \(Self.digest)") : NetworkResponse()
         }
         #expect(both.sent.last??.hasPrefix("Digest ") == true)
 
         for isAllowed in [false, true] {
-            let authentication = try PasswordAuthentication(
-                user: "ada",
-                password: "secret",
-                allowsBasicWithoutTLS: isAllowed
+            let client = Client(
+                try .password(user: "ada", password: "secret", allowsBasicWithoutTLS: isAllowed),
+                base: nil
             )
+            let challenge = Self.challenge("Basic realm=x")
             let message = try Self.message("http://example.com/")
-            let step = authentication.review(
-                Self.challenge("Basic realm=x"),
-                to: message,
-                authentication.begin(message.url, base: nil),
-                over: { EasyNetworkService(.shared) }
-            )
-            if case .send(let outgoing, _) = step {
-                #expect(isAllowed)
-                #expect(outgoing.headers["Authorization"] == basic)
-            } else if case .fail(let error) = step {
-                #expect(!isAllowed)
-                #expect(error.code == .unauthorized && error.statusCode == 401)
-                #expect(error.message?.contains("allowsBasicWithoutTLS") == true)
+            if isAllowed {
+                #expect(try await client.review(challenge, message)?.message.headers["Authorization"] == basic)
             } else {
-                Issue.record("neither answered nor refused")
+                let error = await #expect(throws: NetworkError.self) { try await client.review(challenge, message) }
+                #expect(error?.code == .unauthorized && error?.statusCode == 401)
+                #expect(error?.message?.contains("allowsBasicWithoutTLS") == true)
             }
         }
     }
 
-    @Test("SEC-1: a challenge that nothing here can answer is an answer like others")
-    func otherSchemes() throws {
+    @Test("SEC-1: a challenge that cannot be answered is returned like other answers")
+    func otherSchemes() async throws {
         for url in ["http://example.com/", "https://example.com/"] {
-            let client = Client(try PasswordAuthentication(user: "ada", password: "secret"), base: nil)
-            #expect(client.send(try Self.message(url)) { _ in Self.challenge("Negotiate") }.status == 401)
+            let client = Client(try .password(user: "ada", password: "secret"), base: nil)
+            #expect(try await client.send(Self.message(url)) { _ in Self.challenge("Negotiate") }.status == 401)
         }
     }
 
-    @Test("SEC-1: another origin gets no password, though it asks, and no more does a request with its own credential")
-    func otherOrigin() throws {
+    @Test("SEC-1: another origin gets no password when it asks, nor does a request with its own credential")
+    func otherOrigin() async throws {
         for url in ["https://evil.example/", "http://example.com/", "https://example.com:8443/"] {
-            let outcome = try Client().send(try Self.message(url)) { _ in Self.challenge(Self.digest) }
+            let outcome = try await Client().send(Self.message(url)) { _ in Self.challenge(Self.digest) }
             #expect(outcome.sent == [nil])
         }
-        let same = try Client().send(try Self.message("HTTPS://EXAMPLE.com:443/")) { _ in Self.challenge(Self.digest) }
+        let same = try await Client().send(Self.message("HTTPS://EXAMPLE.com:443/")) { _ in
+            Self.challenge(Self.digest)
+        }
         #expect(same.sent.count == 2)
         var own = try Self.message()
         own.headers["Authorization"] = "Bearer mine"
-        #expect(try Client().send(own) { _ in Self.challenge(Self.digest) }.sent == ["Bearer mine"])
+        #expect(try await Client().send(own) { _ in Self.challenge(Self.digest) }.sent == ["Bearer mine"])
     }
 
     @Test("SEC-1: a user name that no server could read is refused at once")
     func badName() {
-        let error = #expect(throws: NetworkError.self) { try PasswordAuthentication(user: "a:b", password: "") }
+        let error = #expect(throws: NetworkError.self) { try RequestAuthentication.password(user: "a:b", password: "") }
         #expect(error?.code == .invalidRequest)
     }
 
     @Test("SEC-1: nonces of the client's own are long and never the same")
-    func clientNonces() throws {
-        let authentication = try PasswordAuthentication(user: "ada", password: "secret")
+    func clientNonces() async throws {
+        let client = Client(try .password(user: "ada", password: "secret"), base: nil)
         let message = try Self.message()
-        let nonces = (0..<100).compactMap { _ -> String? in
-            let step = authentication.review(
-                Self.challenge(Self.digest),
-                to: message,
-                authentication.begin(message.url, base: nil),
-                over: { EasyNetworkService(.shared) }
-            )
-            guard case .send(let outgoing, _) = step else { return nil }
-            return Self.field("cnonce", outgoing.headers["Authorization"])
+        var nonces: [String] = []
+        for _ in 0..<100 {
+            let answer = try await client.review(Self.challenge(Self.digest), message)
+            if let nonce = Self.field("cnonce", answer?.message.headers["Authorization"]) { nonces.append(nonce) }
         }
         #expect(Set(nonces).count == 100)
         #expect(nonces.allSatisfy { $0.utf8.count > 16 })

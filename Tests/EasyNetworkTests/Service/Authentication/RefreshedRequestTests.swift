@@ -7,7 +7,7 @@ import Testing
 @Suite("Requests whose credential is refreshed", .timeLimit(.minutes(10)))
 struct RefreshedRequestTests {
     private let server: MockServer
-    /// What the server accepts.
+    /// The token that the server accepts.
     private let valid = Locked("token-2")
 
     init() throws {
@@ -29,12 +29,12 @@ struct RefreshedRequestTests {
         func item(from response: NetworkResponse) throws -> String { try response.text() }
     }
 
-    /// Notes how often it is asked, and lets the refresh begin when the gate opens.
+    /// Counts the refreshes, which wait for the gate.
     private struct Tokens: Authenticator {
         let count = Locked(0)
         var gate = Gate()
         var fails = false
-        /// Refreshes over a queue, not over the service.
+        /// If set, the refresh runs on this queue instead of the service.
         var queue: NetworkQueue?
 
         func apply(_ credential: String, to request: inout TransportRequest) {
@@ -55,10 +55,12 @@ struct RefreshedRequestTests {
     }
 
     private func service(_ authentication: RequestAuthentication) -> EasyNetworkService {
-        EasyNetworkService(server.host(transport: DefaultTransport.shared) { $0.authentication = authentication })
+        EasyNetworkService(
+            server.host(transport: TransportConfiguration.sharedTransport) { $0.authentication = authentication }
+        )
     }
 
-    /// Jobs that are all under way before the first is answered, which happens when the clock is moved.
+    /// Starts jobs that are all sent before the first is answered, and advances the clock to answer them.
     private func refusedAtOnce(
         _ count: Int,
         _ authentication: RequestAuthentication
@@ -98,13 +100,13 @@ struct RefreshedRequestTests {
     }
 
     @Test(
-        "CBK-7, BEY-6: those that wait for a refresh occupy no slot, and those that come meanwhile are not sent in vain"
+        "CBK-7, BEY-6: jobs that wait for a refresh occupy no slot, and later ones are not sent in vain"
     )
     func slots() async throws {
         server.route("GET", "/free") { _ in .text("free") }
         let tokens = Tokens()
         let service = service(AuthenticationSession(tokens, credential: "token-1"))
-        let free = EasyNetworkService(server.host(transport: DefaultTransport.shared))
+        let free = EasyNetworkService(server.host(transport: TransportConfiguration.sharedTransport))
         let queue = NetworkQueue(maxConcurrentOperationCount: 2)
         let jobs = (0..<20).map { _ in RequestOperation(Get(api: "items"), service: service) }
         let other = RequestOperation(Get(api: "free"), service: free)
@@ -119,12 +121,12 @@ struct RefreshedRequestTests {
     @Test("CBK-7: a failed refresh ends all that wait, with the server's word and the cause")
     func failedRefresh() async throws {
         let tokens = Tokens(fails: true)
-        // Whatever comes after the first refresh has failed begins another one.
+        // A request that is refused after the failure begins another refresh.
         let session = AuthenticationSession(tokens, credential: "token-1", refreshLimit: .max)
         let (jobs, transport, host) = try await refusedAtOnce(10, session)
         let posted = Locked(0)
         let observer = NotificationCenter.default.addObserver(
-            forName: NetworkNotification.unauthorized,
+            forName: Notification.Name(DidPerformUnauthorizedOperation),
             object: host,
             queue: nil
         ) { _ in posted.withLock { $0 += 1 } }
@@ -219,7 +221,7 @@ struct RefreshedRequestTests {
         server.route("GET", "/next") { request in
             request.headers["Authorization"]?.contains("uri=\"/next?a=1\"") == true ? .text("done") : .status(400)
         }
-        let service = service(try PasswordAuthentication(user: "ada", password: "secret"))
+        let service = service(try .password(user: "ada", password: "secret"))
         #expect(try await service.send(Get(api: "digest")).text() == "done")
         #expect(server.requests.map(\.path) == ["/digest", "/digest", "/next"])
         #expect(server.requests.allSatisfy { $0.headers["Authorization"]?.contains("secret") != true })

@@ -2,7 +2,7 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// Tokens of a test: numbered, refreshed by a closure.
+/// Tokens that a closure refreshes.
 struct TestTokens: Authenticator {
     var refreshed: @Sendable (String?) async throws -> String
     var expired: @Sendable (String) -> Bool = { _ in false }
@@ -27,11 +27,11 @@ struct TestTokens: Authenticator {
     }
 }
 
-/// Does with a session what a call does, with a server that is a closure.
+/// Uses a session like a call, with a closure as the server.
 final class SessionClient: Sendable {
     typealias Server = @Sendable (_ token: String?) -> NetworkResponse
 
-    /// One request on its way.
+    /// A request in progress.
     final class Job: Sendable {
         private struct State {
             var task: Task<Void, Never>?
@@ -40,22 +40,15 @@ final class SessionClient: Sendable {
             var results: [Result<NetworkResponse, NetworkError>] = []
         }
 
-        private let session: RequestAuthentication
-        private let message: TransportRequest
-        private let server: Server
         private let state = Locked(State())
+        /// Opens when the request has ended or is held.
+        fileprivate let settled = Gate()
         private let done = Gate()
 
-        fileprivate init(_ session: RequestAuthentication, _ message: TransportRequest, _ server: @escaping Server) {
-            self.session = session
-            self.message = message
-            self.server = server
-        }
-
         var isHeld: Bool { state.withLock { $0.isHeld } }
-        /// The tokens that went out.
+        /// The tokens that were sent.
         var sent: [String?] { state.withLock { $0.sent } }
-        /// How often it ended: once.
+        /// The number of its endings, which must be one.
         var endCount: Int { state.withLock { $0.results.count } }
 
         var result: Result<NetworkResponse, NetworkError> {
@@ -69,52 +62,45 @@ final class SessionClient: Sendable {
             state.withLock { $0.task }?.cancel()
         }
 
-        fileprivate func start(_ stamp: RequestAuthentication.Stamp) {
-            act(session.prepare(message, stamp, over: Self.service))
-        }
-
-        private func goOn(
-            _ result: Result<(message: TransportRequest, stamp: RequestAuthentication.Stamp), NetworkError>
-        ) {
-            state.withLock { $0.isHeld = false }
-            switch result {
-            case .success(let (message, stamp)): act(.send(message, stamp))
-            case .failure(let error): end(.failure(error))
+        fileprivate func start(_ session: RequestAuthentication, _ server: @escaping Server) {
+            let task = Task {
+                let result = await answer(session, server)
+                // Like a call, it ends when it is cancelled.
+                guard !Task.isCancelled else { return }
+                state.withLock { $0.results.append(result) }
+                done.open()
+                settled.open()
             }
+            state.withLock { $0.task = task }
         }
 
-        private func act(_ step: RequestAuthentication.Step) {
-            switch step {
-            case .send(let outgoing, let stamp):
-                let token = outgoing.headers["Authorization"].map { String($0.dropFirst("Bearer ".count)) }
-                state.withLock { $0.sent.append(token) }
-                let response = server(token)
-                let next = session.review(response, to: message, stamp, over: Self.service)
-                if case .accept = next { end(.success(response)) } else { act(next) }
-            case .wait(let waiting):
-                state.withLock { $0.isHeld = true }
-                let task = Task {
-                    let result: Result<(message: TransportRequest, stamp: RequestAuthentication.Stamp), NetworkError>
-                    do throws(NetworkError) { result = .success(try await waiting()) } catch {
-                        result = .failure(error)
-                    }
-                    // As a call, it is over when it is cancelled.
-                    if !Task.isCancelled { goOn(result) }
+        private func answer(
+            _ session: RequestAuthentication,
+            _ server: Server
+        ) async -> Result<NetworkResponse, NetworkError> {
+            let message = TransportRequest(url: URL(fileURLWithPath: "/"))
+            do throws(NetworkError) {
+                let stamp = session.begin(message.url, base: nil)
+                var next = try await session.authorize(message, stamp, for: .shared, hold)
+                while true {
+                    let token = next.message.headers["Authorization"].map { String($0.dropFirst("Bearer ".count)) }
+                    state.withLock { $0.sent.append(token) }
+                    let response = server(token)
+                    guard let again = try await session.review(response, to: message, next.stamp, for: .shared, hold)
+                    else { return .success(response) }
+                    next = again
                 }
-                state.withLock { $0.task = task }
-            case .fail(let error):
-                end(.failure(error))
-            case .accept:
-                break
+            } catch {
+                return .failure(error)
             }
         }
 
-        private func end(_ result: Result<NetworkResponse, NetworkError>) {
-            state.withLock { $0.results.append(result) }
-            done.open()
+        private func hold(_ wait: () async -> Void) async {
+            state.withLock { $0.isHeld = true }
+            settled.open()
+            await wait()
+            state.withLock { $0.isHeld = false }
         }
-
-        private static let service: @Sendable () -> EasyNetworkService = { EasyNetworkService(.shared) }
     }
 
     let session: RequestAuthentication
@@ -125,11 +111,18 @@ final class SessionClient: Sendable {
         self.server = server
     }
 
-    /// Starts a request; when this returns it has ended or is held.
-    func start() -> Job {
-        let message = TransportRequest(url: URL(fileURLWithPath: "/"))
-        let job = Job(session, message, server)
-        job.start(session.begin(message.url, base: nil))
+    /// Starts a request, and returns when it has ended or is held.
+    func start() async -> Job {
+        let job = Job()
+        job.start(session, server)
+        await job.settled.opened()
         return job
+    }
+
+    /// Starts requests in order.
+    func start(_ count: Int) async -> [Job] {
+        var jobs: [Job] = []
+        for _ in 0..<count { jobs.append(await start()) }
+        return jobs
     }
 }

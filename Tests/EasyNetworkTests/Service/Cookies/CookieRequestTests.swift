@@ -24,10 +24,12 @@ struct CookieRequestTests {
     @Test("SEC-3: a jar keeps the cookies of redirects and sends them; without a jar none are kept")
     func jar() async throws {
         let jar = CookieJar()
-        let service = EasyNetworkService(server.host(transport: DefaultTransport.shared) { $0.cookies = jar })
+        let service = EasyNetworkService(
+            server.host(transport: TransportConfiguration.sharedTransport) { $0.cookies = jar }
+        )
         _ = try await service.send(Call(api: "sign-in"))
         _ = try await service.send(Call(api: "home", headers: ["Cookie": "own=1"]))
-        let plain = EasyNetworkService(server.host(transport: DefaultTransport.shared))
+        let plain = EasyNetworkService(server.host(transport: TransportConfiguration.sharedTransport))
         _ = try await plain.send(Call(api: "sign-in"))
         #expect(
             server.requests.map { $0.headers["Cookie"] } == [nil, "session=1; theme=dark", "own=1", nil, nil]

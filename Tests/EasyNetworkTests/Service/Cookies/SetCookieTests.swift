@@ -5,30 +5,34 @@ import Testing
 
 @Suite("SetCookie")
 struct SetCookieTests {
+    private static let date = Date(timeIntervalSince1970: 700_000_000)
+
+    /// The cookie that a field sets.
+    private func cookie(_ field: String, from url: String = "https://www.example.com/a/b") -> Cookie? {
+        URL(string: url).flatMap(CookieRequest.init).flatMap { Cookie(field, from: $0, at: Self.date) }
+    }
+
     @Test("SEC-3: name, value and attributes are read in any case and with spaces around them")
     func attributes() throws {
-        let read = try #require(
-            SetCookie(
-                "  SID =  31d4=d96; ;PATH=/a b ; domain=.Example.COM; Secure ; HttpOnly=no;max-age= 60; SameSite=Lax;x"
-                    + "; Expires=Sun, 06 Nov 1994 08:49:37 GMT"
-            )
-        )
+        let attributes =
+            "PATH=/a b ; domain=.Example.COM; Secure ; HttpOnly=no; SameSite=Lax;x; Expires=Sun, 06 Nov 1994 08:49:37 GMT"
+        let read = try #require(cookie("  SID =  31d4=d96; ;" + attributes))
         #expect(read.name == "SID")
         #expect(read.value == "31d4=d96")
         #expect(read.path == "/a b")
-        #expect(read.domain == "example.com")
+        #expect(read.domain == "example.com" && !read.isHostOnly)
         #expect(read.isSecure)
         #expect(read.isHTTPOnly)
-        #expect(read.maximumAge == 60)
         #expect(read.expires == Date(timeIntervalSince1970: 784_111_777))
+        #expect(cookie("a=b; \(attributes);max-age= 60")?.expires == Self.date + 60)
     }
 
     @Test("SEC-3: quotes and commas belong to the value, which may be empty")
     func values() {
-        #expect(SetCookie(#"a="b,c d""#)?.value == #""b,c d""#)
-        #expect(SetCookie("a=")?.value == "")
-        #expect(SetCookie("a=ä")?.value == "ä")
-        #expect(SetCookie("a==;")?.value == "=")
+        #expect(cookie(#"a="b,c d""#)?.value == #""b,c d""#)
+        #expect(cookie("a=")?.value == "")
+        #expect(cookie("a=ä")?.value == "ä")
+        #expect(cookie("a==;")?.value == "=")
     }
 
     @Test(
@@ -36,33 +40,32 @@ struct SetCookieTests {
         arguments: ["", ";", "a", "=b", " =b", ";a=b", "a=b\u{0}", "a=\u{7}", "a=b;\u{1F}", "a=b\r\nX: y", "a=\u{7F}"]
     )
     func noCookie(field: String) {
-        #expect(SetCookie(field) == nil)
+        #expect(cookie(field) == nil)
     }
 
     @Test("SEC-3: name and value may have 4,096 bytes together")
     func length() {
         let value = String(repeating: "x", count: 4_095)
-        #expect(SetCookie("a=\(value); Path=/")?.value == value)
-        #expect(SetCookie("a=\(value)x") == nil)
-        #expect(SetCookie("a=ä" + value.dropLast(1)) == nil)
+        #expect(cookie("a=\(value); Path=/")?.value == value)
+        #expect(cookie("a=\(value)x") == nil)
+        #expect(cookie("a=ä" + value.dropLast(1)) == nil)
     }
 
     @Test("SEC-3: the last valid attribute of a name counts")
     func lastAttribute() throws {
+        let ages = "max-age=5; max-age=x; max-age=; max-age=1.5; max-age=+9"
+        let long = "path=/" + String(repeating: "p", count: 1_024)
         let read = try #require(
-            SetCookie(
-                "a=b; max-age=5; max-age=x; max-age=; max-age=1.5; max-age=+9; path=/x; path=y; domain=a.b; domain="
-                    + "; expires=Sun, 06 Nov 1994 08:49:37 GMT; expires=soon; path=/"
-                    + String(repeating: "p", count: 1_024)
-            )
+            cookie("a=b; \(ages); path=/x; path=y; domain=a.b; domain=; domain=.; \(long)", from: "https://x.a.b/c/d")
         )
-        #expect(read.maximumAge == 5)
-        #expect(read.path == nil)
+        #expect(read.expires == Self.date + 5)
+        #expect(read.path == "/c")
         #expect(read.domain == "a.b")
-        #expect(read.expires != nil)
-        #expect(SetCookie("a=b; max-age=-1; max-age=7")?.maximumAge == 7)
-        #expect(SetCookie("a=b; max-age=-7")?.maximumAge == -7)
-        #expect(SetCookie("a=b; max-age=-")?.maximumAge == nil)
+        let dates = "expires=Sun, 06 Nov 1994 08:49:37 GMT; expires=soon"
+        #expect(cookie("a=b; \(dates)")?.expires == Date(timeIntervalSince1970: 784_111_777))
+        #expect(cookie("a=b; max-age=-1; max-age=7")?.expires == Self.date + 7)
+        #expect(cookie("a=b; max-age=-7")?.expires == .distantPast)
+        #expect(cookie("a=b; max-age=-")?.expires == .some(nil))
     }
 
     @Test(

@@ -14,7 +14,7 @@ struct InterceptorTests {
         var interceptors: [any RequestInterceptor] = []
     }
 
-    /// Notes what it sees, and does what it is told.
+    /// Records what it sees, and behaves as configured.
     private struct Probe: RequestInterceptor {
         struct Veto: Error {}
 
@@ -54,7 +54,7 @@ struct InterceptorTests {
         return EasyNetworkService(host)
     }
 
-    @Test("CBK-5: those of the host go out first and come back last; each sees what the one before made of it")
+    @Test("CBK-5: the host's run first for a message and last for its result; each sees earlier changes")
     func order() async throws {
         transport.route("GET", "/a") { _ in .text("plain") }
         let notes = Locked<[String]>([])
@@ -77,7 +77,7 @@ struct InterceptorTests {
         }
     }
 
-    @Test("CBK-5: what an interceptor attaches to an answer is there for the request's item and for the others")
+    @Test("CBK-5: a value that an interceptor attaches to an answer reaches the item and the others")
     func attached() async throws {
         transport.route("GET", "/a") { _ in .text("plain") }
         let notes = Locked<[String]>([])
@@ -110,7 +110,7 @@ struct InterceptorTests {
         #expect(transport.requests.isEmpty && notes.withLock { $0 } == ["one adapts 0"])
     }
 
-    @Test("CBK-5: what an interceptor makes of a message is checked")
+    @Test("CBK-5: a message that an interceptor changed is checked")
     func checked() async throws {
         struct Breaker: RequestInterceptor {
             func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
@@ -143,7 +143,7 @@ struct InterceptorTests {
         #expect(try await service([rescue]).send(Call(api: "missing")).text() == "none")
     }
 
-    @Test("CBK-6: sent again after a while that the clock is asked for, without its slot meanwhile")
+    @Test("CBK-6: a repeat waits for its delay on the clock, without its slot")
     func again() async throws {
         let clock = ManualClock()
         let count = Locked(0)
@@ -167,7 +167,7 @@ struct InterceptorTests {
         #expect(response.history.map(\.delay) == [0, 5, 5])
     }
 
-    @Test("CBK-6: stopped, it ends as cancelled, without a word to its closures")
+    @Test("CBK-6: stopped, it ends as cancelled, and its closures are not called")
     func stop() async throws {
         transport.route("GET", "/a") { _ in .text("x") }
         let service = try service([Probe(name: "one", notes: Locked([])) { _ in .stop }])
@@ -183,7 +183,7 @@ struct InterceptorTests {
     }
 
     @Test(
-        "CBK-2, CBK-5: cancelled while an interceptor thinks, it ends at once, and the interceptor's task is cancelled"
+        "CBK-2, CBK-5: cancelled while an interceptor runs, it ends at once, and the interceptor's task is cancelled"
     )
     func cancelled() async throws {
         let begun = Gate()

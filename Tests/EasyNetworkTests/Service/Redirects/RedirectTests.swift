@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Redirects", .timeLimit(.minutes(10)), .serialized)
 struct RedirectTests {
-    /// Two ports of a machine are two origins.
+    /// Two ports of one machine are two origins.
     private let here: MockServer
     private let elsewhere: MockServer
 
@@ -74,7 +74,7 @@ struct RedirectTests {
         let address = elsewhere.baseURL.absoluteString + "/other"
         let host = here.host(
             headers: ["Authorization": "Bearer host", "X-Host": "1"],
-            transport: DefaultTransport.shared
+            transport: TransportConfiguration.sharedTransport
         )
         let service = EasyNetworkService(host)
         _ = try await service.send(Call(api: address))
@@ -110,14 +110,14 @@ struct RedirectTests {
         let altered = here.baseURL.appendingPathComponent("altered")
         let seen = Locked<[String]>([])
         let service = service(.standard) { host in
-            host.redirects.decide = { redirect in
-                seen.withLock { $0.append("\(redirect.message.url.path) \(redirect.isCrossOrigin)") }
-                guard redirect.isCrossOrigin else { return .follow }
-                return .alter(TransportRequest(url: altered))
+            host.redirects.decide = { message, answer in
+                let isCrossOrigin = message.url.origin != answer.url?.origin
+                seen.withLock { $0.append("\(answer.url?.path ?? "") \(message.url.path) \(isCrossOrigin)") }
+                return isCrossOrigin ? TransportRequest(url: altered) : message
             }
         }
         #expect(try await service.send(Call()).text() == "done")
-        #expect(seen.withLock { $0 } == ["/next false", "/other true"] && elsewhere.requests.isEmpty)
+        #expect(seen.withLock { $0 } == ["/start /next false", "/next /other true"] && elsewhere.requests.isEmpty)
     }
 
     @Test("SEC-2: cancelled between two redirects, nothing more is sent")
@@ -126,10 +126,10 @@ struct RedirectTests {
         let asked = Gate()
         let asking = Gate()
         let service = service(.standard) { host in
-            host.redirects.decide = { _ in
+            host.redirects.decide = { message, _ in
                 asking.open()
                 await asked.opened()
-                return .follow
+                return message
             }
         }
         let task = Task { try await service.send(Call()) }

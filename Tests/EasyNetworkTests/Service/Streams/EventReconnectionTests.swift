@@ -6,11 +6,15 @@ import Testing
 @Suite("EventReconnection")
 struct EventReconnectionTests {
     private func reconnection(_ time: TimeInterval = 3, maximum: TimeInterval = 60) -> EventReconnection {
-        EventReconnection(lastEventID: "", reconnectionTime: time, maximumReconnectionTime: maximum)
+        EventReconnection(time: time, maximumTime: maximum)
     }
 
-    private func delays(_ reconnection: inout EventReconnection, _ count: Int) -> [TimeInterval] {
-        (0..<count).map { _ in reconnection.delay() }
+    private func delays(
+        _ reconnection: inout EventReconnection,
+        _ count: Int,
+        retry: TimeInterval? = nil
+    ) -> [TimeInterval] {
+        (0..<count).map { _ in reconnection.delay(retry: retry) }
     }
 
     @Test("BEY-8: connections in a row that bring nothing are waited for twice as long each, up to a bound")
@@ -23,20 +27,15 @@ struct EventReconnectionTests {
         #expect(again == [3, 6])
     }
 
-    @Test("BEY-8: the server's time counts until it sends another, also beyond the bound")
+    @Test("BEY-8: the server's time counts instead, also beyond the bound, up to an hour")
     func server() {
         var reconnection = reconnection(maximum: 10)
-        reconnection.adopt(lastEventID: "1", retry: 5)
-        reconnection.adopt(lastEventID: "2", retry: nil)
-        let asked = delays(&reconnection, 3)
+        let asked = delays(&reconnection, 3, retry: 5)
         #expect(asked == [5, 10, 10])
-        #expect(reconnection.lastEventID == "2")
-        reconnection.adopt(lastEventID: "2", retry: 100)
-        let longer = delays(&reconnection, 2)
+        let longer = delays(&reconnection, 2, retry: 100)
         #expect(longer == [100, 100])
         for retry in [3_601, 999_999_999, 1e300] {
-            reconnection.adopt(lastEventID: "2", retry: retry)
-            #expect(delays(&reconnection, 1) == [3_600])
+            #expect(delays(&reconnection, 1, retry: retry) == [3_600])
         }
     }
 
@@ -46,7 +45,7 @@ struct EventReconnectionTests {
         func rounds(_ count: Int) -> [TimeInterval] {
             (0..<count).map { _ in
                 reconnection.receivedBytes()
-                return reconnection.delay()
+                return reconnection.delay(retry: nil)
             }
         }
         #expect(rounds(20).allSatisfy { $0 == 0.1 })
@@ -60,8 +59,7 @@ struct EventReconnectionTests {
     @Test("BEY-8: a server that wants no pause gets a short one, and one that brings nothing a longer one")
     func noPause() {
         var reconnection = reconnection()
-        reconnection.adopt(lastEventID: "", retry: 0)
-        let asked = delays(&reconnection, 3)
+        let asked = delays(&reconnection, 3, retry: 0)
         #expect(asked == [0.1, 0.2, 0.4])
         var odd = self.reconnection(.nan, maximum: .nan)
         let none = delays(&odd, 3)

@@ -67,7 +67,7 @@ struct LineSplitterTests {
         }
     }
 
-    /// The plainest way, for bytes that are all there.
+    /// A simple reference implementation for complete input.
     private func reference(_ bytes: [UInt8], endsAtCarriageReturn: Bool) -> [String] {
         var lines: [[UInt8]] = [[]]
         var index = 0
@@ -109,7 +109,7 @@ struct LineSplitterTests {
     @Test("BEY-3: a long line in many pieces, and many lines in one piece, are looked at once")
     func cost() throws {
         var splitter = LineSplitter(maximumByteCount: 3_000_000)
-        // With each piece looked at from the beginning of the line, this would not end in a day.
+        // Takes hours if each piece makes the splitter rescan the line.
         for _ in 0..<300_000 {
             splitter.append(Data("123456789".utf8))
             let line = try splitter.next()

@@ -121,11 +121,17 @@ struct ServerSentEventParserTests {
     @Test("BEY-3: the ID of the connection before stays until the server gives another")
     func continued() throws {
         #expect(try events("data: a\n\nid: 2\ndata: b\n\n", id: "1").map(\.id) == ["1", "2"])
+        var (_, parser) = try events([Data("retry: 20\nid: 1\ndata: a\n\nid: 2\nevent: x\ndata: cut".utf8)])
+        parser.restart()
+        parser.append(Data("\u{FEFF}data: b\n\n".utf8))
+        let next = try parser.next()
+        #expect(next == ServerSentEvent(data: "b", id: "1"))
+        #expect(parser.retry == 0.02, "it counts until the server sends another")
     }
 
     // MARK: - Anything, cut anywhere
 
-    /// The plainest way, for a stream that is all there.
+    /// A simple reference implementation for a complete stream.
     private func reference(_ bytes: [UInt8]) -> [ServerSentEvent] {
         var scalars = Array(String(decoding: bytes, as: UTF8.self).unicodeScalars)
         if scalars.first == "\u{FEFF}" { scalars.removeFirst() }

@@ -30,8 +30,11 @@ struct ServerSentEventsTests {
         )
     }
 
-    /// Reads to the end in a task of its own.
-    private func read(_ events: ServerSentEvents, into seen: Locked<[ServerSentEvent]>) -> Task<Void, any Error> {
+    /// Reads to the end in a separate task.
+    private func read(
+        _ events: StreamedSequence<ServerSentEvent>,
+        into seen: Locked<[ServerSentEvent]>
+    ) -> Task<Void, any Error> {
         Task { for try await event in events { seen.withLock { $0.append(event) } } }
     }
 
@@ -77,6 +80,37 @@ struct ServerSentEventsTests {
             ]
         )
         #expect(clock.pendingCount == 0)
+    }
+
+    @Test("CBK-5: interceptors see the fields of a stream of events, and may replace them")
+    func interceptors() async throws {
+        struct Signing: RequestInterceptor {
+            func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
+                var message = message
+                message.headers["X-Signed"] = message.headers["Accept"]
+                message.headers["Cache-Control"] = "max-age=0"
+                return message
+            }
+        }
+        let task = read(service { $0.interceptors = [Signing()] }.events(Get(api: "x")), into: Locked([]))
+        let first = try #require(await transport.exchange(0))
+        #expect(first.request.headers["X-Signed"] == "text/event-stream")
+        #expect(first.request.headers["Cache-Control"] == "max-age=0")
+        task.cancel()
+        #expect(await error(task)?.code == .cancelled)
+    }
+
+    @Test("BEY-3: copies of an iterator that two tasks use at once are an error of the second")
+    func copies() async throws {
+        // The type is not Sendable; sharing its copies is the mistake under test.
+        nonisolated(unsafe) var iterator = service().events(Get(api: "x")).makeAsyncIterator()
+        nonisolated(unsafe) var copy = iterator
+        let task = Task { try await iterator.next() }
+        let first = try #require(await transport.exchange(0))
+        await #expect { try await copy.next() } throws: { ($0 as? NetworkError)?.code == .invalidRequest }
+        first.head(200, type)
+        first.body("data: a\n\n")
+        #expect(try await task.value?.data == "a")
     }
 
     @Test("BEY-3: while no server answers the wait doubles each time; an answer resets it")
@@ -154,7 +188,7 @@ struct ServerSentEventsTests {
         }
     }
 
-    // MARK: - What ends it
+    // MARK: - Ends
 
     @Test("BEY-3: a status that is not accepted, and an answer that is no stream of events, end it with an error")
     func refusals() async throws {

@@ -3,7 +3,7 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// A transport whose exchanges do what a test says, on the thread of the test, and note what is asked of them.
+/// A transport whose exchanges are controlled by the test on its own thread, and record pauses, resumes and cancels.
 final class SteeredTransport: NetworkTransport {
     private let started = Locked<[Exchange]>([])
 
@@ -18,7 +18,7 @@ final class SteeredTransport: NetworkTransport {
         return exchange
     }
 
-    /// The exchange of that number from 0, when it has begun.
+    /// Returns the exchange with this number, counted from 0, when it has begun.
     func exchange(_ number: Int) async -> Exchange? {
         _ = await eventually { exchanges.count > number }
         return exchanges.count > number ? exchanges[number] : nil
@@ -95,7 +95,7 @@ final class SteeredTransport: NetworkTransport {
             note("resume")
         }
 
-        /// Once in a row: more change nothing.
+        /// Records an order unless it repeats the previous one.
         private func note(_ order: String) {
             state.withLock { state in
                 if state.orders.last != order { state.orders.append(order) }

@@ -43,7 +43,7 @@ struct StreamSurroundingsTests {
             return answer
         }
         let jar = CookieJar()
-        let host = server.host(transport: DefaultTransport.shared) { $0.cookies = jar }
+        let host = server.host(transport: TransportConfiguration.sharedTransport) { $0.cookies = jar }
         let answer = try await EasyNetworkService(host).stream(Get(api: "a"))
         let url = server.baseURL.appendingPathComponent("a")
         #expect(await eventually { jar.cookieHeader(for: url, at: Date()) == "a=1" })

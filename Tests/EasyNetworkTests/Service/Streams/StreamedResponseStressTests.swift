@@ -6,7 +6,7 @@ import Testing
 
 @Suite("StreamedResponse under load", .timeLimit(.minutes(10)))
 struct StreamedResponseStressTests {
-    /// No part of it is like another, so that a lost, doubled or swapped byte is seen.
+    /// Pseudorandom bytes, so that a lost, doubled or swapped byte is detected.
     private static let body: Data = {
         var random = SeededGenerator(seed: 1)
         return Data((0..<250_000).flatMap { _ in withUnsafeBytes(of: random.next(), Array.init) })
@@ -16,7 +16,7 @@ struct StreamedResponseStressTests {
         body.subdata(in: start..<min(start + count, body.count))
     }
 
-    /// Sends pieces of random lengths as a transport does that heeds a pause late.
+    /// Sends pieces of random lengths, like a transport that pauses late.
     private func send(_ exchange: SteeredTransport.Exchange, _ total: Int, _ seed: UInt64, _ code: NetworkError.Code?) {
         Thread {
             var random = SeededGenerator(seed: seed)

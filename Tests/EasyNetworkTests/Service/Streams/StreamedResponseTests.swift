@@ -19,7 +19,7 @@ struct StreamedResponseTests {
         }
     }
 
-    /// An answer that has begun, and its exchange.
+    /// Begins a stream, and returns the response with its exchange.
     private func begun(
         _ transport: SteeredTransport = SteeredTransport(),
         headers: HTTPHeaders = HTTPHeaders(),
@@ -33,7 +33,7 @@ struct StreamedResponseTests {
         of service: EasyNetworkService,
         _ headers: HTTPHeaders = HTTPHeaders()
     ) async throws -> (answer: StreamedResponse, exchange: SteeredTransport.Exchange) {
-        // Before it is begun: it may have by the next line.
+        // Read first, because the exchange may begin on the next line.
         let number = transport.exchanges.count
         async let answer = service.stream(Get(api: "x"))
         let exchange = try #require(await transport.exchange(number))
@@ -356,7 +356,7 @@ struct StreamedResponseTests {
         for _ in 0..<4 { exchange.body(piece) }
         #expect(exchange.orders.isEmpty)
         exchange.body(piece)
-        // A landing learns of its exchange only when that has begun.
+        // The call learns of its exchange only when that has begun.
         #expect(await eventually { exchange.orders == ["pause"] })
         exchange.body(piece)
         for _ in 0..<4 { _ = try await chunks.next() }
@@ -380,8 +380,8 @@ struct StreamedResponseTests {
         var chunks = answer.makeAsyncIterator()
         var count = try #require(await chunks.next()).count
         #expect(await eventually { transport.pauseCount > 0 })
-        // What was on its way when it was paused may still come. How much came before that is up to the threads: the
-        // landing learns of its exchange only when that has begun.
+        // Bytes in flight may arrive after the pause. The number of earlier bytes depends on scheduling, because the
+        // call learns of its exchange only when that has begun.
         let bound = transport.byteCount + 1_024 * 1_024
         #expect(bound < total / 2)
         var most = 0
@@ -395,7 +395,7 @@ struct StreamedResponseTests {
     }
 }
 
-/// The standard transport, counted.
+/// The standard transport with a count of received bytes.
 private final class CountingTransport: NetworkTransport {
     private struct Exchange: TransportExchange {
         let exchange: any TransportExchange
@@ -420,7 +420,7 @@ private final class CountingTransport: NetworkTransport {
         _ request: TransportRequest,
         events: @escaping @Sendable (TransportEvent) -> Void
     ) -> any TransportExchange {
-        let exchange = DefaultTransport.shared.start(request) { [bytes] event in
+        let exchange = TransportConfiguration.sharedTransport.start(request) { [bytes] event in
             if case .body(let data) = event { bytes.withLock { $0 += data.count } }
             events(event)
         }

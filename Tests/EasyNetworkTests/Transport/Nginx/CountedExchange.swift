@@ -3,7 +3,7 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// An exchange whose body is counted and dropped. It may be held from its first piece on.
+/// An exchange that counts and discards its body, and can be paused at the first piece.
 final class CountedExchange: Sendable {
     struct Contents: Sendable {
         var status: Int?
@@ -16,7 +16,7 @@ final class CountedExchange: Sendable {
     private let firstBytes: Gate
     private let ended: Gate
 
-    /// - Parameter isHeld: whether it is paused from inside the event of the first piece.
+    /// - Parameter isHeld: Whether to pause during the event of the first piece.
     init(_ request: TransportRequest, over transport: CurlTransport, isHeld: Bool = false) {
         let state = Locked(Contents())
         let exchange = CurlExchange(transport.loop)
@@ -49,7 +49,7 @@ final class CountedExchange: Sendable {
 
     var contents: Contents { state.withLock { $0 } }
 
-    /// Returns when there is some of the body, or the end.
+    /// Returns when the body has begun, or after the end.
     func begun() async {
         await firstBytes.opened()
     }
@@ -68,7 +68,7 @@ final class CountedExchange: Sendable {
     }
 }
 
-/// The most memory that this process had at once.
+/// The peak memory of this process.
 enum PeakMemory {
     struct Unknown: Error {}
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// What carries a gibibyte over one listener, in a process whose memory nobody else uses.
+/// Transfers a gibibyte over one listener, in a process that runs nothing else.
 struct Gibibyte {
     private let listener: NginxServer.Listener
 
@@ -15,7 +15,7 @@ struct Gibibyte {
         self.listener = listener
     }
 
-    /// Runs `body` when the process has what every exchange needs, and looks how much more it takes.
+    /// Runs `body` after a first exchange, and checks the growth of memory.
     private func inFlatMemory(
         _ body: (NginxClient) async throws -> Void
     ) async throws {
@@ -50,7 +50,7 @@ struct Gibibyte {
         try Data().write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         let handle = try FileHandle(forWritingTo: file)
-        // Nothing is written: it takes no place on the disk.
+        // A sparse file takes no space on the disk.
         try handle.truncate(atOffset: UInt64(Self.byteCount))
         try handle.close()
         try await upload(.file(file))
@@ -75,13 +75,13 @@ struct Gibibyte {
         try await inFlatMemory { client in
             let contents = await client.outcome(request(client, "/upload", .put, body))
             let arrived = Int(contents.text) ?? 0
-            // Chunks have sizes, too.
+            // The chunk sizes are counted, too.
             #expect((Self.byteCount..<Self.byteCount + (4 << 20)).contains(arrived), "\(contents)")
             #expect(contents.end?.error == nil && contents.metrics?.bytesSent ?? 0 > Self.byteCount)
         }
     }
 
-    /// Reads a few bytes, then nothing while others use the same transport, then all or no more.
+    /// Reads a few bytes, pauses while other exchanges use the transport, then reads the rest or cancels.
     func backPressure(cancels: Bool) async throws {
         try await inFlatMemory { client in
             let held = CountedExchange(request(client, "/big"), over: client.transport, isHeld: true)

@@ -3,7 +3,7 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// An exchange that is paused from inside the event of its head, so that its body does not come before it is let go.
+/// An exchange that pauses during its head event, so that no body arrives before ``letGo()``.
 final class HeldExchange: Sendable {
     let recording: Recording
     private let exchange: CurlExchange
@@ -25,12 +25,12 @@ final class HeldExchange: Sendable {
 
     var hasHead: Bool { recording.contents.head != nil }
 
-    /// Returns when the head is there, or the end.
+    /// Returns when the head has arrived, or after the end.
     func held() async {
         await head.opened()
     }
 
-    /// Once it is held, lets the body come.
+    /// Resumes the exchange after its head.
     func letGo() {
         head.whenOpen { [exchange] in exchange.resume() }
     }

@@ -23,7 +23,7 @@ struct NginxBodyTests {
         for (limit, code) in [(NginxServer.text.utf8.count, nil), (5_000, NetworkError.Code.bodyTooLong)] {
             let client = try await NginxClient { configuration, _ in configuration.maximumDecodedBodyCount = limit }
             #expect(await client.outcome(listener, "/text").code == code)
-            // What has no coding has no limit.
+            // The limit does not apply to uncoded bodies.
             #expect(await client.outcome(listener, "/ranges").body == NginxServer.rangesData)
         }
     }
@@ -36,16 +36,16 @@ struct NginxBodyTests {
         message.headers = ["Expect": "100-continue"]
         let contents = await client.outcome(message)
         #expect(contents.code == nil && contents.head?.statusCode == 417 && contents.faults.isEmpty, "\(contents)")
-        // Where libcurl wanted to send it again, it has passed the body over.
+        // If libcurl wanted to send the message again, it skipped the body.
         #expect(["expects nothing", ""].contains(contents.text))
-        // A second message, without the expectation, would have put it there.
+        // A second message without the expectation would have stored the file.
         #expect(await client.outcome(listener, path).head?.statusCode == 404)
         message.headers = [:]
         #expect(await client.outcome(message).head?.statusCode == 201)
         #expect(await client.outcome(listener, path).body == Self.bytes)
     }
 
-    /// A stream that yields the bytes in pieces, empty ones among them.
+    /// A stream that yields the bytes in pieces, some of them empty.
     @Sendable private static func pieces() -> AsyncStream<Data> {
         AsyncStream { continuation in
             for start in stride(from: 0, to: bytes.count, by: 99_999) {

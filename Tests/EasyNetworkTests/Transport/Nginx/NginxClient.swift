@@ -3,19 +3,19 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// A transport of its own with the nginx of all suites at its other end.
+/// A transport with the shared nginx as its server.
 struct NginxClient: Sendable {
-    /// How to reach a listener.
+    /// A listener and an address family.
     struct Way: Sendable, CustomStringConvertible {
         let listener: NginxServer.Listener
         let ipv6: Bool
 
         var description: String { "\(listener) on \(host)" }
         var host: String { ipv6 ? "[::1]" : "127.0.0.1" }
-        /// What a transport that knows HTTP/2 speaks there.
+        /// The protocol of a transport with HTTP/2.
         var networkProtocol: String { listener == .https2 ? "HTTP/2" : "HTTP/1.1" }
 
-        /// Every address of this machine with each of the listeners.
+        /// All combinations of address families and listeners.
         static func all(_ listeners: [NginxServer.Listener]) -> [Way] {
             listeners.flatMap { listener in
                 (NginxServer.hasIPv6 ? [false, true] : [false]).map { Way(listener: listener, ipv6: $0) }
@@ -26,7 +26,7 @@ struct NginxClient: Sendable {
     let server: NginxServer
     let transport: CurlTransport
 
-    /// - Parameter change: to a configuration that trusts the server's authority.
+    /// - Parameter change: Changes a configuration that trusts the server's authority.
     init(_ change: (inout TransportConfiguration, NginxServer) throws -> Void = { _, _ in }) async throws {
         server = try await NginxServer.shared
         var configuration = TransportConfiguration(proxy: .none)
@@ -55,7 +55,7 @@ struct NginxClient: Sendable {
     }
 
     func outcome(_ request: TransportRequest) async -> Recording.Contents {
-        // Let go of, the transport would end it.
+        // Releasing the transport would end the exchange.
         defer { withExtendedLifetime(transport) {} }
         return await start(request).end()
     }
@@ -71,7 +71,7 @@ struct NginxClient: Sendable {
 }
 
 extension CurlTransport {
-    /// Starts an exchange that was made before, so that its events can pause it: `start` may return after them.
+    /// Starts an existing exchange, so that its events can pause it even before `start` returns.
     func start(
         _ request: TransportRequest,
         as exchange: CurlExchange,
@@ -85,13 +85,13 @@ extension Recording.Contents {
     var text: String { String(decoding: body, as: UTF8.self) }
     var metrics: TransportMetrics? { end?.metrics }
 
-    /// Whether the whole of `/small` came, as it should.
+    /// Whether the whole of `/small` arrived without faults.
     var isSmall: Bool {
         head?.statusCode == 200 && end?.error == nil && faults.isEmpty
             && body == Data(repeating: UInt8(ascii: "s"), count: NginxServer.smallCount)
     }
 
-    /// The number of the connection in the answer of `/echo-protocol`.
+    /// The connection's number in the answer of `/echo-protocol`.
     var connection: Int? {
         let parts = text.split(separator: " ")
         return parts.count == 3 ? Int(parts[1]) : nil

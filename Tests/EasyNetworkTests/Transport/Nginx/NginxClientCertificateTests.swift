@@ -27,7 +27,7 @@ struct NginxClientCertificateTests {
         }
     }
 
-    @Test("SEC-1: files that are missing or hold nothing of use are said, and nothing is sent")
+    @Test("SEC-1: missing and unusable files are errors, and nothing is sent")
     func badFiles() async throws {
         let server = try await NginxServer.shared
         let missing = server.folder.appendingPathComponent("no-such-file.pem")

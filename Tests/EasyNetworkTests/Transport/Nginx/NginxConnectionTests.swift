@@ -15,14 +15,14 @@ struct NginxConnectionTests {
     )
     func keepAlive(listener: NginxServer.Listener, count: Int, limit: Int) async throws {
         let client = try await NginxClient()
-        // From here on it is known whether connections can be shared.
+        // After the first answer the transport knows whether connections can be shared.
         let first = await client.outcome(listener, "/small")
         #expect(first.isSmall && first.metrics?.isReusedConnection == false)
         let connections = Locked<Set<Int>>([])
         let new = Locked(1)
         let faults = Locked<[String]>([])
         _ = await together(count, atOnce: 8) { number in
-            // Every twentieth asks over which connection it came.
+            // Every twentieth request asks for its connection's number.
             let isEcho = number % 20 == 0
             let contents = await client.outcome(listener, isEcho ? "/echo-protocol" : "/small")
             if contents.metrics?.isReusedConnection != true { new.withLock { $0 += 1 } }
@@ -63,7 +63,7 @@ struct NginxConnectionTests {
         #expect((1...3).contains(Set(outcomes.map(\.connection)).count))
     }
 
-    /// Starts so many that hold still once the head of their answer is there, and returns when the first ones do.
+    /// Starts exchanges that pause at their heads, and returns when the first ones have paused.
     private func held(
         _ count: Int,
         until expected: Int,
@@ -71,7 +71,7 @@ struct NginxConnectionTests {
         _ listener: NginxServer.Listener
     ) async -> [HeldExchange] {
         var request = client.request(.init(listener: listener, ipv6: false), "/ranges")
-        // One that never begins while others hold still would be waited for without end.
+        // Without a deadline, the test would hang if an exchange never began.
         request.deadlines.total = 300
         let message = request
         let exchanges = (0..<count).map { _ in HeldExchange(message, over: client.transport) }
@@ -88,7 +88,7 @@ struct NginxConnectionTests {
             configuration.maximumConnectionsPerHost = 2
             configuration.maximumStreamsPerHost = 20
         }
-        // None of the first two has ended when the others begin.
+        // The others begin before the first two have ended.
         let exchanges = await held(50, until: 20, client, .https2)
         #expect(exchanges.count { $0.hasHead } == 20)
         for exchange in exchanges { exchange.letGo() }
@@ -104,7 +104,7 @@ struct NginxConnectionTests {
         let client = try await NginxClient { configuration, _ in configuration.maximumConnectionsPerHost = 2 }
         let exchanges = await held(6, until: 2, client, .https1)
         for (number, exchange) in exchanges.enumerated() {
-            // Each that ended let one begin. Were there more under way, some later one would have its head already.
+            // Each end lets one exchange begin. If more were running, a later one would already have its head.
             #expect(exchanges.count { $0.hasHead } <= number + 2)
             exchange.letGo()
             #expect(await exchange.end().body == NginxServer.rangesData)

@@ -4,14 +4,14 @@ import Testing
 
 @testable import EasyNetwork
 
-/// What no mock in the same process can show, of both transports that speak to servers.
+/// Tests of both socket transports that a mock in the same process cannot cover.
 @Suite("Nginx: every transport", .serialized, .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(10)))
 struct NginxEveryTransportTests {
     typealias Kind = TransportFixture.Kind
 
     static let kinds: [Kind] = [.curl, .urlSession]
 
-    /// A transport without anything of its own set.
+    /// A transport with the default configuration.
     static func transport(_ kind: Kind) -> any NetworkTransport {
         kind == .curl ? CurlTransport(TransportConfiguration(proxy: .none)) : URLSessionTransport()
     }
@@ -55,7 +55,7 @@ struct NginxEveryTransportTests {
         let transport = Self.transport(kind)
         var connections: Set<Int> = []
         for number in 0..<(Sanitizer.isThere ? 1_000 : TestLoad.count(10_000)) {
-            // Every hundredth asks over which connection it came.
+            // Every hundredth request asks for its connection's number.
             let isEcho = number % 100 == 0
             let contents = try await Self.outcome(transport, isEcho ? "/echo-protocol" : "/small")
             if isEcho, let connection = contents.connection {
@@ -64,7 +64,7 @@ struct NginxEveryTransportTests {
                 try #require(contents.isSmall, "\(number): \(contents)")
             }
         }
-        // One at a time needs no more than one; another may have been made for one that was given back too late.
+        // Sequential requests need one connection; a late return may cause another one.
         #expect((1...10).contains(connections.count))
     }
 
@@ -78,7 +78,7 @@ struct NginxEveryTransportTests {
             defer { try? FileManager.default.removeItem(at: file) }
             try Data().write(to: file)
             let handle = try FileHandle(forWritingTo: file)
-            // Nothing is written: it takes no place on the disk.
+            // A sparse file takes no space on the disk.
             try handle.truncate(atOffset: UInt64(NginxServer.bigCount))
             try handle.close()
             let before = try PeakMemory.now()
@@ -87,7 +87,7 @@ struct NginxEveryTransportTests {
             let growth = try PeakMemory.now() - before
             #expect(growth < 64 << 20 || Sanitizer.isThere, "\(growth >> 20) MiB more")
 
-            // It holds nobody back, as the table says: how much waits depends on who is quicker.
+            // URLSession has no back-pressure (see the table), so the amount of buffered data depends on timing.
             let url = try await NginxServer.shared.url(.http, "/big", ipv6: false)
             let (count, ended) = (Locked(0), Gate())
             let request = TransportRequest(url: url, deadlines: TransportDeadlines(idle: nil))

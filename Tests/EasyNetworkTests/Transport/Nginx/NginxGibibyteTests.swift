@@ -4,8 +4,8 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Each in a process of its own, as it looks at the memory of the process, and one after the other, as all of them at
-/// once would take machine and disk away from everybody else.
+/// Each test runs in a separate process, because it measures memory. Serialized, because together they would overload
+/// processor and disk.
 @Suite(
     "Nginx: a gibibyte in flat memory",
     .serialized,

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Nginx: a private key with a password", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(10)))
 struct NginxKeyPasswordTests {
-    /// The client's key, encrypted with `secret`, for as long as `body` runs.
+    /// Provides the client's key, encrypted with `secret`, while `body` runs.
     private static func withKey(_ server: NginxServer, _ body: (URL) async throws -> Void) async throws {
         let openssl = try #require(Command.find("openssl"))
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
@@ -46,7 +46,7 @@ struct NginxKeyPasswordTests {
     #if compiler(>=6.2)
     @Test("SEC-1: a missing password never prompts, which would block the transport")
     func noPrompt() async throws {
-        // In a process of its own, since it has another standard input, and no terminal.
+        // Runs in a separate process, because it has another standard input and no terminal.
         await #expect(processExitsWith: .success) {
             setsid()
             let typed = Pipe()

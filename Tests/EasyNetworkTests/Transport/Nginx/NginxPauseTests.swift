@@ -8,7 +8,7 @@ import Testing
 struct NginxPauseTests {
     private static let listeners: [NginxServer.Listener] = [.http, .https1, .https2]
 
-    /// Reads a body with a pause after every piece, ended from another thread.
+    /// Reads a body with a pause after every piece; another thread resumes it.
     private func haltingly(_ request: TransportRequest, over client: NginxClient) async -> Recording.Contents {
         let exchange = CurlExchange(client.transport.loop)
         let recording = Recording {}
@@ -85,23 +85,24 @@ struct NginxPauseTests {
         for exchange in held { #expect(await exchange.end().body == NginxServer.rangesData) }
     }
 
-    @Test("BEY-11: an answer that comes while a timer of libcurl's own runs out is not left lying")
+    @Test("BEY-11: an answer that arrives while a timer of libcurl expires is not missed")
     func timer() async throws {
         let client = try await NginxClient()
         let path = "/files/\(UUID().uuidString)"
         let way = NginxClient.Way(listener: .https2, ipv6: false)
-        // More than may be sent before the server's settings have been read: only its answer is still to come then.
+        // More than may be sent before the server's settings are read, so only the answer is outstanding afterwards.
         let count = 200_000
         var upload = client.request(way, path, .put, .data(Data(count: count)))
-        // When that has passed, the loop looks, and finds what it would have left lying.
+        // After this time the loop would find an answer that it had missed.
         let idle: TimeInterval = 120
         upload.deadlines.idle = idle
-        // The end of another one keeps the thread until the answer is there and the timer has run out that libcurl sets for
-        // every connection, 200 milliseconds after it began. In that very moment libcurl 7.88 forgets to look again.
+        // The end of another exchange blocks the thread until the answer has arrived and libcurl's timer for the
+        // connection, 200 milliseconds after its start, has expired. In this case libcurl 7.88 does not read the socket
+        // again.
         let other = CurlExchange(client.transport.loop)
         client.transport.start(client.request(.init(listener: .http, ipv6: false), "/big"), as: other) { event in
             guard case .end = event else { return }
-            // Not to wait for anybody: libcurl goes by the machine's time, and 200 milliseconds of it are to pass.
+            // Not to synchronise: libcurl uses real time, and 200 milliseconds of it must pass.
             Thread.sleep(forTimeInterval: 0.3)
         }
         let uploaded = Recording {}

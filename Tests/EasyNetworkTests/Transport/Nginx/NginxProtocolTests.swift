@@ -8,7 +8,7 @@ import Testing
 struct NginxProtocolTests {
     private static let ways = NginxClient.Way.all([.http, .https1, .https2])
 
-    /// Whether the times that are there came one after the other.
+    /// Whether the known times are in ascending order.
     private static func isInOrder(_ metrics: TransportMetrics) -> Bool {
         let times = [metrics.nameLookup, metrics.connect, metrics.tls, metrics.firstByte, metrics.total]
         let known = times.compactMap(\.self)

@@ -8,7 +8,7 @@ import Testing
 struct NginxTLSTests {
     private static let ways = NginxClient.Way.all([.https1, .https2])
 
-    /// What becomes of a PUT that would leave a file behind if it got there, over every way.
+    /// Sends a PUT, which stores a file if it arrives, over every listener and address family.
     private func outcomes(
         _ tls: (NginxServer) throws -> TLSConfiguration
     ) async throws -> [(way: NginxClient.Way, contents: Recording.Contents, hasArrived: Bool)] {
@@ -53,7 +53,7 @@ struct NginxTLSTests {
     func refused() async throws {
         try await expectRefused("system") { _ in TLSConfiguration() }
         try await expectRefused("other file") { TLSConfiguration(trust: .certificateFile($0.otherCAFile)) }
-        // It has no certificate under the name of its hash.
+        // The folder has no certificate that is named by its hash.
         try await expectRefused("other folder") { TLSConfiguration(trust: .certificateDirectory($0.folder)) }
     }
 
@@ -90,7 +90,7 @@ struct NginxTLSTests {
                 pinnedPublicKeys: [try PublicKeyPin(server.otherPin)]
             )
         }
-        // A pin is demanded in addition: the right one makes up for no trust.
+        // A pin is an additional requirement, and does not replace trust.
         try await expectRefused("right pin, other authority") { server in
             TLSConfiguration(
                 trust: .certificateFile(server.otherCAFile),
@@ -102,7 +102,7 @@ struct NginxTLSTests {
     @Test("SEC-1: a minimum of TLS 1.3 refuses a server with TLS 1.2", arguments: [false, true])
     func minimumVersion(ipv6: Bool) async throws {
         guard !ipv6 || NginxServer.hasIPv6 else { return }
-        let strict = try await NginxClient { configuration, _ in configuration.tls.minimumVersion = .tls13 }
+        let strict = try await NginxClient { configuration, _ in configuration.tls.requiresTLS13 = true }
         let lenient = try await NginxClient()
         let old = NginxClient.Way(listener: .oldTLS, ipv6: ipv6)
         let error = await strict.outcome(strict.request(old, "/small")).end?.error

@@ -2,9 +2,9 @@ import Foundation
 
 @testable import EasyNetwork
 
-/// Runs `body` for each number below `count`, so many at a time.
+/// Runs `body` for each number below `count`, with a limited number at a time.
 ///
-/// - Returns: what it gave, in the order of the numbers.
+/// - Returns: The results in the order of the numbers.
 func together<Value: Sendable>(
     _ count: Int,
     atOnce limit: Int = .max,

@@ -15,7 +15,7 @@ struct URLSessionRefusalTests {
             TLSConfiguration(trust: .certificateFile(file)),
             TLSConfiguration(trust: .certificateDirectory(file)),
             TLSConfiguration(trust: .dangerouslyTrustingEveryServer),
-            TLSConfiguration(minimumVersion: .tls13),
+            TLSConfiguration(requiresTLS13: true),
             TLSConfiguration(pinnedPublicKeys: [pin]),
             TLSConfiguration(clientCertificate: .init(certificateFile: file, keyFile: file)),
         ]

@@ -5,10 +5,10 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Each in a process of its own, as the environment belongs to all of a process.
+/// Each test runs in a separate process, because the environment is global.
 @Suite("CurlTransport: the proxy of the environment", .timeLimit(.minutes(10)))
 struct ProxyEnvironmentTests {
-    /// A server with a proxy, and which of them answers.
+    /// A server and a proxy.
     struct Place {
         private let server: MockServer
         let proxy: MockServer
@@ -20,7 +20,7 @@ struct ProxyEnvironmentTests {
             proxy.route("GET", "/") { _ in .text("proxy") }
         }
 
-        /// What answers a request to the server.
+        /// Returns the answer to a request to the server, which names the server or the proxy.
         func answer(_ configuration: ProxyConfiguration) async throws -> String {
             let transport = CurlTransport(TransportConfiguration(proxy: configuration))
             defer { withExtendedLifetime(transport) {} }
@@ -42,7 +42,7 @@ struct ProxyEnvironmentTests {
         }
     }
 
-    @Test("BEY-14: the system's proxy is the environment's; none is none")
+    @Test("BEY-14: the system's proxy is the environment's; .none uses no proxy")
     func environment() async {
         await #expect(processExitsWith: .success) {
             let place = try Place()
@@ -55,7 +55,7 @@ struct ProxyEnvironmentTests {
                 #expect(try await place.answer(.system) == "proxy", "\(name)")
                 #expect(try await place.answer(.none) == "server", "\(name)")
             }
-            // It is for other schemes.
+            // The variable is for another scheme.
             ProxyEnvironmentTests.clear()
             setenv("https_proxy", address, 1)
             #expect(try await place.answer(.system) == "server")

@@ -9,7 +9,7 @@ import Testing
 struct ProxyTests {
     private static let target = "http://target.invalid:8080/a/b?c=d"
 
-    /// A server that answers every request as a proxy would that got an answer.
+    /// A server that answers every request like a proxy.
     private func proxy() throws -> MockServer {
         let server = try MockServer()
         server.route("*", "/a/b") { _ in .text("through the proxy") }
@@ -23,12 +23,12 @@ struct ProxyTests {
 
     private func outcome(_ address: String, through proxy: ProxyConfiguration) async throws -> Recording.Contents {
         let transport = CurlTransport(TransportConfiguration(proxy: proxy))
-        // Let go of, it would end the exchange.
+        // Releasing the transport would end the exchange.
         defer { withExtendedLifetime(transport) {} }
         let recording = Recording {}
         var request = TransportRequest(url: try #require(URL(string: address)))
         request.headers = ["X-Secret": "for the server"]
-        // A resolver without network may try for long.
+        // Without a network, the resolver may try for a long time.
         request.deadlines = TransportDeadlines(idle: nil)
         let exchange = transport.start(request) { recording.note($0) }
         return await RecordedExchange(exchange: exchange, recording: recording).end()
@@ -54,13 +54,13 @@ struct ProxyTests {
         #expect(try await outcome(Self.target, through: .url(url)).end?.error == nil)
         #expect(server.requests.first?.headers.values(for: "Proxy-Authorization") == [expected])
         #expect(server.requests.first?.headers["Authorization"] == nil)
-        // Those of the URL are left out, as without a proxy.
+        // Credentials in the URL are not sent, as without a proxy.
         let withUser = Self.target.replacingOccurrences(of: "//", with: "//me:mine@")
         #expect(try await outcome(withUser, through: .url(url)).end?.error == nil)
         #expect(server.requests.last?.headers.values(for: "Proxy-Authorization") == [expected])
         #expect(server.requests.last?.headers["Authorization"] == nil)
         #expect(server.requests.last?.target.contains("mine") == false)
-        // The tunnel is asked for with them, and without anything that is for the server.
+        // CONNECT carries the proxy's credentials and none of the server's fields.
         server.route("CONNECT", "*") { _ in .status(403) }
         _ = try await outcome("https://target.invalid/a/b", through: .url(url))
         let connect = try #require(server.requests.last)

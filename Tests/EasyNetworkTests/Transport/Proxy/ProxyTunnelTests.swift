@@ -8,7 +8,7 @@ import Testing
 struct ProxyTunnelTests {
     private static let ways = [NginxServer.Listener.https1, .https2].map { NginxClient.Way(listener: $0, ipv6: false) }
 
-    /// A client of a server whom it trusts, unless told otherwise, which it reaches through the proxy.
+    /// A client that reaches the server through the proxy, and trusts it by default.
     private func client(
         _ proxy: TunnelProxy,
         _ tls: ((NginxServer) throws -> TLSConfiguration)? = nil
@@ -23,7 +23,7 @@ struct ProxyTunnelTests {
         "127.0.0.1:\(client.server.port(of: way.listener))"
     }
 
-    // MARK: - What passes
+    // MARK: - Traffic
 
     @Test("BEY-14: https is spoken with the server itself, and the next message takes the same tunnel", arguments: ways)
     func passes(way: NginxClient.Way) async throws {
@@ -33,7 +33,7 @@ struct ProxyTunnelTests {
         for isReused in [false, true] {
             let contents = await client.outcome(client.request(way, "/echo-protocol"))
             #expect(contents.head?.statusCode == 200 && contents.end?.error == nil && contents.faults.isEmpty)
-            // What nginx saw.
+            // The protocol that nginx saw.
             #expect(contents.text.hasPrefix(way.listener == .https2 ? "HTTP/2.0 " : "HTTP/1.1 "), "\(contents.text)")
             connections.insert(contents.connection)
             let metrics = try #require(contents.metrics)
@@ -82,7 +82,7 @@ struct ProxyTunnelTests {
         let proxy = try TunnelProxy()
         let through = try await client(proxy)
         let direct = try await NginxClient()
-        // The first makes the tunnel, the second takes it.
+        // The first request opens the tunnel, the others reuse it.
         for body in [TransportBody.none, .none, .data(Data(count: 5_000))] {
             let metrics = await through.outcome(through.request(way, "/upload", .post, body)).metrics
             let expected = await direct.outcome(direct.request(way, "/upload", .post, body)).metrics
@@ -111,7 +111,7 @@ struct ProxyTunnelTests {
         #expect(proxy.targets == [target(client, way)])
     }
 
-    /// Why a server is not talked to.
+    /// The reasons to distrust a server.
     enum Distrust: CaseIterable, Sendable {
         case otherAuthority
         case notTheSystems
@@ -142,7 +142,7 @@ struct ProxyTunnelTests {
         #expect(contents.head == nil && contents.sent.isEmpty && contents.faults.isEmpty)
         let file = client.server.folder.appendingPathComponent(path)
         #expect(!FileManager.default.fileExists(atPath: file.path))
-        // The proxy did make the tunnel, and was not asked again.
+        // The proxy opened the tunnel, and was not asked again.
         #expect(proxy.targets == [target(client, way)])
     }
 

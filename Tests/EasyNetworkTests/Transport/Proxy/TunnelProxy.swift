@@ -10,24 +10,24 @@ import Glibc
 import Musl
 #endif
 
-/// A proxy on 127.0.0.1 that makes a tunnel for each CONNECT (RFC 9110, section 9.3.6) and does nothing else.
+/// A proxy on 127.0.0.1 that only opens tunnels for CONNECT (RFC 9110, section 9.3.6).
 ///
-/// Whatever host is asked for, the tunnel goes to the port at 127.0.0.1. All sockets belong to a thread of its own that
+/// The tunnel goes to the requested port at 127.0.0.1, regardless of the host. A single thread owns all sockets and
 /// waits for them with poll(2).
 final class TunnelProxy: Sendable {
-    /// What becomes of the server's bytes.
+    /// The handling of the server's bytes.
     enum Course: Hashable, Sendable {
-        /// The client gets all of them.
+        /// Forwards all bytes to the client.
         case whole
-        /// After so many of them, the client gets no more of any tunnel but its end.
+        /// Ends every tunnel after forwarding that many bytes.
         case end(after: Int)
-        /// After so many of them, the client's connection is reset.
+        /// Resets the client's connection after forwarding that many bytes.
         case reset(after: Int)
     }
 
     let port: UInt16
     private let asked = Locked<[String]>([])
-    /// A byte through it ends the thread; nil once stopped.
+    /// A byte written to the pipe ends the thread; nil once stopped.
     private let pipe: Locked<(reading: Int32, writing: Int32)?>
     private let finished = DispatchGroup()
 
@@ -57,32 +57,32 @@ final class TunnelProxy: Sendable {
         stop()
     }
 
-    /// Closes everything, and returns when that is done. Once is enough.
+    /// Closes all sockets, and returns when that is done. Further calls have no effect.
     func stop() {
         guard let pipe = pipe.exchange(nil) else { return }
         Socket.wake(pipe.writing)
-        // For one round of the loop, which runs no code of the test's.
+        // Waits for one round of the loop, which runs no code of the test.
         finished.wait()
         Socket.close(pipe.reading)
         Socket.close(pipe.writing)
     }
 
-    /// As metrics tell it.
+    /// The address in the form of the metrics.
     var address: String { "127.0.0.1:\(port)" }
 
     var url: URL {
-        // What is no URL ends every exchange, and is named in its error.
+        // An invalid URL fails every exchange with an error that names it.
         URL(string: "http://\(address)") ?? URL(fileURLWithPath: address)
     }
 
-    /// What each CONNECT asked for, in the order in which they came: `127.0.0.1:443`.
+    /// The targets of all CONNECT requests in order, such as `127.0.0.1:443`.
     var targets: [String] { asked.withLock { $0 } }
 }
 
-/// What the thread does.
+/// The loop of the proxy's thread.
 private struct Relay {
     let listener: Int32
-    /// Ends the thread when it has bytes.
+    /// Readable when the thread must end.
     let signal: Int32
     let course: TunnelProxy.Course
     let note: (String) -> Void
@@ -110,7 +110,7 @@ private struct Relay {
         Socket.close(listener)
     }
 
-    /// - Returns: false when the thread is to end.
+    /// - Returns: `false` if the thread must end.
     private func waitIsOver() -> Bool {
         var entries = [signal, listener].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         for tunnel in tunnels { entries += tunnel.entries }
@@ -119,29 +119,29 @@ private struct Relay {
     }
 }
 
-/// A connection with a client and, once it has asked for one, with a server.
+/// A connection with a client and, after its CONNECT, with a server.
 private struct Tunnel {
-    /// One end of it.
+    /// One end of the tunnel.
     private struct End {
         let descriptor: Int32
-        /// What is still to be sent there.
+        /// The bytes still to be sent to this end.
         var output: [UInt8] = []
-        /// Whether nothing more comes from there.
+        /// Whether this end has finished sending.
         var isOver = false
-        /// Whether it has been told that nothing more comes from the other one.
+        /// Whether this end has been told that the other one has finished.
         var isTold = false
     }
 
-    /// How many bytes are kept for an end that does not take them.
+    /// The most bytes that are buffered for a slow end.
     static let limit = 65_536
 
     private let course: TunnelProxy.Course
     private var client: End
     private var server: End?
     private var head: [UInt8] = []
-    /// How many of the server's bytes the client may still get; nil means all.
+    /// The number of the server's bytes that may still be forwarded; nil means all.
     private var left: Int?
-    /// Whether some have come, and the client gets no more.
+    /// Whether the limit was exceeded, so that the client gets no more.
     private var isCut = false
 
     init(client: Int32, course: TunnelProxy.Course) {
@@ -153,7 +153,7 @@ private struct Tunnel {
         }
     }
 
-    /// What to wait for. An end of which nothing is wanted is left out: that it hung up would be told again and again.
+    /// The descriptors to wait for. An idle end is left out, because its hang-up would be reported again and again.
     var entries: [pollfd] {
         var entries = [entry(client, other: server)]
         if let server { entries.append(entry(server, other: client)) }
@@ -174,7 +174,7 @@ private struct Tunnel {
         if let server { Socket.close(server.descriptor) }
     }
 
-    /// Does what can be done without waiting, and closes the tunnel if that was the last of it.
+    /// Forwards bytes without blocking, and closes the tunnel at its end.
     mutating func goesOn(with buffer: inout [UInt8], _ note: (String) -> Void) -> Bool {
         guard readClient(&buffer, note), readServer(&buffer), send() else {
             close()
@@ -221,7 +221,7 @@ private struct Tunnel {
         return true
     }
 
-    /// - Returns: what has come; nil when the connection is broken.
+    /// - Returns: The received bytes; nil if the connection is broken.
     private static func read(_ end: inout End, _ buffer: inout [UInt8]) -> [UInt8]? {
         switch buffer.withUnsafeMutableBytes({ Socket.receive(end.descriptor, into: $0) }) {
         case .count(let count): return Array(buffer[..<count])
@@ -233,7 +233,7 @@ private struct Tunnel {
         }
     }
 
-    /// - Returns: false when a connection is broken, or nothing more comes from either end.
+    /// - Returns: `false` if a connection is broken, or both ends have finished.
     private mutating func send() -> Bool {
         guard Self.send(&client, isLast: server?.isOver ?? false) else { return false }
         guard var end = server else { return true }
@@ -258,7 +258,7 @@ private struct Tunnel {
 }
 
 extension Socket {
-    /// Connects to a port of 127.0.0.1, which this machine does at once or not at all.
+    /// Connects to a port of 127.0.0.1, which succeeds or fails immediately.
     fileprivate static func connected(toPort port: UInt16) -> Int32? {
         #if canImport(Glibc)
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("PublicKeyPin")
 struct PublicKeyPinTests {
-    /// Begins with a slash, which is a character of base64 too.
+    /// A pin that begins with a slash, which is also a base64 character.
     private static let slashed = "/1oa4BKvpdTIicUK1Ceq9UXTGk+sBP/BxNA9QDukJQo="
 
     private static let headers: [([UInt8], Data)] = [
@@ -42,7 +42,7 @@ struct PublicKeyPinTests {
 
     @Test("SEC-1: a pin matches keys of the curves P-384 and P-521 and of RSA 4096, as openssl encodes them")
     func otherKeys() throws {
-        // Keys of these bytes, made into SubjectPublicKeyInfo by openssl's encoding of such keys.
+        // The expected digests come from SubjectPublicKeyInfo structures with the headers that openssl writes.
         for (header, key) in Self.headers {
             let digest = SHA256.digest(of: Data(header) + key).base64EncodedString()
             #expect(try PublicKeyPin("sha256//" + digest).matches(key: key), "\(key.count)")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Self-signed certificates of 2020 to 2120, with the digests of their keys from openssl.
+/// Self-signed certificates, valid from 2020 to 2120, with the digests of their keys from openssl.
 struct TestCertificate: Sendable, CustomStringConvertible {
     let description: String
     let pem: String

@@ -3,7 +3,7 @@ import Foundation
 /// A binary heap of timed elements: the earliest first, elements of the same time in the order of their insertion.
 ///
 /// An element stays until its time or until ``sweep(_:)``.
-package struct TimerHeap<Element> {
+struct TimerHeap<Element> {
     struct Entry {
         var time: TimeInterval
         var order: Int
@@ -17,13 +17,13 @@ package struct TimerHeap<Element> {
     private var entries: [Entry] = []
     private var lastOrder = 0
 
-    package init() {}
+    init() {}
 
-    package var count: Int { entries.count }
+    var count: Int { entries.count }
     /// The time of the first element; nil when the heap is empty.
-    package var earliest: TimeInterval? { entries.first?.time }
+    var earliest: TimeInterval? { entries.first?.time }
 
-    package mutating func add(_ element: Element, at time: TimeInterval) {
+    mutating func add(_ element: Element, at time: TimeInterval) {
         lastOrder += 1
         entries.append(Entry(time: time, order: lastOrder, element: element))
         var child = entries.count - 1
@@ -34,7 +34,7 @@ package struct TimerHeap<Element> {
     }
 
     /// Removes and returns the first element whose time has come.
-    package mutating func takeDue(now: TimeInterval) -> Element? {
+    mutating func takeDue(now: TimeInterval) -> Element? {
         guard let first = entries.first, first.time <= now else { return nil }
         entries.swapAt(0, entries.count - 1)
         entries.removeLast()
@@ -43,7 +43,7 @@ package struct TimerHeap<Element> {
     }
 
     /// Removes the elements that are not wanted.
-    package mutating func sweep(_ isWanted: (Element) -> Bool) {
+    mutating func sweep(_ isWanted: (Element) -> Bool) {
         // A sorted array is a heap.
         entries = entries.filter { isWanted($0.element) }.sorted { $0.isBefore($1) }
     }

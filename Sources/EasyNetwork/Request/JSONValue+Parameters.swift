@@ -1,29 +1,17 @@
 import Foundation
 
-/// A parameter as it is written into a query, a form or JSON. Types with one meaning become one case, so that all
-/// encoders agree.
-enum ParameterValue: Hashable, Sendable {
-    case null
-    case bool(Bool)
-    case integer(Int64)
-    case unsigned(UInt64)
-    case double(Double)
-    case decimal(Decimal)
-    case string(String)
-    case array([ParameterValue])
-    case object([String: ParameterValue])
-
+extension JSONValue {
     /// The number of containers that may lie in one another. Deeper ones come from a container that holds itself.
     static let maximumDepth = 100
 
     /// The parameters of a request.
     ///
-    /// - Parameter encoder: gives the styles of dates and bytes; default ISO 8601 and Base64.
+    /// - Parameter encoder: makes the values of dates; default ISO 8601.
     /// - Throws: ``NetworkError/Code/invalidRequest`` that names the place of a value that cannot be sent.
     static func object(
         from parameters: [String: Any],
         _ encoder: QueryEncoder = QueryEncoder()
-    ) throws(NetworkError) -> [String: ParameterValue] {
+    ) throws(NetworkError) -> [String: JSONValue] {
         do {
             return try members(parameters.lazy.map { ($0.key, $0.value) }, encoder, 0)
         } catch {
@@ -32,7 +20,7 @@ enum ParameterValue: Hashable, Sendable {
     }
 
     /// - Throws: as ``object(from:_:)``.
-    init(_ value: Any) throws(NetworkError) {
+    init(parameter value: Any) throws(NetworkError) {
         do {
             self = try Self.parameter(value, QueryEncoder(), 0)
         } catch {
@@ -45,11 +33,11 @@ enum ParameterValue: Hashable, Sendable {
         _ value: Any,
         _ encoder: QueryEncoder,
         _ depth: Int
-    ) throws(EncodingError) -> ParameterValue {
+    ) throws(EncodingError) -> JSONValue {
         // Objects by their class: `as?` would turn a number object into any Swift number, and into a Bool.
         if type(of: value) is AnyClass {
             switch value {
-            case let value as NSNumber: return try number(JSONNumber(value))
+            case let value as NSNumber: return try finite(JSONValue(value))
             case is NSNull: return .null
             case let value as NSArray: return .array(try elements(value.shallowElements, encoder, depth))
             case let value as NSDictionary: return .object(try members(value.shallowPairs, encoder, depth))
@@ -61,13 +49,13 @@ enum ParameterValue: Hashable, Sendable {
         case let value as any ParameterContainer: return try value.parameter(encoder, depth)
         case let value as Substring: return .string(String(value))
         case let value as Character: return .string(String(value))
-        case let value as Date: return try encoder.dates.parameter(value)
+        case let value as Date: return try date(value, encoder, depth)
         case let value as URL: return .string(value.absoluteString)
         case let value as UUID: return .string(value.uuidString)
-        case let value as Data: return .string(encoder.data.text(of: value))
+        case let value as Data: return .string(value.base64EncodedString())
         default: break
         }
-        if let value = JSONNumber(value) { return try number(value) }
+        if let value = JSONValue(number: value) { return try finite(value) }
         if type(of: value) == AnyHashable.self, let value = value as? AnyHashable {
             return try parameter(value.base, encoder, depth)
         }
@@ -79,17 +67,25 @@ enum ParameterValue: Hashable, Sendable {
         throw .invalid(value, "a value of type \(type(of: value)) cannot be sent")
     }
 
-    private static func number(_ number: JSONNumber) throws(EncodingError) -> ParameterValue {
+    /// - Throws: for a date that has no text.
+    static func date(_ date: Date, _ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> JSONValue {
+        if let dates = encoder.dates {
+            guard depth < maximumDepth else { throw .tooDeep(date) }
+            // Counted as a level, so that a Date made of a Date ends as well.
+            return try parameter(dates(date), encoder, depth + 1)
+        }
+        guard let text = date.rfc3339Text else {
+            throw .invalid(date, "a date outside of the years 1 to 9999 cannot be sent")
+        }
+        return .string(text)
+    }
+
+    /// - Throws: for a number that is not finite, which has no text.
+    private static func finite(_ number: JSONValue) throws(EncodingError) -> JSONValue {
         switch number {
-        case .boolean(let value): return .bool(value)
-        case .integer(let value): return .integer(value)
-        case .unsigned(let value): return .unsigned(value)
-        case .double(let value):
-            guard value.isFinite else { throw .invalid(value, "\(value) cannot be sent, for it is not finite") }
-            return .double(value)
-        case .decimal(let value):
-            guard value.isFinite else { throw .invalid(value, "\(value) cannot be sent, for it is not finite") }
-            return .decimal(value)
+        case .double(let value) where !value.isFinite: throw .notFinite(value)
+        case .decimal(let value) where !value.isFinite: throw .notFinite(value)
+        default: return number
         }
     }
 
@@ -97,9 +93,9 @@ enum ParameterValue: Hashable, Sendable {
         _ values: some Sequence,
         _ encoder: QueryEncoder,
         _ depth: Int
-    ) throws(EncodingError) -> [ParameterValue] {
+    ) throws(EncodingError) -> [JSONValue] {
         guard depth < maximumDepth else { throw .tooDeep(values) }
-        var result: [ParameterValue] = []
+        var result: [JSONValue] = []
         result.reserveCapacity(values.underestimatedCount)
         for value in values {
             do {
@@ -115,9 +111,9 @@ enum ParameterValue: Hashable, Sendable {
         _ pairs: some Sequence<(Key, Any)>,
         _ encoder: QueryEncoder,
         _ depth: Int
-    ) throws(EncodingError) -> [String: ParameterValue] {
+    ) throws(EncodingError) -> [String: JSONValue] {
         guard depth < maximumDepth else { throw .tooDeep(pairs) }
-        var result: [String: ParameterValue] = [:]
+        var result: [String: JSONValue] = [:]
         result.reserveCapacity(pairs.underestimatedCount)
         for (key, value) in pairs {
             guard let name = key as? String else {
@@ -133,51 +129,34 @@ enum ParameterValue: Hashable, Sendable {
     }
 }
 
-extension ParameterValue: Encodable {
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        switch self {
-        case .null: try container.encodeNil()
-        case .bool(let value): try container.encode(value)
-        case .integer(let value): try container.encode(value)
-        case .unsigned(let value): try container.encode(value)
-        case .double(let value): try container.encode(value)
-        case .decimal(let value): try container.encode(value)
-        case .string(let value): try container.encode(value)
-        case .array(let values): try container.encode(values)
-        case .object(let values): try container.encode(values)
-        }
-    }
-}
-
 /// A type of the standard library that holds values, read one level at a time. A cast to `[String: Any]` would lose the nil
 /// values of a dictionary of optionals, and would cast every element.
 private protocol ParameterContainer {
-    func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> ParameterValue
+    func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> JSONValue
 }
 
 extension Optional: ParameterContainer {
-    fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> ParameterValue {
+    fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> JSONValue {
         guard let value = self else { return .null }
-        return try ParameterValue.parameter(value, encoder, depth)
+        return try JSONValue.parameter(value, encoder, depth)
     }
 }
 
 extension Array: ParameterContainer {
-    fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> ParameterValue {
-        .array(try ParameterValue.elements(self, encoder, depth))
+    fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> JSONValue {
+        .array(try JSONValue.elements(self, encoder, depth))
     }
 }
 
 extension ArraySlice: ParameterContainer {
-    fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> ParameterValue {
-        .array(try ParameterValue.elements(self, encoder, depth))
+    fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> JSONValue {
+        .array(try JSONValue.elements(self, encoder, depth))
     }
 }
 
 extension Dictionary: ParameterContainer {
-    fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> ParameterValue {
-        .object(try ParameterValue.members(lazy.map { ($0.key, $0.value as Any) }, encoder, depth))
+    fileprivate func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> JSONValue {
+        .object(try JSONValue.members(lazy.map { ($0.key, $0.value as Any) }, encoder, depth))
     }
 }
 
@@ -242,8 +221,12 @@ extension EncodingError {
         .invalidValue(value, Context(codingPath: [], debugDescription: reason))
     }
 
+    fileprivate static func notFinite(_ value: Any) -> EncodingError {
+        invalid(value, "\(value) cannot be sent, for it is not finite")
+    }
+
     static func tooDeep(_ value: Any) -> EncodingError {
-        invalid(value, "values lie more than \(ParameterValue.maximumDepth) deep in one another; does one hold itself?")
+        invalid(value, "values lie more than \(JSONValue.maximumDepth) deep in one another; does one hold itself?")
     }
 
     /// The error of a value in a container at this path.
@@ -257,13 +240,7 @@ extension EncodingError {
     fileprivate var parts: (place: String, reason: String) {
         guard case .invalidValue(_, let context) = self else { return ("", wording) }
         if let inner = context.underlyingError as? EncodingError { return inner.parts }
-        let text = context.codingPath.reduce("") { text, key in
-            if let index = key.intValue { return text + "[\(index)]" }
-            return text.isEmpty ? key.stringValue : text + "." + key.stringValue
-        }
-        // A path of a hundred levels is long, and its beginning shows where to look.
-        let place = text.count > 200 ? String(text.prefix(200)) + "…" : text
-        return (place.isEmpty ? "" : place + ": ", context.debugDescription)
+        return (context.codingPath.place, context.debugDescription)
     }
 }
 

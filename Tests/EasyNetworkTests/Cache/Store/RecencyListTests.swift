@@ -3,8 +3,8 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("MemoryCache")
-struct MemoryCacheTests {
+@Suite("RecencyList")
+struct RecencyListTests {
     private static let date = Date(timeIntervalSince1970: 1_767_225_600)
 
     private static func entry(_ key: String, version: Int = 1, count: Int = 100) -> CacheEntry {
@@ -13,18 +13,18 @@ struct MemoryCacheTests {
 
     @Test("CCH-4: the least recently used entry is removed first")
     func leastLately() {
-        var cache = MemoryCache(costLimit: .max, countLimit: 2)
+        var cache = RecencyList<CacheEntry>(costLimit: .max, countLimit: 2)
         _ = cache.store(Self.entry("a"))
         _ = cache.store(Self.entry("b"))
-        _ = cache.load("a")
+        _ = cache.use("a")
         let released = cache.store(Self.entry("c"))
         #expect(released.map(\.header.key) == ["b"])
-        #expect(Set(cache.all.map(\.header.key)) == ["a", "c"])
+        #expect(Set(cache.values.map(\.header.key)) == ["a", "c"])
     }
 
     @Test("CCH-4: a look does not count as a use")
     func looking() {
-        var cache = MemoryCache(costLimit: .max, countLimit: 2)
+        var cache = RecencyList<CacheEntry>(costLimit: .max, countLimit: 2)
         _ = cache.store(Self.entry("a"))
         _ = cache.store(Self.entry("b"))
         _ = cache["a"]
@@ -34,12 +34,12 @@ struct MemoryCacheTests {
 
     @Test("CCH-4: an entry larger than the limit is not stored, and the entry that it replaces is removed")
     func tooLarge() {
-        var cache = MemoryCache(costLimit: 2_000, countLimit: 10)
+        var cache = RecencyList<CacheEntry>(costLimit: 2_000, countLimit: 10)
         _ = cache.store(Self.entry("a"))
         _ = cache.store(Self.entry("b"))
         let released = cache.store(Self.entry("a", count: 2_000))
         #expect(released.map(\.header.key) == ["a"])
-        #expect(cache.all.map(\.header.key) == ["b"])
+        #expect(cache.values.map(\.header.key) == ["b"])
     }
 
     @Test(
@@ -47,7 +47,7 @@ struct MemoryCacheTests {
         arguments: [(0, 10), (-5, 10), (10_000, 0), (10_000, -1)]
     )
     func noRoom(cost: Int, count: Int) {
-        var cache = MemoryCache(costLimit: cost, countLimit: count)
+        var cache = RecencyList<CacheEntry>(costLimit: cost, countLimit: count)
         _ = cache.store(Self.entry("a"))
         #expect(cache.count == 0)
         #expect(cache.cost == 0)
@@ -58,7 +58,7 @@ struct MemoryCacheTests {
         var generator = SeededGenerator(seed: seed)
         let costLimit = Int.random(in: 500...10_000, using: &generator)
         let countLimit = Int.random(in: 1...12, using: &generator)
-        var cache = MemoryCache(costLimit: costLimit, countLimit: countLimit)
+        var cache = RecencyList<CacheEntry>(costLimit: costLimit, countLimit: countLimit)
         // The most recently used entry is the last.
         var list: [CacheEntry] = []
         for step in 0..<500 {
@@ -72,7 +72,7 @@ struct MemoryCacheTests {
                 if entry.cost <= costLimit { list.append(entry) }
                 while list.count > countLimit || list.reduce(0, { $0 + $1.cost }) > costLimit { list.removeFirst() }
             case 5..<9:
-                let loaded = cache.load(key)
+                let loaded = cache.use(key)
                 #expect(loaded == index.map { list[$0] }, "seed \(seed), step \(step)")
                 if let index { list.append(list.remove(at: index)) }
             default:
@@ -82,6 +82,6 @@ struct MemoryCacheTests {
             #expect(cache.count == list.count, "seed \(seed), step \(step)")
             #expect(cache.cost == list.reduce(0) { $0 + $1.cost }, "seed \(seed), step \(step)")
         }
-        #expect(Set(cache.all) == Set(list), "seed \(seed)")
+        #expect(Set(cache.values) == Set(list), "seed \(seed)")
     }
 }

@@ -5,8 +5,8 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Landings with a cache", .timeLimit(.minutes(10)))
-struct CachedLandingTests {
+@Suite("Calls with a cache", .timeLimit(.minutes(10)))
+struct CachedCallTests {
     private let clock = ManualClock()
     private let transport: InMemoryTransport
     private let cache: NetworkCache
@@ -154,7 +154,7 @@ struct CachedLandingTests {
             .text("{\"user_name\":\"ada\"}", headers: ["Cache-Control": "max-age=60, stale-if-error=100"])
         }
         let service = try service {
-            $0.decoder = JSONResponseDecoder {
+            $0.decoder = .json {
                 let decoder = JSONDecoder()
                 decoder.keyDecodingStrategy = .convertFromSnakeCase
                 return decoder
@@ -274,7 +274,7 @@ struct CachedLandingTests {
         #expect(await transport.waitForRequests(1))
         let finishedEarly = Locked(false)
         FinishWatcher.watch(operation) { finishedEarly.withLock { $0 = true } }
-        // Time for an event that must not happen.
+        // Leaves time for an event that must not happen.
         for _ in 0..<2_000 where !finishedEarly.withLock({ $0 }) { await Task.yield() }
         #expect(!finishedEarly.withLock { $0 }, "finished though cached has not been called")
         callbacks.resume()
@@ -318,7 +318,7 @@ struct CachedLandingTests {
         #expect(await cache.usage.memoryCount == 0)
         clock.advance(by: 5)
         var count = 0
-        // Time for an event that must not happen.
+        // Leaves time for an event that must not happen.
         for _ in 0..<2_000 where count == 0 { count = await cache.usage.memoryCount }
         #expect(count == 0, "the refresh was not cancelled, and stored after removeAll")
     }

@@ -1,9 +1,9 @@
 import Foundation
 
-/// A download from its first request to its file: asks for what is missing, writes what comes, and moves the part.
+/// Asks for what is missing of a file, writes what comes, and moves the part.
 ///
 /// The rules are those of ``DownloadPlan``. Several segments are several calls at once, which take turns to write.
-actor Download {
+actor DownloadWriter {
     /// Makes a call whose body is used like this, and returns when it has ended.
     typealias Fetch = @Sendable (@escaping BodyUse) async -> Result<Void, NetworkError>
 
@@ -24,7 +24,8 @@ actor Download {
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     private let file: PartialFile
-    private let options: DownloadOptions
+    private let replacesExistingFile: Bool?
+    private let sha256: String?
     private let meter: TransferMeter
     private let clock: any NetworkClock
     private let limits: @Sendable () -> [BandwidthLimit]
@@ -45,14 +46,16 @@ actor Download {
     init(
         _ file: PartialFile,
         _ plan: DownloadPlan,
-        _ options: DownloadOptions,
+        replacesExistingFile: Bool? = nil,
+        sha256: String? = nil,
         meter: TransferMeter,
         clock: any NetworkClock,
         limits: @escaping @Sendable () -> [BandwidthLimit] = { [] }
     ) {
         self.file = file
         self.plan = plan
-        self.options = options
+        self.replacesExistingFile = replacesExistingFile
+        self.sha256 = sha256
         self.meter = meter
         self.clock = clock
         self.limits = limits
@@ -100,47 +103,40 @@ actor Download {
         }
     }
 
-    /// The question of one message.
-    struct Part: Sendable {
-        let index: Int
-        let url: URL
-        let location: String
-        let question: DownloadPlan.Question?
-        let mayContinue: Bool
-    }
-
-    func use(_ message: TransportRequest, for index: Int) -> (message: TransportRequest, read: BodyReading) {
-        var message = message
-        let digest = message.url.downloadDigest
-        let mayContinue = message.mayContinueDownload
-        let question = mayContinue ? plan.question(for: index, at: digest) : nil
+    func use(_ asked: TransportRequest, for index: Int) -> (message: TransportRequest, read: BodyReading) {
+        var message = asked
+        let question = asked.mayContinueDownload ? plan.question(for: index, at: asked.url.downloadDigest) : nil
         if let question {
             message.headers["Range"] = question.range
             message.headers["If-Range"] = question.validator.fieldValue
         }
         // The bytes of the file itself: compressed ones have other lengths and offsets.
         if message.headers["Accept-Encoding"] == nil { message.headers["Accept-Encoding"] = "identity" }
-        let part = Part(
-            index: index,
-            url: message.url,
-            location: digest,
-            question: question,
-            mayContinue: mayContinue
-        )
-        return (message, { head, isAccepted, body in await self.read(body, head, isAccepted: isAccepted, for: part) })
+        let read: BodyReading = { head, isAccepted, body in
+            await self.read(body, head, isAccepted: isAccepted, to: asked, question, for: index)
+        }
+        return (message, read)
     }
 
-    private func read(_ body: BodyStream, _ head: TransportHead, isAccepted: Bool, for part: Part) async -> BodyEnd {
+    /// - Parameter asked: the message without the question.
+    private func read(
+        _ body: BodyStream,
+        _ head: TransportHead,
+        isAccepted: Bool,
+        to asked: TransportRequest,
+        _ question: DownloadPlan.Question?,
+        for index: Int
+    ) async -> BodyEnd {
         // A call that was cancelled may still be at it while the next one asks.
         if Task.isCancelled || mustStartOver || isKept { return .used }
         let isSplit = plan.segments.count > 1
         let answer = plan.answer(
             head,
-            to: part.question,
-            of: part.index,
-            at: part.location,
+            to: question,
+            of: index,
+            at: asked.url.downloadDigest,
             isAccepted: isAccepted,
-            mayContinue: part.mayContinue
+            mayContinue: asked.mayContinueDownload
         )
         let name = head.headers["Content-Disposition"].flatMap(ContentDisposition.init)?.fileName
             .flatMap(SafeFileName.name)
@@ -149,7 +145,7 @@ actor Download {
             case .collect:
                 return .collect
             case .complete:
-                proposedName = name ?? proposedName ?? SafeFileName.name(for: part.url)
+                proposedName = name ?? proposedName ?? SafeFileName.name(for: asked.url)
                 return .used
             case .fail(let code, let message):
                 throw NetworkError(code: code, message: message, statusCode: head.statusCode, headers: head.headers)
@@ -161,23 +157,23 @@ actor Download {
                 }
                 throw NetworkError(code: .badServerResponse, message: "the ranges do not fit each other")
             case .whole:
-                proposedName = name ?? SafeFileName.name(for: part.url)
-                try await write(body, part.index, upTo: nil)
+                proposedName = name ?? SafeFileName.name(for: asked.url)
+                try await write(body, index, upTo: nil)
             case .range(let end):
                 // A range need not repeat the name.
-                proposedName = name ?? proposedName ?? SafeFileName.name(for: part.url)
-                try await write(body, part.index, upTo: end)
+                proposedName = name ?? proposedName ?? SafeFileName.name(for: asked.url)
+                try await write(body, index, upTo: end)
             }
             return .used
         } catch {
-            let hasGained = !mustStartOver && plan.hasGained(part.index)
+            let hasGained = !mustStartOver && plan.hasGained(index)
             return .failed(error, hasProgressed: hasGained, mayBeginAgain: !mustStartOver)
         }
     }
 
     /// - Parameter end: the offset after the range that comes; nil when the whole file comes.
     private func write(_ body: BodyStream, _ index: Int, upTo end: Int64?) async throws(NetworkError) {
-        if options.existingFile == .keep, location.name == nil, let proposedName,
+        if replacesExistingFile == false, location.name == nil, let proposedName,
             access(location.path(named: proposedName), F_OK) == 0
         {
             return isKept = true
@@ -200,6 +196,8 @@ actor Download {
             if isEnough { break }
             let delay = limits().map { $0.delay(after: chunk.count) }.max() ?? 0
             if delay > 0 { await clock.sleep(delay) }
+            // Chunks that are there are read without a pause, in which the other segments would have their turn.
+            if plan.segments.count > 1 { await Task.yield() }
         }
         // More may be on its way.
         body.cancel()
@@ -256,7 +254,7 @@ actor Download {
         }
         // The part of a longer state of the file may have been there.
         if let total = plan.total, file.size != total { try file.truncate(to: total) }
-        if let wanted = options.sha256?.lowercased() {
+        if let wanted = sha256?.lowercased() {
             // The digest may take long, and a kill until then is not to cost a byte.
             save()
             guard let found = try file.digest(isWanted: isWanted)?.hexadecimal else {
@@ -277,7 +275,7 @@ actor Download {
         }
         // Before the move, so that no kill leaves it beside the file. If the move fails, `close` writes it again.
         unlink(location.journal)
-        return URL(fileURLWithPath: try location.movePart(named: name, options.existingFile))
+        return URL(fileURLWithPath: try location.movePart(named: name, replacing: replacesExistingFile))
     }
 
     /// Leaves the part for another download, or removes it.

@@ -3,18 +3,18 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("CacheFileFormat")
-struct CacheFileFormatTests {
+@Suite("The file of a CacheEntry")
+struct CacheEntryTests {
     private static let date = Date(timeIntervalSince1970: 1_767_225_600.125)
     private static let entry = CacheEntry.made("a key", version: 7, count: 60, at: date)
 
     private static func file(_ entry: CacheEntry = entry) throws -> Data {
-        try CacheFileFormat.encode(entry).reduce(Data(), +)
+        try entry.encoded().reduce(Data(), +)
     }
 
-    private static func failure(_ file: Data, key: String = "a key") -> CacheFailure? {
-        do throws(CacheFailure) {
-            _ = try CacheFileFormat.decode(file, key: key)
+    private static func failure(_ file: Data, key: String = "a key") -> CacheMiss? {
+        do throws(CacheMiss) {
+            _ = try CacheEntry(file: file, key: key)
             return nil
         } catch {
             return error
@@ -24,7 +24,7 @@ struct CacheFileFormatTests {
     @Test("CCH-2: a written entry can be read")
     func roundTrip() throws {
         var odd = CacheEntry(
-            header: CacheHeader(
+            header: NetworkCache.Entry(
                 key: "κλειδί \u{0} \"\n",
                 url: nil,
                 requestedAt: .distantPast,
@@ -36,15 +36,15 @@ struct CacheFileFormatTests {
         odd.header.attributes = ["": "", "é": "\u{1F600}"]
         odd.header.statusCode = .min
         for entry in [Self.entry, odd] {
-            #expect(try CacheFileFormat.decode(Self.file(entry), key: entry.header.key) == entry)
-            let found = try CacheFileFormat.decodeHeader(Self.file(entry))
-            #expect(found.header == entry.header)
-            #expect(found.bodyCount == entry.body.count)
+            #expect(try CacheEntry(file: Self.file(entry), key: entry.header.key) == entry)
+            let header = try NetworkCache.Entry(file: Self.file(entry))
+            #expect(header == entry.header)
+            #expect(header?.bodyCount == entry.body.count)
         }
         // A slice whose first index is not 0.
         var sliced = Self.entry
         sliced.body = Data("....body".utf8).dropFirst(4)
-        #expect(try CacheFileFormat.decode(Self.file(sliced), key: "a key").body == Data("body".utf8))
+        #expect(try CacheEntry(file: Self.file(sliced), key: "a key").body == Data("body".utf8))
     }
 
     @Test("CCH-2: a truncated or extended file is damaged")
@@ -64,20 +64,23 @@ struct CacheFileFormatTests {
                 var changed = file
                 changed[index] ^= change
                 #expect(Self.failure(changed) != nil, "byte \(index), change \(change)")
-                _ = try? CacheFileFormat.decodeHeader(changed)
-                _ = CacheFileFormat.isPlausible(changed, size: changed.count)
+                _ = NetworkCache.Entry(file: changed)
             }
         }
     }
 
-    @Test("CCH-2: an unusable file has a reason; files of the first version are of another version")
-    func reasons() throws {
-        var file = try Self.file()
-        #expect(Self.failure(file, key: "another key") == .foreign)
-        file[4] = 1
-        #expect(Self.failure(file) == .otherVersion)
-        #expect(Self.failure(Data("somebody else's".utf8)) == .foreign)
-        #expect(Self.failure(Data(repeating: 0, count: 1_000)) == .foreign)
+    @Test("CCH-2: files of another key, another version, or another program are damaged")
+    func foreign() throws {
+        let file = try Self.file()
+        #expect(Self.failure(file, key: "another key") == .damaged)
+        for version in [1, 2, 4] as [UInt8] {
+            var other = file
+            other[4] = version
+            #expect(Self.failure(other) == .damaged)
+            #expect(NetworkCache.Entry(file: other) == nil)
+        }
+        #expect(Self.failure(Data("somebody else's".utf8)) == .damaged)
+        #expect(Self.failure(Data(repeating: 0, count: 1_000)) == .damaged)
     }
 
     @Test(
@@ -85,20 +88,17 @@ struct CacheFileFormatTests {
         arguments: [0, 23, 24, 31, 1 << 63].map { UInt64.max - $0 } + [1 << 40, 1 << 62] as [UInt64]
     )
     func lengths(length: UInt64) throws {
-        for offset in [8, 16] {
-            var file = try Self.file()
-            withUnsafeBytes(of: length.littleEndian) { file.replaceSubrange(offset..<offset + 8, with: $0) }
-            #expect(Self.failure(file) == .damaged)
-            #expect(!CacheFileFormat.isPlausible(file, size: file.count))
-            _ = try? CacheFileFormat.decodeHeader(file)
-        }
+        var file = try Self.file()
+        withUnsafeBytes(of: length.littleEndian) { file.replaceSubrange(8..<16, with: $0) }
+        #expect(Self.failure(file) == .damaged)
+        #expect(NetworkCache.Entry(file: file) == nil)
     }
 
     @Test("CCH-2: an entry with a date of NaN cannot be written")
     func noNumber() {
         var entry = Self.entry
         entry.header.receivedAt = Date(timeIntervalSince1970: .nan)
-        #expect(throws: CacheFailure.unencodable) { try CacheFileFormat.encode(entry) }
+        #expect(throws: EncodingError.self) { try entry.encoded() }
     }
 
     @Test("CCH-2: a file with random bytes cannot be read", arguments: UInt64(1)...3)

@@ -1,0 +1,162 @@
+import Foundation
+
+extension EasyNetworkService {
+    /// The request as a `curl` command for a POSIX shell.
+    ///
+    /// ```swift
+    /// print(try await service.curlCommand(for: GetUser(id: 1)))
+    /// // curl --globoff --path-as-is --compressed 'https://api.example.com/users/1' -H 'Accept-Language: en' …
+    /// ```
+    ///
+    /// It is the message before interceptors, credentials of the host and cookies; those of a message that was sent are in
+    /// ``NetworkAttempt/curlCommand(redaction:)``. A body that is made while it is sent, such as a form with files, is read
+    /// into memory.
+    ///
+    /// - Parameter redaction: takes out secrets. Default ``Redaction/standard``; nil keeps them, so that the command sends the
+    ///   same bytes as the request.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a request that cannot be sent, or whose body cannot be read.
+    public func curlCommand(
+        for request: some BaseAPIRequest,
+        redaction: Redaction? = .standard
+    ) async throws(NetworkError) -> String {
+        let message = try RequestBuilder.build(request, for: configuration)
+        return try await message.withBodyInMemory().curlCommand(redaction: redaction)
+    }
+}
+
+extension TransportRequest {
+    /// The message as a `curl` command for a POSIX shell.
+    ///
+    /// A file is sent from its path. A stream is left out: the command reads that body from its standard input.
+    ///
+    /// - Parameter redaction: takes out secrets; a body that is neither JSON nor a form is then replaced by its length. Default
+    ///   ``Redaction/standard``; nil keeps all.
+    public func curlCommand(redaction: Redaction? = .standard) -> String {
+        CurlCommand(self, redaction).text
+    }
+
+    /// The message with the bytes of a stream that can be read again.
+    func withBodyInMemory() async throws(NetworkError) -> TransportRequest {
+        guard case .stream(let stream) = body, stream.isReplayable else { return self }
+        let reader = try stream.reader()
+        var bytes = Data()
+        while let piece = try await reader.next() { bytes += piece }
+        var message = self
+        message.body = .data(bytes)
+        return message
+    }
+}
+
+extension NetworkAttempt {
+    /// The message as a `curl` command for a POSIX shell, without its body, which is not kept.
+    ///
+    /// - Parameter redaction: takes out secrets. Default ``Redaction/standard``; nil keeps all.
+    public func curlCommand(redaction: Redaction? = .standard) -> String {
+        request.curlCommand(redaction: redaction)
+    }
+}
+
+extension NetworkError {
+    /// The request that failed as a `curl` command for a POSIX shell, without its body, which is not kept; nil if nothing was
+    /// sent.
+    ///
+    /// - Parameter redaction: takes out secrets. Default ``Redaction/standard``; nil keeps all.
+    public func curlCommand(redaction: Redaction? = .standard) -> String? {
+        request?.curlCommand(redaction: redaction)
+    }
+}
+
+extension NetworkError.Request {
+    fileprivate func curlCommand(redaction: Redaction?) -> String {
+        let method = NetworkService.Method(rawValue: method)
+        return TransportRequest(method: method, url: url, headers: headers).curlCommand(redaction: redaction)
+    }
+}
+
+/// Writes a `curl` command. Each word that is not the program's own is in single quotes, in which a shell knows no special
+/// character but the quote.
+private struct CurlCommand {
+    /// The most bytes of a body that is a word of the command: systems limit the length of a word to 128 KiB.
+    private static let longestWord = 65_536
+
+    private var words = ["curl", "--globoff", "--path-as-is", "--compressed"]
+    /// The command that writes the body to the standard input of this one.
+    private var source: String?
+
+    init(_ message: TransportRequest, _ redaction: Redaction?) {
+        let url = message.url.withoutUser
+        words.append(Self.quoted(redaction?.redacted(url) ?? url.absoluteString))
+        let hasBody = add(message.body, message.headers["Content-Type"], redaction)
+        add(message.method, hasBody: hasBody)
+        let headers = redaction?.redacted(message.headers) ?? message.headers
+        for field in headers where !field.isFraming {
+            words += ["-H", Self.quoted(field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")]
+        }
+        // The fields that curl would add.
+        if headers["User-Agent"] == nil { words += ["-H", "'User-Agent:'"] }
+        if hasBody, headers["Content-Type"] == nil { words += ["-H", "'Content-Type:'"] }
+        if hasBody, headers["Expect"] == nil { words += ["-H", "'Expect:'"] }
+    }
+
+    var text: String { (source.map { $0 + " | " } ?? "") + words.joined(separator: " ") }
+
+    private mutating func add(_ method: NetworkService.Method, hasBody: Bool) {
+        switch method {
+        case .get where !hasBody: break
+        case .head where !hasBody: words.append("--head")
+        case .post where hasBody: break
+        case .post, .put, .patch:
+            words += ["-X", Self.quoted(method.rawValue)]
+            // RFC 9110, section 8.6: these say that they have no body.
+            if !hasBody { words += ["-H", "'Content-Length: 0'"] }
+        default: words += ["-X", Self.quoted(method.rawValue)]
+        }
+    }
+
+    /// - Returns: whether there is a body.
+    private mutating func add(_ body: TransportBody, _ contentType: String?, _ redaction: Redaction?) -> Bool {
+        switch body {
+        case .none: return false
+        case .data(let data) where data.isEmpty: return false
+        case .data(let data):
+            guard let redaction else {
+                add(data)
+                return true
+            }
+            let text = redaction.redactedText(of: data, contentType: contentType) ?? "<\(data.count) bytes>"
+            add(Data(text.utf8))
+        case .file(let url): words += ["--data-binary", Self.quoted("@" + url.path)]
+        case .stream: words += ["--data-binary", "@-"]
+        }
+        return true
+    }
+
+    private mutating func add(_ data: Data) {
+        if data.count <= Self.longestWord, data.allSatisfy(Self.isPlain), let text = String(data: data, encoding: .utf8)
+        {
+            words += ["--data-raw", Self.quoted(text)]
+        } else {
+            source = "printf -- " + Self.quoted(data.map(Self.escaped).joined())
+            words += ["--data-binary", "@-"]
+        }
+    }
+
+    /// Whether the byte stays the same on its way through a terminal.
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        byte >= 0x20 && byte != 0x7F || byte == 0x0A
+    }
+
+    /// The byte in a format of `printf`.
+    private static func escaped(_ byte: UInt8) -> String {
+        switch byte {
+        case UInt8(ascii: "%"): "%%"
+        case UInt8(ascii: "\\"): "\\\\"
+        case 0x20...0x7E: String(UnicodeScalar(byte))
+        default: String(format: "\\%03o", Int(byte))
+        }
+    }
+
+    private static func quoted(_ text: String) -> String {
+        "'" + text.replacingOccurrences(of: "'", with: #"'\''"#) + "'"
+    }
+}

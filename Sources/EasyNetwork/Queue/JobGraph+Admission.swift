@@ -1,0 +1,247 @@
+import Foundation
+
+/// Admission: the choice of the next job to start, by priority, limits and rates.
+///
+/// A ready job stands in one lane. It joins the main lane. When its turn has come and one of its keys has no room, it moves
+/// to the lane of that key.
+///
+/// ```
+///                  veryHigh    high    normal     low    veryLow
+/// main lane                            g ─ h ─ i   k
+/// lane of host a                       b ─ e                       closed: as many jobs of the host run as may
+/// lane of tag t                d       f                           open: the tag has room again
+/// ```
+///
+/// The next job is the best head of a row in the open lanes, by priority and then by turn: here `d`. If another key of it
+/// has no room, it moves to that lane, and the next best is tried. So the cost of a start depends on the number of open
+/// lanes and not on the number of jobs.
+///
+/// Every row exists twice: for jobs that need a slot, and for jobs that need none, which also start when all slots are
+/// taken.
+extension JobGraph {
+    // MARK: - Jobs
+
+    /// Adds a job to the main lane, behind the others of its priority.
+    mutating func enqueue(_ job: Job) {
+        turns += 1
+        job.turn = turns
+        join(mainLane, job)
+    }
+
+    /// The next job to start, which now has its slot; nil when none may start.
+    mutating func takeNext(at now: TimeInterval) -> Job? {
+        guard !isSuspended, !openLanes.isEmpty else { return nil }
+        return takeNext(needingSlot: false, at: now) ?? takeNext(needingSlot: true, at: now)
+    }
+
+    private mutating func takeNext(needingSlot: Bool, at now: TimeInterval) -> Job? {
+        while !needingSlot || everything.isBelowLimit, let job = best(needingSlot: needingSlot, at: now) {
+            if let full = firstFullLane(of: job, at: now) {
+                leaveLane(job)
+                join(full, job)
+            } else {
+                noteOvertaking(by: job)
+                leaveLane(job)
+                takeSlot(for: job, at: now)
+                return job
+            }
+        }
+        return nil
+    }
+
+    /// The best head of a row in the open lanes.
+    private func best(needingSlot: Bool, at now: TimeInterval) -> Job? {
+        var best: (job: Job, rank: Int)?
+        let lowest = Row.index(.veryLow, needsSlot: needingSlot)
+        for lane in openLanes {
+            for priority in 0..<JobPriority.count {
+                let row = lane.rows[lowest + priority]
+                guard let job = row.first, lane.hasRoom(for: job, at: now) else { continue }
+                let isDue = overtakingLimit.map { row.overtakenCount >= $0 } ?? false
+                let rank = isDue ? priority + JobPriority.count : priority
+                if let best, (best.rank, job.turn) > (rank, best.job.turn) { continue }
+                best = (job, rank)
+            }
+        }
+        return best?.job
+    }
+
+    /// Counts the start of a job for those of lower priority that might have started instead.
+    private func noteOvertaking(by job: Job) {
+        let lowest = Row.index(.veryLow, needsSlot: job.needsSlot)
+        let own = Row.index(job.priority, needsSlot: job.needsSlot)
+        for lane in openLanes {
+            for index in lowest..<own where lane.rows[index].first != nil { lane.rows[index].overtakenCount += 1 }
+        }
+        job.lane?.rows[own].overtakenCount = 0
+    }
+
+    private func firstFullLane(of job: Job, at now: TimeInterval) -> Lane? {
+        job.lanes.first { job.counts(in: $0) && !$0.hasRoom(for: job, at: now) }
+            ?? (job.needsSlot && !everything.hasRoom(for: job, at: now) ? everything : nil)
+    }
+
+    private mutating func takeSlot(for job: Job, at now: TimeInterval) {
+        changeCounts(of: job) { lane in
+            lane.runningCount += 1
+            if !job.isReturning { lane.gate?.take(at: now) }
+        }
+    }
+
+    /// - Parameter withTokens: whether the tokens of the rates are given back too, since the job did not start.
+    mutating func giveBackSlot(of job: Job, withTokens: Bool = false) {
+        changeCounts(of: job) { lane in
+            lane.runningCount -= 1
+            if withTokens, !job.isReturning { lane.gate?.giveBack() }
+        }
+    }
+
+    private mutating func changeCounts(of job: Job, _ change: (Lane) -> Void) {
+        if job.needsSlot { change(everything) }
+        for lane in job.lanes where job.counts(in: lane) {
+            change(lane)
+            refresh(lane)
+        }
+        refresh(everything)
+    }
+
+    // MARK: - Limits
+
+    /// The number of jobs that may have a slot at once; nil means no limit.
+    var limit: Int? {
+        get { everything.limit }
+        set { setLimit(newValue, for: .everything) }
+    }
+
+    /// - Parameter limit: nil removes the limit of this key.
+    mutating func setLimit(_ limit: Int?, for key: LimitKey) {
+        limits[key] = limit
+        if let lane = lanes[key] { refreshLimit(of: lane) }
+    }
+
+    mutating func refreshLimits() {
+        for lane in lanes.values { refreshLimit(of: lane) }
+    }
+
+    private mutating func refreshLimit(of lane: Lane) {
+        lane.limit = limit(of: lane.key)
+        refresh(lane)
+    }
+
+    private func limit(of key: LimitKey) -> Int? {
+        switch key {
+        case .exclusion: 1
+        case .host: limits[key] ?? hostLimit
+        case .everything, .tag, .group: limits[key]
+        }
+    }
+
+    /// The rate of the whole queue.
+    var rate: RateLimit? { everything.gate?.limit }
+
+    /// - Parameter rate: nil for none. Tokens that were taken stay taken when it changes.
+    mutating func setRate(_ rate: RateLimit?, for key: LimitKey) {
+        guard rate != nil || lanes[key] != nil else { return }
+        let lane = lane(of: key)
+        if let rate, lane.gate != nil {
+            lane.gate?.limit = rate
+        } else {
+            lane.gate = rate.map(RateGate.init)
+        }
+        removeIfUnused(lane)
+    }
+
+    /// When a job that waits only for a rate may start; nil when there is none.
+    func wake(after now: TimeInterval) -> TimeInterval? {
+        isSuspended ? nil : openLanes.lazy.compactMap { $0.gate?.opens }.filter { $0 > now }.min()
+    }
+
+    /// The reason why a ready job has not started.
+    func obstacle(of job: Job, at now: TimeInterval) -> WaitReason {
+        if isSuspended { return .suspended }
+        guard let lane = firstFullLane(of: job, at: now) else { return .turn }
+        if lane.isBelowLimit, let gate = lane.gate { return .rate(seconds: gate.opens - now) }
+        let limit = lane.limit ?? 0
+        switch lane.key {
+        case .everything: return .limit(limit)
+        case .host(let host): return .hostLimit(host: host, limit)
+        case .tag(let tag): return .tagLimit(tag: tag, limit)
+        case .exclusion(let category): return .mutualExclusion(category: category)
+        case .group: return .batchLimit(limit)
+        }
+    }
+
+    // MARK: - Lanes
+
+    /// The lanes of the keys, with one more user each.
+    mutating func use(_ keys: [LimitKey]) -> [Lane] {
+        keys.map { key in
+            let lane = lane(of: key)
+            lane.userCount += 1
+            return lane
+        }
+    }
+
+    mutating func drop(_ lanes: [Lane]) {
+        for lane in lanes {
+            lane.userCount -= 1
+            removeIfUnused(lane)
+        }
+    }
+
+    private mutating func lane(of key: LimitKey) -> Lane {
+        if let lane = lanes[key] { return lane }
+        let lane = Lane(key, limit: limit(of: key))
+        lanes[key] = lane
+        return lane
+    }
+
+    /// Removes a lane without jobs. It is kept while it has a rate, and while there are few lanes, since the next request
+    /// mostly goes to the same host.
+    private mutating func removeIfUnused(_ lane: Lane) {
+        guard lane.userCount == 0, lane !== everything else { return }
+        if case .group = lane.key {
+            // The limit of a batch goes with its last child.
+            limits[lane.key] = nil
+        } else if lane.gate != nil || lanes.count < 64 {
+            return
+        }
+        lanes[lane.key] = nil
+    }
+
+    /// Inserts the job by its turn. A job that has just become ready is last; one from another lane was a head there, so
+    /// few are before it.
+    private mutating func join(_ lane: Lane, _ job: Job) {
+        let index = Row.index(job.priority, needsSlot: job.needsSlot)
+        var next: Job?
+        if let last = lane.rows[index].last, last.turn > job.turn {
+            next = lane.rows[index].first
+            while let other = next, other.turn < job.turn { next = other.next }
+        }
+        let previous = next == nil ? lane.rows[index].last : next?.previous
+        (job.lane, job.previous, job.next) = (lane, previous, next)
+        if let previous { previous.next = job } else { lane.rows[index].first = job }
+        if let next { next.previous = job } else { lane.rows[index].last = job }
+        lane.waitingCount += 1
+        refresh(lane)
+    }
+
+    /// Removes a job from its lane, if it stands in one.
+    mutating func leaveLane(_ job: Job) {
+        guard let lane = job.lane else { return }
+        let index = Row.index(job.priority, needsSlot: job.needsSlot)
+        if let previous = job.previous { previous.next = job.next } else { lane.rows[index].first = job.next }
+        if let next = job.next { next.previous = job.previous } else { lane.rows[index].last = job.previous }
+        if lane.rows[index].first == nil { lane.rows[index].overtakenCount = 0 }
+        (job.lane, job.previous, job.next) = (nil, nil, nil)
+        lane.waitingCount -= 1
+        refresh(lane)
+    }
+
+    private mutating func refresh(_ lane: Lane) {
+        let isOpen = lane.waitingCount > 0 && lane.isBelowLimit
+        guard isOpen != lane.isOpen else { return }
+        lane.isOpen = isOpen
+        if isOpen { openLanes.append(lane) } else { openLanes.removeAll { $0 === lane } }
+    }
+}
