@@ -17,8 +17,13 @@ extension NetworkOperation {
         if isConcluded { action() }
     }
 
-    final func tellOfCacheMiss(_ miss: CacheMiss) {
-        scheduling?.queue.publish(.missedCache(self, miss))
+    /// Whether anything listens to the events of the operation's queue.
+    final var isHeard: Bool { scheduling?.queue.broadcast.isHeard == true }
+
+    /// Tells the listeners of the operation's queue.
+    final func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64?) {
+        guard let scheduling else { return }
+        scheduling.queue.tell(kind, of: self, scheduling.job, callNumber: callNumber)
     }
 
     /// Assigns the operation to a queue, once: an operation that has a queue or has been started is not assigned again.

@@ -98,8 +98,11 @@ extension NetworkQueue {
             }
             isRefused = state.isClosed && !traits.passesBarriers
             state.graph.submit(job, priority: priority, keys: keys, traits)
-            if !traits.isHidden { state.events.note(.added(operation)) }
             outside = link(job, to: adoption.dependencies, &state)
+            if !traits.isHidden, broadcast.isHeard {
+                let others = adoption.dependencies.map(\.operation)
+                broadcast.note(event(.added(waitingFor: others), operation, job))
+            }
             mayBeInCycle =
                 !job.dependencies.isEmpty
                 && (adoption.isAwaited || operation is GroupOperation || !job.dependents.isEmpty)
@@ -239,7 +242,7 @@ extension NetworkQueue {
 
     func operationDidReleaseSlot(_ job: Job, if isWanted: () -> Bool) {
         stepMakingRoom { state, actions in
-            if isWanted() { state.graph.park(job, &actions) }
+            if isWanted() { park(job, &state, &actions) }
         }
     }
 
@@ -257,7 +260,7 @@ extension NetworkQueue {
         let occupiesSlot = operation.occupiesSlot
         let begin = { @Sendable in
             guard !operation.hasOutcome else { return }
-            self.publish(.started(operation))
+            self.tell(.started, of: operation, job)
             action()
         }
         let dropped = step { state, actions -> [@Sendable () -> Void] in
@@ -272,10 +275,18 @@ extension NetworkQueue {
 
     func operationForgoesSlot(of job: Job) {
         let dropped = step { state, actions in
-            state.graph.park(job, evenIfReturning: true, &actions)
+            park(job, evenIfReturning: true, &state, &actions)
             return job.slotActions.take()
         }
         withExtendedLifetime(dropped) {}
+    }
+
+    private func park(_ job: Job, evenIfReturning: Bool = false, _ state: inout State, _ actions: inout Actions) {
+        let had = job.phase == .running
+        state.graph.park(job, evenIfReturning: evenIfReturning, &actions)
+        if had, job.phase == .parked, !job.traits.isHidden, broadcast.isHeard {
+            broadcast.note(event(.slotReleased, job.payload, job))
+        }
     }
 
     func operationDidFinish(_ operation: NetworkOperation, job: Job) {

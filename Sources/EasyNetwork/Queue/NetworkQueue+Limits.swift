@@ -5,7 +5,14 @@ extension NetworkQueue {
     /// Whether the queue starts no job. Running jobs go on. Default false.
     public var isSuspended: Bool {
         get { state.withLock { $0.graph.isSuspended } }
-        set { changeAdmission { $0.isSuspended = newValue } }
+        set {
+            changeAdmission { graph in
+                if graph.isSuspended != newValue, broadcast.isHeard {
+                    broadcast.note(event(newValue ? .suspended : .resumed, nil, nil))
+                }
+                graph.isSuspended = newValue
+            }
+        }
     }
 
     /// The number of jobs that run at once; a negative number means no limit, with 0 no job starts. Default

@@ -34,7 +34,7 @@ extension NetworkQueue {
         // In a loop and not recursively: 100,000 jobs may turn out not to be ready.
         while true {
             let isSlotFree = act(on: work)
-            if work.isHeard { publishEvents() }
+            if work.isHeard { broadcast.deliver() }
             guard isSlotFree else { return result }
             work = Work(actions: Actions(now: clock.now))
             perform({ $0.graph.admit(&$1) }, &work)
@@ -54,7 +54,13 @@ extension NetworkQueue {
             }
             work.wakeNumber = state.wakeCount
             work.reachability = state.reachability
-            work.isHeard = state.events.isHeard
+            work.isHeard = broadcast.isHeard
+            if work.isHeard {
+                for operation in work.actions.resume {
+                    let job = (operation as? NetworkOperation)?.job(in: self)
+                    broadcast.note(event(.slotRegained, operation, job))
+                }
+            }
             return result
         }
     }
@@ -75,10 +81,17 @@ extension NetworkQueue {
                 continue
             }
             // A job that is prepared first has no slot yet.
-            if work.isHeard, (operation as? NetworkOperation)?.isPreparedFirst != true { publish(.started(operation)) }
+            if work.isHeard, (operation as? NetworkOperation)?.isPreparedFirst != true { tellOfStart(operation) }
             hand(operation, to: executor.execute)
         }
         return isSlotFree
+    }
+
+    private func tellOfStart(_ operation: Operation) {
+        guard !operation.isHiddenJob else { return }
+        let own = (operation as? NetworkOperation)?.job(in: self)
+        let job = own ?? state.withLock { $0.plainJobs[ObjectIdentifier(operation)] }
+        tell(.started, of: operation, job)
     }
 
     /// - Returns: whether the job cannot run yet, so that it has no slot any more.
@@ -117,8 +130,8 @@ extension NetworkQueue {
     /// - Parameter error: called only when there is a listener.
     func finish(_ operation: Operation, _ job: Job, succeeded: Bool, error: () -> NetworkError?) {
         let emptyWaiters = stepMakingRoom { state, actions -> [@Sendable () -> Void] in
+            if !operation.isHiddenJob, broadcast.isHeard { broadcast.note(event(.finished(error()), operation, job)) }
             state.graph.finish(job, succeeded: succeeded, &actions)
-            if state.events.isHeard, !operation.isHiddenJob { state.events.note(.finished(operation, error())) }
             return state.graph.isEmpty ? state.emptyWaiters.take() : []
         }
         for waiter in emptyWaiters { waiter() }

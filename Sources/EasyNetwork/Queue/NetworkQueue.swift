@@ -57,7 +57,6 @@ public final class NetworkQueue: Sendable {
         var watch = PlainJobWatch()
         /// Called when the queue becomes empty.
         var emptyWaiters: [@Sendable () -> Void] = []
-        var events = EventBroadcast()
         /// When the next look at the jobs that a rate holds back is due.
         var wake: (time: TimeInterval, number: Int)?
         var wakeCount = 0
@@ -72,6 +71,8 @@ public final class NetworkQueue: Sendable {
     }
 
     let state: Locked<State>
+
+    let broadcast = EventBroadcast()
 
     /// The jobs that repeat each other, and the answers that are shared.
     let repeats = Locked((registry: RepeatRegistry<NetworkOperation>(), carriers: [SharingKey: RequestCarrier]()))
@@ -108,11 +109,8 @@ public final class NetworkQueue: Sendable {
     }
 
     deinit {
-        let (events, watch) = state.withLock { state in
-            (exchange(&state.events, with: EventBroadcast()), state.reachabilityWatch)
-        }
-        events.finish()
-        watch?.cancel()
+        broadcast.finish()
+        state.withLock { $0.reachabilityWatch }?.cancel()
     }
 
     // MARK: - Adding

@@ -11,13 +11,29 @@ final class Call: Sendable {
         var deadline: (any ClockTimer)?
         /// The messages sent so far.
         var history: [NetworkAttempt] = []
+        var number: UInt64?
     }
+
+    private static let lastNumber = Locked<UInt64>(0)
 
     private let state: Locked<State>
 
     /// - Parameter failed: called at most once, on ``WorkQueue``, with the error that ended the call from outside.
     init(failed: @escaping @Sendable (Call, NetworkError) -> Void) {
         state = Locked(State(failed: failed))
+    }
+
+    /// The number of the call in this process, given when it is first asked for.
+    var number: UInt64 {
+        state.withLock { state in
+            if let number = state.number { return number }
+            let number = Self.lastNumber.withLock { last in
+                last += 1
+                return last
+            }
+            state.number = number
+            return number
+        }
     }
 
     /// Whether the call has ended, by itself or from outside.

@@ -118,6 +118,7 @@ struct CallAttempts {
             }
             failure = error
             next = (.retry, delay)
+            context.tell(call, .retryScheduled(delay: delay, after: error))
             await context.wait(delay, call)
             try checkCancellation()
         }
@@ -163,17 +164,19 @@ struct CallAttempts {
         switch await context.look(message, key: cacheKey) {
         case .answer(let response, let isRefreshed):
             if let cacheKey { errand = .answered(cache, key: cacheKey, isRefreshed: isRefreshed) }
+            context.tell(call, .servedFromCache(response))
             return .success(response)
         case .answerAndSend(let response):
+            context.tell(call, .servedFromCache(response))
             await context.show(response, of: call)
             return nil
         case .send(let miss, let candidate):
             cacheMiss = miss
             self.candidate = candidate
-            context.caller?.operation.tellOfCacheMiss(miss)
+            context.tell(call, .missedCache(miss))
             return nil
         case .refuse(let miss):
-            context.caller?.operation.tellOfCacheMiss(miss)
+            context.tell(call, .missedCache(miss))
             return .failure(NetworkError(miss, cache.policy.reading))
         }
     }
@@ -260,6 +263,7 @@ struct CallAttempts {
             let deposit = context.deposit(message, asked: sent.headers, key: cacheKey, candidate)
             errand = deposit.map { .store($0) }
         }
+        context.tell(call, .attemptStarted(attempt, message))
         var outcome: Outcome
         (outcome, arrival) = await context.exchange(message)
         if arrival.startsOver, case .success(let response) = outcome { return .startOver(response) }
@@ -292,6 +296,7 @@ struct CallAttempts {
             history[last].metrics = error.metrics
         }
         call.note(history)
+        context.tell(call, .attemptEnded(history[last], outcome))
         guard mayHaveReached, !context.retry.methods.contains(sent.method) else { return }
         usedKey = sent.headers[Self.keyField]
         if usedKey == nil { mayHaveActed = true }
@@ -300,6 +305,7 @@ struct CallAttempts {
     private mutating func noteStartOver(_ response: NetworkResponse) throws(NetworkError) {
         history[history.count - 1].statusCode = response.statusCode
         history[history.count - 1].metrics = response.metrics
+        context.tell(call, .attemptEnded(history[history.count - 1], .success(response)))
         answer = response
         startOverCount += 1
         guard startOverCount <= Self.againLimit else {
@@ -351,6 +357,7 @@ struct CallAttempts {
         }
         next = (.again, delay)
         guard delay > 0 else { return }
+        context.tell(call, .retryScheduled(delay: delay, after: nil))
         await context.wait(delay, call)
         try checkCancellation()
     }

@@ -79,6 +79,21 @@ final class CallContext: Sendable {
         response.prepared(for: method, validation, decoder: configuration.settings.decoder)
     }
 
+    // MARK: - Events
+
+    /// Whether anything listens to the host, or to the queue of the operation.
+    var isHeard: Bool { configuration.broadcast.isHeard || caller?.operation.isHeard == true }
+
+    /// Tells the listeners of the operation's queue and of the host, if there are any.
+    func tell(_ call: Call, _ kind: @autoclosure () -> NetworkEvent.Kind) {
+        guard isHeard else { return }
+        let kind = kind()
+        let operation = caller?.operation
+        let isRepeated = operation?.isHeard == true
+        if isRepeated { operation?.tell(kind, callNumber: call.number) }
+        configuration.tell(kind, of: call, operation, isRepeated: isRepeated)
+    }
+
     // MARK: - Interceptors
 
     /// - Throws: the veto of an interceptor.
@@ -205,6 +220,7 @@ final class CallContext: Sendable {
     ) async throws(NetworkError) -> RequestAuthentication.Authorized? {
         guard let authentication = configuration.settings.authentication else { return nil }
         return try await authentication.authorize(message, stamp, for: configuration) { wait in
+            tell(call, .credentialAwaited)
             await withoutSlot(call, wait)
         }
     }
@@ -218,6 +234,7 @@ final class CallContext: Sendable {
     ) async throws(NetworkError) -> RequestAuthentication.Authorized? {
         guard let authentication = configuration.settings.authentication else { return nil }
         return try await authentication.review(response, to: message, stamp, for: configuration) { wait in
+            tell(call, .credentialAwaited)
             await withoutSlot(call, wait)
         }
     }

@@ -1,10 +1,9 @@
-import Dispatch
+import Foundation
 
 /// A job that makes calls, as its ``EasyNetworkService`` uses it.
-protocol CallOwner: AnyObject, Sendable {
+protocol CallOwner: Operation, Sendable {
     /// The queue for the closures of its calls.
     var deliveryQueue: DispatchQueue { get }
-    var isCancelled: Bool { get }
     /// Whether its closures are not called after it was cancelled.
     var silencesCancellation: Bool { get }
     /// Whether the calls come from a condition of the job, before its work.
@@ -24,7 +23,13 @@ protocol CallOwner: AnyObject, Sendable {
     func holdBack() -> OneShot?
     /// Runs `action` as a part of the credential refresh that the job belongs to, if there is one.
     func inRefreshContext(_ action: () -> Void)
-    func tellOfCacheMiss(_ miss: CacheMiss)
+    var operationID: UInt64 { get }
+    /// Whether it is a part of other jobs, which no event names.
+    var isHidden: Bool { get }
+    /// Whether anything listens to the events of its queue.
+    var isHeard: Bool { get }
+    /// Tells the listeners of its queue.
+    func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64?)
     /// The number of body bytes sent in the current attempt. Called on the transport's thread.
     func didSend(_ count: Int)
     /// Ends the job.

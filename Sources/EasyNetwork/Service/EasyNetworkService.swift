@@ -235,16 +235,18 @@ public final class EasyNetworkService: Sendable {
         completion: @escaping @Sendable (NetworkResponse?, Result<any Sendable, NetworkError>) -> Void
     ) -> Call {
         if isAnnounced { tellOfStart(request) }
-        let end = { @Sendable (response: NetworkResponse?, result: Result<any Sendable, NetworkError>) in
+        let end = { @Sendable (call: Call, response: NetworkResponse?, result: Result<any Sendable, NetworkError>) in
+            self.tell(.callEnded(result.failure), of: call)
             if isAnnounced { self.tellOfEnd(request, response, result.failure) }
             completion(response, result)
         }
         let call = Call { call, error in
             self.forget(call)
             self.forgetStored(after: .failure(error))
-            end(nil, .failure(error))
+            end(call, nil, .failure(error))
         }
         let (refusal, caller, mayLackSlot) = remember(call)
+        tell(.callStarted, of: call)
         if let refusal {
             call.fail(refusal)
             return call
@@ -273,11 +275,16 @@ public final class EasyNetworkService: Sendable {
                 // Before the invalidation, which refuses answers that were asked for earlier.
                 if case .success = item { self.keep(answer, request, map, isMapped) }
                 self.forgetStored(after: answer.result)
-                WorkQueue.finish { [answer, item] in end(try? answer.result.get(), item) }
+                WorkQueue.finish { [answer, item] in end(call, try? answer.result.get(), item) }
             }
         }
         if let operation = caller?.operation { operation.inRefreshContext(begin) } else { begin() }
         return call
+    }
+
+    private func tell(_ kind: @autoclosure () -> NetworkEvent.Kind, of call: Call) {
+        guard configuration.broadcast.isHeard else { return }
+        configuration.tell(kind(), of: call, caller?.operation)
     }
 
     private func answer(

@@ -61,6 +61,8 @@ public final class HostConfiguration: Sendable {
     /// The number of retries that are left.
     private let retryBudget: Locked<Double>
 
+    let broadcast = EventBroadcast()
+
     public init(_ settings: HostSettings) {
         self.settings = settings
         host = settings.baseURL?.hostAndPort
@@ -78,6 +80,10 @@ public final class HostConfiguration: Sendable {
         let others = headers.withoutCredentials
         headersElsewhere = settings.baseURL == nil || others == headers ? nil : others
         retryBudget = Locked(settings.retryBudget)
+    }
+
+    deinit {
+        broadcast.finish()
     }
 
     /// - Parameters:
@@ -98,6 +104,42 @@ public final class HostConfiguration: Sendable {
         if let transport { settings.transport = transport }
         change(&settings)
         self.init(settings)
+    }
+
+    /// The events of the calls to this host from now on, those of jobs too, for as long as the sequence is iterated. Any
+    /// number of tasks may listen. ``NetworkQueue/events`` has the life of jobs.
+    ///
+    /// A slow listener loses the oldest events: the last 4,096 are kept. The sequence ends when the host is deallocated.
+    public var events: AsyncStream<NetworkEvent> {
+        broadcast.stream(keeping: 4_096, add: broadcast.add)
+    }
+
+    /// - Parameter receive: called on any thread, possibly the transport's: it must not block.
+    func subscribe(_ receive: @escaping @Sendable (NetworkEvent) -> Void) -> EventSubscription {
+        EventSubscription(broadcast, broadcast.add(EventBroadcast.Listener(receive: receive)))
+    }
+
+    /// Tells an event of a call, if there is a listener.
+    ///
+    /// - Parameter isRepeated: whether a queue has told it.
+    func tell(
+        _ kind: @autoclosure () -> NetworkEvent.Kind,
+        of call: Call,
+        _ operation: (any CallOwner)?,
+        isRepeated: Bool = false
+    ) {
+        guard broadcast.isHeard else { return }
+        let shown = operation?.isHidden == true ? nil : operation
+        broadcast.post(
+            NetworkEvent(
+                kind(),
+                operation: shown,
+                operationID: shown?.operationID,
+                callNumber: call.number,
+                host: host,
+                isRepeated: isRepeated
+            )
+        )
     }
 
     /// The host's base URL.

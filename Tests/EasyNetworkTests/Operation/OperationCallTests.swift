@@ -227,13 +227,15 @@ struct OperationCallTests {
         queue.addOperation(operation)
         var story: [String] = []
         for await event in events {
-            switch event {
+            switch event.kind {
             case .added: story.append("added")
             case .started: story.append("started")
-            case .missedCache(let missing, let miss):
-                #expect(missing === operation)
+            case .missedCache(let miss):
+                #expect(event.operation === operation)
                 story.append("missed: \(miss)")
             case .finished: story.append("finished")
+            case .attemptStarted, .attemptEnded: #expect(event.callNumber != nil && event.operation === operation)
+            default: story.append("\(event)")
             }
             if story.last == "finished" { break }
         }

@@ -307,8 +307,8 @@ struct QueueReachabilityTests {
         await second.finished()
         var starts = 0
         for await event in events {
-            if case .started = event { starts += 1 }
-            if case .finished(let operation, _) = event, operation === second { break }
+            if case .started = event.kind { starts += 1 }
+            if case .finished = event.kind, event.operation === second { break }
         }
         #expect(starts == 2)
     }

@@ -151,17 +151,17 @@ struct QueueLifeTests {
         for stream in streams { await check(stream) }
     }
 
-    private func check(_ stream: AsyncStream<NetworkQueueEvent>) async {
+    private func check(_ stream: AsyncStream<NetworkEvent>) async {
         var heard: [String: [String]] = [:]
         for await event in stream {
             let word =
-                switch event {
+                switch event.kind {
                 case .added: "added"
                 case .started: "started"
-                case .missedCache: "missed cache"
-                case .finished(_, let error): "finished \(error.map { "\($0.code)" } ?? "")"
+                case .finished(let error): "finished \(error.map { "\($0.code)" } ?? "")"
+                default: "\(event)"
                 }
-            heard[event.operation.name ?? "", default: []].append(word)
+            heard[event.operation?.name ?? "", default: []].append(word)
             if heard.values.joined().count(where: { $0.hasPrefix("finished") }) == 3 { break }
         }
         #expect(heard["fine"] == ["added", "started", "finished "])

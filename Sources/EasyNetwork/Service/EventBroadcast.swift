@@ -1,0 +1,150 @@
+import Foundation
+
+/// The listeners of a queue or of a host.
+///
+/// An event is noted in its order, if necessary under the lock of a queue, and delivered outside of all locks, by one
+/// thread at a time.
+final class EventBroadcast: Sendable {
+    struct Listener: Sendable {
+        /// Called on any thread, possibly the transport's: it must not block.
+        let receive: @Sendable (NetworkEvent) -> Void
+        /// Called when there will be no more events.
+        var finish: @Sendable () -> Void = {}
+    }
+
+    private enum Delivery {
+        /// To the listeners with these numbers.
+        case event(NetworkEvent, ClosedRange<Int>)
+        /// Between two events.
+        case action(@Sendable () -> Void)
+    }
+
+    private struct State {
+        var listeners: [(number: Int, listener: Listener)] = []
+        var lastNumber = 0
+        var pending: [Delivery] = []
+        var isDelivering = false
+    }
+
+    private let state: Locked<State>
+
+    init() {
+        var state = State()
+        if let log = Self.environmentLog { state.listeners = [(0, log)] }
+        self.state = Locked(state)
+    }
+
+    /// Writes the events to standard error when the environment asks for it: `EASYNETWORK_LOG=debug`, `info` or `error`.
+    private static let environmentLog: Listener? = {
+        guard let name = ProcessInfo.processInfo.environment["EASYNETWORK_LOG"],
+            let level = NetworkEvent.Level(name: name)
+        else { return nil }
+        return Listener { event in
+            guard event.level >= level, !event.isRepeated else { return }
+            FileHandle.standardError.write(Data((event.logLine + "\n").utf8))
+        }
+    }()
+
+    var isHeard: Bool { state.withLock { !$0.listeners.isEmpty } }
+
+    /// - Returns: the number for ``remove(_:)``.
+    func add(_ listener: Listener) -> Int {
+        state.withLock { state in
+            state.lastNumber += 1
+            state.listeners.append((state.lastNumber, listener))
+            return state.lastNumber
+        }
+    }
+
+    func remove(_ number: Int) {
+        let removed = state.withLock { state in
+            state.listeners.firstIndex { $0.number == number }.map { state.listeners.remove(at: $0) }
+        }
+        // Released outside the lock.
+        withExtendedLifetime(removed) {}
+    }
+
+    /// Notes an event for ``deliver()``.
+    ///
+    /// - Parameter number: of the only listener that receives it; nil, the default, for all of this moment.
+    func note(_ event: NetworkEvent, for number: Int? = nil) {
+        state.withLock { state in
+            guard !state.listeners.isEmpty else { return }
+            state.pending.append(.event(event, number.map { $0...$0 } ?? 0...state.lastNumber))
+        }
+    }
+
+    func post(_ event: NetworkEvent) {
+        note(event)
+        deliver()
+    }
+
+    /// Delivers the noted events, unless another thread is at it, which then delivers them too.
+    func deliver() {
+        var isFirst = true
+        while true {
+            let (pending, listeners) = state.withLock { state -> ([Delivery], [(number: Int, listener: Listener)]) in
+                if isFirst, state.isDelivering { return ([], []) }
+                state.isDelivering = !state.pending.isEmpty
+                return (state.pending.take(), state.listeners)
+            }
+            guard !pending.isEmpty else { return }
+            isFirst = false
+            for delivery in pending {
+                switch delivery {
+                case .event(let event, let numbers):
+                    for (number, listener) in listeners where numbers.contains(number) { listener.receive(event) }
+                case .action(let action): action()
+                }
+            }
+        }
+    }
+
+    /// Returns when all events up to now have been delivered.
+    func settled() async {
+        await withCheckedContinuation { continuation in
+            state.withLock { $0.pending.append(.action { continuation.resume() }) }
+            deliver()
+        }
+    }
+
+    /// Tells the listeners that there will be no more events.
+    func finish() {
+        let listeners = state.withLock { state in
+            let listeners = state.listeners
+            state.listeners = []
+            return listeners
+        }
+        for (_, listener) in listeners { listener.finish() }
+    }
+
+    /// A sequence of the events from now on.
+    ///
+    /// - Parameter add: adds the listener and returns its number.
+    func stream(keeping count: Int, add: (Listener) -> Int) -> AsyncStream<NetworkEvent> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(count)) { continuation in
+            let number = add(Listener(receive: { continuation.yield($0) }, finish: { continuation.finish() }))
+            continuation.onTermination = { [weak self] _ in self?.remove(number) }
+        }
+    }
+}
+
+/// A listener that is told events until this is released.
+final class EventSubscription: Sendable {
+    private let broadcast: EventBroadcast
+    private let number: Int
+
+    init(_ broadcast: EventBroadcast, _ number: Int) {
+        self.broadcast = broadcast
+        self.number = number
+    }
+
+    deinit {
+        broadcast.remove(number)
+    }
+
+    /// Returns when all events up to now have been received.
+    func settled() async {
+        await broadcast.settled()
+    }
+}

@@ -1,0 +1,193 @@
+import Foundation
+
+/// An event in the life of a job of a ``NetworkQueue``, or of a call to a host.
+///
+/// ```swift
+/// for await event in queue.events where event.level >= .info {
+///     print(event)   // 'profile' #3: first: GET https://api.example.com/me → 200, 0.041 s
+/// }
+/// ```
+///
+/// ``NetworkQueue/events`` has those of a queue, ``HostConfiguration/events`` those of the calls to a host. A value holds
+/// messages and answers as they are, with their secrets; its description has none.
+public struct NetworkEvent: Sendable {
+    /// The kind of an event. More may be added: a `switch` needs a `default`.
+    public enum Kind: Sendable {
+        // Of a job; only its queue tells it.
+
+        /// The job was added, and waits for these operations.
+        case added(waitingFor: [Operation])
+        /// The job was given its slot. A job that ends without having run was never started.
+        case started
+        /// The job gave its slot back, to wait for a retry, a credential or a pause.
+        case slotReleased
+        /// The job has a slot again.
+        case slotRegained
+        /// The job has ended and its callbacks have run: with an error, or nil for success. A plain `Operation` has an error
+        /// only when it was cancelled.
+        case finished(NetworkError?)
+
+        // Of a call; told by its host and, but for the first two, by the queue of the job that makes it.
+
+        /// The call began. Only the host tells it.
+        case callStarted
+        /// The call ended, with an error or nil for success. Only the host tells it.
+        case callEnded(NetworkError?)
+        /// A message goes out: the first of the call, a redirect, a retry.
+        case attemptStarted(NetworkAttempt, TransportRequest)
+        /// Its answer has come, with a body unless that goes elsewhere as it comes, or there was none. After a cancel, the job
+        /// may have finished before.
+        case attemptEnded(NetworkAttempt, Result<NetworkResponse, NetworkError>)
+        /// The call waits this number of seconds for its next attempt, because of the error or, when nil, of an interceptor.
+        case retryScheduled(delay: TimeInterval, after: NetworkError?)
+        /// The call waits for a credential: a sign-in or a refresh is under way.
+        case credentialAwaited
+        /// The cache had this answer.
+        case servedFromCache(NetworkResponse)
+        /// The cache had no answer, for this reason.
+        case missedCache(CacheMiss)
+        /// Bytes of the body of a transfer, at most ten times a second; the total is nil while it is not known.
+        case progress(completed: Int64, total: Int64?)
+
+        // Of a queue.
+
+        /// The queue starts no job any more.
+        case suspended
+        /// The queue starts jobs again.
+        case resumed
+        /// The queue accepts no job any more, and its jobs have finished or been cancelled: ``NetworkQueue/drain(deadline:)``.
+        case drained
+    }
+
+    /// How important an event is.
+    public enum Level: Int, Comparable, Sendable {
+        /// Everything.
+        case debug
+        /// The end of an attempt, of a job, and of a call without a job.
+        case info
+        /// The failure of a job, or of a call without one.
+        case error
+
+        init?(name: String) {
+            switch name.lowercased() {
+            case "debug": self = .debug
+            case "info": self = .info
+            case "error": self = .error
+            default: return nil
+            }
+        }
+
+        public static func < (one: Level, other: Level) -> Bool { one.rawValue < other.rawValue }
+    }
+
+    public let kind: Kind
+
+    /// When it happened, by the system's clock. The first events of a listener, which tell of the jobs that are
+    /// there, have the time at which it began to listen.
+    public let date: Date
+
+    /// The job; nil for an event of the queue, for a call without a job, and for a message that several jobs share.
+    public let operation: Operation?
+
+    /// The ``NetworkOperation/operationID`` of the job; nil for a plain `Operation` and without a job.
+    public let operationID: UInt64?
+
+    /// The number of the call in this process; nil for an event that belongs to no call. A job may make several calls.
+    public let callNumber: UInt64?
+
+    /// The host of the job or the call; nil if there is none, or it is not known yet.
+    public let host: String?
+
+    /// The ``NetworkOperation/tags`` of the job; empty in the events of a host.
+    public let tags: Set<String>
+
+    /// Whether the event was told to the listeners of a queue, too.
+    let isRepeated: Bool
+
+    init(
+        _ kind: Kind,
+        at date: Date = Date(),
+        operation: Operation? = nil,
+        operationID: UInt64? = nil,
+        callNumber: UInt64? = nil,
+        host: String? = nil,
+        tags: Set<String> = [],
+        isRepeated: Bool = false
+    ) {
+        self.kind = kind
+        self.date = date
+        self.operation = operation
+        self.operationID = operationID
+        self.callNumber = callNumber
+        self.host = host
+        self.tags = tags
+        self.isRepeated = isRepeated
+    }
+
+    public var level: Level {
+        switch kind {
+        case .finished(let error?) where error.code != .cancelled: .error
+        case .callEnded(let error?) where operation == nil && error.code != .cancelled: .error
+        case .finished, .attemptEnded: .info
+        case .callEnded where operation == nil: .info
+        default: .debug
+        }
+    }
+}
+
+extension NetworkEvent: CustomStringConvertible, CustomReflectable {
+    /// The job and the event in one line, without the secrets that ``Redaction`` recognizes.
+    public var description: String {
+        guard let subject else { return text }
+        return "\(subject): \(text)"
+    }
+
+    /// Without children, so that a dump has no secrets.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+
+    /// The line of a log: time, level and description.
+    var logLine: String {
+        let time = date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+        return "\(time) \(level) \(description)"
+    }
+
+    private var subject: String? {
+        if let operation {
+            let name = operation.name.map { $0.isEmpty ? nil : "'\($0)'" } ?? nil
+            return (name ?? "\(type(of: operation))") + (operationID.map { " #\($0)" } ?? "")
+        }
+        return callNumber.map { "call \($0)" + (host.map { " to \($0)" } ?? "") }
+    }
+
+    private var text: String {
+        switch kind {
+        case .added(let others) where others.isEmpty: "added"
+        case .added(let others): "added, waits for \(others.count == 1 ? "another job" : "\(others.count) other jobs")"
+        case .started: "started"
+        case .slotReleased: "gave its slot back"
+        case .slotRegained: "has a slot again"
+        case .finished(let error), .callEnded(let error): Self.end(error)
+        case .callStarted: "began"
+        case .attemptStarted(let attempt, _):
+            "\(attempt.reason): \(attempt.request.method) \(Redaction.standard.redacted(attempt.request.url))"
+        case .attemptEnded(let attempt, _):
+            "\(attempt)" + (attempt.metrics.map { ", \(Self.seconds($0.total))" } ?? "")
+        case .retryScheduled(let delay, let error):
+            "waits \(Self.seconds(delay)) before it is sent again" + (error.map { ", after \($0.code)" } ?? "")
+        case .credentialAwaited: "waits for a credential"
+        case .servedFromCache(let response): "\(response.statusCode) from the cache"
+        case .missedCache(let miss): "not from the cache: \(miss)"
+        case .progress(let completed, let total): "\(completed) of \(total.map { "\($0)" } ?? "unknown") bytes"
+        case .suspended: "the queue is suspended"
+        case .resumed: "the queue goes on"
+        case .drained: "the queue is drained"
+        }
+    }
+
+    private static func end(_ error: NetworkError?) -> String {
+        guard let error else { return "succeeded" }
+        return error.code == .cancelled ? "cancelled" : "failed: \(error.code): \(error.localizedDescription)"
+    }
+
+    private static func seconds(_ time: TimeInterval) -> String { String(format: "%.3f s", time) }
+}
