@@ -64,6 +64,10 @@ public final class NetworkCache: Sendable {
 
 extension NetworkCache {
     /// The directory and limits on disk; nil means no limit. The least recently used entries are removed first.
+    ///
+    /// ```swift
+    /// let cache = NetworkCache(disk: try NetworkCache.Disk(directory: folder, bytes: 50_000_000))
+    /// ```
     public struct Disk: Hashable, Sendable {
         /// The directory, which is created at the first write. Only its owner can read its files, and backups exclude it.
         ///
@@ -86,7 +90,11 @@ extension NetworkCache {
 
         /// Creates limits for a directory.
         ///
-        /// - Parameter directory: a directory without other files, which the cache would leave alone. It need not exist.
+        /// - Parameters:
+        ///   - directory: a directory without other files, which the cache would leave alone. It need not exist.
+        ///   - bytes: see ``bytes``. Default 200,000,000.
+        ///   - count: see ``count``. Default 10,000.
+        ///   - age: see ``age``. Default thirty days.
         /// - Throws: ``NetworkError/Code/invalidRequest`` when `directory` is not a file URL.
         public init(
             directory: URL,

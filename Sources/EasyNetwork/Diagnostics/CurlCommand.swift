@@ -12,8 +12,10 @@ extension EasyNetworkService {
     /// ``NetworkAttempt/curlCommand(redaction:)``. A body that is made while it is sent, such as a form with files, is read
     /// into memory.
     ///
-    /// - Parameter redaction: takes out secrets. Default ``Redaction/standard``; nil keeps them, so that the command sends the
-    ///   same bytes as the request.
+    /// - Parameters:
+    ///   - request: the request, which is not sent.
+    ///   - redaction: takes out secrets. Default ``Redaction/standard``; nil keeps them, so that the command sends the
+    ///     same bytes as the request.
     /// - Throws: ``NetworkError/Code/invalidRequest`` for a request that cannot be sent, or whose body cannot be read.
     public func curlCommand(
         for request: some BaseAPIRequest,

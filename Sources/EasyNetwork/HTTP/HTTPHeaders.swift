@@ -11,9 +11,12 @@
 public struct HTTPHeaders: Hashable, Sendable {
     /// A header field.
     public struct Field: Hashable, Sendable {
+        /// The name, as it is sent. Comparisons ignore its case.
         public var name: String
+        /// The value.
         public var value: String
 
+        /// Creates a field. A transport checks its syntax before it sends it.
         public init(name: String, value: String) {
             self.name = name
             self.value = value
@@ -32,10 +35,12 @@ public struct HTTPHeaders: Hashable, Sendable {
 
     private var fields: [Field]
 
+    /// Creates headers without fields.
     public init() {
         fields = []
     }
 
+    /// Creates headers of fields, in their order.
     public init(_ fields: [Field]) {
         self.fields = fields
     }

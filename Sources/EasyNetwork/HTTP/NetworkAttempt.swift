@@ -2,6 +2,12 @@ import Foundation
 
 /// A message that was sent for a request, and its outcome.
 ///
+/// ```swift
+/// for attempt in error.history { print(attempt) }
+/// // first: GET https://api.example.com/users/1 → 503
+/// // retry: GET https://api.example.com/users/1 → 404
+/// ```
+///
 /// A request that is redirected, retried or sent again with other credentials has several; ``NetworkResponse/history``
 /// and ``NetworkError/history`` list them in order.
 public struct NetworkAttempt: Sendable {
@@ -33,6 +39,7 @@ public struct NetworkAttempt: Sendable {
         public static let again = Reason(rawValue: "again")
     }
 
+    /// The reason why the message was sent.
     public internal(set) var reason = Reason.first
 
     /// The head of the message.
@@ -73,6 +80,10 @@ extension [NetworkAttempt] {
 }
 
 /// The reason why the cache did not answer.
+///
+/// ```swift
+/// if error.code == .notCached, error.cacheMiss == .expired { showOldItems() }
+/// ```
 ///
 /// A struct and not an enum, so that a new reason breaks no `switch`.
 public struct CacheMiss: RawRepresentable, Hashable, Error, CustomStringConvertible {

@@ -137,6 +137,7 @@ public struct NetworkError: Error, Sendable {
         set { values.change { $0.dependencyPath = newValue } }
     }
 
+    /// Creates an error. What is not given is nil, empty or 0.
     public init(
         code: Code,
         message: String? = nil,
@@ -178,11 +179,14 @@ public struct NetworkError: Error, Sendable {
 
     /// The head of a request.
     public struct Request: Hashable, Sendable {
+        /// The method, such as `GET`.
         public var method: String
+        /// The absolute URL, secrets included.
         public var url: URL
         /// The headers that were sent, secrets included, as far as they are known. Default none.
         public var headers: HTTPHeaders
 
+        /// Creates the head of a request.
         public init(method: String, url: URL, headers: HTTPHeaders = HTTPHeaders()) {
             self.method = method
             self.url = url

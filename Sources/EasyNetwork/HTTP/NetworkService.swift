@@ -1,4 +1,14 @@
 /// The vocabulary of a request: its ``Method`` and where its parameters go, ``QueryType``.
+///
+/// ```swift
+/// struct AddUser: BaseAPIRequest {
+///     let api = "users"
+///     let method = NetworkService.Method.post
+///     let query = NetworkService.QueryType.json
+///     let name: String
+///     var params: [String: Any]? { ["name": name] }
+/// }
+/// ```
 public enum NetworkService {
     /// A request method, always in upper case (RFC 9110, section 9.1).
     ///
@@ -7,6 +17,8 @@ public enum NetworkService {
     public struct Method: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         public let rawValue: String
 
+        /// Creates a method from its name.
+        ///
         /// - Parameter rawValue: the method's name, in any case; it is kept and sent in upper case.
         public init(rawValue: String) {
             // Only a to z: `uppercased()` would turn a dotless i into I, and so an invalid name into a token.
@@ -15,11 +27,17 @@ public enum NetworkService {
 
         public var description: String { rawValue }
 
+        /// `GET`: reads a resource (RFC 9110, section 9.3.1).
         public static let get = Method(rawValue: "GET")
+        /// `POST`: has the resource process the body (section 9.3.3).
         public static let post = Method(rawValue: "POST")
+        /// `PUT`: creates or replaces a resource (section 9.3.4).
         public static let put = Method(rawValue: "PUT")
+        /// `DELETE`: removes a resource (section 9.3.5).
         public static let delete = Method(rawValue: "DELETE")
+        /// `PATCH`: changes a part of a resource (RFC 5789).
         public static let patch = Method(rawValue: "PATCH")
+        /// `HEAD`: reads the header fields of a resource without its body (section 9.3.2).
         public static let head = Method(rawValue: "HEAD")
 
         /// The methods that may be repeated without another effect (RFC 9110, section 9.2.2).

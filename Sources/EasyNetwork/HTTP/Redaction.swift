@@ -14,11 +14,13 @@ public struct Redaction: Hashable, Sendable {
     /// The replacement for a secret. It is valid in a URL too.
     public static let mark = "REDACTED"
 
+    /// A redaction without additional names.
     public static let standard = Redaction()
 
     /// Additional secret names, compared by their letters and digits without case. Default none.
     public let names: Set<String>
 
+    /// Creates a redaction with additional secret names.
     public init(names: Set<String> = []) {
         self.names = Set(names.map { String(decoding: Self.normalized($0), as: UTF8.self) })
     }

@@ -2,6 +2,10 @@ import Foundation
 
 /// The measurements of one exchange: times, bytes, connection.
 ///
+/// ```swift
+/// if let metrics = response.metrics { print(metrics.total, metrics.bytesReceived ?? 0) }
+/// ```
+///
 /// Times are seconds from the start of the exchange, after any wait for a free connection. A value is nil if the transport
 /// cannot measure it or the exchange did not reach it.
 public struct TransportMetrics: Hashable, Sendable {
@@ -23,6 +27,7 @@ public struct TransportMetrics: Hashable, Sendable {
     public var bytesReceived: Int?
     /// Such as `HTTP/1.1` or `HTTP/2`.
     public var networkProtocol: String?
+    /// Whether the connection was open before; nil when that is not known.
     public var isReusedConnection: Bool?
     /// The address and port of the server or of the proxy: `192.0.2.1:443`, `[2001:db8::1]:443`.
     public var remoteAddress: String?
@@ -36,6 +41,10 @@ extension TransportMetrics {
 }
 
 /// The phases of an exchange, in order.
+///
+/// ```swift
+/// if let phase = error.phase, phase < .send { print("nothing was sent") }
+/// ```
 public enum TransportPhase: Int, Comparable, Hashable, Sendable, CaseIterable {
     /// Waiting for a free connection.
     case waiting

@@ -32,6 +32,8 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
     /// The meaning of a child's failure for the batch.
     public let policy: Policy
 
+    /// Creates a batch.
+    ///
     /// - Parameters:
     ///   - operations: the children; default none.
     ///   - policy: default `.failFast`.

@@ -20,6 +20,8 @@
 open class ChainOperation: GroupOperation, @unchecked Sendable {
     // Sendable because nothing changes here; subclasses answer for their own state.
 
+    /// Creates a chain.
+    ///
     /// - Parameter operations: the first steps; default none.
     public init(_ operations: [NetworkOperation] = []) {
         super.init(inTurn: true, endsAtFirstFailure: true, maxConcurrentOperationCount: 1)
@@ -28,8 +30,10 @@ open class ChainOperation: GroupOperation, @unchecked Sendable {
 
     /// Adds a step at the end, also while the chain runs.
     ///
-    /// - Parameter then: called once on the callback queue when the step has succeeded, after its own closures and
-    ///   before the next step. It may add steps, or cancel the chain. Released when the step has finished.
+    /// - Parameters:
+    ///   - operation: the step.
+    ///   - then: called once on the callback queue when the step has succeeded, after its own closures and before the
+    ///     next step. It may add steps, or cancel the chain. Released when the step has finished.
     /// - Returns: false when the chain has ended. The step ends then with ``NetworkError/Code/refused`` and does not
     ///   run, unless it is on a queue already.
     @discardableResult

@@ -3,6 +3,12 @@ import Foundation
 
 /// The base class of ``BatchOperation`` and ``ChainOperation``: one outcome for several operations.
 ///
+/// ```swift
+/// group.failure = { group, error in
+///     for child in group.failures { print(child.index, child.error.localizedDescription) }
+/// }
+/// ```
+///
 /// A group takes no slot of its queue. Its children become jobs of the same ``NetworkQueue``; on a plain `OperationQueue`
 /// they run on a private `NetworkQueue` of the group. A child that is already on a queue stays there, and the group waits
 /// for it. A child whose `isReady` has been read counts as being on a plain queue.
@@ -198,6 +204,14 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
 
 /// The delegate of a batch or a chain, told of each child in the order in which they finish, and of the end, before the
 /// closures. Called on the group's callback queue, one call at a time. Every method does nothing by default.
+///
+/// ```swift
+/// final class ImportStatus: GroupOperationDelegate {
+///     func groupOperation(_ group: GroupOperation, didFinish operation: NetworkOperation, at index: Int) {
+///         print("\(index + 1) of \(group.operations.count)")
+///     }
+/// }
+/// ```
 public protocol GroupOperationDelegate: AnyObject, Sendable {
     /// A child has finished, with success or failure, and its own callbacks have run; in a chain its `then` runs next. A
     /// group that has not failed does not end before this returns, so another child may be added.

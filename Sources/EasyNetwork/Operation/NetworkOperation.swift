@@ -46,7 +46,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     // MARK: - The work
 
-    /// Does the work. Override this, and call ``finish(_:)`` once when all is done, from any thread.
+    /// Does the work. Override this, and call ``NetworkOperation/finish(_:)`` once when all is done, from any thread.
     ///
     /// Called on a thread of the queue, which must not be blocked. Not called when the operation was cancelled before or a
     /// dependency failed. The implementation here does nothing, for subclasses that override `start()` instead; an
@@ -199,6 +199,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
     }
 
+    /// Cancels the operation, unless it has an outcome. Override it to stop the work, and call `super`.
     open override func cancel() {
         endCancelled()
     }
@@ -216,12 +217,15 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         core.withLock { $0.lifecycle.isCancelled }
     }
 
+    /// Always true.
     public final override var isAsynchronous: Bool { true }
 
+    /// Whether the operation has been started and has not finished.
     public final override var isExecuting: Bool {
         core.withLock { $0.lifecycle.isExecuting }
     }
 
+    /// Whether the operation has finished: it has its outcome, and its callbacks have run.
     public final override var isFinished: Bool {
         core.withLock { $0.lifecycle.phase == .finished }
     }

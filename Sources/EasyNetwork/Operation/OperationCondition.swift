@@ -34,6 +34,8 @@ public struct OperationCondition: Sendable {
         self.evaluate = evaluate
     }
 
+    /// Creates a condition.
+    ///
     /// - Parameters:
     ///   - name: the name of the condition in messages.
     ///   - prerequisite: a job that must be over before `holds` is called, for instance a sign-in; nil, the default, for none.

@@ -1,6 +1,10 @@
 import Foundation
 
 /// The outcome of a dependency that an operation requires.
+///
+/// ```swift
+/// report.addDependency(upload, policy: .allowFailure)
+/// ```
 public enum DependencyPolicy: Sendable {
     /// The dependency must end without an error; otherwise the dependent ends with `NetworkError.Code.dependencyFailed`
     /// and does not execute. A plain `Operation` counts as successful unless it was cancelled. `addDependency(_:)` means

@@ -20,6 +20,8 @@ public final class OperationOwner: Sendable {
     private let detaches: Bool
     private let registrations = Locked<[ObjectIdentifier: Weak<OwnerRegistration>]>([:])
 
+    /// Creates an owner without operations.
+    ///
     /// - Parameter detaches: false, the default, cancels the operations with the owner: ``RequestOperation/failure`` gets
     ///   ``NetworkError/Code/cancelled``. True lets them go on, but their `success` and `failure`, and the delegate of a
     ///   batch or a chain, are released without having been called. Tasks that await a value get it. The `then` closures of a

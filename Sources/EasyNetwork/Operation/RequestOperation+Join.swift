@@ -8,8 +8,12 @@
 /// It depends on all of them, as with ``RequestOperation/then(_:)``: if one fails, it ends with
 /// ``NetworkError/Code/dependencyFailed`` and sends nothing. It goes to the host of the first.
 ///
-/// - Parameter next: called once, on a thread of the queue, when the operation starts. An error that it throws is the
-///   operation's error.
+/// - Parameters:
+///   - first: an operation that makes an item, and whose host is used.
+///   - second: another operation.
+///   - other: further operations.
+///   - next: called once, on a thread of the queue, when the operation starts. An error that it throws is the
+///     operation's error.
 public func join<First: APIRequest, Second: APIRequest, each Other: APIRequest, Next: APIRequest>(
     _ first: RequestOperation<First>,
     _ second: RequestOperation<Second>,

@@ -65,7 +65,11 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         adoptOptions(of: request)
     }
 
-    /// - Parameter service: gives the host, and cancels this operation's call when it is cancelled itself.
+    /// An operation for the host of a service.
+    ///
+    /// - Parameters:
+    ///   - request: the request, which is sent when the operation runs.
+    ///   - service: gives the host, and cancels this operation's call when it is cancelled itself.
     public init(_ request: Request, service: EasyNetworkService) {
         state = Locked(RequestOperationState(source: .request(request)))
         makesRequest = false

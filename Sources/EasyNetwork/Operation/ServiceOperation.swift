@@ -37,6 +37,8 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         adoptRefresh()
     }
 
+    /// An operation for the host of a service.
+    ///
     /// - Parameter service: gives the host, and cancels this operation's calls when it is cancelled itself.
     public init(service: EasyNetworkService) {
         self.service = EasyNetworkService(partOf: service)

@@ -26,6 +26,8 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     private let meter: TransferMeter
     private let limit = Locked<BandwidthLimit?>(nil)
 
+    /// Creates an upload.
+    ///
     /// - Parameters:
     ///   - request: with a method that has a body, POST or PUT.
     ///   - body: the body, with its Content-Type; the parameters of the request go into its query then (`.path`). Default nil:

@@ -32,7 +32,9 @@ extension NetworkQueue {
     /// Limits the number of jobs of this host that run at once. A negative number removes the limit, and
     /// ``maxConcurrentOperationCountPerHost`` applies again.
     ///
-    /// - Parameter host: as in ``NetworkOperation/host``, in upper or lower case.
+    /// - Parameters:
+    ///   - count: the number of jobs.
+    ///   - host: as in ``NetworkOperation/host``, in upper or lower case.
     public func setMaxConcurrentOperationCount(_ count: Int, forHost host: String) {
         changeAdmission { $0.setLimit(Self.limit(count), for: .host(host.lowercased())) }
     }
@@ -50,7 +52,9 @@ extension NetworkQueue {
 
     /// Limits the rate at which jobs of this host start; nil, the default, means no limit.
     ///
-    /// - Parameter host: as in ``NetworkOperation/host``, in upper or lower case.
+    /// - Parameters:
+    ///   - limit: the rate.
+    ///   - host: as in ``NetworkOperation/host``, in upper or lower case.
     public func setRateLimit(_ limit: RateLimit?, forHost host: String) {
         changeAdmission { $0.setRate(limit, for: .host(host.lowercased())) }
     }

@@ -9,6 +9,7 @@ extension NetworkQueue {
     /// many requests, or results one by one, see ``results(of:maxConcurrentOperationCount:service:)``.
     ///
     /// - Parameters:
+    ///   - requests: the requests, in the order of their items.
     ///   - maxConcurrentOperationCount: the number of requests that run at once; below 1, the default, as many as the
     ///     queue allows.
     ///   - service: gives the host; nil, the default, means ``HostConfiguration/shared``.
@@ -59,6 +60,7 @@ extension NetworkQueue {
     /// cancelled task gets no more results.
     ///
     /// - Parameters:
+    ///   - requests: the requests, in the order in which they begin.
     ///   - maxConcurrentOperationCount: default ``defaultMaxConcurrentOperationCount``; less than 1 counts as 1. The
     ///     queue's own limit holds as well.
     ///   - service: gives the host; nil, the default, means ``HostConfiguration/shared``.
@@ -97,6 +99,8 @@ extension NetworkQueue {
             Results(queue, requests, room, service)
         }
 
+        /// Waits for the next result, and starts requests for which there is room.
+        ///
         /// - Returns: nil when every result has been returned, or the task is cancelled.
         public mutating func next() async -> Element? {
             let window = window ?? ResultWindow()

@@ -77,6 +77,8 @@ public final class NetworkQueue: Sendable {
     /// The jobs that repeat each other, and the answers that are shared.
     let repeats = Locked((registry: RepeatRegistry<NetworkOperation>(), carriers: [SharingKey: RequestCarrier]()))
 
+    /// Creates a queue.
+    ///
     /// - Parameters:
     ///   - name: for debugging.
     ///   - maxConcurrentOperationCount: the number of jobs that run at once; a negative number means no limit, 0 means that
@@ -134,8 +136,10 @@ public final class NetworkQueue: Sendable {
 
     /// Adds several jobs in order. They start when all have been added, so the one with the highest priority goes first.
     ///
-    /// - Parameter wait: whether to block the calling thread until all of them have finished. Never from a job, a callback,
-    ///   or the thread of a callback queue: the jobs may need the blocked thread.
+    /// - Parameters:
+    ///   - operations: the jobs.
+    ///   - wait: whether to block the calling thread until all of them have finished. Never from a job, a callback, or
+    ///     the thread of a callback queue: the jobs may need the blocked thread.
     public func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
         let held = operations.compactMap { add(any: $0, isHeld: true) }
         step { $0.graph.release(held, &$1) }
@@ -160,7 +164,9 @@ public final class NetworkQueue: Sendable {
     ///
     /// Cancelling the task cancels the job.
     ///
-    /// - Parameter service: gives the host; nil, the default, means ``HostConfiguration/shared``.
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - service: gives the host; nil, the default, means ``HostConfiguration/shared``.
     /// - Throws: the error of the job.
     public func perform<Request: APIRequest>(
         _ request: Request,

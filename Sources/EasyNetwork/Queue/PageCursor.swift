@@ -45,6 +45,8 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     private let next: @Sendable (Request, Request.Item) throws -> Request?
     private let state = Locked(State())
 
+    /// Creates a cursor that has loaded no page.
+    ///
     /// - Parameters:
     ///   - first: the request for the first page.
     ///   - service: gives the host. Default: ``HostConfiguration/shared`` as it is now.

@@ -18,7 +18,10 @@ public struct RateLimit: Hashable, Sendable {
 
     /// Values below the minimum are raised to it; NaN or infinite seconds count as 1.
     ///
-    /// - Parameter burst: default 1, so that jobs start evenly spaced.
+    /// - Parameters:
+    ///   - count: the number of jobs in that time.
+    ///   - seconds: the span of time in seconds.
+    ///   - burst: default 1, so that jobs start evenly spaced.
     public init(_ count: Int, per seconds: TimeInterval, burst: Int = 1) {
         self.count = max(1, count)
         self.seconds = seconds.isFinite ? min(max(1e-9, seconds), 1e9) : 1

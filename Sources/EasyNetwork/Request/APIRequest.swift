@@ -16,6 +16,7 @@ import Foundation
 /// func item(from response: NetworkResponse) throws -> User { try UserMapper.process(response.json()) }
 /// ```
 public protocol APIRequest: BaseAPIRequest {
+    /// The type of the answer, which ``item(from:)`` makes.
     associatedtype Item: Sendable
 
     /// Makes the item from an accepted answer. It is called on a background thread, once for each delivered answer.

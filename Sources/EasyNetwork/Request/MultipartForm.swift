@@ -33,6 +33,8 @@ public struct MultipartForm: Sendable {
     /// Appends a text, in UTF-8, with its line breaks as they are.
     ///
     /// - Parameters:
+    ///   - text: the value of the part.
+    ///   - name: the name of the field.
     ///   - filename: default nil, none.
     ///   - contentType: default nil, none, which means plain text.
     public mutating func append(
@@ -47,6 +49,8 @@ public struct MultipartForm: Sendable {
     /// Appends bytes.
     ///
     /// - Parameters:
+    ///   - data: the bytes of the part.
+    ///   - name: the name of the field.
     ///   - filename: default nil, none. Many servers take a part for a file only if it has one.
     ///   - contentType: default nil, by the extension of the file name; none without a file name.
     public mutating func append(
@@ -61,6 +65,8 @@ public struct MultipartForm: Sendable {
     /// Appends a regular file, read while it is sent.
     ///
     /// - Parameters:
+    ///   - file: the URL of a file.
+    ///   - name: the name of the field.
     ///   - filename: default nil, the name of the file without its folders.
     ///   - contentType: default nil, by the extension of the file name.
     public mutating func append(
@@ -77,6 +83,8 @@ public struct MultipartForm: Sendable {
     /// stream is.
     ///
     /// - Parameters:
+    ///   - stream: the source of the bytes.
+    ///   - name: the name of the field.
     ///   - filename: default nil, none.
     ///   - contentType: default nil, by the extension of the file name; none without a file name.
     public mutating func append(

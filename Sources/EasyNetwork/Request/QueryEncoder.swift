@@ -50,6 +50,7 @@ public struct QueryEncoder: Sendable {
     /// ```
     public var dates: (@Sendable (Date) -> Any)?
 
+    /// Creates an encoder. The defaults are those of the properties.
     public init(
         arrays: ArrayStyle = .brackets,
         usesDots: Bool = false,

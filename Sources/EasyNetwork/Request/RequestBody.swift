@@ -21,14 +21,18 @@ public struct RequestBody: Sendable {
 
     /// The bytes as they are.
     ///
-    /// - Parameter contentType: the value of the header field unless the request sets it; default nil, none.
+    /// - Parameters:
+    ///   - data: the bytes.
+    ///   - contentType: the value of the header field unless the request sets it; default nil, none.
     public static func data(_ data: Data, contentType: String? = nil) -> RequestBody {
         RequestBody { () throws(NetworkError) in (.data(data), contentType) }
     }
 
     /// The text in UTF-8.
     ///
-    /// - Parameter contentType: default `text/plain; charset=utf-8`.
+    /// - Parameters:
+    ///   - text: the text.
+    ///   - contentType: default `text/plain; charset=utf-8`.
     public static func text(_ text: String, contentType: String? = "text/plain; charset=utf-8") -> RequestBody {
         data(Data(text.utf8), contentType: contentType)
     }
@@ -42,7 +46,9 @@ public struct RequestBody: Sendable {
 
     /// The value as JSON, by a custom encoder with its strategies for dates and keys.
     ///
-    /// - Parameter encoder: must not be altered afterwards.
+    /// - Parameters:
+    ///   - value: the value, encoded when the request is built.
+    ///   - encoder: must not be altered afterwards.
     public static func json(_ value: some Encodable & Sendable, encoder: JSONEncoder) -> RequestBody {
         RequestBody { () throws(NetworkError) in
             (.data(try encode(value, as: role, by: encoder.encode)), "application/json")
@@ -72,7 +78,9 @@ public struct RequestBody: Sendable {
 
     /// The value as a property list; `Content-Type: application/x-plist`. It is encoded when the request is built.
     ///
-    /// - Parameter format: `.xml`, the default, or `.binary`.
+    /// - Parameters:
+    ///   - value: the value.
+    ///   - format: `.xml`, the default, or `.binary`.
     public static func propertyList(
         _ value: some Encodable & Sendable,
         format: PropertyListSerialization.PropertyListFormat = .xml
@@ -90,7 +98,9 @@ public struct RequestBody: Sendable {
     /// The parameters as a form of a browser, with the values that ``BaseAPIRequest/params`` may hold. They are read at
     /// once, because a dictionary of `Any` must not go to another thread.
     ///
-    /// - Parameter encoder: default arrays as `a[]=1`, Bools as `true` and `false`.
+    /// - Parameters:
+    ///   - parameters: the names and values.
+    ///   - encoder: default arrays as `a[]=1`, Bools as `true` and `false`.
     public static func form(_ parameters: [String: Any], encoder: QueryEncoder = QueryEncoder()) -> RequestBody {
         let form = Result { () throws(NetworkError) in try encoder.encode(parameters, isForm: true) }
         return RequestBody { () throws(NetworkError) in
@@ -113,7 +123,9 @@ public struct RequestBody: Sendable {
 
     /// A regular file, read while it is sent, in constant memory. It must not change until the request has ended.
     ///
-    /// - Parameter contentType: nil for none.
+    /// - Parameters:
+    ///   - url: the URL of the file.
+    ///   - contentType: nil for none.
     public static func file(_ url: URL, contentType: String?) -> RequestBody {
         RequestBody { () throws(NetworkError) in
             _ = try TransportBody.file(url).length()
@@ -123,7 +135,9 @@ public struct RequestBody: Sendable {
 
     /// Bytes that are read or made while they are sent, in constant memory.
     ///
-    /// - Parameter contentType: default `application/octet-stream`.
+    /// - Parameters:
+    ///   - stream: the source of the bytes.
+    ///   - contentType: default `application/octet-stream`.
     public static func stream(
         _ stream: TransportBodyStream,
         contentType: String? = "application/octet-stream"

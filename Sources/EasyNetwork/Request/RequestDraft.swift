@@ -8,6 +8,7 @@ import Foundation
 public struct RequestDraft {
     /// The original request.
     public let request: any BaseAPIRequest
+    /// The method.
     public var method: NetworkService.Method
     /// The address without the parameters; http and https only.
     public var url: URL

@@ -24,7 +24,9 @@ public protocol RequestInterceptor: Sendable {
 
     /// Judges the result of an attempt, before authentication and ``RetryPolicy`` do.
     ///
-    /// - Parameter result: a validated answer or a failure, as the interceptor before left it.
+    /// - Parameters:
+    ///   - result: a validated answer or a failure, as the interceptor before left it.
+    ///   - context: the request and its attempts so far, this one included.
     func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> ResponseDecision
 }
 
@@ -42,6 +44,13 @@ extension RequestInterceptor {
 }
 
 /// The decision of an interceptor about the result of an attempt.
+///
+/// ```swift
+/// func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> ResponseDecision {
+///     guard case .success(let response) = result, response.headers["X-Busy"] != nil else { return .proceed }
+///     return .sendAgain(after: 1)
+/// }
+/// ```
 public enum ResponseDecision: Sendable {
     /// Keeps the result.
     case proceed

@@ -20,12 +20,15 @@ import Foundation
 public indirect enum JSONShape: Hashable, Sendable {
     /// Any value, null included.
     case any
+    /// The value null.
     case null
+    /// The value true or false.
     case boolean
     /// A number without fraction that fits into 64 bits, signed or not, such as 3 and 3.0.
     case integer
     /// Any number.
     case number
+    /// Any text.
     case string
     /// Exactly this text.
     case text(String)

@@ -27,6 +27,8 @@ public struct NetworkResponse: Sendable {
     /// The other properties. Answers are passed on often, and each copy copies only this reference.
     private var context = Shared(Context())
 
+    /// Creates an answer, for tests and interceptors.
+    ///
     /// - Parameters:
     ///   - statusCode: default 200.
     ///   - headers: default none.

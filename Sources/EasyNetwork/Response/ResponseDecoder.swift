@@ -36,8 +36,7 @@ public struct ResponseDecoder: Sendable {
     /// A decoder of JSON.
     ///
     /// - Parameters:
-    ///   - dates: the form of dates. ``Foundation/JSONDecoder/DateDecodingStrategy/rfc3339`` reads fractions of seconds,
-    ///     Foundation's `iso8601` does not.
+    ///   - dates: the form of dates. `.rfc3339` reads fractions of seconds, Foundation's `iso8601` does not.
     ///   - keys: the form of keys. Default that of the properties.
     public static func json(
         dates: JSONDecoder.DateDecodingStrategy,
@@ -73,6 +72,8 @@ public struct LenientArray<Element: Decodable>: Decodable {
     /// the `DecodingError` as its `underlying`.
     public private(set) var failures: [(index: Int, error: any Error)] = []
 
+    /// Decodes the elements of an array one after the other.
+    ///
     /// - Throws: `DecodingError` if there is no array.
     public init(from decoder: any Decoder) throws {
         var container = try decoder.unkeyedContainer()

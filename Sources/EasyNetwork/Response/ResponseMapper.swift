@@ -5,7 +5,11 @@ public protocol ParsedItem: Sendable {}
 
 /// A mapper from JSON, as ``NetworkResponse/json()`` returns it, to an item.
 public protocol ResponseMapperProtocol {
+    /// The type that the mapper makes.
     associatedtype Item
+    /// Makes the item from JSON.
+    ///
+    /// - Throws: any error, for example a ``ResponseMapperError``.
     static func process(_ json: Any?) throws -> Item
 }
 
@@ -25,11 +29,14 @@ public protocol ResponseMapperProtocol {
 ///
 /// It has no state, and runs on the caller's thread.
 open class ResponseMapper<Item: ParsedItem> {
+    /// Creates a mapper. Its methods are static, so that a program needs no instance.
     public init() {}
 
     /// Passes the JSON object to `parse`.
     ///
-    /// - Parameter parse: returns the item; nil means that an attribute is missing.
+    /// - Parameters:
+    ///   - json: the value that ``NetworkResponse/json()`` returns.
+    ///   - parse: returns the item; nil means that an attribute is missing.
     /// - Throws: ``ResponseMapperError/invalid`` if the JSON is no object, ``ResponseMapperError/missingAttribute`` if `parse`
     ///   returns nil, and the errors of `parse`.
     public static func process(_ json: Any?, parse: (_ json: [String: Any]) throws -> Item?) throws -> Item {
@@ -157,6 +164,14 @@ extension Result where Failure == NetworkError {
 // MARK: - Errors
 
 /// The reason why JSON could not be mapped into a struct.
+///
+/// ```swift
+/// do {
+///     show(try UserMapper.process(json))
+/// } catch ResponseMapperError.missing(let key) {
+///     print("no \(key)")
+/// }
+/// ```
 public enum ResponseMapperError: Error {
     /// The JSON has another form than the mapper reads: it is no object, or no array.
     case invalid

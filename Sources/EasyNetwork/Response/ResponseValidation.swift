@@ -27,6 +27,7 @@ public struct ResponseValidation: Hashable, Sendable {
     /// The body is parsed for it, and parsed again when it is decoded. An empty body is accepted if ``allowsEmptyBody`` allows it.
     public var jsonShape: JSONShape?
 
+    /// Creates a rule. The defaults are those of the properties.
     public init(
         statusCodes: Set<Int> = Self.success,
         contentTypes: Set<String>? = nil,
@@ -41,7 +42,14 @@ public struct ResponseValidation: Hashable, Sendable {
         self.jsonShape = jsonShape
     }
 
-    /// - Parameter statusCodes: the accepted status codes, such as `200...399`. Codes outside of 100 to 999 are ignored.
+    /// Creates a rule with a range of status codes.
+    ///
+    /// - Parameters:
+    ///   - statusCodes: the accepted status codes, such as `200...399`. Codes outside of 100 to 999 are ignored.
+    ///   - contentTypes: see ``contentTypes``. Default nil.
+    ///   - allowsEmptyBody: see ``allowsEmptyBody``. Default false.
+    ///   - maximumBodyCount: see ``maximumBodyCount``. Default nil.
+    ///   - jsonShape: see ``jsonShape``. Default nil.
     public init(
         statusCodes: ClosedRange<Int>,
         contentTypes: Set<String>? = nil,
@@ -65,10 +73,13 @@ public struct ResponseValidation: Hashable, Sendable {
     /// Accepts every answer.
     public static let any = ResponseValidation(statusCodes: 100...999)
 
+    /// Whether the status is accepted.
     public func accepts(statusCode: Int) -> Bool {
         statusCodes.contains(statusCode)
     }
 
+    /// Whether the media type is accepted.
+    ///
     /// - Parameter contentType: the value of the header field; nil if there is none.
     public func accepts(contentType: String?) -> Bool {
         guard let contentTypes else { return true }
@@ -76,6 +87,8 @@ public struct ResponseValidation: Hashable, Sendable {
         return contentTypes.contains { type.matches($0) }
     }
 
+    /// Whether the length of the body is accepted.
+    ///
     /// - Parameter bodyCount: the length of the received body in bytes.
     public func accepts(bodyCount: Int) -> Bool {
         maximumBodyCount.map { bodyCount <= max(0, $0) } ?? true

@@ -33,6 +33,7 @@ public final class EasyNetworkService: Sendable {
 
     private let state = Locked(State())
 
+    /// Creates a service for a host.
     public init(_ configuration: HostConfiguration) {
         self.configuration = configuration
         parent = nil
@@ -52,6 +53,7 @@ public final class EasyNetworkService: Sendable {
     /// ``ResponseDecision/stop``, which ends the operation.
     ///
     /// - Parameters:
+    ///   - request: the request.
     ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty. Default nil.
     ///   - failure: gets the error; a body that is not JSON is ``NetworkError/Code/cannotParseResponse``. Default nil.
     public func request(
@@ -89,6 +91,7 @@ public final class EasyNetworkService: Sendable {
     /// A closure that does not name the type of its parameter gets a ``NetworkError``.
     ///
     /// - Parameters:
+    ///   - request: the request.
     ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty. Default nil.
     ///   - failure: gets the error in ``NetworkError/errorDomain``, with the number of its ``NetworkError/code``.
     // Without the attribute, a closure with an untyped parameter would fit both.
@@ -111,7 +114,9 @@ public final class EasyNetworkService: Sendable {
     ///
     /// Cancelling the task cancels the request.
     ///
-    /// - Parameter ignoringCache: see ``RequestOperation/ignoresCache``. Default false.
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - ignoringCache: see ``RequestOperation/ignoresCache``. Default false.
     /// - Throws: ``NetworkError/Code/invalidRequest`` for a request that cannot be sent, an error of the transport,
     ///   ``NetworkError/Code/unacceptableStatus``, ``NetworkError/Code/unauthorized``, or
     ///   ``NetworkError/Code/cancelled``.
@@ -126,7 +131,9 @@ public final class EasyNetworkService: Sendable {
     ///
     /// Cancelling the task cancels the request.
     ///
-    /// - Parameter ignoringCache: see ``RequestOperation/ignoresCache``. Default false.
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - ignoringCache: see ``RequestOperation/ignoresCache``. Default false.
     /// - Throws: the errors of ``send(_:ignoringCache:)``, and the error of making the item, as a ``NetworkError``.
     public func perform<Request: APIRequest>(
         _ request: Request,

@@ -63,6 +63,7 @@ public final class HostConfiguration: Sendable {
 
     let broadcast = EventBroadcast()
 
+    /// Creates a host with settings.
     public init(_ settings: HostSettings) {
         self.settings = settings
         host = settings.baseURL?.hostAndPort
@@ -86,7 +87,10 @@ public final class HostConfiguration: Sendable {
         broadcast.finish()
     }
 
+    /// Creates a host with a base URL and other settings.
+    ///
     /// - Parameters:
+    ///   - baseURL: see ``HostSettings/baseURL``.
     ///   - headers: see ``HostSettings/headers``.
     ///   - deadlines: see ``HostSettings/deadlines``.
     ///   - transport: see ``HostSettings/transport``.
@@ -151,9 +155,11 @@ public final class HostConfiguration: Sendable {
     /// HostConfiguration.shared = try HostConfiguration.shared.switched(to: "release candidate")
     /// ```
     ///
-    /// - Parameter change: changes other settings. Credentials are not copied: ``HostSettings/authentication`` is nil,
-    ///   and ``HostSettings/headers`` have no field with the name of a secret (`Authorization`, `X-Api-Key`), unless
-    ///   they are set here.
+    /// - Parameters:
+    ///   - environment: a name in ``HostSettings/environments``.
+    ///   - change: changes other settings. Credentials are not copied: ``HostSettings/authentication`` is nil, and
+    ///     ``HostSettings/headers`` have no field with the name of a secret (`Authorization`, `X-Api-Key`), unless they
+    ///     are set here.
     /// - Throws: ``NetworkError/Code/invalidRequest`` when there is no URL for it.
     public func switched(
         to environment: String,

@@ -2,6 +2,13 @@ import Dispatch
 import Foundation
 
 /// The settings of a ``HostConfiguration``. Every property has a default.
+///
+/// ```swift
+/// var settings = HostSettings(baseURL: url)
+/// settings.headers = ["X-App": "shop"]
+/// settings.deadlines.idle = 20
+/// HostConfiguration.shared = HostConfiguration(settings)
+/// ```
 public struct HostSettings: Sendable {
     /// The URL to which the paths of requests are joined. Its own path and query are kept. Default nil: requests need
     /// an absolute URL.
@@ -105,6 +112,7 @@ public struct HostSettings: Sendable {
     /// Random numbers from 0 to 1, for the delays of retries.
     package var random: @Sendable () -> Double = { Double.random(in: 0...1) }
 
+    /// Creates settings with their defaults.
     public init(baseURL: URL? = nil) {
         self.baseURL = baseURL
     }

@@ -3,6 +3,11 @@ import Foundation
 
 /// The source of time and timers, which a test can replace.
 ///
+/// ```swift
+/// let clock = ManualClock()
+/// let host = HostConfiguration(baseURL: url) { host in host.clock = clock }
+/// ```
+///
 /// The default is ``SystemClock``. `ManualClock` of EasyNetworkTesting stands still until a test advances it.
 public protocol NetworkClock: Sendable {
     /// Seconds since a fixed moment. Never decreases, and does not follow changes of the wall clock.
@@ -13,7 +18,9 @@ public protocol NetworkClock: Sendable {
 
     /// Calls `action` once, `delay` seconds from now, on a queue of the clock.
     ///
-    /// - Parameter delay: in seconds; zero or less means as soon as possible, but not before this method returns.
+    /// - Parameters:
+    ///   - delay: in seconds; zero or less means as soon as possible, but not before this method returns.
+    ///   - action: the closure to call, released after that.
     /// - Returns: the timer. Releasing it does not cancel it.
     func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer
 }
@@ -40,6 +47,7 @@ public protocol ClockTimer: Sendable {
 public struct SystemClock: NetworkClock {
     private static let queue = DispatchQueue(label: "EasyNetwork.SystemClock", attributes: .concurrent)
 
+    /// Creates a clock. All system clocks have the same time.
     public init() {}
 
     public var now: TimeInterval {

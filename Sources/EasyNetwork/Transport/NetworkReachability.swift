@@ -18,7 +18,9 @@ public final class NetworkReachability: @unchecked Sendable {
     public enum Status: Hashable, Sendable {
         /// Not known. Counts as reachable.
         case unknown
+        /// There is no network.
         case unreachable
+        /// There is a network. That does not mean that a server answers.
         case reachable
     }
 

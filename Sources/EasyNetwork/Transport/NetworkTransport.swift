@@ -2,6 +2,21 @@ import Foundation
 
 /// Carries a message to a server and brings the answer back.
 ///
+/// ```swift
+/// /// Prints each message before another transport sends it.
+/// struct PrintingTransport: NetworkTransport {
+///     let base: any NetworkTransport
+///
+///     func start(
+///         _ request: TransportRequest,
+///         events: @escaping @Sendable (TransportEvent) -> Void
+///     ) -> any TransportExchange {
+///         print(request)
+///         return base.start(request, events: events)
+///     }
+/// }
+/// ```
+///
 /// A transport knows bytes, headers and deadlines. It follows no redirect, judges no status, answers no challenge for
 /// credentials, keeps no cookie and caches nothing: the layers above do that in the same way for every transport.
 ///
@@ -18,7 +33,9 @@ import Foundation
 public protocol NetworkTransport: Sendable {
     /// Starts an exchange.
     ///
-    /// - Parameter events: Told of everything that happens; released after `end`.
+    /// - Parameters:
+    ///   - request: the message.
+    ///   - events: Told of everything that happens; released after `end`.
     func start(
         _ request: TransportRequest,
         events: @escaping @Sendable (TransportEvent) -> Void
@@ -49,6 +66,17 @@ extension TransportExchange {
 }
 
 /// Something that happens to a message under way.
+///
+/// ```swift
+/// let exchange = transport.start(TransportRequest(url: url)) { event in
+///     switch event {
+///     case .sent: break
+///     case .head(let head): print(head.statusCode)
+///     case .body(let bytes): print(bytes.count)
+///     case .end(let end): print(end.error?.localizedDescription ?? "complete")
+///     }
+/// }
+/// ```
 public enum TransportEvent: Sendable {
     /// The bytes of the request's body handed to the system so far, without framing. The server may not have them yet.
     /// Starts at a smaller number if the body is sent again.
@@ -63,9 +91,12 @@ public enum TransportEvent: Sendable {
 
 /// The status line and header fields of an answer.
 public struct TransportHead: Hashable, Sendable {
+    /// The status code.
     public var statusCode: Int
+    /// The header fields, in order and with repeats where the transport keeps them.
     public var headers: HTTPHeaders
 
+    /// Creates the head of an answer.
     public init(statusCode: Int, headers: HTTPHeaders = HTTPHeaders()) {
         self.statusCode = statusCode
         self.headers = headers
@@ -138,6 +169,7 @@ public struct TransportEnd: Sendable {
     /// Times, bytes and connection; nil if the exchange never began.
     public var metrics: TransportMetrics?
 
+    /// Creates the end of an exchange.
     public init(
         error: NetworkError? = nil,
         trailers: HTTPHeaders = HTTPHeaders(),

@@ -33,6 +33,7 @@ public struct TransportConfiguration: Hashable, Sendable {
     /// limit here. Default 268,435,456 (256 MiB).
     public var maximumDecodedBodyCount: Int?
 
+    /// Creates a configuration. The defaults are those of the properties.
     public init(
         maximumConnectionsPerHost: Int = 64,
         maximumConnections: Int = 256,
@@ -78,6 +79,10 @@ extension TransportConfiguration {
 }
 
 /// The proxy through which a transport sends its messages.
+///
+/// ```swift
+/// let transport = TransportConfiguration(proxy: .url(proxy)).makeTransport()
+/// ```
 public enum ProxyConfiguration: Hashable, Sendable {
     /// On Linux the proxy of the environment, as with the `curl` command: `http_proxy`, `https_proxy`, `all_proxy`, and
     /// `no_proxy` for hosts that are reached directly. On Apple's platforms the proxy of the system's settings.

@@ -2,6 +2,10 @@ import Foundation
 
 /// The time that one exchange may take, in seconds, exact to the millisecond.
 ///
+/// ```swift
+/// host.deadlines = TransportDeadlines(firstByte: 10, idle: 20, total: 120)
+/// ```
+///
 /// All deadlines count from the moment when the transport begins, after any wait for a free connection. A deadline that
 /// passes ends the exchange with ``NetworkError/Code/timedOut``. NaN means no limit.
 public struct TransportDeadlines: Hashable, Sendable {
@@ -15,6 +19,7 @@ public struct TransportDeadlines: Hashable, Sendable {
     /// From start to last byte. Default nil, no limit.
     public var total: TimeInterval?
 
+    /// Creates deadlines. The defaults are those of the properties.
     public init(
         connect: TimeInterval? = nil,
         firstByte: TimeInterval? = nil,

@@ -6,21 +6,29 @@ import FoundationNetworking
 
 /// A complete message for a ``NetworkTransport`` to send.
 ///
+/// ```swift
+/// let message = TransportRequest(method: .put, url: url, headers: ["Content-Type": "text/plain"], body: .data(bytes))
+/// ```
+///
 /// It contains base URL, parameters and headers. A transport adds the fields that the connection needs (`Host`,
 /// `Content-Length`, `Accept-Encoding`); Foundation's adds a missing `User-Agent` and `Accept`.
 public struct TransportRequest: Sendable {
+    /// The method. Default GET.
     public var method: NetworkService.Method
     /// An absolute http or https URL.
     public var url: URL
+    /// The header fields. Default none.
     public var headers: HTTPHeaders
     /// Default ``TransportBody/none``.
     public var body: TransportBody
+    /// The deadlines. Default those of ``TransportDeadlines``.
     public var deadlines: TransportDeadlines
     /// Whether the message may use a cellular network. Default true. Ignored on Linux, which does not tell networks apart.
     public var allowsCellularAccess = true
     /// The kind of traffic. Default `default`. Ignored on Linux.
     public var networkServiceType = URLRequest.NetworkServiceType.default
 
+    /// Creates a message. The defaults are those of the properties.
     public init(
         method: NetworkService.Method = .get,
         url: URL,
@@ -56,7 +64,9 @@ extension TransportRequest: CustomStringConvertible, CustomDebugStringConvertibl
 
 /// The source of a request's body.
 public enum TransportBody: Hashable, Sendable {
+    /// No body.
     case none
+    /// Bytes in memory.
     case data(Data)
     /// A regular file, read while it is sent.
     case file(URL)

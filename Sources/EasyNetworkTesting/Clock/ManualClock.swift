@@ -84,6 +84,7 @@ public final class ManualClock: NetworkClock, Sendable {
     /// Waits until at least `count` timers are set at once.
     ///
     /// - Parameters:
+    ///   - count: the number of timers.
     ///   - timeout: the longest wait in real seconds, so that a broken test ends. Default 60.
     /// - Returns: false when the time ran out or the task was cancelled.
     @discardableResult

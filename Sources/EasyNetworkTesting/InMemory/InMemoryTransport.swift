@@ -34,14 +34,17 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
 
     /// A transport without routes.
     ///
-    /// - Parameter clock: for delays and deadlines; default ``SystemClock``.
+    /// - Parameter clock: for delays and deadlines; default `SystemClock`.
     public init(clock: any NetworkClock = SystemClock()) {
         self.clock = clock
     }
 
     /// Sets the answer to a request, with the rules of ``MockServer/route(_:_:_:)``.
     ///
-    /// - Parameter answer: called on a concurrent queue.
+    /// - Parameters:
+    ///   - method: see ``MockServer/route(_:_:_:)``.
+    ///   - path: see ``MockServer/route(_:_:_:)``.
+    ///   - answer: called on a concurrent queue.
     public func route(
         _ method: String,
         _ path: String,
@@ -62,6 +65,7 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
     /// Waits until at least `count` requests have been received, answered or not.
     ///
     /// - Parameters:
+    ///   - count: the number of requests.
     ///   - timeout: the longest wait in real seconds, so that a broken test ends. Default 60.
     /// - Returns: false when the time ran out or the task was cancelled.
     @discardableResult

@@ -74,7 +74,9 @@ extension MockResponse {
         /// Answers with this status before the request is complete, and closes the connection: `413` for a long body. Further
         /// bytes of the client are read for a while and discarded.
         ///
-        /// - Parameter count: see ``Place/requestBody(after:)``.
+        /// - Parameters:
+        ///   - statusCode: the status of the answer.
+        ///   - count: see ``Place/requestBody(after:)``.
         public static func refuse(_ statusCode: Int, afterBody count: Int = 0) -> Fault {
             breaksOff(.refuse(statusCode: statusCode), .requestBody(after: count))
         }
@@ -88,7 +90,9 @@ extension MockResponse {
         /// Sends these bytes in place of the whole answer. ``InMemoryTransport``, which reads no bytes, ends with
         /// `NetworkError.Code.badServerResponse`.
         ///
-        /// - Parameter keepsConnection: whether the connection stays open for the next request. Default false.
+        /// - Parameters:
+        ///   - bytes: the bytes of the answer, its head included.
+        ///   - keepsConnection: whether the connection stays open for the next request. Default false.
         public static func raw(_ bytes: Data, keepsConnection: Bool = false) -> Fault {
             Fault(kind: .raw(bytes, keepsConnection: keepsConnection))
         }

@@ -29,6 +29,7 @@ public struct MockRequest: Sendable {
     /// A request for a direct call of an answer closure.
     ///
     /// - Parameters:
+    ///   - method: the method.
     ///   - target: the raw path and query, or an absolute URL.
     ///   - headers: default none.
     ///   - body: default empty.

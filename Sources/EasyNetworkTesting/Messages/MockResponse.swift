@@ -17,6 +17,10 @@ import Foundation
 /// reason.
 public struct MockResponse: Sendable {
     /// The bytes of a body and their framing.
+    ///
+    /// ```swift
+    /// server.route("GET", "/large") { _ in MockResponse(body: .repeating(0, count: 1_000_000_000)) }
+    /// ```
     public enum Body: Hashable, Sendable {
         /// Sent with a `Content-Length`.
         case data(Data)
@@ -28,12 +32,18 @@ public struct MockResponse: Sendable {
     }
 
     /// An answer before the final one (RFC 9110, section 15.2).
+    ///
+    /// ```swift
+    /// let hints = MockResponse.Interim(103, headers: ["Link": "</style.css>; rel=preload"])
+    /// server.route("GET", "/page") { _ in MockResponse(interim: [hints]) }
+    /// ```
     public struct Interim: Hashable, Sendable {
         /// The status, from 100 to 199.
         public var statusCode: Int
         /// The header fields. Default none.
         public var headers: HTTPHeaders
 
+        /// Creates an interim answer.
         public init(_ statusCode: Int, headers: HTTPHeaders = HTTPHeaders()) {
             self.statusCode = statusCode
             self.headers = headers
@@ -60,6 +70,7 @@ public struct MockResponse: Sendable {
     /// fast as the client reads. ``InMemoryTransport`` ignores it.
     public var bytesPerSecond: Int?
 
+    /// Creates an answer. The defaults are those of the properties.
     public init(
         statusCode: Int = 200,
         headers: HTTPHeaders = HTTPHeaders(),
@@ -95,6 +106,7 @@ extension MockResponse {
     /// Bytes with a `Content-Length`.
     ///
     /// - Parameters:
+    ///   - data: the body.
     ///   - status: default 200.
     ///   - headers: default none, so that there is no `Content-Type` either.
     public static func data(
@@ -108,6 +120,7 @@ extension MockResponse {
     /// Bytes in chunks, without a `Content-Length`.
     ///
     /// - Parameters:
+    ///   - chunks: the chunks of the body.
     ///   - status: default 200.
     ///   - headers: default none.
     public static func chunked(

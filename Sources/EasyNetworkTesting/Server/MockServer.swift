@@ -97,6 +97,7 @@ public final class MockServer: Sendable {
     /// Waits until at least `count` requests have been received, answered or not.
     ///
     /// - Parameters:
+    ///   - count: the number of requests.
     ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 60.
     /// - Returns: false when the time ran out or the task was cancelled.
     @discardableResult
@@ -107,6 +108,7 @@ public final class MockServer: Sendable {
     /// Waits until exactly `count` connections are open: with 0, until every client has closed.
     ///
     /// - Parameters:
+    ///   - count: the number of connections.
     ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 60.
     /// - Returns: false when the time ran out or the task was cancelled.
     @discardableResult
@@ -159,6 +161,7 @@ extension MockServer {
     /// Waits until at least `count` faults have happened.
     ///
     /// - Parameters:
+    ///   - count: the number of faults.
     ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 60.
     /// - Returns: false when the time ran out or the task was cancelled.
     @discardableResult
@@ -170,6 +173,7 @@ extension MockServer {
     /// connection, or a second answer. The connections stay open.
     ///
     /// - Parameters:
+    ///   - bytes: the bytes to send.
     ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 60.
     /// - Returns: when the bytes have been handed to the system; false when the time ran out or the task was cancelled.
     @discardableResult

@@ -29,7 +29,9 @@ extension NetworkCache {
         public internal(set) var method = NetworkService.Method.get.rawValue
         /// The URL of the response.
         public internal(set) var url: URL?
+        /// The status of the response.
         public internal(set) var statusCode = 200
+        /// The header fields of the response.
         public internal(set) var headers = HTTPHeaders()
         /// The date at which the request was sent, for the age by RFC 9111, section 4.2.3.
         var requestedAt: Date

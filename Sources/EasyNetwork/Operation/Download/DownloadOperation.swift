@@ -50,6 +50,8 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
     /// Changed by tests.
     let calls = Locked(FileCalls())
 
+    /// Creates a download.
+    ///
     /// - Parameters:
     ///   - request: what is asked for; only a GET can be resumed.
     ///   - destination: the file URL of the file, or of a directory, in which the server names the file. It is a directory
@@ -361,6 +363,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
 
 /// The request of a ``DownloadOperation``, whose item is the file.
 public struct DownloadRequest: APIRequest, RequestWrapper {
+    /// The file that was downloaded.
     public typealias Item = URL
 
     public let wrapped: any BaseAPIRequest

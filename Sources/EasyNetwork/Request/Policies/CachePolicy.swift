@@ -30,6 +30,7 @@ public struct CachePolicy: Sendable {
         case http
     }
 
+    /// The order of cache and network.
     public var reading: Reading
 
     /// The places where answers are stored. Default ``CacheStorage/all`` unless the policy is ``never``.
@@ -67,6 +68,7 @@ public struct CachePolicy: Sendable {
     /// answer is stored.
     public var isStorable: (@Sendable (NetworkResponse) -> Bool)?
 
+    /// Creates a policy. The defaults are those of the properties.
     public init(
         _ reading: Reading,
         storage: CacheStorage = .all,
@@ -112,6 +114,10 @@ public struct CachePolicy: Sendable {
 }
 
 /// The places where answers are stored.
+///
+/// ```swift
+/// var cache: CachePolicy? { CachePolicy(.cacheElseNetwork, storage: .memory, maximumAge: 60) }
+/// ```
 public struct CacheStorage: OptionSet, Hashable, Sendable {
     public let rawValue: Int
 

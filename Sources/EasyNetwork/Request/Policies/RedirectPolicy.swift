@@ -31,6 +31,7 @@ public struct RedirectPolicy: Sendable {
     /// ``ResponseValidation`` to judge. Default nil: all redirects are followed.
     public var decide: (@Sendable (_ message: TransportRequest, _ answer: NetworkResponse) async -> TransportRequest?)?
 
+    /// Creates a policy. The defaults are those of the properties.
     public init(
         limit: Int = 20,
         allowsDowngrade: Bool = false,

@@ -1,5 +1,10 @@
 /// The rule for a request while a like one waits or runs in the same ``NetworkQueue``.
 ///
+/// ```swift
+/// var repeatPolicy: RepeatPolicy { .cancelOlder }
+/// var repeatKey: String? { "search" }
+/// ```
+///
 /// Two requests are alike if they would send the same message to the same ``HostConfiguration``: method, URL with its
 /// parameters, header fields, body, and whether the host adds its credential (``BaseAPIRequest/isAuthenticated``). With a
 /// ``BaseAPIRequest/repeatKey`` they are alike if the keys are equal, whatever they send: for example all searches of a

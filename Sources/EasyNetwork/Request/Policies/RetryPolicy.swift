@@ -39,6 +39,7 @@ public struct RetryPolicy: Hashable, Sendable {
     /// The longest accepted `Retry-After` in seconds; a longer one ends the request at once. Default 60.
     public var maximumRetryAfter: TimeInterval
 
+    /// Creates a policy. The defaults are those of the properties.
     public init(
         maximumRetryCount: Int = 2,
         methods: Set<NetworkService.Method> = Self.idempotentMethods,

@@ -18,6 +18,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     // Sendable because all of it is constant or behind a lock. `@unchecked` repeats that of the superclass, as
     // subclasses must.
 
+    /// The credential of the ``Authenticator``.
     public typealias Credential = Method.Credential
 
     private struct State {
@@ -73,7 +74,10 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     private let clock: any NetworkClock
     private let state: Locked<State>
 
+    /// Creates a session.
+    ///
     /// - Parameters:
+    ///   - authenticator: applies and refreshes the credential.
     ///   - credential: the first credential; nil, the default, when no user is signed in.
     ///   - refreshLimit: how many refreshes may begin within `refreshWindow`; beyond that requests end at once with
     ///     ``NetworkError/Code/unauthorized``. Default 5.

@@ -39,7 +39,9 @@ public protocol Authenticator: Sendable {
 
     /// Whether the credential has expired, so that it is refreshed before the request is sent. Default: false.
     ///
-    /// - Parameter date: now, by the wall clock.
+    /// - Parameters:
+    ///   - credential: the credential of the session.
+    ///   - date: now, by the wall clock.
     func isExpired(_ credential: Credential, at date: Date) -> Bool
 
     /// Gets another credential. A session never calls it twice at once.

@@ -14,9 +14,12 @@ extension RequestAuthentication {
     /// Digest is supported with MD5 and SHA-256, each also with `-sess`; the strongest offered algorithm is used.
     /// `auth-int` is not supported. A request that has an `Authorization` field keeps it.
     ///
-    /// - Parameter allowsBasicWithoutTLS: whether the password may go over plain http, where every node on the way can
-    ///   read it. Default false: such a Basic challenge is not answered, and the request ends with
-    ///   ``NetworkError/Code/unauthorized`` and this reason.
+    /// - Parameters:
+    ///   - user: the name of the user.
+    ///   - password: the password.
+    ///   - allowsBasicWithoutTLS: whether the password may go over plain http, where every node on the way can read it.
+    ///     Default false: such a Basic challenge is not answered, and the request ends with
+    ///     ``NetworkError/Code/unauthorized`` and this reason.
     /// - Throws: ``NetworkError/Code/invalidRequest`` for a user name with a colon, and for control characters.
     public static func password(
         user: String,

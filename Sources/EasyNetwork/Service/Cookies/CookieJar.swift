@@ -64,6 +64,7 @@ public final class CookieJar: Sendable {
     /// Applies the `Set-Cookie` fields of a response.
     ///
     /// - Parameters:
+    ///   - headers: the header fields of the response.
     ///   - url: the URL of the response.
     ///   - date: the current date.
     public func store(_ headers: HTTPHeaders, from url: URL, at date: Date = Date()) {
@@ -72,7 +73,9 @@ public final class CookieJar: Sendable {
 
     /// The value of the `Cookie` field for a request to a URL; nil without a cookie.
     ///
-    /// - Parameter date: the current date.
+    /// - Parameters:
+    ///   - url: the URL of the request.
+    ///   - date: the current date.
     public func cookieHeader(for url: URL, at date: Date = Date()) -> String? {
         state.withLock { $0.store.header(for: url, at: date) }
     }

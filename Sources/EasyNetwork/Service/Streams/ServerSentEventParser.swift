@@ -1,6 +1,10 @@
 import Foundation
 
 /// An event of a server (HTML Living Standard, section 9.2).
+///
+/// ```swift
+/// for try await event in service.events(GetNews()) where event.event == "headline" { show(event.data) }
+/// ```
 public struct ServerSentEvent: Hashable, Sendable {
     /// The type. Default `message`.
     public var event: String
@@ -16,6 +20,7 @@ public struct ServerSentEvent: Hashable, Sendable {
     /// another. Default nil.
     public var retry: TimeInterval?
 
+    /// Creates an event.
     public init(event: String = "message", data: String, id: String = "", retry: TimeInterval? = nil) {
         self.event = event
         self.data = data

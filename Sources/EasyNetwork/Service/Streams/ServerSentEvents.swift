@@ -30,6 +30,7 @@ extension EasyNetworkService {
     /// ``NetworkError/Code/cannotParseResponse`` for another media type.
     ///
     /// - Parameters:
+    ///   - request: the request of each connection.
     ///   - lastEventID: the event after which to begin, kept from an earlier run. Default empty: the server decides.
     ///   - reconnectionTime: in seconds, as long as the server does not say. Default 3.
     ///   - maximumReconnectionTime: the limit of doubling, in seconds. Default 60.

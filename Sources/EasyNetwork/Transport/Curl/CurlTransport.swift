@@ -4,6 +4,10 @@ import Foundation
 
 /// The transport over libcurl, on Linux: HTTP/1.1, and HTTP/2 over TLS.
 ///
+/// ```swift
+/// let host = HostConfiguration(baseURL: url, transport: CurlTransport())
+/// ```
+///
 /// A single thread does all the work. Connections are kept open and reused. An exchange that finds all of them taken waits for
 /// one, and its deadlines begin after that. The transport sets `Content-Length` and `Transfer-Encoding` itself and ignores
 /// those of the request, as it does a user and password in the URL. With `Expect: 100-continue` the body waits for the
@@ -25,6 +29,8 @@ public final class CurlTransport: NetworkTransport {
     /// The thread keeps it, so a test can observe the thread's end.
     let loop: CurlLoop
 
+    /// Creates a transport with its thread.
+    ///
     /// - Parameters:
     ///   - configuration: Limits, trust and proxy. Default: those of ``TransportConfiguration``.
     ///   - clock: The clock of the deadlines.

@@ -2,6 +2,12 @@ import Foundation
 
 /// The trust of a transport in https servers, and its own certificate.
 ///
+/// ```swift
+/// var configuration = TransportConfiguration()
+/// configuration.tls = TLSConfiguration(trust: .certificateFile(authorities), requiresTLS13: true)
+/// let host = HostConfiguration(baseURL: url, transport: configuration.makeTransport())
+/// ```
+///
 /// A server that is not trusted ends the exchange with ``NetworkError/Code/tls``, before anything is sent.
 ///
 /// | setting | CurlTransport (Linux) | URLSessionTransport, Apple | URLSessionTransport, Linux |
@@ -38,6 +44,7 @@ public struct TLSConfiguration: Hashable, Sendable {
         /// The password of an encrypted key; nil for others.
         public var keyPassword: String?
 
+        /// Creates a certificate from two PEM files.
         public init(certificateFile: URL, keyFile: URL, keyPassword: String? = nil) {
             self.certificateFile = certificateFile
             self.keyFile = keyFile
@@ -54,6 +61,7 @@ public struct TLSConfiguration: Hashable, Sendable {
     /// Default none.
     public var clientCertificate: ClientCertificate?
 
+    /// Creates a configuration. The defaults are those of the properties.
     public init(
         trust: Trust = .system,
         requiresTLS13: Bool = false,

@@ -6,6 +6,11 @@ import FoundationNetworking
 
 /// The transport over Foundation's `URLSession`.
 ///
+/// ```swift
+/// let transport = URLSessionTransport { session in session.httpMaximumConnectionsPerHost = 8 }
+/// let host = HostConfiguration(baseURL: url, transport: transport)
+/// ```
+///
 /// It uses one session without cache, cookies and credentials, has its own deadlines and decides itself when an exchange
 /// begins. On Linux any other use stops the process or loses answers. <doc:Transports> lists its limits there.
 ///
@@ -23,6 +28,8 @@ public final class URLSessionTransport: NetworkTransport {
     /// The reason why the session does not support the configuration.
     private let problem: NetworkError?
 
+    /// Creates a transport with its session.
+    ///
     /// - Parameters:
     ///   - configuration: Limits, trust and proxy. `maximumStreamsPerHost` is ignored: a session does not tell its protocol.
     ///     Default: those of ``TransportConfiguration``.
