@@ -13,6 +13,7 @@ let package = Package(
         .target(
             name: "EasyNetwork",
             dependencies: [.target(name: "CCurl", condition: .when(platforms: [.linux]))],
+            resources: [.process("PrivacyInfo.xcprivacy")],
             // An async function goes on where it was called, without a look at the executor at each call and return.
             swiftSettings: [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]
         ),
