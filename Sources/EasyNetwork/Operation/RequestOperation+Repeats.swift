@@ -23,10 +23,13 @@ extension RequestOperation {
     ///
     /// - Returns: whether it may go on; if not, it has been ended.
     final func noticeRepeats(of request: Request) -> Bool {
-        guard let scheduler = scheduling?.queue, !hasOutcome else { return true }
-        let policy = option({ $0.repeatPolicy }) ?? request.repeatPolicy
-        let name = option({ $0.repeatKey }) ?? request.repeatKey
-        guard policy != .allow || name != nil else { return true }
+        let (scheduler, ownPolicy, ownName) = core.withLock { state in
+            let queue = state.lifecycle.outcome == nil ? state.scheduling?.queue : nil
+            return (queue, state.options?.repeatPolicy, state.options?.repeatKey)
+        }
+        let policy = ownPolicy ?? request.repeatPolicy
+        let name = ownName ?? request.repeatKey
+        guard let scheduler, policy != .allow || name != nil else { return true }
         // A request that cannot be built is no repeat; it fails when it is sent.
         guard
             let key = name.map(RepeatKey.named)

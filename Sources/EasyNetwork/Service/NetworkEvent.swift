@@ -80,6 +80,7 @@ public struct NetworkEvent: Sendable {
         public static func < (one: Level, other: Level) -> Bool { one.rawValue < other.rawValue }
     }
 
+    /// The kind of the event.
     public let kind: Kind
 
     /// When it happened, by the system's clock. The first events of a listener, which tell of the jobs that are
@@ -124,6 +125,7 @@ public struct NetworkEvent: Sendable {
         self.isRepeated = isRepeated
     }
 
+    /// How important the event is, for a log.
     public var level: Level {
         switch kind {
         case .finished(let error?) where error.code != .cancelled: .error
