@@ -36,6 +36,12 @@ let package = Package(
             path: "Samples/Benchmark",
             exclude: ["README.md"]
         ),
+        .executableTarget(
+            name: "Generate",
+            dependencies: ["EasyNetwork"],
+            path: "Samples/Generate",
+            exclude: ["README.md"]
+        ),
         // A program that a test kills while it writes, as it does the Downloader.
         .executableTarget(name: "CacheWriter", dependencies: ["EasyNetwork"], path: "Tests/CacheWriter"),
         .testTarget(
@@ -48,6 +54,7 @@ let package = Package(
         ),
         .testTarget(name: "EasyNetworkTestingTests", dependencies: ["EasyNetworkTesting"]),
         .testTarget(name: "DownloaderTests", dependencies: ["Downloader", "EasyNetworkTesting"]),
+        .testTarget(name: "GenerateTests", dependencies: ["Generate"], exclude: ["Samples"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,0 +1,119 @@
+import Foundation
+
+/// Swift's names and literals for texts of other origin.
+enum Name {
+    /// A property's name in lower camel case, without backticks: `firstName` for `first_name`.
+    static func property(_ text: String) -> String {
+        let words = words(text)
+        let camel = words.prefix(1).map(lowercasedStart) + capitalized(words).dropFirst()
+        // Longer names do not fit on a line.
+        let name = String(camel.joined().prefix(40))
+        if name.isEmpty { return "empty" }
+        if name.first?.isNumber == true { return "_" + name }
+        // `user.self` is the user and `user.init` its initializer; before an argument `inout` needs other backticks.
+        return ["self", "init", "inout"].contains(name) ? name + "Value" : name
+    }
+
+    /// A type's name in upper camel case.
+    static func type(_ text: String) -> String {
+        var name = String(capitalized(words(text)).joined().prefix(40))
+        if name.first?.isLetter != true { name = name.isEmpty ? "Empty" : "Item" + name }
+        return usedTypes.contains(name) ? name + "Item" : name
+    }
+
+    /// The singular of an English noun, by its ending.
+    static func singular(_ noun: String) -> String {
+        func ends(_ endings: String...) -> Bool { endings.contains { noun.lowercased().hasSuffix($0) } }
+        if !ends("s") || ends("ss", "us", "is", "news", "series") || noun.count < 3 { return noun }
+        if ends("ies"), !ends("movies", "cookies") { return noun.dropLast(3) + "y" }
+        return String(noun.dropLast(ends("sses", "shes", "ches", "xes") ? 2 : 1))
+    }
+
+    /// The name, with a number behind it if it is taken. It is taken afterwards.
+    static func unique(_ name: String, _ taken: inout Set<String>) -> String {
+        var result = name
+        var number = 2
+        while !taken.insert(result).inserted {
+            result = "\(name)\(number)"
+            number += 1
+        }
+        return result
+    }
+
+    /// The name as it is written in a declaration.
+    static func declared(_ name: String) -> String { keywords.contains(name) ? "`\(name)`" : name }
+
+    /// The text as a literal, with escapes for all that an editor would not show.
+    static func literal(_ text: String) -> String { "\"\(escaped(text))\"" }
+
+    static func escaped(_ text: String) -> String {
+        text.unicodeScalars.reduce(into: "") { result, scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .nonspacingMark, .privateUse, .unassigned:
+                result += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+            default: result += scalar == "\"" || scalar == "\\" ? "\\\(scalar)" : "\(scalar)"
+            }
+        }
+    }
+
+    /// The words of ASCII letters and digits, as swift-format wants names in ASCII. Accents are removed, and other characters
+    /// become their numbers.
+    private static func words(_ text: String) -> [String] {
+        var words = [""]
+        for scalar in text.decomposedStringWithCanonicalMapping.unicodeScalars {
+            switch scalar {
+            case "a"..."z", "A"..."Z", "0"..."9": words[words.count - 1].unicodeScalars.append(scalar)
+            case "+": words += ["plus", ""]
+            case _ where scalar.isASCII: words.append("")
+            case _ where [.nonspacingMark, .format].contains(scalar.properties.generalCategory): continue
+            default: words += ["u" + String(scalar.value, radix: 16), ""]
+            }
+        }
+        return words.filter { !$0.isEmpty }
+    }
+
+    /// `url` for `URL`, `urlText` for `URLText`, `name` for `Name`.
+    private static func lowercasedStart(_ word: String) -> String {
+        let start = word.prefix { $0.isUppercase || $0.isNumber }
+        let count = start.count > 1 && start.count < word.count ? start.count - 1 : start.count
+        return word.prefix(count).lowercased() + word.dropFirst(count)
+    }
+
+    /// The words in title case; capitals within a word stay.
+    private static func capitalized(_ words: [String]) -> [String] {
+        words.map { word in
+            let isLoud = words.count > 1 && !word.contains(where: \.isLowercase)
+            return word.prefix(1).uppercased() + (isLoud ? word.dropFirst().lowercased() : String(word.dropFirst()))
+        }
+    }
+
+    private static let keywords = set(
+        """
+        as associatedtype await break case catch class continue default defer deinit do else enum extension fallthrough false
+        fileprivate for func guard if import in inout internal is let nil operator private precedencegroup protocol public
+        repeat rethrows return static struct subscript super switch throw throws true try typealias var where while
+        """
+    )
+
+    /// Types that generated code uses, and words that no type can be called.
+    private static let usedTypes = set(
+        """
+        APIRequest Any Array ArrayResponseMapper Bool Codable CodingKey CodingKeys Data Decodable Decoder Double Encodable
+        Encoder Hashable Int Item JSONDecoder JSONSerialization JSONValue NetworkResponse NetworkService Optional ParsedItem
+        Payload Protocol QueryEncoder RequestBody ResponseMapper ResponseMapperProtocol Self Sendable String Type Void
+        """
+    )
+
+    /// The properties of a request, which its parameters cannot be called.
+    static let requestProperties = set(
+        """
+        allowsCellularAccess api baseURL body cache credential customURLRequest encodableParams headers idempotencyKey
+        interceptors isAuthenticated method networkServiceType overallTimeout params payload priority query queryEncoder
+        redirects repeatKey repeatPolicy retry timeout useCDN validation
+        """
+    )
+
+    private static func set(_ words: String) -> Set<String> {
+        Set(words.split(whereSeparator: \.isWhitespace).map(String.init))
+    }
+}

@@ -1,0 +1,104 @@
+/// The common form of JSON values, such as the elements of an array or the answers of an endpoint.
+struct Shape: Equatable {
+    indirect enum Kind: Equatable {
+        /// Only null was seen, or nothing, as in an empty array.
+        case unknown
+        case bool, integer, double, string
+        case array(Shape)
+        /// The members have different keys.
+        case object([Member])
+        /// Values of several kinds.
+        case mixed
+    }
+
+    struct Member: Equatable {
+        let key: String
+        var shape: Shape
+    }
+
+    var kind: Kind
+    /// Whether the value may be null or missing.
+    var isOptional = false
+}
+
+extension Shape {
+    init(_ json: JSON) {
+        switch json.value {
+        case .null: self.init(kind: .unknown, isOptional: true)
+        case .bool: self.init(kind: .bool)
+        case .integer: self.init(kind: .integer)
+        case .double: self.init(kind: .double)
+        case .string: self.init(kind: .string)
+        case .array(let elements):
+            self.init(kind: .array(elements.reduce(Shape(kind: .unknown)) { $0.merged(with: Shape($1)) }))
+        case .object(let pairs):
+            // A key may occur more than once.
+            let shapes = Dictionary(pairs.map { ($0.key, Shape($0.value)) }) { $0.merged(with: $1) }
+            var known: Set<String> = []
+            let keys = pairs.map(\.key).filter { known.insert($0).inserted }
+            self.init(kind: .object(keys.compactMap { key in shapes[key].map { Member(key: key, shape: $0) } }))
+        }
+    }
+
+    var optional: Shape { Shape(kind: kind, isOptional: true) }
+
+    /// The shape that both shapes fit into.
+    func merged(with other: Shape) -> Shape {
+        let kind: Kind =
+            switch (kind, other.kind) {
+            case (let left, let right) where left == right: left
+            case (.unknown, let kind), (let kind, .unknown): kind
+            case (.integer, .double), (.double, .integer): .double
+            case (.array(let left), .array(let right)): .array(left.merged(with: right))
+            case (.object(let left), .object(let right)): .object(Self.merge(left, right))
+            default: .mixed
+            }
+        return Shape(kind: kind, isOptional: isOptional || other.isOptional)
+    }
+
+    private static func merge(_ left: [Member], _ right: [Member]) -> [Member] {
+        var others = Dictionary(uniqueKeysWithValues: right.map { ($0.key, $0.shape) })
+        let merged = left.map { member in
+            let other = others.removeValue(forKey: member.key)
+            return Member(key: member.key, shape: other.map(member.shape.merged) ?? member.shape.optional)
+        }
+        let added = right.filter { others[$0.key] != nil }
+        return merged + added.map { Member(key: $0.key, shape: $0.shape.optional) }
+    }
+
+    /// The members of the object, or of the objects in the array.
+    var members: [Member]? {
+        switch kind {
+        case .object(let members): members
+        case .array(let element): element.members
+        default: nil
+        }
+    }
+
+    /// The keys of an object that is no element of an array.
+    var keys: Set<String>? {
+        if case .object(let members) = kind { Set(members.map(\.key)) } else { nil }
+    }
+
+    // MARK: Types
+
+    /// The Swift type.
+    ///
+    /// - Parameter object: the type of the object in the shape.
+    func type(object: String) -> String {
+        let type =
+            switch kind {
+            case .unknown, .mixed: "JSONValue"
+            case .bool: "Bool"
+            case .integer: "Int"
+            case .double: "Double"
+            case .string: "String"
+            case .array(let element): "[\(element.asElement.type(object: object))]"
+            case .object: object
+            }
+        return type + (isOptional ? "?" : "")
+    }
+
+    /// The shape as that of an element of an array, where a `JSONValue` has a case for null.
+    var asElement: Shape { kind == .unknown || kind == .mixed ? Shape(kind: kind) : self }
+}
