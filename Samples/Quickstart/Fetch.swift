@@ -4,9 +4,11 @@ import Foundation
 
 /// Fetches URLs as jobs, and prints status, bytes and time of each.
 enum Fetch {
+    /// - Parameter timeline: records the jobs; may be nil.
     /// - Returns: whether every URL answered with success.
-    static func run(_ addresses: [String]) async -> Bool {
+    static func run(_ addresses: [String], _ timeline: Timeline?) async -> Bool {
         let queue = NetworkQueue(name: "Quickstart")
+        timeline?.record(queue)
         let interrupt = cancelOnInterrupt(queue)
         defer { interrupt.cancel() }
         let operations = addresses.map { address in

@@ -1,0 +1,63 @@
+import Foundation
+
+/// A recording of jobs and calls, shown as bars over time: when each waited, ran, sent its messages and ended.
+///
+/// ```swift
+/// let timeline = Timeline()
+/// timeline.record(.shared)
+/// // … run the jobs …
+/// let page = await timeline.html()
+/// try Data(page.utf8).write(to: URL(fileURLWithPath: "timeline.html"))
+/// ```
+///
+/// It records until it is released, and keeps the newest 10,000 jobs and calls, each with its newest 100 attempts. It holds
+/// neither operations nor messages, only texts from which ``Redaction/standard`` has taken the secrets; header fields and
+/// bodies are not recorded. All members may be used from any thread.
+public final class Timeline: Sendable {
+    private let content = Locked(TimelineRecord())
+    /// By the identifiers of the broadcasts, which the subscriptions keep; nil while one is made.
+    private let subscriptions = Locked<[ObjectIdentifier: EventSubscription?]>([:])
+
+    public init() {}
+
+    /// Records the jobs of a queue: those that are there, and those that are added later. Recording a queue twice has no
+    /// effect. The queue is not kept alive.
+    public func record(_ queue: NetworkQueue) {
+        let content = content
+        record(queue.broadcast) { queue.subscribe { event in content.withLock { $0.note(event, from: .queue) } } }
+    }
+
+    /// Records the calls to a host from now on; a call of a job that is recorded with its queue is shown in that job's row.
+    /// Recording a host twice has no effect. The host is not kept alive.
+    public func record(_ host: HostConfiguration) {
+        let content = content
+        record(host.broadcast) { host.subscribe { event in content.withLock { $0.note(event, from: .host) } } }
+    }
+
+    private func record(_ broadcast: EventBroadcast, subscribe: () -> EventSubscription) {
+        let key = ObjectIdentifier(broadcast)
+        let isNew = subscriptions.withLock { $0.updateValue(nil, forKey: key) == nil }
+        guard isNew else { return }
+        let subscription = subscribe()
+        subscriptions.withLock { $0[key] = .some(subscription) }
+    }
+
+    /// The recording until now as a page of HTML: a single file, which loads nothing and runs offline.
+    ///
+    /// - Parameter title: its heading. Default `Timeline`.
+    public func html(title: String = "Timeline") async -> String {
+        TimelinePage.html(await picture(), title: title)
+    }
+
+    /// The recording until now as lines for a terminal, in a font of fixed width.
+    ///
+    /// - Parameter width: the number of columns, at least 40. Default 100.
+    public func text(width: Int = 100) async -> String {
+        TimelineText(await picture(), width: width).lines.joined(separator: "\n") + "\n"
+    }
+
+    private func picture() async -> TimelinePicture {
+        for subscription in subscriptions.withLock({ $0.values.compactMap { $0 } }) { await subscription.settled() }
+        return TimelinePicture(content.withLock { $0 }, at: Date())
+    }
+}

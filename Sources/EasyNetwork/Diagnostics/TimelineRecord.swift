@@ -1,0 +1,388 @@
+import Foundation
+
+/// The jobs and calls of a ``Timeline``, made from events. It holds no operation and no secret.
+struct TimelineRecord: Sendable {
+    enum Source: Sendable {
+        case queue
+        case host
+    }
+
+    enum Outcome: String, Sendable, Encodable {
+        case succeeded, failed, cancelled, dependencyFailed, unfinished
+    }
+
+    /// An operation, identified for as long as the record lives.
+    enum Key: Hashable, Sendable {
+        /// By its ``NetworkOperation/operationID``.
+        case job(UInt64)
+        /// By a number given to a plain operation, since an address may be used again.
+        case plain(Int)
+        /// A call without a job, by its number.
+        case call(UInt64)
+    }
+
+    struct Span: Sendable, Equatable {
+        var start: Date
+        var end: Date?
+    }
+
+    struct Attempt: Sendable {
+        let call: UInt64?
+        let isRepeated: Bool
+        let reason: String
+        let request: String
+        var span: Span
+        var status: Int?
+        var error: String?
+        var metrics: TransportMetrics?
+    }
+
+    /// A wait of a call between its attempts.
+    struct Wait: Sendable {
+        enum Kind: String, Sendable, Encodable {
+            case retry, credential
+        }
+
+        let call: UInt64?
+        let isRepeated: Bool
+        let kind: Kind
+        var span: Span
+        /// The end of a delay.
+        var limit: Date?
+    }
+
+    struct CacheAnswer: Sendable {
+        let isRepeated: Bool
+        let date: Date
+        /// The reason of a miss; nil for a hit.
+        let miss: String?
+    }
+
+    /// A job or a call.
+    struct Row: Sendable {
+        let key: Key
+        let added: Date
+        var name: String
+        var host: String?
+        var tags: [String] = []
+        var request: String?
+        var started: Date?
+        var ended: Date?
+        /// The times with a slot; of a call without a job: its whole time.
+        var slots: [Span] = []
+        var attempts: [Attempt] = []
+        var waits: [Wait] = []
+        var cache: [CacheAnswer] = []
+        var dependencies: [(key: Key, name: String)] = []
+        var outcome = Outcome.unfinished
+        var error: String?
+        var rootCause: String?
+        /// Whether a queue tells of it, so that what its host repeats is left out.
+        var isToldByQueue = false
+        /// Whether the host tells of the end of its calls.
+        var hasCallEvents = false
+    }
+
+    private struct WeakOperation: Sendable {
+        weak var operation: Operation?
+    }
+
+    /// The highest number of attempts, waits, slots and so on of one row.
+    static let partLimit = 100
+
+    let limit: Int
+    private(set) var rows: [Int: Row] = [:]
+    /// The number of the oldest row that is kept, and so of those that are not.
+    private(set) var firstNumber = 0
+    private(set) var numbers: [Key: Int] = [:]
+    private var plain: [ObjectIdentifier: (reference: WeakOperation, number: Int)] = [:]
+    private var plainCount = 0
+    private var sweepCount = 1_000
+
+    /// - Parameter limit: the highest number of rows; the oldest are dropped. Default 10,000.
+    init(limit: Int = 10_000) {
+        self.limit = limit
+    }
+
+    mutating func note(_ event: NetworkEvent, from source: Source) {
+        guard let number = number(for: event, from: source), var row = rows[number] else { return }
+        if source == .queue {
+            if !row.isToldByQueue { row.forgetRepeated() }
+            row.isToldByQueue = true
+        } else if row.isToldByQueue, event.isRepeated {
+            return
+        }
+        if case .added(let others) = event.kind, row.dependencies.isEmpty {
+            for other in others.prefix(Self.partLimit) where !other.isHiddenJob {
+                row.dependencies.append((key(of: other), Self.text(Self.name(of: other))))
+            }
+        }
+        row.note(event)
+        rows[number] = row
+    }
+
+    /// The row of an event, which a job's addition, the beginning of a call and, for a message that several jobs share, each
+    /// event may begin.
+    private mutating func number(for event: NetworkEvent, from source: Source) -> Int? {
+        let key: Key
+        var isFirst = false
+        if let operation = event.operation {
+            key = self.key(of: operation)
+        } else if let call = event.callNumber {
+            key = .call(call)
+            isFirst = source == .queue
+        } else {
+            return nil
+        }
+        if let number = numbers[key] { return number }
+        switch event.kind {
+        case .added, .callStarted: break
+        default: guard isFirst else { return nil }
+        }
+        let number = firstNumber + rows.count
+        var name = event.operation.map(Self.name)
+        if name == nil { name = event.callNumber.map { "call \($0)" } }
+        rows[number] = Row(key: key, added: event.date, name: Self.text(name ?? ""))
+        numbers[key] = number
+        if rows.count > limit, let oldest = rows.removeValue(forKey: firstNumber) {
+            numbers[oldest.key] = nil
+            firstNumber += 1
+        }
+        return number
+    }
+
+    private mutating func key(of operation: Operation) -> Key {
+        if let operation = operation as? NetworkOperation { return .job(operation.operationID) }
+        let identifier = ObjectIdentifier(operation)
+        if let known = plain[identifier], known.reference.operation === operation { return .plain(known.number) }
+        if plain.count >= sweepCount {
+            plain = plain.filter { $0.value.reference.operation != nil }
+            sweepCount = max(1_000, 2 * plain.count)
+        }
+        plainCount += 1
+        plain[identifier] = (WeakOperation(operation: operation), plainCount)
+        return .plain(plainCount)
+    }
+
+    /// The name that the user gave, else the type of the operation or of its request.
+    private static func name(of operation: Operation) -> String {
+        let name = operation.nameOrType
+        let prefix = "RequestOperation<"
+        guard operation.name?.isEmpty ?? true, name.hasPrefix(prefix), name.hasSuffix(">") else { return name }
+        return String(name.dropFirst(prefix.count).dropLast())
+    }
+
+    /// A text without secrets, control characters and line breaks.
+    static func text(_ text: String, limit: Int = 300) -> String {
+        let text = Redaction.standard.redacted(text.cleaned(limit: 4_000))
+        return withoutSecretFields(text).cleaned(limit: limit)
+    }
+
+    /// Takes out the values of header fields that a message quotes: `Authorization: Bearer abc`, `Cookie: a=b; c=d`.
+    private static func withoutSecretFields(_ text: String) -> String {
+        var words = text.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+        let schemes: Set<String> = ["basic", "bearer", "digest", "negotiate", "token"]
+        var hides = 0
+        for index in words.indices {
+            let word = words[index]
+            if hides > 0, !word.isEmpty {
+                hides -= 1
+                if schemes.contains(word.lowercased()) {
+                    hides = 1
+                } else {
+                    words[index] = Redaction.mark
+                    if word.hasSuffix(";") || word.hasSuffix(",") { hides += 1 }
+                }
+            } else if let colon = word.firstIndex(of: ":"), Redaction.standard.isSecret(String(word[..<colon])) {
+                if word[word.index(after: colon)...].isEmpty {
+                    hides = 1
+                } else {
+                    words[index] = word[...colon] + Redaction.mark
+                }
+            } else if ["basic", "bearer"].contains(word.lowercased()) {
+                hides = 1
+            }
+        }
+        return words.joined(separator: " ")
+    }
+}
+
+extension TimelineRecord.Row {
+    fileprivate mutating func note(_ event: NetworkEvent) {
+        let date = event.date
+        host = host ?? event.host.map { TimelineRecord.text($0) }
+        if tags.isEmpty { tags = event.tags.sorted().prefix(20).map { TimelineRecord.text($0, limit: 100) } }
+        switch event.kind {
+        case .added:
+            // The end of a call is not the end of its job.
+            (ended, outcome, error, slots) = (nil, .unfinished, nil, [])
+        case .started:
+            started = date
+            openSlot(date)
+        case .slotReleased: closeSlot(date)
+        case .slotRegained: openSlot(date)
+        case .finished(let error): end(date, error)
+        case .callStarted:
+            hasCallEvents = true
+            guard !isJobOfQueue else { return }
+            if started == nil { started = date }
+            openSlot(date)
+        case .callEnded(let error): if !isJobOfQueue { end(date, error) }
+        case .attemptStarted(let attempt, _):
+            endWaits(of: event.callNumber, date)
+            let request = Self.line(of: attempt.request)
+            if self.request == nil { self.request = request }
+            if attempts.isEmpty, case .call = key { name = Self.name(of: attempt.request) }
+            if isCallOfQueue {
+                if started == nil { started = date }
+                openSlot(date)
+                (ended, outcome, error) = (nil, .unfinished, nil)
+            }
+            attempts.append(
+                TimelineRecord.Attempt(
+                    call: event.callNumber,
+                    isRepeated: event.isRepeated,
+                    reason: "\(attempt.reason)",
+                    request: request,
+                    span: TimelineRecord.Span(start: date)
+                )
+            )
+            attempts.keepNewest()
+        case .attemptEnded(let attempt, let result):
+            let error = result.failure
+            if let index = attempts.lastIndex(where: { $0.call == event.callNumber && $0.span.end == nil }) {
+                attempts[index].span.end = date
+                attempts[index].status = attempt.statusCode
+                attempts[index].metrics = attempt.metrics
+                attempts[index].error = (attempt.errorCode ?? error?.code).map { "\($0)" }
+            }
+            if isCallOfQueue { end(date, error) }
+        case .retryScheduled(let delay, _):
+            wait(.retry, event, until: date.addingTimeInterval(delay))
+        case .credentialAwaited: wait(.credential, event)
+        case .servedFromCache: note(cacheMiss: nil, event)
+        case .missedCache(let miss): note(cacheMiss: "\(miss)", event)
+        default: break
+        }
+    }
+
+    /// Whether a queue tells when it starts and ends.
+    private var isJobOfQueue: Bool {
+        if case .call = key { false } else { isToldByQueue }
+    }
+
+    /// Whether its end must be taken from its attempts: a message that several jobs share, without its host's events.
+    private var isCallOfQueue: Bool {
+        if case .call = key { !hasCallEvents } else { false }
+    }
+
+    private mutating func openSlot(_ date: Date) {
+        if let last = slots.last, last.end == nil { return }
+        slots.append(TimelineRecord.Span(start: date))
+        slots.keepNewest()
+    }
+
+    private mutating func closeSlot(_ date: Date) {
+        if let last = slots.indices.last, slots[last].end == nil { slots[last].end = date }
+    }
+
+    private mutating func wait(_ kind: TimelineRecord.Wait.Kind, _ event: NetworkEvent, until limit: Date? = nil) {
+        endWaits(of: event.callNumber, event.date)
+        waits.append(
+            TimelineRecord.Wait(
+                call: event.callNumber,
+                isRepeated: event.isRepeated,
+                kind: kind,
+                span: TimelineRecord.Span(start: event.date),
+                limit: limit
+            )
+        )
+        waits.keepNewest()
+    }
+
+    private mutating func endWaits(of call: UInt64?, _ date: Date) {
+        for index in waits.indices where waits[index].call == call && waits[index].span.end == nil {
+            waits[index].span.end = date
+        }
+    }
+
+    private mutating func note(cacheMiss miss: String?, _ event: NetworkEvent) {
+        cache.append(TimelineRecord.CacheAnswer(isRepeated: event.isRepeated, date: event.date, miss: miss))
+        cache.keepNewest()
+        if isCallOfQueue, miss == nil {
+            if started == nil { started = event.date }
+            end(event.date, nil)
+        }
+    }
+
+    private mutating func end(_ date: Date, _ failure: NetworkError?) {
+        closeSlot(date)
+        ended = date
+        switch failure?.code {
+        case nil: outcome = .succeeded
+        case .cancelled: outcome = .cancelled
+        case .dependencyFailed: outcome = .dependencyFailed
+        default: outcome = .failed
+        }
+        error = failure.map { TimelineRecord.text("\($0.code): \($0.localizedDescription)", limit: 1_000) }
+        rootCause = nil
+        guard let failure, failure.code == .dependencyFailed else { return }
+        let path = failure.dependencyPath.joined(separator: " → ")
+        let cause = failure.rootCause
+        rootCause = TimelineRecord.text(
+            (path.isEmpty ? "" : path + ": ") + "\(cause.code): \(cause.localizedDescription)",
+            limit: 1_000
+        )
+    }
+
+    /// What the host told before the queue tells the same.
+    fileprivate mutating func forgetRepeated() {
+        attempts.removeAll(where: \.isRepeated)
+        waits.removeAll(where: \.isRepeated)
+        cache.removeAll(where: \.isRepeated)
+    }
+
+    private static func line(of request: NetworkError.Request) -> String {
+        TimelineRecord.text("\(request.method) \(Redaction.standard.redacted(request.url))", limit: 1_000)
+    }
+
+    private static func name(of request: NetworkError.Request) -> String {
+        let path = request.url.path
+        return TimelineRecord.text("\(request.method) \(path.isEmpty ? "/" : path)")
+    }
+}
+
+extension Array {
+    fileprivate mutating func keepNewest() {
+        if count > TimelineRecord.partLimit { removeFirst(count - TimelineRecord.partLimit) }
+    }
+}
+
+// MARK: - Phases
+
+extension TransportMetrics {
+    /// The parts of an exchange with their ends, as seconds from the beginning of its attempt, in order and within it.
+    ///
+    /// - Parameter length: of the attempt.
+    func timelinePhases(
+        within length: TimeInterval
+    ) -> [(phase: TransportPhase, start: TimeInterval, end: TimeInterval)] {
+        var phases: [(phase: TransportPhase, start: TimeInterval, end: TimeInterval)] = []
+        var last: TimeInterval = 0
+        func add(_ phase: TransportPhase, until time: TimeInterval?) {
+            guard let time, time.isFinite else { return }
+            let end = min(max(time, last), max(length, 0))
+            if end > last { phases.append((phase, last, end)) }
+            last = max(last, end)
+        }
+        add(.waiting, until: wait)
+        add(.resolve, until: nameLookup.map { wait + $0 })
+        add(.connect, until: connect.map { wait + $0 })
+        add(.tls, until: tls.map { wait + $0 })
+        // The whole is no time until the first byte.
+        guard firstByte != nil else { return phases }
+        add(.firstByte, until: firstByte.map { wait + $0 })
+        add(.body, until: wait + total)
+        return phases
+    }
+}
