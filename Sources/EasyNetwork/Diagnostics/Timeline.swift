@@ -36,7 +36,11 @@ public final class Timeline: Sendable {
 
     private func record(_ broadcast: EventBroadcast, subscribe: () -> EventSubscription) {
         let key = ObjectIdentifier(broadcast)
-        let isNew = subscriptions.withLock { $0.updateValue(nil, forKey: key) == nil }
+        let isNew = subscriptions.withLock { subscriptions in
+            guard !subscriptions.keys.contains(key) else { return false }
+            subscriptions[key] = .some(nil)
+            return true
+        }
         guard isNew else { return }
         let subscription = subscribe()
         subscriptions.withLock { $0[key] = .some(subscription) }

@@ -63,9 +63,10 @@ enum TimelinePage {
         </div>
         <details id="legend"><summary>Legend and keys</summary>
         <ul>
-        <li><i class="bar queued"></i>waits to start</li>
+        <li><i class="bar queued"></i>waits for a slot or for another row</li>
         <li><i class="bar slot"></i>has a slot, or the call runs</li>
         <li><i class="bar attempt"></i>message under way</li>
+        <li><i class="bar attempt broken"></i>it failed</li>
         <li><i class="bar waiting"></i>waits for a connection</li>
         <li><i class="bar resolve"></i>name lookup</li>
         <li><i class="bar connect"></i>connect</li>
@@ -118,7 +119,7 @@ enum TimelinePage {
         @media (prefers-color-scheme: dark) { :root { --back: #15171a; --front: #e8eaed; --quiet: #a9b0ba; --edge: #383d45;
           --panel: #1e2126; --hover: #26303f; --focus: #8ab4f8; --path: #d7a6f2; --bad: #ff8a80; --warn: #ffb95c;
           --good: #7dd69a; --slot: #3a414c; --queued: #8a929e; --attempt: #8d97a5;
-          --waiting: #9a9a9a; --resolve: #f2a5d8; --connect: #f08a33; --tls: #c9bfff; --firstByte: #45a0e6; --body: #8ce8d6;
+          --waiting: #9a9a9a; --resolve: #f7b6e0; --connect: #cf6f1e; --tls: #c9bfff; --firstByte: #3a8dcf; --body: #8ce8d6;
           --credential: #ffb95c; } }
         * { box-sizing: border-box; }
         html, body { height: 100%; margin: 0; }
@@ -137,9 +138,10 @@ enum TimelinePage {
         :focus-visible { outline: 2px solid var(--focus); outline-offset: -2px; }
         #legend { margin-top: 8px; }
         #legend summary { cursor: pointer; color: var(--quiet); }
-        #legend ul { display: flex; flex-wrap: wrap; gap: 4px 18px; list-style: none; margin: 6px 0; padding: 0; }
+        #legend ul { display: flex; flex-wrap: wrap; font-size: 13px; gap: 2px 16px; list-style: none; margin: 6px 0; padding: 0; }
         #legend li { display: flex; align-items: center; gap: 6px; }
-        #legend .bar { position: static; display: inline-block; width: 26px; }
+        #legend .bar { position: static; display: inline-block; width: 24px; height: 14px; }
+        #legend p { font-size: 13px; margin: 4px 0 0; }
         #legend .path { width: 5px; height: 14px; background: var(--path); }
         #overview { display: block; width: 100%; height: 56px; margin-top: 8px; cursor: pointer; background: var(--panel); }
         #overview[hidden] { display: none; }
@@ -149,31 +151,31 @@ enum TimelinePage {
           border-bottom: 1px solid var(--edge); color: var(--quiet); font-size: 12px; }
         .corner, .label { flex: none; width: var(--gutter); position: sticky; left: 0; background: var(--back); }
         .corner { z-index: 1; }
-        .track { position: relative; flex: 1; margin: 0 18px 0 6px; }
+        .track { position: relative; flex: 1; margin: 0 18px 0 14px; }
         #axis span { position: absolute; top: 4px; padding-left: 4px; white-space: nowrap; }
-        #grid { position: absolute; top: 26px; bottom: 0; left: calc(var(--gutter) + 6px); right: 18px; }
+        #grid { position: absolute; top: 26px; bottom: 0; left: calc(var(--gutter) + 14px); right: 18px; }
         #grid i { position: absolute; top: 0; bottom: 0; border-left: 1px solid var(--edge); }
         #list { list-style: none; margin: 0; padding: 0 0 8px; position: relative; }
         .row { display: flex; width: 100%; height: 26px; padding: 0; border: 0; background: none; color: inherit; font: inherit;
           text-align: left; cursor: pointer; }
-        .label { z-index: 2; display: flex; align-items: center; gap: 6px; padding: 0 8px 0 11px; height: 100%;
-          border-left: 5px solid transparent; }
+        .label { z-index: 2; display: flex; align-items: center; gap: 6px; padding: 0 8px 0 16px; height: 100%; }
         .label b { font-weight: 500; flex: 1; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
         .label span { color: var(--quiet); font-size: 12px; font-variant-numeric: tabular-nums; white-space: nowrap; }
         .row:hover .label, .row:focus .label, .linked .label, .row[aria-expanded=true] .label { background: var(--hover); }
-        .path .label { border-left-color: var(--path); }
+        .row:focus-visible .label { outline: 2px solid var(--focus); outline-offset: -2px; }
+        .path .label { border-left: 5px solid var(--path); padding-left: 11px; }
         .row .track { height: 100%; }
         .bar { position: absolute; top: 5px; height: 16px; min-width: 2px; border-radius: 2px; }
         .track .queued { top: 9px; height: 8px; }
         .queued { background: repeating-linear-gradient(135deg, var(--queued) 0 1.5px, transparent 1.5px 6px);
           border-bottom: 1px solid var(--queued); }
-        .slot { background: var(--slot); }
+        .slot { background: var(--slot); box-shadow: inset 0 0 0 1px var(--queued); }
         .attempt { background: var(--attempt); border-left: 2px solid var(--front); }
-        .phase { border-radius: 0; min-width: 0; box-shadow: inset -1px 0 var(--back); }
+        .phase { border-radius: 0; min-width: 0; }
         .waiting { background: var(--waiting); } .resolve { background: var(--resolve); }
         .connect { background: var(--connect); } .tls { background: var(--tls); }
         .firstByte { background: var(--firstByte); } .body { background: var(--body); }
-        .track .broken { border-bottom: 4px solid var(--bad); background: none; }
+        .broken { border-bottom: 4px solid var(--bad); border-radius: 0; } .track .broken { background: none; }
         .retry { top: 12px; height: 0; background: none; border-top: 3px dotted var(--front); border-radius: 0; }
         .credential { background: repeating-linear-gradient(90deg, var(--credential) 0 2px, transparent 2px 5px);
           border-radius: 0; }
@@ -183,12 +185,11 @@ enum TimelinePage {
         .failed { color: var(--bad); } .dependencyFailed { color: var(--bad); } .cancelled { color: var(--warn); }
         .succeeded { color: var(--good); } .hit, .miss { color: var(--path); }
         .track .mark { position: absolute; top: 7px; margin-left: 2px; }
-        .track .hit, .track .miss { margin-left: -6px; }
-        .track .miss { background: var(--back); border-radius: 6px; }
+        .track .hit, .track .miss { margin-left: -12px; background: var(--back); border-radius: 6px; }
         #links { position: absolute; inset: 0; z-index: 1; pointer-events: none; overflow: visible; }
         #links path { fill: none; stroke: var(--front); stroke-width: 1.5; }
         #links .after { stroke-dasharray: 5 4; } #links .critical { stroke: var(--path); stroke-width: 2; }
-        .details { position: sticky; left: 0; width: var(--shown, 100%); max-width: 1000px; padding: 8px 16px 14px 27px;
+        .details { position: sticky; left: 0; width: var(--shown, 100%); padding: 8px 16px 14px 27px;
           background: var(--panel); border-bottom: 1px solid var(--edge); z-index: 3; overflow-wrap: anywhere; }
         .details dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 14px; margin: 0; }
         .details dt { color: var(--quiet); } .details dd { margin: 0; min-width: 0; }
@@ -203,12 +204,12 @@ enum TimelinePage {
           :root { --gutter: 0px; }
           header { padding: 8px 10px 6px; } .corner { display: none; }
           .row { display: block; height: 46px; } .row .track { height: 24px; }
-          .label { width: var(--shown, 100%); height: 22px; padding: 0 10px 0 5px; }
-          .details { padding: 8px 10px 12px; } .details dl { grid-template-columns: 1fr; } .details dd { margin-bottom: 4px; }
+          .label { width: var(--shown, 100%); height: 22px; padding: 0 10px; } .path .label { padding-left: 5px; }
+          .details { padding: 8px 10px 12px; }
           .bar { top: 3px; } .track .queued { top: 7px; } .retry { top: 10px; } .track .mark { top: 5px; }
         }
         @media (prefers-reduced-motion: no-preference) { .label { transition: background-color .1s; } }
-        @media (forced-colors: active) { .bar { forced-color-adjust: none; } }
+        @media (forced-colors: active) { .bar, #legend .path { forced-color-adjust: none; } }
         """#
 
     private static let script = #"""
@@ -226,8 +227,8 @@ enum TimelinePage {
 
         function time(ms, step = 0) {
           if (ms === 0) return "0 ms";
-          const digits = (size) => step ? Math.max(0, Math.ceil(-Math.log10(step / size))) : 0;
-          if (ms < 1) return ms.toFixed(Math.max(step ? digits(1) : 2)) + " ms";
+          const digits = size => Math.max(0, Math.ceil(-Math.log10(step / size)));
+          if (ms < 1) return ms.toFixed(step ? digits(1) : 2) + " ms";
           if (ms < 1000) return ms.toFixed(step ? digits(1) : ms < 10 ? 1 : 0) + " ms";
           if (ms < 120000) return (ms / 1000).toFixed(step ? digits(1000) : 2) + " s";
           return Math.floor(ms / 60000) + " min " + Math.round(ms % 60000 / 1000) + " s";
@@ -280,14 +281,18 @@ enum TimelinePage {
           make("span", label, time(row.end - row.added));
           const track = make("span", button, undefined, "track");
           track.style.display = "block";
-          const begin = row.started === undefined ? row.end : row.started;
-          if (begin > row.added) bar(track, row.added, begin, "queued", "waits to start");
+          let since = row.added;
+          for (const slot of [...row.slots, { start: row.end }]) {
+            if (slot.start > since) bar(track, since, slot.start, "queued", "waits for a slot or for another row");
+            since = slot.end;
+          }
           for (const slot of row.slots) bar(track, slot.start, slot.end, "slot", "has a slot");
           for (const wait of row.waits) bar(track, wait.start, wait.end, wait.kind, phases[wait.kind]);
           for (const attempt of row.attempts) {
             bar(track, attempt.start, attempt.end, "attempt", attempt.reason + ": " + attempt.request);
             for (const phase of attempt.phases) bar(track, phase.start, phase.end, "phase " + phase.kind, phases[phase.kind]);
-            if (attempt.error) bar(track, attempt.start, attempt.end, "broken", attempt.error);
+            const problem = attempt.error || (attempt.status >= 400 ? "status " + attempt.status : "");
+            if (problem) bar(track, attempt.start, attempt.end, "broken", problem);
           }
           for (const answer of row.cache) {
             const hint = answer.miss ? "not in the cache: " + answer.miss : "from the cache";
@@ -378,11 +383,10 @@ enum TimelinePage {
 
         function draw(row = shown) {
           shown = row;
-          const links = id("links"), frame = sheet.getBoundingClientRect(), left = list.querySelector(".track");
+          const links = id("links"), frame = sheet.getBoundingClientRect();
+          const edge = id("axis").lastChild.getBoundingClientRect();
           links.replaceChildren();
           for (const item of list.querySelectorAll(".linked")) item.classList.remove("linked");
-          if (!left) return;
-          const edge = left.getBoundingClientRect();
           const x = ms => edge.left - frame.left + ms / total * edge.width;
           const y = one => {
             const box = one.button.lastChild.getBoundingClientRect();
@@ -390,11 +394,10 @@ enum TimelinePage {
           };
           const line = (from, to, name) => {
             if (from.item.hidden || to.item.hidden) return;
-            const start = Math.min(from.end, to.started === undefined ? to.end : to.started);
-            const [x1, y1, x2, y2] = [x(start), y(from), x(to.started === undefined ? to.end : to.started), y(to)];
+            const end = to.started === undefined ? to.end : to.started;
             const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
             path.setAttribute("class", name);
-            path.setAttribute("d", `M${x1} ${y1} C${x1 + 24} ${y1} ${x2 - 24} ${y2} ${x2} ${y2}`);
+            path.setAttribute("d", `M${x(Math.min(from.end, end))} ${y(from)}V${y(to)}H${x(end)}`);
             links.append(path);
           };
           for (const one of rows) if (one.isCritical) {
@@ -408,22 +411,24 @@ enum TimelinePage {
 
         // Time axis and zoom
 
-        function setZoom(value, at = 0.5) {
-          const gutter = parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--gutter")) || 0;
-          const width = view.clientWidth - gutter, old = zoom;
+        const gutter = () => parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--gutter")) || 0;
+        // Around a place from 0 to 1 of what is seen; without it around the row that has the focus.
+        function setZoom(value, at) {
+          const width = view.clientWidth - gutter(), row = document.activeElement.row;
+          const middle = row && (row.started === undefined ? row.end : (row.started + row.end) / 2) / total * width;
+          const place = at === undefined && row ? middle : (view.scrollLeft + (at ?? 0.5) * width) / zoom;
           zoom = Math.min(400, Math.max(1, value));
-          const place = (view.scrollLeft + at * width) / old;
-          sheet.style.width = gutter + width * zoom + "px";
+          sheet.style.width = gutter() + width * zoom + "px";
           sheet.style.setProperty("--shown", view.clientWidth + "px");
-          view.scrollLeft = place * zoom - at * width;
-          const rough = total / Math.max(1, width * zoom / 96), size = 10 ** Math.floor(Math.log10(rough));
+          view.scrollLeft = place * zoom - (at ?? 0.5) * width;
+          const rough = total / Math.max(1, width * zoom / 68), size = 10 ** Math.floor(Math.log10(rough));
           const step = [1, 2, 5, 10].map(n => n * size).find(n => n >= rough);
           const axis = id("axis").lastChild, grid = id("grid");
           axis.replaceChildren();
           grid.replaceChildren();
           for (let n = 0; n * step < total && n < 5000; n++) {
             make("i", grid).style.left = share(n * step);
-            if (n * step < total - step * 0.6 || n === 0) make("span", axis, time(n * step, step)).style.left = share(n * step);
+            if (n * step < total - step * 0.5 || n === 0) make("span", axis, time(n * step, step)).style.left = share(n * step);
           }
           draw();
           paint();
@@ -473,7 +478,7 @@ enum TimelinePage {
           const button = event.target.closest(".row");
           if (button) focus(button.row), toggle(button.row);
         });
-        list.addEventListener("pointerover", event => draw(rowOf(event)));
+        list.addEventListener("pointerover", event => rowOf(event) === shown || draw(rowOf(event)));
         list.addEventListener("pointerleave", () => draw(document.activeElement.row || null));
         list.addEventListener("focusin", event => draw(rowOf(event)));
         list.addEventListener("focusout", () => draw(null));
@@ -498,8 +503,8 @@ enum TimelinePage {
         view.addEventListener("wheel", event => {
           if (!event.ctrlKey) return;
           event.preventDefault();
-          const track = list.querySelector(".track"), from = view.clientWidth - (track ? track.parentNode.firstChild.clientWidth : 0);
-          setZoom(zoom * Math.exp(-event.deltaY / 200), Math.max(0, event.clientX - (view.clientWidth - from)) / from);
+          const place = Math.max(0, event.clientX - gutter()) / (view.clientWidth - gutter());
+          setZoom(zoom * Math.exp(-event.deltaY / 200), place);
         }, { passive: false });
         id("in").onclick = () => setZoom(zoom * 1.5);
         id("out").onclick = () => setZoom(zoom / 1.5);
@@ -514,7 +519,7 @@ enum TimelinePage {
         id("summary").textContent = [rows.length + (rows.length === 1 ? " row" : " rows") + " in " + time(data.length),
           ...["failed", "dependencyFailed", "cancelled", "unfinished"].filter(count).map(name => count(name) + " " +
             (name === "dependencyFailed" ? "without a dependency" : words[name])),
-          data.droppedCount ? data.droppedCount + " older left out" : "", "since " + data.begin.replace("T", " ")]
+          data.droppedCount ? data.droppedCount + " older left out" : "", "since " + data.begin.replace("T", " ").replace("Z", " UTC")]
           .filter(part => part).join(", ");
         id("legend").open = innerWidth > 640 && innerHeight > 600;
         filter();

@@ -181,29 +181,26 @@ struct TimelineRecord: Sendable {
     /// Takes out the values of header fields that a message quotes: `Authorization: Bearer abc`, `Cookie: a=b; c=d`.
     private static func withoutSecretFields(_ text: String) -> String {
         var words = text.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
-        let schemes: Set<String> = ["basic", "bearer", "digest", "negotiate", "token"]
-        var hides = 0
-        for index in words.indices {
-            let word = words[index]
-            if hides > 0, !word.isEmpty {
-                hides -= 1
-                if schemes.contains(word.lowercased()) {
-                    hides = 1
-                } else {
-                    words[index] = Redaction.mark
-                    if word.hasSuffix(";") || word.hasSuffix(",") { hides += 1 }
-                }
-            } else if let colon = word.firstIndex(of: ":"), Redaction.standard.isSecret(String(word[..<colon])) {
-                if word[word.index(after: colon)...].isEmpty {
-                    hides = 1
-                } else {
-                    words[index] = word[...colon] + Redaction.mark
-                }
-            } else if ["basic", "bearer"].contains(word.lowercased()) {
-                hides = 1
+        var isSecret = false
+        for (index, word) in words.enumerated() where !word.isEmpty {
+            let colon = word.firstIndex(of: ":") ?? word.endIndex
+            if isSecret, !isScheme(word[...]) {
+                words[index] = Redaction.mark
+                isSecret = word.hasSuffix(";") || word.hasSuffix(",")
+            } else if colon < word.endIndex, Redaction.standard.isSecret(String(word[..<colon])) {
+                let value = word[word.index(after: colon)...]
+                isSecret = !value.contains { $0.isLetter || $0.isNumber } || isScheme(value)
+                if !isSecret { words[index] = word[...colon] + Redaction.mark }
+            } else if isScheme(word[...]) {
+                isSecret = true
             }
         }
         return words.joined(separator: " ")
+    }
+
+    /// Whether credentials follow the word.
+    private static func isScheme(_ word: Substring) -> Bool {
+        ["basic", "bearer", "digest", "negotiate"].contains(word.filter(\.isLetter).lowercased())
     }
 }
 
@@ -324,15 +321,15 @@ extension TimelineRecord.Row {
         case .dependencyFailed: outcome = .dependencyFailed
         default: outcome = .failed
         }
-        error = failure.map { TimelineRecord.text("\($0.code): \($0.localizedDescription)", limit: 1_000) }
+        error = failure.map(Self.text(of:))
         rootCause = nil
         guard let failure, failure.code == .dependencyFailed else { return }
-        let path = failure.dependencyPath.joined(separator: " → ")
-        let cause = failure.rootCause
-        rootCause = TimelineRecord.text(
-            (path.isEmpty ? "" : path + ": ") + "\(cause.code): \(cause.localizedDescription)",
-            limit: 1_000
-        )
+        let path = failure.dependencyPath.map { TimelineRecord.text($0) }.joined(separator: " → ")
+        rootCause = (path.isEmpty ? "" : path + ": ") + Self.text(of: failure.rootCause)
+    }
+
+    private static func text(of error: NetworkError) -> String {
+        "\(error.code): " + TimelineRecord.text(error.localizedDescription, limit: 1_000)
     }
 
     /// What the host told before the queue tells the same.

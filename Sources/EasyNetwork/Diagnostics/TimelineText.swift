@@ -72,7 +72,7 @@ struct TimelineText {
             let last = min(width, max(first + 1, Int((end * scale).rounded(.up))))
             for cell in first..<last { cells[cell] = character }
         }
-        paint(row.added, row.started ?? row.end, "░")
+        paint(row.added, row.end, "░")
         for slot in row.slots { paint(slot.start, slot.end, "▒") }
         for wait in row.waits { paint(wait.start, wait.end, wait.kind == "retry" ? "·" : "~") }
         for attempt in row.attempts { paint(attempt.start, attempt.end, "█") }

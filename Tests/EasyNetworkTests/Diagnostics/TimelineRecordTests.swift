@@ -1,0 +1,232 @@
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("Rows of a timeline", .timeLimit(.minutes(5)))
+struct TimelineRecordTests {
+    private let origin = Date(timeIntervalSinceReferenceDate: 800_000_000)
+    private let url = URL(fileURLWithPath: "/users")
+
+    private func job(_ name: String) -> NetworkOperation {
+        let operation = NetworkOperation()
+        operation.name = name
+        return operation
+    }
+
+    /// - Parameter time: in milliseconds.
+    private func event(
+        _ kind: NetworkEvent.Kind,
+        _ time: Double,
+        _ operation: Operation? = nil,
+        call: UInt64? = nil,
+        isRepeated: Bool = false
+    ) -> NetworkEvent {
+        NetworkEvent(
+            kind,
+            at: origin.addingTimeInterval(time / 1_000),
+            operation: operation,
+            operationID: (operation as? NetworkOperation)?.operationID,
+            callNumber: call,
+            host: "api.example.com",
+            tags: ["sync"],
+            isRepeated: isRepeated
+        )
+    }
+
+    private func attempt(_ reason: NetworkAttempt.Reason = .first) -> NetworkAttempt {
+        NetworkAttempt(reason: reason, request: NetworkError.Request(method: "GET", url: url))
+    }
+
+    private func beginning(_ reason: NetworkAttempt.Reason = .first) -> NetworkEvent.Kind {
+        .attemptStarted(attempt(reason), TransportRequest(url: url))
+    }
+
+    private func end(_ status: Int, _ code: NetworkError.Code? = nil, total: TimeInterval? = nil) -> NetworkEvent.Kind {
+        var attempt = attempt()
+        attempt.statusCode = status
+        attempt.errorCode = code
+        if let total {
+            attempt.metrics = TransportMetrics(total: total)
+            attempt.metrics?.firstByte = total / 2
+        }
+        return .attemptEnded(attempt, .success(NetworkResponse(statusCode: status)))
+    }
+
+    private func picture(_ record: TimelineRecord, at time: Double = 1_000) -> TimelinePicture {
+        TimelinePicture(record, at: origin.addingTimeInterval(time / 1_000))
+    }
+
+    @Test("DIA-1: a row has the times of waiting, of slots, of attempts with their phases, and of delays")
+    func life() throws {
+        var record = TimelineRecord()
+        let job = job("profile")
+        let events = [
+            event(.added(waitingFor: []), 0, job), event(.started, 10, job),
+            event(.missedCache(.absent), 11, job, call: 7), event(.credentialAwaited, 12, job, call: 7),
+            event(beginning(), 20, job, call: 7), event(end(503, .unacceptableStatus), 40, job, call: 7),
+            event(.retryScheduled(delay: 0.03, after: nil), 40, job, call: 7), event(.slotReleased, 41, job),
+            event(.slotRegained, 75, job), event(beginning(.retry), 80, job, call: 7),
+            event(end(200, total: 0.02), 100, job, call: 7), event(.finished(nil), 101, job),
+        ]
+        for event in events { record.note(event, from: .queue) }
+        let row = try #require(picture(record).rows.first)
+        #expect(row.name == "profile" && row.host == "api.example.com" && row.tags == ["sync"])
+        #expect(row.id == "#\(job.operationID)" && row.request == "GET file:///users")
+        #expect([row.added, row.started, row.end] == [0, 10, 101] && row.outcome == .succeeded)
+        #expect(row.slots.map(\.start) == [10, 75] && row.slots.map(\.end) == [41, 101])
+        #expect(row.waits.map(\.kind) == ["credential", "retry"])
+        #expect(row.waits.map(\.start) == [12, 40] && row.waits.map(\.end) == [20, 70])
+        #expect(row.attempts.map(\.reason) == ["first", "retry"] && row.attempts.map(\.status) == [503, 200])
+        #expect(row.attempts.map(\.error) == ["unacceptableStatus", nil])
+        #expect(row.attempts[1].phases.map(\.kind) == ["firstByte", "body"])
+        #expect(row.attempts[1].phases.map(\.start) == [80, 90] && row.attempts[1].phases.map(\.end) == [90, 100])
+        #expect(row.cache.map(\.miss) == ["absent"] && row.result == "200")
+    }
+
+    @Test(
+        "DIA-1: the phases of an attempt follow each other and fit within it, whatever was measured",
+        arguments: [0, 0.05, 0.1, 1, -1]
+    )
+    func phases(length: TimeInterval) {
+        var metrics = TransportMetrics(total: 0.2)
+        metrics.wait = 0.01
+        (metrics.nameLookup, metrics.connect, metrics.tls, metrics.firstByte) = (0.02, 0.015, 0.06, .infinity)
+        let phases = metrics.timelinePhases(within: length)
+        #expect(zip(phases, phases.dropFirst()).allSatisfy { $0.end == $1.start && $0.phase < $1.phase })
+        #expect(phases.allSatisfy { $0.start < $0.end && $0.end <= max(0, length) && $0.start >= 0 })
+        #expect(phases.first.map { $0.phase == .waiting } ?? (length <= 0))
+        #expect(TransportMetrics(total: 1).timelinePhases(within: 1).isEmpty)
+    }
+
+    @Test("DIA-1: what is not over ends at the moment of the picture; what ends after its job ends with it")
+    func open() {
+        var record = TimelineRecord()
+        let (first, second) = (job("first"), job("second"))
+        for (job, time) in [(first, 0.0), (second, 5)] {
+            record.note(event(.added(waitingFor: []), time, job), from: .queue)
+            record.note(event(.started, 10, job), from: .queue)
+            record.note(event(beginning(), 20, job, call: UInt64(time)), from: .queue)
+        }
+        record.note(event(.finished(NetworkError(code: .cancelled)), 30, first), from: .queue)
+        record.note(event(end(200, total: 1), 90, first, call: 0), from: .queue)
+        let rows = picture(record, at: 50).rows
+        #expect(rows.map(\.outcome) == [.cancelled, .unfinished] && rows.map(\.end) == [30, 50])
+        #expect(rows.map(\.attempts[0].end) == [30, 50] && rows.map(\.slots[0].end) == [30, 50])
+        #expect(rows[0].attempts[0].phases.allSatisfy { $0.end <= 30 })
+    }
+
+    @Test("DIA-1: dependencies are rows, also those added later; the critical path leads back from the last end")
+    func criticalPath() {
+        var record = TimelineRecord()
+        let (quick, slow, last, late) = (job("quick"), BlockOperation {}, job("last"), job("late"))
+        slow.name = "slow"
+        let outside = job("elsewhere")
+        record.note(event(.added(waitingFor: [quick, slow, outside]), 0, last), from: .queue)
+        for (job, end) in [(quick, 10), (slow, 20), (late, 25), (last, 30)] as [(Operation, Double)] {
+            if job !== last { record.note(event(.added(waitingFor: []), 1, job), from: .queue) }
+            record.note(event(.finished(nil), end, job), from: .queue)
+        }
+        let rows = picture(record).rows
+        #expect(rows.map(\.name) == ["last", "quick", "slow", "late"])
+        #expect(rows[0].dependencies == [1, 2] && rows[0].others == ["elsewhere"])
+        #expect(rows.filter(\.isCritical).map(\.name) == ["last", "slow"])
+    }
+
+    @Test("DIA-1: a job that did not run, since a dependency failed, names the root cause")
+    func rootCause() throws {
+        var record = TimelineRecord()
+        let job = job("profile")
+        let cause = NetworkError(code: .timedOut, message: "no answer")
+        let error = NetworkError(code: .dependencyFailed, underlying: cause, dependencyPath: ["sign-in", "token"])
+        record.note(event(.added(waitingFor: []), 0, job), from: .queue)
+        record.note(event(.finished(error), 5, job), from: .queue)
+        let row = try #require(picture(record).rows.first)
+        #expect(row.outcome == .dependencyFailed && row.started == nil && row.slots.isEmpty)
+        #expect(row.rootCause?.hasPrefix("sign-in → token: timedOut: ") == true, "\(row.rootCause ?? "")")
+        #expect(row.rootCause?.contains("no answer") == true)
+    }
+
+    @Test("DIA-1: the oldest rows are dropped beyond the limit, with their later events, and attempts beyond a hundred")
+    func limits() {
+        var record = TimelineRecord(limit: 3)
+        let jobs = (0..<5).map { job("\($0)") }
+        for (index, job) in jobs.enumerated() {
+            let others = index > 0 ? [jobs[index - 1]] : []
+            record.note(event(.added(waitingFor: others), Double(index), job), from: .queue)
+        }
+        record.note(event(.started, 10, jobs[0]), from: .queue)
+        record.note(event(beginning(), 11, jobs[0], call: 1), from: .queue)
+        for time in 0..<250 {
+            record.note(event(beginning(), Double(time), jobs[4], call: 2), from: .queue)
+            record.note(event(end(200), Double(time), jobs[4], call: 2), from: .queue)
+        }
+        let picture = picture(record)
+        #expect(picture.rows.map(\.name) == ["2", "3", "4"] && picture.droppedCount == 2)
+        #expect(picture.rows.map(\.dependencies) == [[], [0], [1]] && picture.rows[0].others == ["1"])
+        #expect(picture.rows[2].attempts.count == 100 && picture.rows[2].attempts.last?.start == 247)
+    }
+
+    @Test("DIA-1: no operation is kept", arguments: [true, false])
+    func release(isPlain: Bool) {
+        var record = TimelineRecord()
+        weak var operation: Operation?
+        autoreleasepoolIfAvailable {
+            let (job, other) = isPlain ? (BlockOperation {}, BlockOperation {}) : (job("a"), job("b"))
+            operation = job
+            record.note(event(.added(waitingFor: [other]), 0, job), from: .queue)
+            record.note(event(.finished(nil), 1, job), from: .queue)
+        }
+        #expect(operation == nil)
+        #expect(record.rows.count == 1)
+    }
+
+    private func autoreleasepoolIfAvailable(_ body: () -> Void) {
+        #if canImport(ObjectiveC)
+        autoreleasepool(invoking: body)
+        #else
+        body()
+        #endif
+    }
+
+    @Test("DIA-1: an event that queue and host tell is shown once, whichever comes first", arguments: [true, false])
+    func repeated(isHostFirst: Bool) {
+        var record = TimelineRecord()
+        let job = job("profile")
+        let fromQueue = [
+            event(.added(waitingFor: []), 0, job), event(.started, 1, job), event(beginning(), 2, job, call: 3),
+            event(end(200), 3, job, call: 3), event(.finished(nil), 5, job),
+        ]
+        let fromHost = [
+            event(.callStarted, 1, job, call: 3), event(beginning(), 2, job, call: 3, isRepeated: true),
+            event(end(200), 3, job, call: 3, isRepeated: true), event(.callEnded(nil), 4, job, call: 3),
+        ]
+        let both = [(fromHost, TimelineRecord.Source.host), (fromQueue, .queue)]
+        for (events, source) in isHostFirst ? both : both.reversed() {
+            for event in events { record.note(event, from: source) }
+        }
+        let rows = picture(record).rows
+        #expect(rows.count == 1 && rows[0].attempts.count == 1 && rows[0].slots.count == 1)
+        #expect(rows[0].end == (isHostFirst ? 4 : 5) || rows[0].end == 5)
+        #expect(rows[0].outcome == .succeeded && !rows[0].isCall)
+    }
+
+    @Test("DIA-1: calls without a job are rows: those of a host, and a message that several jobs of a queue share")
+    func calls() {
+        var record = TimelineRecord()
+        record.note(event(.callStarted, 0, call: 1), from: .host)
+        record.note(event(.servedFromCache(NetworkResponse()), 1, call: 1), from: .host)
+        record.note(event(.callEnded(nil), 2, call: 1), from: .host)
+        record.note(event(beginning(), 3, call: 2), from: .queue)
+        record.note(event(end(500), 4, call: 2), from: .queue)
+        record.note(event(beginning(.retry), 5, call: 2), from: .queue)
+        record.note(event(end(200), 6, call: 2), from: .queue)
+        // Began before the recording.
+        record.note(event(end(200), 7, call: 9), from: .host)
+        let rows = picture(record).rows
+        #expect(rows.map(\.id) == ["call 1", "call 2"] && rows.map(\.name) == ["call 1", "GET /users"])
+        #expect(rows.map(\.isCall) == [true, true])
+        #expect(rows.map(\.end) == [2, 6] && rows.map(\.result) == ["cache", "200"])
+        #expect(rows[1].attempts.count == 2 && rows.map(\.outcome) == [.succeeded, .succeeded])
+    }
+}
