@@ -26,9 +26,12 @@ import Foundation
 ///
 /// An exchange sets one timer of the clock for its earliest deadline before ``start(_:events:)`` returns, and one for the
 /// delay of an answer, if there is one, after the closure of the route has returned.
+///
+/// ``init(har:clock:)`` answers from a recording.
 public final class InMemoryTransport: NetworkTransport, Sendable {
     let clock: any NetworkClock
     private let routes = Locked(MockRoutes())
+    private let recording: Locked<HARRecording>?
     private let received = Watched([MockRequest]())
     private let workers = DispatchQueue(label: "EasyNetworkTesting.InMemoryTransport", attributes: .concurrent)
 
@@ -37,6 +40,27 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
     /// - Parameter clock: for delays and deadlines; default `SystemClock`.
     public init(clock: any NetworkClock = SystemClock()) {
         self.clock = clock
+        recording = nil
+    }
+
+    /// A transport that answers from a HAR file: a recording of a `TrafficRecorder`, or one of a browser.
+    ///
+    /// ```swift
+    /// let transport = try InMemoryTransport(har: URL(fileURLWithPath: "traffic.har"))
+    /// let host = HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: transport)
+    /// ```
+    ///
+    /// A request gets the answer that was recorded for its method and URL, and, if there are several with different bodies,
+    /// for its body. Equal requests get their answers in order; the last one repeats. A value that was redacted in the
+    /// file stands for any value. A recorded failure is one again. A request without an answer fails with
+    /// `NetworkError.Code.invalidRequest`, which names the nearest ones; one whose body is not whole in the file with
+    /// `.cannotParseResponse`. Answers come at once. A ``route(_:_:_:)`` replaces the answers for its path.
+    ///
+    /// - Parameter clock: for delays and deadlines; default `SystemClock`.
+    /// - Throws: `NetworkError.Code.cannotParseResponse` for a file that cannot be read, or is no HAR.
+    public init(har file: URL, clock: any NetworkClock = SystemClock()) throws(NetworkError) {
+        self.clock = clock
+        recording = Locked(try HARRecording(file))
     }
 
     /// Sets the answer to a request, with the rules of ``MockServer/route(_:_:_:)``.
@@ -96,8 +120,12 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
             let message = try request.mockRequest()
             received.update { $0.append(message) }
             exchange.sent(message.body.count)
-            let answer = routes.withLock { $0.answer(for: message) }
-            exchange.answer(answer(message))
+            if let recording, !routes.withLock({ $0.hasRoute(for: message) }) {
+                exchange.answer(try recording.withLock { $0.answer(to: request, message) }.get())
+            } else {
+                let answer = routes.withLock { $0.answer(for: message) }
+                exchange.answer(answer(message))
+            }
         } catch {
             exchange.fail(error.code, error.message, underlying: error.underlying)
         }

@@ -46,6 +46,8 @@ struct MockRoutes: Sendable {
         return { request in MockResponse.error("no route for \(request.method) \(request.path)", status: 404) }
     }
 
+    func hasRoute(for request: MockRequest) -> Bool { route(for: request) != nil }
+
     func fault(for request: MockRequest) -> MockResponse.Fault? {
         route(for: request)?.fault
     }

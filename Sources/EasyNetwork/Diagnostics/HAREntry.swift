@@ -1,0 +1,126 @@
+import Foundation
+
+/// The contents of a HAR entry: a message and its answer, from the network or the cache.
+struct HAREntry: Sendable {
+    struct Job: Sendable {
+        let id: UInt64?
+        let name: String?
+        let host: String?
+        let tags: Set<String>
+        /// Known until the job has finished.
+        let dependencies: [(id: UInt64?, name: String?)]
+
+        /// Nil for an event without a job.
+        init?(_ event: NetworkEvent) {
+            guard let operation = event.operation else { return nil }
+            id = event.operationID
+            name = operation.name
+            host = event.host
+            // The events of a host have none.
+            tags = (operation as? NetworkOperation)?.tags ?? event.tags
+            dependencies = operation.dependencies.map { (($0 as? NetworkOperation)?.operationID, $0.name) }
+        }
+    }
+
+    /// The beginning of a body. The whole is kept where its secrets can be looked for.
+    struct Body: Sendable {
+        static let limit = 4_194_304
+
+        let bytes: Data
+        /// The length of the whole.
+        let count: Int
+
+        init(_ body: Data, count: Int? = nil) {
+            // Copied, so that the beginning does not keep the whole alive.
+            bytes = body.count > Self.limit ? Data(Array(body.prefix(Self.limit))) : body
+            self.count = count ?? body.count
+        }
+
+        var isWhole: Bool { bytes.count == count }
+    }
+
+    enum RequestBody: Sendable {
+        case none
+        case data(Body)
+        /// A file or a stream; nil for an unknown length.
+        case elsewhere(count: Int?)
+    }
+
+    enum Source: Sendable {
+        /// - Parameter duration: in seconds, as the clock measured it.
+        case sent(NetworkAttempt, number: Int, duration: TimeInterval)
+        case fromCache
+    }
+
+    struct Response: Sendable {
+        let statusCode: Int
+        let headers: HTTPHeaders
+        /// Nil if it went elsewhere.
+        let body: Body?
+    }
+
+    /// When it began.
+    let date: Date
+    let callNumber: UInt64
+    let job: Job?
+    let source: Source
+    let method: String
+    let url: URL
+    let headers: HTTPHeaders
+    let body: RequestBody
+    /// Nil if there was none.
+    let response: Response?
+    let error: NetworkError?
+
+    init(
+        _ message: TransportRequest,
+        _ result: Result<NetworkResponse, NetworkError>,
+        from source: Source,
+        at date: Date,
+        callNumber: UInt64,
+        job: Job?
+    ) {
+        (self.source, self.date, self.callNumber, self.job) = (source, date, callNumber, job)
+        (method, url, headers) = (message.method.rawValue, message.url, message.headers)
+        switch message.body {
+        case .none: body = .none
+        case .data(let data): body = .data(Body(data))
+        case .file: body = .elsewhere(count: nil)
+        case .stream(let stream): body = .elsewhere(count: stream.length)
+        }
+        switch result {
+        case .success(let answer):
+            var statusCode = answer.statusCode
+            // The cache's answer stands for the 304 of the server.
+            if case .sent(let attempt, _, _) = source { statusCode = attempt.statusCode ?? statusCode }
+            let length = answer.headers["Content-Length"].flatMap { Int($0) } ?? 0
+            let mayHaveBody = message.method != .head && ![204, 304].contains(statusCode)
+            let isElsewhere = answer.body.isEmpty && mayHaveBody && length > 0
+            response = Response(
+                statusCode: statusCode,
+                headers: answer.headers,
+                body: isElsewhere ? nil : Body(answer.body)
+            )
+            error = nil
+        case .failure(let failure):
+            response = failure.statusCode.map { statusCode in
+                let body = failure.responseBody ?? Data()
+                // The length of a longer one is not known.
+                let isCut = body.count == NetworkError.responseBodyLimit
+                return Response(
+                    statusCode: statusCode,
+                    headers: failure.headers,
+                    body: Body(body, count: isCut ? body.count + 1 : nil)
+                )
+            }
+            error = failure
+        }
+    }
+
+    /// The bytes that it keeps in memory, roughly.
+    var size: Int {
+        var size = 4_096 + (response?.body?.bytes.count ?? 0)
+        if case .data(let body) = body { size += body.bytes.count }
+        return size
+    }
+}

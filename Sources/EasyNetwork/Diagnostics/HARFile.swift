@@ -1,0 +1,111 @@
+import Dispatch
+import Foundation
+
+/// A HAR file that is whole after each entry: an entry and the end of the document replace the end before, in one write.
+///
+/// Sendable because what changes is used on the queue only.
+final class HARFile: @unchecked Sendable {
+    private struct Load {
+        /// The bytes of the entries that wait.
+        var count = 0
+        var droppedEntries = 0
+    }
+
+    /// The bytes that may wait. A single entry may have more.
+    private static let maximumLoad = 33_554_432
+
+    private static let beginning =
+        #"{"log":{"version":"1.2","creator":{"name":"EasyNetwork","version":"1.0"},"entries":["#
+
+    private let path: String
+    private let descriptor: Int32
+    private let queue = DispatchQueue(label: "EasyNetwork.TrafficRecorder")
+    private let load = Locked(Load())
+
+    /// The offset of the end of the document.
+    private var end = 0
+    private var hasEntries = false
+    private var failure: NetworkError?
+
+    /// - Throws: ``NetworkError/Code/cannotWriteFile``.
+    init(_ file: URL) throws(NetworkError) {
+        path = file.path
+        guard file.isFileURL else {
+            throw NetworkError(code: .cannotWriteFile, message: "\(file.withoutSecrets) is no address of a file")
+        }
+        // Opened first: without a descriptor nothing of this object is released.
+        descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw .file("the recording \(path) cannot be made") }
+        // That of a file that was there.
+        fchmod(descriptor, 0o600)
+        if let failure = write(Self.beginning) { throw failure }
+    }
+
+    deinit {
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    /// - Parameters:
+    ///   - count: the bytes that the entry keeps in memory.
+    ///   - entry: makes the entry, on the file's queue; nil for none.
+    func append(_ count: Int, _ entry: @escaping @Sendable () -> String?) {
+        let isTaken = load.withLock { load in
+            guard load.count == 0 || load.count + count <= Self.maximumLoad else {
+                load.droppedEntries += 1
+                return false
+            }
+            load.count += count
+            return true
+        }
+        guard isTaken else { return }
+        queue.async {
+            if self.failure == nil, let entry = entry() {
+                self.failure = self.write((self.hasEntries ? ",\n" : "\n") + entry)
+                self.hasEntries = true
+            }
+            self.load.withLock { $0.count -= count }
+        }
+    }
+
+    /// Returns when all entries up to now have been written.
+    ///
+    /// - Throws: the error of the first one that could not be.
+    func settled() async throws(NetworkError) {
+        let failure = await withCheckedContinuation { (continuation: CheckedContinuation<NetworkError?, Never>) in
+            queue.async {
+                // Entries may have been dropped after the last one.
+                if self.failure == nil { self.failure = self.write("") }
+                continuation.resume(returning: self.failure)
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    /// Writes a text and the end of the document in place of the end before.
+    private func write(_ text: String) -> NetworkError? {
+        let dropped = load.withLock { $0.droppedEntries }
+        let ending = "\n]" + (dropped == 0 ? "" : #","_dropped":\#(dropped)"#) + "}}\n"
+        guard !write(Data((text + ending).utf8)) else {
+            end += text.utf8.count
+            return nil
+        }
+        let error = NetworkError.file("the recording \(path) cannot be written")
+        // There is room for the end that was there.
+        if end > 0, write(Data(ending.utf8)) { ftruncate(descriptor, off_t(end + ending.utf8.count)) }
+        return error
+    }
+
+    private func write(_ data: Data) -> Bool {
+        data.withUnsafeBytes { bytes in
+            var done = 0
+            while done < bytes.count {
+                let rest = bytes.baseAddress.map { $0 + done }
+                let count = pwrite(descriptor, rest, bytes.count - done, off_t(end + done))
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { return false }
+                done += count
+            }
+            return true
+        }
+    }
+}

@@ -1,0 +1,185 @@
+import Foundation
+
+/// Writes the traffic of queues and hosts to a HAR file (HTTP Archive 1.2), which the tools of browsers open.
+///
+/// ```swift
+/// let recorder = try TrafficRecorder(file: URL(fileURLWithPath: "traffic.har"))
+/// recorder.record(queue)
+/// _ = try await queue.perform(GetProfile(), service: service)
+/// try await recorder.finish()
+/// ```
+///
+/// Each attempt is an entry: redirects, retries and the refresh of a credential, too. An answer of the cache is an entry
+/// with `_fromCache`. Entries are in the order in which their attempts ended. Fields that begin with an underscore name
+/// job, call, reason, number of the attempt, delay and dependencies.
+///
+/// The file is a whole HAR after each entry, so that it can be read while the program runs and after it was killed. Only
+/// its owner may read it. It is written on a serial queue of the recorder. If the disk is slower than the traffic, at most
+/// 32 MiB of bodies wait, and further entries are dropped; `_dropped` in the file is their number.
+///
+/// | body | in the file |
+/// |-|-|
+/// | JSON, a form, other text | text without its secrets |
+/// | text in which secrets cannot be told from the rest | left out |
+/// | bytes of an answer | Base64, as they came |
+/// | bytes of a request | left out: HAR has no place for them |
+/// | a download, a stream | left out |
+///
+/// A body that is left out or cut has a comment. Recording ends with ``finish()``, or when the recorder is released.
+public final class TrafficRecorder: Sendable {
+    /// An attempt that has begun.
+    private struct Start {
+        let message: TransportRequest
+        let date: Date
+        let number: Int
+        let job: HAREntry.Job?
+    }
+
+    private struct RecordedCall {
+        /// The queue or the host that told of the call first; the other one repeats it.
+        let source: ObjectIdentifier
+        var attemptCount = 0
+        var start: Start?
+    }
+
+    private struct State {
+        /// The queues and hosts, by their listeners, which the subscriptions keep alive.
+        var sources: Set<ObjectIdentifier> = []
+        var subscriptions: [EventSubscription] = []
+        var calls: [UInt64: RecordedCall] = [:]
+        var isFinished = false
+    }
+
+    /// Calls that are over are forgotten beyond this number: the end of a shared call is told to hosts only.
+    private static let callLimit = 8_192
+
+    private let redaction: Redaction?
+    private let maximumBodyCount: Int
+    private let file: HARFile
+    private let state = Locked(State())
+
+    /// Creates the file, and replaces one that is there.
+    ///
+    /// - Parameters:
+    ///   - file: in a directory that exists.
+    ///   - redaction: takes secrets out of addresses, fields, cookies and bodies. Default ``Redaction/standard``; nil keeps
+    ///     them.
+    ///   - maximumBodyCount: in bytes; longer bodies are cut. Default 64 KiB.
+    /// - Throws: ``NetworkError/Code/cannotWriteFile``.
+    public init(
+        file: URL,
+        redaction: Redaction? = .standard,
+        maximumBodyCount: Int = 65_536
+    ) throws(NetworkError) {
+        self.redaction = redaction
+        self.maximumBodyCount = max(0, maximumBodyCount)
+        self.file = try HARFile(file)
+    }
+
+    /// Records the calls of the queue's jobs from now on. Does nothing after ``finish()``.
+    public func record(_ queue: NetworkQueue) {
+        record(queue.broadcast, queue.subscribe)
+    }
+
+    /// Records the calls to the host from now on, those of jobs too. A call of a queue that is also recorded appears once.
+    /// Does nothing after ``finish()``.
+    public func record(_ host: HostConfiguration) {
+        record(host.broadcast, host.subscribe)
+    }
+
+    /// Ends the recording. When it returns, every attempt that has ended is in the file.
+    ///
+    /// - Throws: ``NetworkError/Code/cannotWriteFile`` if an entry could not be written; the file has those before it.
+    public func finish() async throws(NetworkError) {
+        defer {
+            let subscriptions = state.withLock { state in
+                state.isFinished = true
+                state.calls = [:]
+                return state.subscriptions.take()
+            }
+            // Released outside the lock.
+            withExtendedLifetime(subscriptions) {}
+        }
+        try await settled()
+    }
+
+    /// Returns when every attempt that has ended is in the file.
+    func settled() async throws(NetworkError) {
+        for subscription in state.withLock({ $0.subscriptions }) { await subscription.settled() }
+        try await file.settled()
+    }
+
+    private func record(
+        _ broadcast: EventBroadcast,
+        _ subscribe: (@escaping @Sendable (NetworkEvent) -> Void) -> EventSubscription
+    ) {
+        let source = ObjectIdentifier(broadcast)
+        guard state.withLock({ !$0.isFinished && $0.sources.insert(source).inserted }) else { return }
+        let subscription = subscribe { [weak self] event in self?.receive(event, from: source) }
+        state.withLock { if !$0.isFinished { $0.subscriptions.append(subscription) } }
+    }
+
+    private func receive(_ event: NetworkEvent, from source: ObjectIdentifier) {
+        guard let callNumber = event.callNumber else { return }
+        switch event.kind {
+        case .attemptStarted(_, let message):
+            let job = HAREntry.Job(event)
+            withCall(callNumber, from: source) { call in
+                call.attemptCount += 1
+                call.start = Start(message: message, date: event.date, number: call.attemptCount, job: job)
+            }
+        case .attemptEnded(let attempt, let result):
+            guard let start = withCall(callNumber, from: source, { $0.start.take() }) ?? nil else { return }
+            let duration = event.date.timeIntervalSince(start.date)
+            append(
+                HAREntry(
+                    start.message,
+                    result,
+                    from: .sent(attempt, number: start.number, duration: duration),
+                    at: start.date,
+                    callNumber: callNumber,
+                    job: start.job
+                )
+            )
+        case .servedFromCache(let response):
+            guard withCall(callNumber, from: source, { _ in }) != nil, let url = response.url else { return }
+            append(
+                HAREntry(
+                    TransportRequest(method: response.requestMethod ?? .get, url: url),
+                    .success(response),
+                    from: .fromCache,
+                    at: event.date,
+                    callNumber: callNumber,
+                    job: HAREntry.Job(event)
+                )
+            )
+        default: break
+        }
+    }
+
+    /// - Returns: nil when another source tells of this call.
+    @discardableResult
+    private func withCall<Result>(
+        _ number: UInt64,
+        from source: ObjectIdentifier,
+        _ body: (inout RecordedCall) -> Result
+    ) -> Result? {
+        state.withLock { state in
+            var call = state.calls[number] ?? RecordedCall(source: source)
+            guard !state.isFinished, call.source == source else { return nil }
+            let result = body(&call)
+            state.calls[number] = call
+            if state.calls.count > Self.callLimit {
+                let limit = state.calls.keys.sorted()[Self.callLimit / 2]
+                state.calls = state.calls.filter { $0.key >= limit || $0.value.start != nil }
+            }
+            return result
+        }
+    }
+
+    private func append(_ entry: HAREntry) {
+        file.append(entry.size) { [redaction, maximumBodyCount] in
+            HARWriter(redaction: redaction, maximumBodyCount: maximumBodyCount).json(entry)
+        }
+    }
+}
