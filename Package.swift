@@ -31,6 +31,12 @@ let package = Package(
             exclude: ["README.md"]
         ),
         .executableTarget(
+            name: "Harness",
+            dependencies: ["EasyNetwork", "EasyNetworkTesting"],
+            path: "Samples/Harness",
+            exclude: ["README.md"]
+        ),
+        .executableTarget(
             name: "Benchmark",
             dependencies: ["EasyNetwork", .target(name: "CCurl", condition: .when(platforms: [.linux]))],
             path: "Samples/Benchmark",
@@ -55,6 +61,7 @@ let package = Package(
         .testTarget(name: "EasyNetworkTestingTests", dependencies: ["EasyNetworkTesting"]),
         .testTarget(name: "DownloaderTests", dependencies: ["Downloader", "EasyNetworkTesting"]),
         .testTarget(name: "GenerateTests", dependencies: ["Generate"], exclude: ["Samples"]),
+        .testTarget(name: "HarnessTests", dependencies: ["Harness", "EasyNetworkTesting"]),
     ],
     swiftLanguageModes: [.v6]
 )

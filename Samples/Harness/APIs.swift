@@ -1,0 +1,90 @@
+import EasyNetwork
+import Foundation
+
+// The APIs of this bench, and the settings of their host. Replace them by those of your team; the rest stays as it is.
+
+extension Registry {
+    static let bench = Registry(
+        apis: [
+            api("user", "one user by id") { GetUser(id: try $0.int("id")) },
+            api("sign-in", "signs a user in, by a cookie") { SignIn(name: try $0.string("name")) },
+            api("me", "the user who is signed in") { _ in GetProfile() },
+            api("articles", "one page of a list") { GetArticles(page: try $0.int("page", default: 1)) },
+            api("slow", "an answer that takes its time") { Wait(seconds: try $0.double("seconds", default: 2)) },
+            api("flaky", "503 the first time, then 200") { _ in GetFlaky() },
+            api("contact", "posts a form") {
+                PostForm(name: try $0.string("name"), isUrgent: try $0.bool("urgent", default: false))
+            },
+            download("report", "downloads a file") { GetReport(size: try $0.int("size", default: 262_144)) },
+        ],
+        configure: { host in host.cookies = CookieJar() }
+    )
+}
+
+struct User: Decodable {
+    let id: Int
+    let name: String
+}
+
+struct GetUser: APIRequest {
+    typealias Item = User
+    let id: Int
+    var api: String { "users/\(id)" }
+}
+
+struct SignIn: APIRequest {
+    typealias Item = User
+    let name: String
+    var api: String { "sign-in" }
+    var method: NetworkService.Method { .post }
+    var query: NetworkService.QueryType { .json }
+    var params: [String: Any]? { ["name": name] }
+}
+
+struct GetProfile: APIRequest {
+    typealias Item = User
+    var api: String { "me" }
+}
+
+struct Page: Decodable {
+    let titles: [String]
+    /// Nil for the last page.
+    let next: Int?
+}
+
+struct GetArticles: APIRequest {
+    typealias Item = Page
+    let page: Int
+    var api: String { "articles" }
+    var params: [String: Any]? { ["page": page] }
+}
+
+struct Wait: APIRequest {
+    typealias Item = Void
+    let seconds: Double
+    var api: String { "slow" }
+    var params: [String: Any]? { ["seconds": seconds] }
+}
+
+struct GetFlaky: APIRequest {
+    typealias Item = Void
+    /// The same for each attempt: the server knows by it that it has refused this request before.
+    let idempotencyKey: String? = UUID().uuidString
+    var api: String { "flaky" }
+    var retry: RetryPolicy? { RetryPolicy(baseDelay: 0.1) }
+}
+
+struct PostForm: APIRequest {
+    typealias Item = NetworkResponse
+    let name: String
+    let isUrgent: Bool
+    var api: String { "contact" }
+    var method: NetworkService.Method { .post }
+    var params: [String: Any]? { ["name": name, "urgent": isUrgent] }
+}
+
+struct GetReport: BaseAPIRequest {
+    let size: Int
+    var api: String { "report" }
+    var params: [String: Any]? { ["size": size] }
+}

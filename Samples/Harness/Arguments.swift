@@ -1,0 +1,125 @@
+import Foundation
+
+/// A mistake in the arguments or in a plan, as one line that names the place.
+struct Misuse: Error, Equatable {
+    let message: String
+
+    init(_ message: String) {
+        self.message = message
+    }
+}
+
+/// The arguments of the command line.
+struct Arguments: Equatable {
+    enum Command: Equatable {
+        case help
+        case list
+        case run(api: String, values: [String: String])
+        case plan(file: String)
+    }
+
+    var command = Command.help
+    /// The address of the APIs; nil for the demo server.
+    var base: URL?
+    var harFile: String?
+    var timelineFile: String?
+    var isLogged = false
+    var isJSON = false
+    /// How often the job or the plan runs, all at once.
+    var repeatCount = 1
+    /// The number of jobs at once; nil for the plan's.
+    var jobCount: Int?
+
+    /// - Parameter words: the arguments without the name of the program.
+    static func parse(_ words: [String]) throws(Misuse) -> Arguments {
+        if !Set(words).isDisjoint(with: ["--help", "-h"]) { return Arguments() }
+        var arguments = Arguments()
+        var rest = words[...]
+        var others: [String] = []
+        while let word = rest.popFirst() {
+            let (option, attached) = split(word)
+            func value<Value>(_ need: String, _ convert: (String) -> Value?) throws(Misuse) -> Value {
+                guard let text = attached ?? rest.popFirst() else { throw Misuse("\(option) needs \(need)") }
+                guard !text.isEmpty, let value = convert(text) else { throw Misuse("\(option) \(text): needs \(need)") }
+                return value
+            }
+            switch option {
+            case "--base": arguments.base = try value("an http or https URL", url)
+            case "--har": arguments.harFile = try value("a file") { $0 }
+            case "--timeline": arguments.timelineFile = try value("a file") { $0 }
+            case "--repeat": arguments.repeatCount = try value("a number from 1", count)
+            case "-j": arguments.jobCount = try value("a number from 1", count)
+            case "--log" where attached == nil: arguments.isLogged = true
+            case "--json" where attached == nil: arguments.isJSON = true
+            case _ where word.hasPrefix("-"): throw Misuse("\(word): is not an option")
+            default: others.append(word)
+            }
+        }
+        arguments.command = try command(others)
+        return arguments
+    }
+
+    /// Splits `-j4` and `--repeat=3` into option and value.
+    private static func split(_ word: String) -> (option: String, attached: String?) {
+        if word.hasPrefix("-j"), word.count > 2 { return ("-j", String(word.dropFirst(2))) }
+        guard word.hasPrefix("--"), let equals = word.firstIndex(of: "=") else { return (word, nil) }
+        return (String(word[..<equals]), String(word[equals...].dropFirst()))
+    }
+
+    private static func count(_ text: String) -> Int? {
+        Int(text).flatMap { $0 >= 1 ? $0 : nil }
+    }
+
+    private static func url(_ text: String) -> URL? {
+        guard let url = URL(string: text), let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
+            url.host()?.isEmpty == false
+        else { return nil }
+        return url
+    }
+
+    private static func command(_ words: [String]) throws(Misuse) -> Command {
+        switch (words.first, words.count) {
+        case ("list", 1): return .list
+        case ("plan", 2): return .plan(file: words[1])
+        case ("run", 2...):
+            var values: [String: String] = [:]
+            for word in words.dropFirst(2) {
+                let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+                guard parts.count == 2, !parts[0].isEmpty else { throw Misuse("\(word): is not of the form key=value") }
+                guard values.updateValue(parts[1], forKey: parts[0]) == nil else {
+                    throw Misuse("\(word): \(parts[0]) is given twice")
+                }
+            }
+            return .run(api: words[1], values: values)
+        case ("list", _): throw Misuse("list has no arguments")
+        case ("plan", _): throw Misuse("plan needs one file")
+        case ("run", _): throw Misuse("run needs the name of an API")
+        case (let word?, _): throw Misuse("\(word): is not a command; the commands are list, run and plan")
+        case (nil, _): throw Misuse("no command is given: list, run or plan; --help tells more")
+        }
+    }
+
+    static let usage = """
+        usage: Harness list
+               Harness run NAME [key=value…]
+               Harness plan FILE.json
+
+          list             the APIs and their arguments
+          run              one API as a job
+          plan             jobs with dependencies, batches and limits, as the README describes
+
+          --base URL       the address of the APIs (default a demo server on this machine)
+          --har FILE       records the traffic as HAR 1.2, without secrets
+          --timeline FILE  draws the jobs over time as a page of HTML
+          --log            logs the events on standard error
+          --json           the results as JSON on standard output, all else on standard error
+          --repeat n       n times at once
+          -j n             the number of jobs at once (default the plan's, or 6)
+          --help           this
+
+        Ctrl-C cancels all jobs; what was recorded until then is written.
+        Exit status: 0 all jobs succeeded; 1 some did not; 2 bad arguments, a bad plan, or a file that cannot be
+        written. Of a bad plan nothing runs.
+
+        """
+}

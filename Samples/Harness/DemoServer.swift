@@ -1,0 +1,67 @@
+import EasyNetworkTesting
+import Foundation
+
+/// The server of a bench without `--base`. It has a route for each API of `APIs.swift`.
+enum DemoServer {
+    private static let users = ["ada", "grace", "edsger"]
+
+    static func start() throws -> MockServer {
+        let server = try MockServer()
+        server.route("GET", "/users/*") { request in
+            let id = Int(request.path.dropFirst("/users/".count)) ?? 0
+            guard users.indices.contains(id - 1) else { return .json(["error": "there is no user \(id)"], status: 404) }
+            return .json(["id": id, "name": users[id - 1]])
+        }
+        server.route("POST", "/sign-in") { request in
+            let name = (request.json() as? [String: Any])?["name"] as? String ?? ""
+            guard let index = users.firstIndex(of: name) else {
+                return .json(["error": "there is no user \(name)"], status: 401)
+            }
+            return .json(["id": index + 1, "name": name], headers: ["Set-Cookie": "user=\(index + 1); HttpOnly"])
+        }
+        server.route("GET", "/me") { request in
+            guard let cookie = request.headers["Cookie"], let id = Int(cookie.dropFirst("user=".count)) else {
+                return .json(["error": "sign in first"], status: 401)
+            }
+            return .json(["id": id, "name": users[id - 1]])
+        }
+        server.route("GET", "/articles") { request in
+            let page = item("page", of: request).flatMap(Int.init) ?? 1
+            guard (1...3).contains(page) else { return .json(["error": "there is no page \(page)"], status: 404) }
+            let titles = (1...10).map { "Article \((page - 1) * 10 + $0)" }
+            return .json(["titles": titles, "next": page < 3 ? page + 1 : NSNull()])
+        }
+        server.route("GET", "/slow") { request in
+            var response = MockResponse.status(204)
+            response.delay = item("seconds", of: request).flatMap(Double.init) ?? 2
+            return response
+        }
+        let refused = Refused()
+        server.route("GET", "/flaky") { request in
+            let isFirst = refused.insert(request.headers["Idempotency-Key"] ?? "")
+            return isFirst ? .json(["error": "try again"], status: 503) : .status(204)
+        }
+        server.route("POST", "/contact") { request in .text(String(decoding: request.body, as: UTF8.self)) }
+        server.route("GET", "/report") { request in
+            let size = item("size", of: request).flatMap(Int.init) ?? 0
+            return MockResponse(headers: ["ETag": "\"\(size)\""], body: .repeating(UInt8(ascii: "."), count: size))
+        }
+        return server
+    }
+
+    private static func item(_ name: String, of request: MockRequest) -> String? {
+        request.queryItems.first { $0.name == name }?.value
+    }
+}
+
+/// The requests that have been refused once.
+private final class Refused: @unchecked Sendable {
+    // Sendable because the lock guards `keys`.
+    private let lock = NSLock()
+    private var keys: Set<String> = []
+
+    /// - Returns: whether the key is new.
+    func insert(_ key: String) -> Bool {
+        lock.withLock { keys.insert(key).inserted }
+    }
+}

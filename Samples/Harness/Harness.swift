@@ -1,0 +1,95 @@
+import EasyNetwork
+import EasyNetworkTesting
+import Foundation
+
+/// Runs the APIs of a team by name, alone or by a plan.
+@main
+enum Harness {
+    static func main() async {
+        let words = Array(CommandLine.arguments.dropFirst())
+        exit(await run(words, output: console(STDOUT_FILENO), errors: console(STDERR_FILENO), onStart: onInterrupt))
+    }
+
+    /// - Parameter onStart: gets the closure that cancels all jobs; its result is kept as long as they run.
+    /// - Returns: the exit status.
+    static func run(
+        _ words: [String],
+        registry: Registry = .bench,
+        output: Console,
+        errors: Console,
+        onStart: @Sendable (@escaping @Sendable () -> Void) -> (any DispatchSourceSignal)? = { _ in nil }
+    ) async -> Int32 {
+        do {
+            let arguments = try Arguments.parse(words)
+            let plan: Plan
+            switch arguments.command {
+            case .help:
+                output.write(Arguments.usage)
+                return 0
+            case .list:
+                output.write(registry.list)
+                return 0
+            case .run(let api, let values):
+                // A mistake is told here without a place in a plan.
+                _ = try registry.named(api).operation(values, EasyNetworkService(HostConfiguration(baseURL: nil)))
+                plan = Plan(api: api, values: values)
+            case .plan(let file):
+                guard let json = FileManager.default.contents(atPath: file) else {
+                    throw Misuse("\(file): cannot be read")
+                }
+                plan = try Plan(json: json)
+            }
+            return try await run(plan, arguments, registry, output, errors, onStart)
+        } catch {
+            errors.write("Harness: \((error as? Misuse)?.message ?? error.localizedDescription)\n")
+            return 2
+        }
+    }
+
+    private static func run(
+        _ plan: Plan,
+        _ arguments: Arguments,
+        _ registry: Registry,
+        _ output: Console,
+        _ errors: Console,
+        _ onStart: (@escaping @Sendable () -> Void) -> (any DispatchSourceSignal)?
+    ) async throws -> Int32 {
+        let server = arguments.base == nil ? try DemoServer.start() : nil
+        defer { server?.stop() }
+        let host = HostConfiguration(baseURL: arguments.base ?? server?.baseURL, change: registry.configure)
+        let runner = try Runner(plan, arguments, registry, EasyNetworkService(host))
+        let recordings = try Recordings(arguments, runner.queue, log: errors)
+        let interrupt = onStart { [queue = runner.queue] in queue.cancelAllOperations() }
+        defer { interrupt?.cancel() }
+
+        var console = arguments.isJSON ? errors : output
+        // Lines of a log would tear a line that is redrawn.
+        if arguments.isLogged { console.isTerminal = false }
+        let report = await runner.run(console)
+        if arguments.isJSON { output.write(try report.json()) }
+        try await recordings.finish()
+        return report.exitStatus
+    }
+
+    /// A handler of Ctrl-C. The second Ctrl-C ends the program at once.
+    @Sendable
+    private static func onInterrupt(_ action: @escaping @Sendable () -> Void) -> (any DispatchSourceSignal)? {
+        // By default the signal would end the process before the source handles it.
+        signal(SIGINT, SIG_IGN)
+        let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
+        source.setEventHandler {
+            signal(SIGINT, SIG_DFL)
+            action()
+        }
+        source.activate()
+        return source
+    }
+
+    private static func console(_ descriptor: Int32) -> Console {
+        let file = FileHandle(fileDescriptor: descriptor)
+        return Console(isTerminal: isatty(descriptor) == 1) { text in
+            // An error means that the reader has gone.
+            try? file.write(contentsOf: Data(text.utf8))
+        }
+    }
+}
