@@ -33,9 +33,7 @@ public protocol BaseAPIRequest: Sendable {
     /// Default ``NetworkService/Method/get``.
     var method: NetworkService.Method { get }
 
-    /// The place of the parameters. Default ``NetworkService/QueryType/form`` for POST, PUT and PATCH, whose parameters may
-    /// be secrets that do not belong in a URL; ``NetworkService/QueryType/path`` for other methods, and for a request with
-    /// a ``body``.
+    /// The place of the parameters. Default ``NetworkService/QueryType/automatic``: by the method, and as the host says.
     var query: NetworkService.QueryType { get }
 
     /// The parameters. Default nil.
@@ -138,9 +136,7 @@ public protocol BaseAPIRequest: Sendable {
 
 extension BaseAPIRequest {
     public var method: NetworkService.Method { .get }
-    public var query: NetworkService.QueryType {
-        [.post, .put, .patch].contains(method) && body == nil ? .form : .path
-    }
+    public var query: NetworkService.QueryType { .automatic }
     public var params: [String: Any]? { nil }
     public var encodableParams: (any Encodable & Sendable)? { nil }
     public var queryEncoder: QueryEncoder? { nil }
@@ -175,13 +171,14 @@ extension BaseAPIRequest {
 extension NetworkService {
     /// The place of a request's parameters.
     public enum QueryType: Hashable, Sendable {
-        /// The query of the URL: `?page=2&tags%5B%5D=new`. The default for GET, HEAD, DELETE and other methods without
-        /// body. Not for secrets: servers and proxies write URLs into their logs.
+        /// For POST, PUT and PATCH that of ``HostSettings/query``, by default ``form``, since their parameters may be secrets
+        /// that do not belong in a URL. For other methods, and for a request with a ``BaseAPIRequest/body``, ``path``.
+        case automatic
+        /// The query of the URL: `?page=2&tags%5B%5D=new`. Not for secrets: servers and proxies write URLs into their logs.
         case path
         /// The body, as JSON with sorted keys; `Content-Type: application/json`.
         case json
-        /// The body, as a form of a browser; `Content-Type: application/x-www-form-urlencoded`. The default for POST, PUT
-        /// and PATCH.
+        /// The body, as a form of a browser; `Content-Type: application/x-www-form-urlencoded`.
         case form
     }
 }

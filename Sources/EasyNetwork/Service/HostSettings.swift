@@ -21,6 +21,15 @@ public struct HostSettings: Sendable {
     /// Default none.
     public var environments: [String: URL] = [:]
 
+    /// The place of the parameters of POST, PUT and PATCH requests that neither name one (``BaseAPIRequest/query``) nor have a
+    /// ``BaseAPIRequest/body``. Default ``NetworkService/QueryType/form``, and ``NetworkService/QueryType/automatic`` is that
+    /// too. The parameters of other methods go into the query of the URL.
+    ///
+    /// ```swift
+    /// host.query = .json
+    /// ```
+    public var query = NetworkService.QueryType.form
+
     /// How parameters are written into queries and forms, unless a request says otherwise
     /// (``BaseAPIRequest/queryEncoder``). Default: arrays as `a[]=1`, Bools as `true` and `false`, see ``QueryEncoder``.
     public var queryEncoder = QueryEncoder()

@@ -26,7 +26,7 @@ enum RequestBuilder {
         let given = try parameters(of: request, encoder)
         let filtered = try filter(request, given ?? [:], own, host)
         let method = filtered?.method ?? request.method
-        let (query, content) = try place(filtered?.parameters, given, of: request, encoder)
+        let (query, content) = try place(filtered?.parameters, given, of: request, encoder, host)
         if content != nil, method == .get || method == .head {
             throw failure("a \(method) request has no body; send its params with query .path, or use another method")
         }
@@ -124,20 +124,26 @@ enum RequestBuilder {
         _ filtered: [String: Any]?,
         _ given: [String: Any]?,
         of request: some BaseAPIRequest,
-        _ encoder: QueryEncoder
+        _ encoder: QueryEncoder,
+        _ host: HostConfiguration
     ) throws(NetworkError) -> (query: String?, content: RequestBody.Content?) {
         let body = request.body
         let hasNone = given == nil && filtered?.isEmpty != false
         guard !hasNone, let params = filtered ?? given else { return (nil, try body?.build()) }
         let values = try JSONValue.object(from: params, encoder)
-        if request.query == .path {
+        var place = request.query
+        if place == .automatic {
+            let isInBody = body == nil && [.post, .put, .patch].contains(request.method)
+            place = isInBody ? host.settings.query : .path
+        }
+        if place == .path {
             let query = encoder.encode(values, isForm: false)
             return (query.isEmpty ? nil : query, try body?.build())
         }
         guard body == nil else {
             throw failure("the request has a body and params that would be another; send the params with query .path")
         }
-        let made: RequestBody = request.query == .form ? .form(values, encoder) : .json(JSONValue.object(values))
+        let made: RequestBody = place == .json ? .json(JSONValue.object(values)) : .form(values, encoder)
         return (nil, try made.build())
     }
 

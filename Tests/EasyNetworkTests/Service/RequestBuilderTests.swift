@@ -118,6 +118,32 @@ struct RequestBuilderTests {
         #expect(built.url.query == "password=s3cret" && text(built.body) == "b")
     }
 
+    @Test("REQ-2: a host may say where the parameters of POST, PUT and PATCH go; a request that says it itself wins")
+    func hostQuery() throws {
+        struct Form: BaseAPIRequest {
+            let api = "login"
+            let method = NetworkService.Method.post
+            let query = NetworkService.QueryType.form
+            var params: [String: Any]? { ["a": 1] }
+        }
+        func host(_ query: NetworkService.QueryType) -> HostConfiguration {
+            HostConfiguration(baseURL: URL(string: "https://h/v1")) { $0.query = query }
+        }
+        for method in [NetworkService.Method.post, .put, .patch] {
+            let json = try RequestBuilder.build(Unsaid(method: method), for: host(.json))
+            #expect(text(json.body) == #"{"password":"s3cret"}"# && json.url.query == nil)
+            #expect(json.headers["Content-Type"] == "application/json")
+            let path = try RequestBuilder.build(Unsaid(method: method), for: host(.path))
+            #expect(path.body == .none && path.url.query == "password=s3cret")
+            let automatic = try RequestBuilder.build(Unsaid(method: method), for: host(.automatic))
+            #expect(text(automatic.body) == "password=s3cret")
+        }
+        for request in [Unsaid(), Unsaid(method: .delete), Unsaid(method: .post, body: .text("b"))] {
+            #expect(try RequestBuilder.build(request, for: host(.json)).url.query == "password=s3cret")
+        }
+        #expect(text(try RequestBuilder.build(Form(), for: host(.json)).body) == "a=1")
+    }
+
     @Test("REQ-2: params become JSON with sorted keys")
     func jsonParams() throws {
         var request = AnyRequest(
