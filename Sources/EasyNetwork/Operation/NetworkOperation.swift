@@ -128,9 +128,6 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// finished. Only the first group gets it; nil, the default, when there is none.
     func claimProgress() -> OrderedProgress? { nil }
 
-    /// Tells how many bytes of the request's body the current attempt has sent. Called on the transport's thread.
-    func didSend(_ count: Int) {}
-
     /// Called once, without a lock, when a ``NetworkQueue`` has taken the operation in; it may run by then.
     func wasAdded() {}
 

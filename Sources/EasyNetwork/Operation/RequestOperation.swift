@@ -26,9 +26,9 @@ struct RequestOperationState {
     var closures = Closures()
     /// Whether the end is being delivered: a closure that is set now would never be called.
     var isClosed = false
-    weak var delegate: (any RequestOperationDelegate)?
     /// Whether the priority was given to the operation itself, so that its request's does not count.
     var hasOwnPriority = false
+    weak var delegate: (any RequestOperationDelegate)?
     var item: Item?
     var cachedItem: Item?
     /// Fires when the cache's item has been delivered; nil without a receiver.
@@ -37,6 +37,8 @@ struct RequestOperationState {
     var waiterCount = 0
     /// The request under way.
     var call: Call?
+    /// Made when it is first asked for, since the progress of few requests is.
+    var meter: TransferMeter?
 }
 
 /// A job that carries one ``APIRequest`` to one outcome: its item, or a ``NetworkError``.
@@ -266,6 +268,62 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         }
     }
 
+    // MARK: - Progress
+
+    /// The bytes of the current message: those of its body that have been handed to the system, and those of the answer's
+    /// body that have come, without content codings.
+    ///
+    /// It is indeterminate until the lengths of both bodies are known, and stays so when the answer is compressed or comes in
+    /// chunks. It begins again with each message: a retry, a redirect, another credential. It is finished when the
+    /// operation has succeeded, before its callbacks; after a failure it stays where it was. Cancelling it cancels the
+    /// operation; pausing it does nothing. It changes on background threads, at most ten times a second.
+    ///
+    /// ```swift
+    /// let operation = RequestOperation(GetCatalogue())
+    /// NetworkQueue.shared.addOperation(operation)
+    /// progressView.observedProgress = operation.progress
+    /// ```
+    ///
+    /// Read it at any time; a request whose progress is never read counts nothing. An answer from the cache has no bytes,
+    /// and neither has one that another operation fetches (``RepeatPolicy/join``). In the progress of a batch or a chain a
+    /// request counts when it has finished.
+    ///
+    /// - An ``UploadOperation`` counts its body only, whose length is known before the answer.
+    /// - A ``DownloadOperation`` counts the bytes of its file, with those of an earlier operation. Pausing and resuming the
+    ///   progress does so with the operation; ``DownloadOperation/pause()`` and ``DownloadOperation/resume()`` leave its
+    ///   `isPaused` as it is.
+    public final var progress: Progress { meter.progress }
+
+    /// Publishes ``progress``.
+    final var meter: TransferMeter {
+        if let meter = state.withLock({ $0.meter }) { return meter }
+        let made = makeMeter()
+        made.whenCancelled { [weak self] in self?.cancel() }
+        let (meter, call) = state.withLock { state in
+            let meter = state.meter ?? made
+            state.meter = meter
+            return (meter, state.call)
+        }
+        if let call { watch(call, with: meter) }
+        // It may have ended by now.
+        if hasOutcome { meter.finish(success: error == nil) }
+        return meter
+    }
+
+    func makeMeter() -> TransferMeter {
+        TransferMeter(kind: .receiving, clock: service.configuration.settings.clock)
+    }
+
+    private func watch(_ call: Call, with meter: TransferMeter) {
+        // Weak, as the transport's thread may be the last to release this.
+        call.watch { [weak self] counts, total in self?.note(counts, total, in: meter) }
+    }
+
+    /// Called on the transport's thread.
+    func note(_ counts: BodyStream.Counts, _ total: Int64?, in meter: TransferMeter) {
+        meter.set(completed: Int64(counts.sent + counts.received), total: total)
+    }
+
     // MARK: - The work
 
     open override func execute() {
@@ -302,7 +360,11 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     /// Keeps the call, which is cancelled when the operation fails.
     private func keep(_ call: Call) {
-        state.withLock { $0.call = call }
+        let meter = state.withLock { state in
+            state.call = call
+            return state.meter
+        }
+        if let meter { watch(call, with: meter) }
         // It may have ended by now.
         if hasOutcome { cancelIfFailed(state.withLock { $0.call.take() }) }
     }
@@ -419,11 +481,16 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     override func deliver(_ done: @escaping @Sendable () -> Void) {
         // Everything taken here is released outside the lock.
-        let (_, call, cachedDelivery) = state.withLock { state in
+        let (_, call, cachedDelivery, meter) = state.withLock { state in
             state.isClosed = true
-            return (state.source.take(), state.call.take(), state.cachedDelivery)
+            return (state.source.take(), state.call.take(), state.cachedDelivery, state.meter)
         }
         cancelIfFailed(call)
+        guard let meter else { return deliverResult(after: cachedDelivery, done) }
+        meter.finish(success: error == nil) { self.deliverResult(after: cachedDelivery, done) }
+    }
+
+    private func deliverResult(after cachedDelivery: OneShot?, _ done: @escaping @Sendable () -> Void) {
         guard let cachedDelivery else { return deliverResult(done) }
         cachedDelivery.begin { self.deliverResult(done) }
     }

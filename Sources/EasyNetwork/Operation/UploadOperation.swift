@@ -23,7 +23,6 @@ import Foundation
 public final class UploadOperation<Request: APIRequest>: RequestOperation<Request>, @unchecked Sendable {
     // Sendable because everything that changes is in `limit`, behind its lock.
     private let body: RequestBody?
-    private let meter: TransferMeter
     private let limit = Locked<BandwidthLimit?>(nil)
 
     /// Creates an upload.
@@ -40,26 +39,28 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared)
     ) {
         self.body = body
-        // Foundation on Linux has no name for it.
-        let kind = Progress.FileOperationKind(rawValue: "NSProgressFileOperationKindUploading")
-        meter = TransferMeter(kind: kind, clock: service.configuration.settings.clock)
         super.init(request, service: service)
-        meter.whenCancelled { [weak self] in self?.cancel() }
     }
 
     // MARK: - Progress
 
-    /// Bytes of the body that have been handed to the system, of those that it has; indeterminate while that is not known. It
-    /// begins again when the body is sent again, and is finished when the operation has succeeded. Cancelling it cancels the
-    /// operation; pausing it does nothing. It changes on background threads, at most ten times a second.
-    public var progress: Progress { meter.progress }
-
     /// Bytes of the body that have been sent, and its length, nil while that is not known: as they change, at most ten times a
-    /// second, and once more at the end. Each call returns a new sequence. The rate in bytes a second and the
-    /// seconds that are left are in the `userInfo` of ``progress``: `throughputKey` and `estimatedTimeRemainingKey`.
+    /// second, and once more at the end. Each call returns a new sequence. The rate in bytes a second and the seconds that
+    /// are left are in the `userInfo` of ``RequestOperation/progress``: `throughputKey` and `estimatedTimeRemainingKey`.
     public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> { meter.updates() }
 
     override func claimProgress() -> OrderedProgress? { meter.claimShare() }
+
+    override func makeMeter() -> TransferMeter {
+        // Foundation on Linux has no name for it.
+        let kind = Progress.FileOperationKind(rawValue: "NSProgressFileOperationKindUploading")
+        return TransferMeter(kind: kind, clock: service.configuration.settings.clock)
+    }
+
+    override func note(_ counts: BodyStream.Counts, _ total: Int64?, in meter: TransferMeter) {
+        // A redirect may have another method and no body.
+        if counts.sent > 0 { meter.set(completed: Int64(counts.sent)) }
+    }
 
     // MARK: - Bandwidth
 
@@ -100,10 +101,6 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
 
     // MARK: - The work
 
-    override func didSend(_ count: Int) {
-        meter.set(completed: Int64(count))
-    }
-
     override func sendable(_ request: Request) -> any BaseAPIRequest {
         let begin = UploadBeginning { [weak self] body throws(NetworkError) in try self?.begin(body) ?? body }
         return UploadRequest(wrapped: request, replacement: body, beginning: begin)
@@ -111,14 +108,6 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
 
     override var mayShareAnswer: Bool { false }
     override var occupiesSlot: Bool { true }
-
-    override func deliver(_ done: @escaping @Sendable () -> Void) {
-        meter.finish(success: error == nil) { self.deliverResult(done) }
-    }
-
-    private func deliverResult(_ done: @escaping @Sendable () -> Void) {
-        super.deliver(done)
-    }
 }
 
 /// The request with the body of the upload.

@@ -20,6 +20,16 @@ final class BodyStream: Sendable {
         var end: TransportEnd?
     }
 
+    /// The bytes that a message and its answer have moved.
+    struct Counts: Equatable, Sendable {
+        /// Of the message's body.
+        var sent = 0
+        /// Of the answer's body.
+        var received = 0
+        /// The head of the answer; nil before it has come.
+        var head: TransportHead?
+    }
+
     /// The effects of an early end, which are run outside the lock.
     private typealias Stopped = (exchange: (any TransportExchange)?, waiters: [Waiter])
     // Not checked, as that costs each request: a waiter is resumed where it leaves the state, and nowhere else.
@@ -37,11 +47,11 @@ final class BodyStream: Sendable {
     private struct State {
         /// Nil before the start and after the end.
         var exchange: (any TransportExchange)?
-        var head: TransportHead?
+        var counts = Counts()
+        var watcher: (@Sendable (Counts) -> Void)?
         /// The bytes that are not read yet.
         var chunks: [Data] = []
         var unreadCount = 0
-        var receivedCount = 0
         var end: TransportEnd?
         /// Whether the exchange did not end by itself.
         var isCancelled = false
@@ -57,7 +67,7 @@ final class BodyStream: Sendable {
         func hasHappened(_ event: Event) -> Bool {
             if end != nil { return true }
             switch event {
-            case .head: return head != nil
+            case .head: return counts.head != nil
             case .chunk: return !chunks.isEmpty
             case .all(let limit): return unreadCount > limit
             case .end: return false
@@ -77,6 +87,10 @@ final class BodyStream: Sendable {
             unreadCount += data.count
             let joins = isCollecting || (chunks.last.map { $0.count + data.count <= chunkSize } ?? false)
             if joins, !chunks.isEmpty { chunks[chunks.count - 1].append(data) } else { chunks.append(data) }
+        }
+
+        func collected(_ body: Data = Data()) -> Collected {
+            Collected(head: counts.head, body: body, end: end)
         }
 
         /// Ends the stream before its exchange.
@@ -104,17 +118,10 @@ final class BodyStream: Sendable {
     /// Smaller chunks are joined, so that their number is bounded as well.
     private static let chunkSize = 4_096
 
-    private let sent: @Sendable (Int) -> Void
     private let state = Locked(State())
 
-    /// - Parameter sent: called on the transport's thread with the number of bytes of the request's body that were
-    ///   sent.
-    init(sent: @escaping @Sendable (Int) -> Void = { _ in }) {
-        self.sent = sent
-    }
-
     /// Sends the message, unless this stream or the task is cancelled. Call it once, before anything but
-    /// ``cancel(keepingUnread:)``.
+    /// ``cancel(keepingUnread:)`` and ``watch(_:)``.
     func start(_ message: TransportRequest, over transport: any NetworkTransport) {
         if Task.isCancelled { cancel() }
         guard !state.withLock({ $0.isCancelled }) else { return }
@@ -128,6 +135,19 @@ final class BodyStream: Sendable {
         if mustTell { tell() }
     }
 
+    /// Tells how many bytes have been moved: at once, and on the transport's thread with each event. A second watcher
+    /// replaces the first.
+    func watch(_ watcher: @escaping @Sendable (Counts) -> Void) {
+        let old = state.withLock { exchange(&$0.watcher, with: watcher) }
+        withExtendedLifetime(old) {}
+        var told: Counts?
+        // Again if an event has come since: otherwise the slower of two threads would decide.
+        while let counts = state.withLock({ $0.counts == told ? nil : $0.counts }) {
+            watcher(counts)
+            told = counts
+        }
+    }
+
     // MARK: - Reading
 
     /// The head, when it has come.
@@ -136,7 +156,7 @@ final class BodyStream: Sendable {
     ///   this stream is cancelled.
     func head() async throws(NetworkError) -> TransportHead {
         await wait(for: .head)
-        if let head = state.withLock({ $0.head }) { return head }
+        if let head = state.withLock({ $0.counts.head }) { return head }
         throw failure ?? NetworkError(code: .cancelled)
     }
 
@@ -151,7 +171,7 @@ final class BodyStream: Sendable {
             if Task.isCancelled { cancel(keepingUnread: false) }
             let (chunk, mustTell, failure, isOver) = state.withLock { state in
                 guard !state.chunks.isEmpty else {
-                    return (Data?.none, false, Collected(head: state.head, end: state.end).failure, state.end != nil)
+                    return (Data?.none, false, state.collected().failure, state.end != nil)
                 }
                 let chunk = state.chunks.removeFirst()
                 state.unreadCount -= chunk.count
@@ -177,7 +197,7 @@ final class BodyStream: Sendable {
             }
             // Usually one chunk; several if some came before this method was called.
             let body = state.chunks.count == 1 ? state.chunks[0] : state.chunks.reduce(into: Data()) { $0 += $1 }
-            return Collected(head: state.head, body: body, end: state.end)
+            return state.collected(body)
         }
         if collected.end == nil { cancel() }
         return collected
@@ -192,7 +212,7 @@ final class BodyStream: Sendable {
     var end: TransportEnd? { state.withLock { $0.end } }
 
     /// Why the answer is not whole; nil when it is, and before its end.
-    var failure: NetworkError? { state.withLock { Collected(head: $0.head, end: $0.end).failure } }
+    var failure: NetworkError? { state.withLock { $0.collected().failure } }
 
     /// The number of bytes that have come and were not read.
     var unreadCount: Int { state.withLock { $0.unreadCount } }
@@ -203,7 +223,7 @@ final class BodyStream: Sendable {
     func limit(to count: Int, otherwise error: NetworkError) {
         let stopped = state.withLock { state in
             state.maximum = (max(0, count), error)
-            guard state.receivedCount > max(0, count), state.end == nil else { return Stopped?.none }
+            guard state.counts.received > max(0, count), state.end == nil else { return Stopped?.none }
             return state.finish(TransportEnd(error: error))
         }
         conclude(stopped)
@@ -267,20 +287,17 @@ final class BodyStream: Sendable {
 
     /// Called on the transport's thread.
     private func receive(_ event: TransportEvent) {
-        if case .sent(let count) = event {
-            if state.withLock({ $0.end == nil }) { sent(count) }
-            return
-        }
         // Released outside the lock.
         var exchange: (any TransportExchange)?
+        var watched: (watcher: @Sendable (Counts) -> Void, counts: Counts)?
         let (stopped, waiters, mustTell) = state.withLock { state -> (Stopped?, [Waiter], Bool) in
             guard state.end == nil else { return (nil, [], false) }
             switch event {
-            case .sent: break
-            case .head(let head): state.head = head
+            case .sent(let count): state.counts.sent = count
+            case .head(let head): state.counts.head = head
             case .body(let data):
-                state.receivedCount += data.count
-                if let maximum = state.maximum, state.receivedCount > maximum.count {
+                state.counts.received += data.count
+                if let maximum = state.maximum, state.counts.received > maximum.count {
                     return (state.finish(TransportEnd(error: maximum.error)), [], false)
                 }
                 state.append(data)
@@ -288,10 +305,12 @@ final class BodyStream: Sendable {
                 state.end = end
                 exchange = state.exchange.take()
             }
+            if let watcher = state.watcher { watched = (watcher, state.counts) }
             // Called again for bytes that come while the exchange is paused: another thread may just have resumed it.
             return (nil, state.takeWaiters(), state.mustTell() || state.isPaused)
         }
         withExtendedLifetime(exchange) {}
+        if let watched { watched.watcher(watched.counts) }
         conclude(stopped)
         for waiter in waiters { waiter.continuation.resume() }
         if mustTell { tell() }

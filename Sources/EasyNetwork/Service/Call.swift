@@ -4,6 +4,26 @@ import Foundation
 ///
 /// The task ends the call with ``end()``. ``fail(_:)`` ends it from outside, at once, whatever the task does.
 final class Call: Sendable {
+    /// Told on the transport's thread of the bytes that a message and its answer have moved, and of the length of their
+    /// bodies together, nil while that is not known.
+    typealias Watcher = @Sendable (_ counts: BodyStream.Counts, _ total: Int64?) -> Void
+
+    /// The message under way.
+    private struct Message {
+        let method: NetworkService.Method
+        let body: TransportBody
+        let answer: BodyStream
+
+        func tell(_ watcher: @escaping Watcher) {
+            // A body without length because it cannot be read ends the message.
+            let length = (try? body.length()).map(Int64.init)
+            answer.watch { [method] counts in
+                let answerLength = counts.head?.bodyLength(answering: method)
+                watcher(counts, length.flatMap { length in answerLength.map { length + $0 } })
+            }
+        }
+    }
+
     private struct State {
         /// Called when the call is ended from outside; nil once it is over.
         var failed: (@Sendable (Call, NetworkError) -> Void)?
@@ -12,6 +32,8 @@ final class Call: Sendable {
         /// The messages sent so far.
         var history: [NetworkAttempt] = []
         var number: UInt64?
+        var message: Message?
+        var watcher: Watcher?
     }
 
     private static let lastNumber = Locked<UInt64>(0)
@@ -69,6 +91,26 @@ final class Call: Sendable {
         state.withLock { $0.history = history }
     }
 
+    /// Records the message that is sent next.
+    ///
+    /// - Parameter answer: is started afterwards.
+    func note(_ history: [NetworkAttempt], _ message: TransportRequest, _ answer: BodyStream) {
+        let next = Message(method: message.method, body: message.body, answer: answer)
+        let (old, watcher) = state.withLock { state in
+            state.history = history
+            return (exchange(&state.message, with: next), state.watcher)
+        }
+        withExtendedLifetime(old) {}
+        if let watcher { next.tell(watcher) }
+    }
+
+    /// Tells of the bytes of the message under way, and of each later one.
+    func watch(_ watcher: @escaping Watcher) {
+        let (message, old) = state.withLock { ($0.message, exchange(&$0.watcher, with: watcher)) }
+        withExtendedLifetime(old) {}
+        message?.tell(watcher)
+    }
+
     /// Ends the call by itself.
     ///
     /// - Returns: false when the call has been ended from outside.
@@ -100,6 +142,8 @@ final class Call: Sendable {
             state.failed = nil
             state.deadline = nil
             state.history = []
+            state.message = nil
+            state.watcher = nil
             return old
         }
     }

@@ -254,7 +254,8 @@ struct CallAttempts {
         var attempt = NetworkAttempt(reason: next.reason, request: line, delay: next.delay)
         attempt.cacheMiss = history.isEmpty ? cacheMiss : nil
         history.append(attempt)
-        call.note(history)
+        let body = BodyStream()
+        call.note(history, message, body)
         next = (.first, 0)
         answer = nil
         acceptedAnswer = nil
@@ -265,7 +266,7 @@ struct CallAttempts {
         }
         context.tell(call, .attemptStarted(attempt, message))
         var outcome: Outcome
-        (outcome, arrival) = await context.exchange(message)
+        (outcome, arrival) = await context.exchange(message, body)
         if arrival.startsOver, case .success(let response) = outcome { return .startOver(response) }
         if !arrival.isBodyUsed, case .success(let response) = outcome,
             let confirmed = candidate?.confirmed(by: response, at: context.clock.date)

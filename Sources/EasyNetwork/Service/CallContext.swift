@@ -271,10 +271,8 @@ final class CallContext: Sendable {
         var mayBeginAgain = true
     }
 
-    /// Sends a message, and collects its body or hands it to its user.
-    func exchange(_ message: TransportRequest) async -> (outcome: Outcome, arrival: Arrival) {
-        // Weak, as the transport's thread may be the last to release this.
-        let body = BodyStream(sent: { [weak operation = caller?.operation] in operation?.didSend($0) })
+    /// Sends a message, and collects the body of its answer or hands it to its user.
+    func exchange(_ message: TransportRequest, _ body: BodyStream) async -> (outcome: Outcome, arrival: Arrival) {
         guard let use else {
             body.start(message, over: configuration.settings.transport)
             let collected = await body.collect(upTo: validation.maximumBodyCount)

@@ -30,8 +30,6 @@ protocol CallOwner: Operation, Sendable {
     var isHeard: Bool { get }
     /// Tells the listeners of its queue.
     func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64?)
-    /// The number of body bytes sent in the current attempt. Called on the transport's thread.
-    func didSend(_ count: Int)
     /// Ends the job.
     func finish(_ error: NetworkError?)
 }

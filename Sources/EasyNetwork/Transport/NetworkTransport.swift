@@ -134,9 +134,24 @@ extension TransportHead {
         headers["Content-Encoding"].map { !$0.isEqualIgnoringASCIICase(to: "identity") } ?? false
     }
 
+    /// The length of the body that follows, as it is handed on; nil when it is not known.
+    ///
+    /// - Parameter method: of the message that this answers.
+    func bodyLength(answering method: NetworkService.Method) -> Int64? {
+        if method == .head || [204, 205, 304].contains(statusCode) { return 0 }
+        return hasContentCoding ? nil : headers.contentLength
+    }
+
     /// Whether the transfer has a coding besides chunks. libcurl removes it unasked.
     var hasTransferCoding: Bool {
         headers["Transfer-Encoding"].map { !$0.isEqualIgnoringASCIICase(to: "chunked") } ?? false
+    }
+}
+
+extension HTTPHeaders {
+    /// `Content-Length` as a number; nil when there is none.
+    var contentLength: Int64? {
+        self["Content-Length"].flatMap { $0.trimmed.utf8.allSatisfy(\.isDigit) ? Int64($0.trimmed) : nil }
     }
 }
 

@@ -10,10 +10,8 @@ struct BodyStreamTests {
     private let message = TransportRequest(url: URL(fileURLWithPath: "/"))
 
     /// Starts a stream, and returns it with its exchange.
-    private func begun(
-        sent: @escaping @Sendable (Int) -> Void = { _ in }
-    ) throws -> (body: BodyStream, exchange: SteeredTransport.Exchange) {
-        let body = BodyStream(sent: sent)
+    private func begun() throws -> (body: BodyStream, exchange: SteeredTransport.Exchange) {
+        let body = BodyStream()
         body.start(message, over: transport)
         return (body, try #require(transport.exchanges.last))
     }
@@ -304,16 +302,21 @@ struct BodyStreamTests {
 
     @Test("BEY-5: nothing of an exchange is told after the end, and nothing of it is kept")
     func released() async throws {
-        let sent = Locked<[Int]>([])
+        let told = Locked<[[Int]]>([])
         weak var kept: BodyStream?
         do {
-            let (body, exchange) = try begun { count in sent.withLock { $0.append(count) } }
+            let (body, exchange) = try begun()
             kept = body
             exchange.sent(7)
-            body.cancel()
+            body.watch { counts in told.withLock { $0.append([counts.sent, counts.received]) } }
             exchange.sent(8)
+            exchange.head(200)
+            exchange.body("one")
+            body.cancel()
+            exchange.sent(9)
+            exchange.body("two")
         }
-        #expect(sent.withLock { $0 } == [7])
+        #expect(told.withLock { $0 } == [[7, 0], [8, 0], [8, 0], [8, 3]])
         #expect(await eventually { kept == nil })
     }
 

@@ -45,7 +45,6 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
 
     /// Where the file goes: its name, or a directory.
     public let destination: URL
-    private let meter: TransferMeter
     private let download = Locked(Download())
     /// Changed by tests.
     let calls = Locked(FileCalls())
@@ -64,9 +63,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared)
     ) {
         self.destination = destination
-        meter = TransferMeter(kind: .downloading, clock: service.configuration.settings.clock)
         super.init(DownloadRequest(wrapped: request, destination: destination), service: service)
-        observeProgress()
     }
 
     /// A download whose request is made when it starts.
@@ -76,16 +73,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         makeRequest: @escaping @Sendable () throws -> Request
     ) {
         self.destination = destination
-        meter = TransferMeter(kind: .downloading, clock: service.configuration.settings.clock)
         super.init(service: service) { DownloadRequest(wrapped: try makeRequest(), destination: destination) }
-        observeProgress()
-    }
-
-    private func observeProgress() {
-        meter.whenCancelled { [weak self] in self?.cancel() }
-        meter.whenPauseChanges { [weak self] isPaused in
-            if isPaused { self?.pause() } else { self?.resume() }
-        }
     }
 
     // MARK: - Options
@@ -139,17 +127,20 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
 
     // MARK: - Progress
 
-    /// Bytes that have come, of those that the file has; indeterminate while that is not known. Bytes of an earlier
-    /// operation count. Cancelling, pausing and resuming the progress does so with the operation; ``pause()`` and
-    /// ``resume()`` leave its `isPaused` as it is. It changes on background threads, at most ten times a second.
-    public var progress: Progress { meter.progress }
+    /// Bytes that are there, and the length of the file, nil while that is not known: as they change, at most ten times a
+    /// second, and once more at the end. Each call returns a new sequence. The rate in bytes a second and the seconds that
+    /// are left are in the `userInfo` of ``RequestOperation/progress``: `throughputKey` and `estimatedTimeRemainingKey`.
+    public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> { meter.updates() }
 
     override func claimProgress() -> OrderedProgress? { meter.claimShare() }
 
-    /// Bytes that are there, and the length of the file, nil while that is not known: as they change, at most ten times a
-    /// second, and once more at the end. Each call returns a new sequence. The rate in bytes a second and the
-    /// seconds that are left are in the `userInfo` of ``progress``: `throughputKey` and `estimatedTimeRemainingKey`.
-    public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> { meter.updates() }
+    override func makeMeter() -> TransferMeter {
+        let meter = TransferMeter(kind: .downloading, clock: service.configuration.settings.clock)
+        meter.whenPauseChanges { [weak self] isPaused in
+            if isPaused { self?.pause() } else { self?.resume() }
+        }
+        return meter
+    }
 
     // MARK: - Pausing
 
@@ -352,8 +343,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         let (task, fetching, filesAreDone) = download.withLock { ($0.task, $0.fetching, $0.filesAreDone) }
         fetching?.cancel()
         task?.cancel()
-        let finish = { @Sendable in self.meter.finish(success: self.error == nil) { self.deliverResult(done) } }
-        if let filesAreDone { filesAreDone.begin(finish) } else { finish() }
+        if let filesAreDone { filesAreDone.begin { self.deliverResult(done) } } else { deliverResult(done) }
     }
 
     private func deliverResult(_ done: @escaping @Sendable () -> Void) {

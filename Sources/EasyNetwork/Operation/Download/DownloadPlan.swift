@@ -152,7 +152,7 @@ struct DownloadPlan: Sendable {
             !Self.isCoded(head.headers)
         {
             let (known, least) = (total, count)
-            if let length = Self.length(head.headers), known.map({ $0 != length }) ?? (length < least) {
+            if let length = head.headers.contentLength, known.map({ $0 != length }) ?? (length < least) {
                 drop()
                 let earlier = known.map { "\($0)" } ?? "at least \(least)"
                 return .fail(
@@ -178,7 +178,7 @@ struct DownloadPlan: Sendable {
         else { return nil }
         if let upper = question.upper, range.upperBound > upper { return nil }
         if let total = total ?? expectedTotal, found != total { return nil }
-        if let length = Self.length(head.headers), length != range.upperBound - range.lowerBound { return nil }
+        if let length = head.headers.contentLength, length != range.upperBound - range.lowerBound { return nil }
         // A server may not know If-Range.
         switch question.validator {
         case .entityTag:
@@ -220,7 +220,7 @@ struct DownloadPlan: Sendable {
     private mutating func begin(_ head: TransportHead, at location: String?, mayContinue: Bool) {
         let isCoded = Self.isCoded(head.headers)
         beginningCount += 1
-        state.total = isCoded ? nil : Self.length(head.headers)
+        state.total = isCoded ? nil : head.headers.contentLength
         expectedTotal = nil
         state.validator = isCoded || !mayContinue ? nil : RangeValidator(head.headers)
         (state.resource, state.location) = (resource, location)
@@ -258,10 +258,6 @@ struct DownloadPlan: Sendable {
     /// Several ranges come with heads between them (RFC 9110, section 14.6).
     private static func hasSeveralRanges(_ headers: HTTPHeaders) -> Bool {
         headers["Content-Type"].flatMap(MediaType.init)?.essence == "multipart/byteranges"
-    }
-
-    private static func length(_ headers: HTTPHeaders) -> Int64? {
-        headers["Content-Length"].flatMap { $0.trimmed.utf8.allSatisfy(\.isDigit) ? Int64($0.trimmed) : nil }
     }
 
     // MARK: - Bytes

@@ -102,6 +102,16 @@ final class TransferMeter: Sendable {
         change { $0.move(to: completed, at: $1) }
     }
 
+    /// - Parameters:
+    ///   - completed: as above.
+    ///   - total: nil when it is not known.
+    func set(completed: Int64, total: Int64?) {
+        change { state, now in
+            let isOther = exchange(&state.total, with: total) != total
+            return state.move(to: completed, at: now) || isOther
+        }
+    }
+
     /// No bytes are expected until the next beginning: the rate becomes 0.
     func rest() {
         change { state, now in
