@@ -128,6 +128,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// finished. Only the first group gets it; nil, the default, when there is none.
     func claimProgress() -> OrderedProgress? { nil }
 
+    /// The network without which its host is not called; nil when it does not wait for one.
+    var hostReachability: NetworkReachability? { nil }
+
     /// Called once, without a lock, when a ``NetworkQueue`` has taken the operation in; it may run by then.
     func wasAdded() {}
 

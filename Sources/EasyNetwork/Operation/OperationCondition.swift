@@ -77,8 +77,9 @@ public struct OperationCondition: Sendable {
     ) -> OperationCondition {
         OperationCondition("network reachable") { _ in
             if waits {
-                for await status in reachability.statuses where status != .unreachable { return true }
-                throw CancellationError()
+                await reachability.wait()
+                try Task.checkCancellation()
+                return true
             }
             guard reachability.status != .unreachable else {
                 throw NetworkError(code: .refused, message: "the network is not reachable")

@@ -18,9 +18,9 @@ import Foundation
 /// it means that failure. A call that was cancelled counts only if no other call ended before it.
 /// ``finish(recovering:)`` ends it with success in any case.
 ///
-/// The calls are a part of the operation. While all of them wait for a retry or a credential, its slot is given back.
-/// Their closures come on ``callbackQueue``. Calls made in `start()` wait for accessories and conditions. Cancelling the
-/// operation cancels them; calls that it makes afterwards, or after a dependency has failed, are refused with the
+/// The calls are a part of the operation. While all of them wait for a retry, a credential or the network, its slot is given
+/// back. Their closures come on ``callbackQueue``. Calls made in `start()` wait for accessories and conditions. Cancelling
+/// the operation cancels them; calls that it makes afterwards, or after a dependency has failed, are refused with the
 /// operation's error, and nothing is sent. A call that is under way when the operation finishes goes on without a slot.
 open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     // Sendable because `service` never changes; subclasses answer for their own.
@@ -64,6 +64,8 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
 
     /// The host of the service's base URL. Override it when the calls go to another one.
     open override var host: String? { service.configuration.host }
+
+    override var hostReachability: NetworkReachability? { service.configuration.settings.reachability }
 
     /// Where the closures are called. Default nil: the ``NetworkQueue``'s, or else the host's callback queue.
     public final var callbackQueue: DispatchQueue? {

@@ -86,21 +86,15 @@ extension NetworkQueue {
     /// queue.reachability = NetworkReachability.system
     /// ```
     ///
-    /// For a single job, use ``OperationCondition/reachable(_:waits:)``.
+    /// For the jobs of a single host, use ``HostSettings/reachability``, and for a single job
+    /// ``OperationCondition/reachable(_:waits:)``.
     public var reachability: NetworkReachability? {
         get { state.withLock { $0.reachability } }
         set {
-            let watch = newValue.map { reachability in
-                WorkQueue.task { [weak self, statuses = reachability.statuses] in
-                    for await _ in statuses { self?.releaseIfReachable() }
-                }
-            }
-            let old = state.withLock { state in
-                defer { (state.reachability, state.reachabilityWatch) = (newValue, watch) }
-                return (state.reachability, state.reachabilityWatch)
-            }
-            old.1?.cancel()
-            releaseIfReachable()
+            let old = state.withLock { exchange(&$0.reachability, with: newValue) }
+            withExtendedLifetime(old) {}
+            // Those that still have no network are held again.
+            for network in state.withLock({ $0.offline.keys.map { $0 } }) { releaseJobs(heldBy: network) }
         }
     }
 
@@ -111,30 +105,43 @@ extension NetworkQueue {
         }
     }
 
-    /// Takes the slot back from a job that calls a host, since there is no network.
+    /// Takes the slot back from a job that calls a host, while the network is unreachable.
     ///
-    /// - Returns: false when the job has no host.
-    func holdOffline(_ operation: NetworkOperation) -> Bool {
-        guard operation.host != nil, let job = operation.job(in: self) else { return false }
-        let isHeld = step { state, _ in
-            guard state.graph.takeSlot(from: job) else { return false }
-            state.offline.append(job)
-            return true
+    /// - Returns: false when the network may be there, or the job has no host.
+    func hold(_ operation: NetworkOperation, until network: NetworkReachability?) -> Bool {
+        guard let network, network.status == .unreachable, operation.host != nil, let job = operation.job(in: self)
+        else { return false }
+        let id = ObjectIdentifier(network)
+        let (isHeld, isFirst) = step { state, _ in
+            guard state.graph.takeSlot(from: job) else { return (false, false) }
+            let isFirst = state.offline[id] == nil
+            state.offline[id, default: ([], nil)].jobs.append(job)
+            return (true, isFirst)
         }
         guard isHeld else { return false }
         // Ended since then, when it seemed to run.
         if operation.hasOutcome { step { $0.graph.end(job, &$1) } }
-        releaseIfReachable()
+        guard isFirst else { return true }
+        let release = WorkQueue.task { [weak self] in
+            await network.wait()
+            if !Task.isCancelled { self?.releaseJobs(heldBy: id) }
+        }
+        // They may have been released by now.
+        let isWanted = state.withLock { state in
+            state.offline[id]?.release = release
+            return state.offline[id] != nil
+        }
+        if !isWanted { release.cancel() }
         return true
     }
 
-    private func releaseIfReachable() {
-        let reachability = state.withLock { $0.reachability }
-        guard reachability?.status != .unreachable else { return }
-        stepMakingRoom { state, actions in
-            let offline = state.offline.take()
-            if !offline.isEmpty { state.graph.release(offline, &actions) }
+    private func releaseJobs(heldBy network: ObjectIdentifier) {
+        let release = stepMakingRoom { state, actions -> Task<Void, Never>? in
+            guard let (jobs, release) = state.offline.removeValue(forKey: network) else { return nil }
+            state.graph.release(jobs, &actions)
+            return release
         }
+        release?.cancel()
     }
 
     static func limit(_ count: Int) -> Int? {

@@ -97,7 +97,7 @@ extension NetworkQueue {
     /// - Returns: whether the job cannot run yet, so that it has no slot any more.
     private func takeBackSlot(of operation: Operation, _ reachability: NetworkReachability?) -> Bool {
         guard let operation = operation as? NetworkOperation else { return postpone(operation) }
-        return reachability?.status == .unreachable && holdOffline(operation)
+        return hold(operation, until: reachability) || hold(operation, until: operation.hostReachability)
     }
 
     /// Looks again at the jobs that a rate holds back.

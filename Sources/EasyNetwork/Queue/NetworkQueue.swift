@@ -65,9 +65,8 @@ public final class NetworkQueue: Sendable {
         var isClosed = false
         var bandwidth: BandwidthLimit?
         var reachability: NetworkReachability?
-        var reachabilityWatch: Task<Void, Never>?
-        /// The jobs that wait for the network, in the order of their turns.
-        var offline: [Job] = []
+        /// The jobs that wait for each network, in the order of their turns, and the task that waits to release them.
+        var offline: [ObjectIdentifier: (jobs: [Job], release: Task<Void, Never>?)] = [:]
     }
 
     let state: Locked<State>
@@ -112,7 +111,7 @@ public final class NetworkQueue: Sendable {
 
     deinit {
         broadcast.finish()
-        state.withLock { $0.reachabilityWatch }?.cancel()
+        for (_, release) in state.withLock({ exchange(&$0.offline, with: [:]) }).values { release?.cancel() }
     }
 
     // MARK: - Adding

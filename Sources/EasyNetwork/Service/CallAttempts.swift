@@ -199,6 +199,10 @@ struct CallAttempts {
                 stamp = again.stamp
                 outgoing = again.message
             } else {
+                if let network = context.missingNetwork {
+                    await context.wait(for: network, call)
+                    try checkCancellation()
+                }
                 outgoing = try await authorized(message)
             }
             try checkCancellation()

@@ -143,6 +143,16 @@ final class CallContext: Sendable {
         await withoutSlot(call) { await clock.sleep(delay) }
     }
 
+    /// The host's network while it is unreachable.
+    var missingNetwork: NetworkReachability? {
+        guard let network = configuration.settings.reachability, network.status == .unreachable else { return nil }
+        return network
+    }
+
+    func wait(for network: NetworkReachability, _ call: Call) async {
+        await withoutSlot(call) { await network.wait() }
+    }
+
     private func withoutSlot(_ call: Call, _ wait: () async -> Void) async {
         caller?.callWaits(call) { !call.isOver }
         await wait()

@@ -111,6 +111,22 @@ public struct HostSettings: Sendable {
     /// ``DidPerformUnauthorizedOperation`` is posted in any case.
     public var postsNotifications = false
 
+    /// The source of the network's status. While there is no network, no message to this host begins; an unknown status
+    /// counts as reachable. Default nil: messages are sent, and fail.
+    ///
+    /// ```swift
+    /// host.reachability = NetworkReachability.system
+    /// ```
+    ///
+    /// - Jobs in a ``NetworkQueue`` wait as with ``NetworkQueue/reachability``, which applies besides: a job that has a
+    ///   ``NetworkOperation/host`` and whose turn has come waits, without a slot and without failing.
+    /// - Calls of an ``EasyNetworkService`` without a queue, and calls of jobs that have been started, wait before each of
+    ///   their messages, retries included, after the cache has been asked. The job has no slot in that time, and
+    ///   ``BaseAPIRequest/overallTimeout`` goes on.
+    ///
+    /// The waits have no other end. For an error in place of one, add ``OperationCondition/reachable(_:waits:)`` to a job.
+    public var reachability: NetworkReachability?
+
     /// The transport of the messages. Default ``TransportConfiguration/sharedTransport``.
     public var transport: any NetworkTransport = TransportConfiguration.sharedTransport
 

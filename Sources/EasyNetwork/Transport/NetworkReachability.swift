@@ -40,7 +40,7 @@ public final class NetworkReachability: @unchecked Sendable {
         return network
     }()
 
-    private let state: Locked<(status: Status, readers: [UUID: AsyncStream<Status>.Continuation])>
+    let state: Locked<(status: Status, readers: [UUID: AsyncStream<Status>.Continuation])>
 
     #if canImport(Network)
     private var monitor: NWPathMonitor?
@@ -66,6 +66,11 @@ public final class NetworkReachability: @unchecked Sendable {
                 for reader in state.readers.values { reader.yield(newValue) }
             }
         }
+    }
+
+    /// Returns when the network is not unreachable, or the task is cancelled.
+    func wait() async {
+        for await status in statuses where status != .unreachable { return }
     }
 
     /// The current status and then every change, in order. Ends with the reader's task.
