@@ -15,8 +15,7 @@ import Foundation
 /// bodies are not recorded. All members may be used from any thread.
 public final class Timeline: Sendable {
     private let content = Locked(TimelineRecord())
-    /// By the identifiers of the broadcasts, which the subscriptions keep; nil while one is made.
-    private let subscriptions = Locked<[ObjectIdentifier: EventSubscription?]>([:])
+    private let subscriptions = EventSubscriptions()
 
     public init() {}
 
@@ -24,26 +23,18 @@ public final class Timeline: Sendable {
     /// effect. The queue is not kept alive.
     public func record(_ queue: NetworkQueue) {
         let content = content
-        record(queue.broadcast) { queue.subscribe { event in content.withLock { $0.note(event, from: .queue) } } }
+        subscriptions.add(queue.broadcast) {
+            queue.subscribe { event in content.withLock { $0.note(event, from: .queue) } }
+        }
     }
 
     /// Records the calls to a host from now on; a call of a job that is recorded with its queue is shown in that job's row.
     /// Recording a host twice has no effect. The host is not kept alive.
     public func record(_ host: HostConfiguration) {
         let content = content
-        record(host.broadcast) { host.subscribe { event in content.withLock { $0.note(event, from: .host) } } }
-    }
-
-    private func record(_ broadcast: EventBroadcast, subscribe: () -> EventSubscription) {
-        let key = ObjectIdentifier(broadcast)
-        let isNew = subscriptions.withLock { subscriptions in
-            guard !subscriptions.keys.contains(key) else { return false }
-            subscriptions[key] = .some(nil)
-            return true
+        subscriptions.add(host.broadcast) {
+            host.subscribe { event in content.withLock { $0.note(event, from: .host) } }
         }
-        guard isNew else { return }
-        let subscription = subscribe()
-        subscriptions.withLock { $0[key] = .some(subscription) }
     }
 
     /// The recording until now as a page of HTML: a single file, which loads nothing and runs offline.
@@ -61,7 +52,7 @@ public final class Timeline: Sendable {
     }
 
     private func picture() async -> TimelinePicture {
-        for subscription in subscriptions.withLock({ $0.values.compactMap { $0 } }) { await subscription.settled() }
+        await subscriptions.settled()
         return TimelinePicture(content.withLock { $0 }, at: Date())
     }
 }

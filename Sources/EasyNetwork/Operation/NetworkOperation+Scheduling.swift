@@ -21,9 +21,13 @@ extension NetworkOperation {
     final var isHeard: Bool { scheduling?.queue.broadcast.isHeard == true }
 
     /// Tells the listeners of the operation's queue.
-    final func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64?) {
-        guard let scheduling else { return }
+    ///
+    /// - Returns: the queue's broadcast; nil when nothing listens.
+    @discardableResult
+    final func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64? = nil) -> ObjectIdentifier? {
+        guard let scheduling, scheduling.queue.broadcast.isHeard else { return nil }
         scheduling.queue.tell(kind, of: self, scheduling.job, callNumber: callNumber)
+        return ObjectIdentifier(scheduling.queue.broadcast)
     }
 
     /// Assigns the operation to a queue, once: an operation that has a queue or has been started is not assigned again.

@@ -311,7 +311,7 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     }
 
     func makeMeter() -> TransferMeter {
-        TransferMeter(kind: .receiving, clock: service.configuration.settings.clock)
+        TransferMeter(kind: .downloading, clock: service.configuration.settings.clock)
     }
 
     private func watch(_ call: Call, with meter: TransferMeter) {

@@ -89,9 +89,8 @@ final class CallContext: Sendable {
         guard isHeard else { return }
         let kind = kind()
         let operation = caller?.operation
-        let isRepeated = operation?.isHeard == true
-        if isRepeated { operation?.tell(kind, callNumber: call.number) }
-        configuration.tell(kind, of: call, operation, isRepeated: isRepeated)
+        let toldBy = operation?.tell(kind, callNumber: call.number)
+        configuration.tell(kind, of: call, operation, toldBy: toldBy)
     }
 
     // MARK: - Interceptors

@@ -29,7 +29,10 @@ protocol CallOwner: Operation, Sendable {
     /// Whether anything listens to the events of its queue.
     var isHeard: Bool { get }
     /// Tells the listeners of its queue.
-    func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64?)
+    ///
+    /// - Returns: the queue's broadcast; nil when nothing listens.
+    @discardableResult
+    func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64?) -> ObjectIdentifier?
     /// Ends the job.
     func finish(_ error: NetworkError?)
 }

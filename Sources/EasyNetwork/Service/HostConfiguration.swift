@@ -125,12 +125,12 @@ public final class HostConfiguration: Sendable {
 
     /// Tells an event of a call, if there is a listener.
     ///
-    /// - Parameter isRepeated: whether a queue has told it.
+    /// - Parameter toldBy: the broadcast of the queue that has told it.
     func tell(
         _ kind: @autoclosure () -> NetworkEvent.Kind,
         of call: Call,
         _ operation: (any CallOwner)?,
-        isRepeated: Bool = false
+        toldBy: ObjectIdentifier? = nil
     ) {
         guard broadcast.isHeard else { return }
         let shown = operation?.isHidden == true ? nil : operation
@@ -141,7 +141,7 @@ public final class HostConfiguration: Sendable {
                 operationID: shown?.operationID,
                 callNumber: call.number,
                 host: host,
-                isRepeated: isRepeated
+                toldBy: toldBy
             )
         )
     }

@@ -102,8 +102,11 @@ public struct NetworkEvent: Sendable {
     /// The ``NetworkOperation/tags`` of the job; empty in the events of a host.
     public let tags: Set<String>
 
-    /// Whether the event was told to the listeners of a queue, too.
-    let isRepeated: Bool
+    /// The broadcast of the queue that told the event before; nil if none did.
+    let toldBy: ObjectIdentifier?
+
+    /// Whether a queue told the event, too.
+    var isRepeated: Bool { toldBy != nil }
 
     init(
         _ kind: Kind,
@@ -113,7 +116,7 @@ public struct NetworkEvent: Sendable {
         callNumber: UInt64? = nil,
         host: String? = nil,
         tags: Set<String> = [],
-        isRepeated: Bool = false
+        toldBy: ObjectIdentifier? = nil
     ) {
         self.kind = kind
         self.date = date
@@ -122,7 +125,7 @@ public struct NetworkEvent: Sendable {
         self.callNumber = callNumber
         self.host = host
         self.tags = tags
-        self.isRepeated = isRepeated
+        self.toldBy = toldBy
     }
 
     /// How important the event is, for a log.

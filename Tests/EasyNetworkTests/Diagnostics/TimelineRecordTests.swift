@@ -30,7 +30,7 @@ struct TimelineRecordTests {
             callNumber: call,
             host: "api.example.com",
             tags: ["sync"],
-            isRepeated: isRepeated
+            toldBy: isRepeated ? ObjectIdentifier(TimelineRecord.self) : nil
         )
     }
 
