@@ -4,6 +4,7 @@ import Foundation
 enum TimelinePage {
     static func html(_ picture: TimelinePicture, title: String) -> String {
         let title = escaped(TimelineRecord.text(title))
+        let since = picture.begin.replacingOccurrences(of: "T", with: " ").replacingOccurrences(of: "Z", with: " UTC")
         return """
             <!DOCTYPE html>
             <html lang="en">
@@ -21,6 +22,7 @@ enum TimelinePage {
             <body>
             <header>
             <h1>\(title)</h1>
+            <p>\(picture.summary), since \(since)</p>
             \(head)
             <script type="application/json" id="data">\(json(picture))</script>
             <script>
@@ -51,7 +53,6 @@ enum TimelinePage {
     }
 
     private static let head = #"""
-        <p id="summary"></p>
         <div class="tools">
         <label class="search">Filter <input id="search" type="search" placeholder="name, host, tag, status, error"></label>
         <label><input id="critical" type="checkbox"> Critical path only</label>
@@ -176,10 +177,10 @@ enum TimelinePage {
         .connect { background: var(--connect); } .tls { background: var(--tls); }
         .firstByte { background: var(--firstByte); } .body { background: var(--body); }
         .broken { border-bottom: 4px solid var(--bad); border-radius: 0; } .track .broken { background: none; }
-        .retry { top: 12px; height: 0; background: none; border-top: 3px dotted var(--front); border-radius: 0; }
+        .retry { top: 8px; height: 10px; border-radius: 0; background: repeating-linear-gradient(90deg,
+          var(--front) 0 3px, transparent 3px 6px) center / 100% 3px no-repeat var(--back); }
         .credential { background: repeating-linear-gradient(90deg, var(--credential) 0 2px, transparent 2px 5px);
           border-radius: 0; }
-        #legend .retry { height: 3px; } #legend .attempt { border-left-width: 2px; }
         .mark { flex: none; width: 12px; height: 12px; color: var(--quiet); fill: none; stroke: none; }
         .line { stroke: currentColor; stroke-width: 2; fill: none; } .solid { fill: currentColor; }
         .failed { color: var(--bad); } .dependencyFailed { color: var(--bad); } .cancelled { color: var(--warn); }
@@ -206,7 +207,7 @@ enum TimelinePage {
           .row { display: block; height: 46px; } .row .track { height: 24px; }
           .label { width: var(--shown, 100%); height: 22px; padding: 0 10px; } .path .label { padding-left: 5px; }
           .details { padding: 8px 10px 12px; }
-          .bar { top: 3px; } .track .queued { top: 7px; } .retry { top: 10px; } .track .mark { top: 5px; }
+          .bar { top: 3px; } .track .queued { top: 7px; } .retry { top: 6px; } .track .mark { top: 5px; }
         }
         @media (prefers-reduced-motion: no-preference) { .label { transition: background-color .1s; } }
         @media (forced-colors: active) { .bar, #legend .path { forced-color-adjust: none; } }
@@ -257,12 +258,6 @@ enum TimelinePage {
           element.style.width = share(end - start);
           if (hint) element.title = hint + ", " + time(end - start);
         }
-        function result(row) {
-          const last = row.attempts[row.attempts.length - 1];
-          if (row.outcome !== "succeeded") return words[row.outcome] + (last && last.status ? ", " + last.status : "");
-          if (last && last.status) return "" + last.status;
-          return row.cache.some(answer => !answer.miss) ? "cache" : "done";
-        }
 
         // Rows
 
@@ -272,7 +267,7 @@ enum TimelinePage {
           button.type = "button";
           button.tabIndex = -1;
           button.setAttribute("aria-expanded", "false");
-          button.setAttribute("aria-label", [row.name, row.id, result(row), "took " + time(row.end - row.added),
+          button.setAttribute("aria-label", [row.name, row.id, row.result, "took " + time(row.end - row.added),
             "added at " + time(row.added), row.attempts.length > 1 ? row.attempts.length + " attempts" : "",
             row.isCritical ? "on the critical path" : ""].filter(part => part).join(", "));
           const label = make("span", button, undefined, "label");
@@ -291,7 +286,7 @@ enum TimelinePage {
           for (const attempt of row.attempts) {
             bar(track, attempt.start, attempt.end, "attempt", attempt.reason + ": " + attempt.request);
             for (const phase of attempt.phases) bar(track, phase.start, phase.end, "phase " + phase.kind, phases[phase.kind]);
-            const problem = attempt.error || (attempt.status >= 400 ? "status " + attempt.status : "");
+            const problem = attempt.error === "cancelled" ? "" : attempt.error || (attempt.status >= 400 ? "status " + attempt.status : "");
             if (problem) bar(track, attempt.start, attempt.end, "broken", problem);
           }
           for (const answer of row.cache) {
@@ -327,7 +322,7 @@ enum TimelinePage {
           fact("Request", row.request);
           fact("Host", row.host);
           fact("Tags", row.tags.join(", "));
-          fact("Result", result(row));
+          fact("Result", row.result);
           fact("Error", row.error, "wrong");
           fact("Root cause", row.rootCause, "wrong");
           fact("Added", time(row.added));
@@ -515,12 +510,6 @@ enum TimelinePage {
         rows.forEach(row => row.dependents = []);
         rows.forEach((row, index) => row.dependencies.forEach(other => rows[other].dependents.push(index)));
         rows.forEach(addRow);
-        const count = name => rows.filter(row => row.outcome === name).length;
-        id("summary").textContent = [rows.length + (rows.length === 1 ? " row" : " rows") + " in " + time(data.length),
-          ...["failed", "dependencyFailed", "cancelled", "unfinished"].filter(count).map(name => count(name) + " " +
-            (name === "dependencyFailed" ? "without a dependency" : words[name])),
-          data.droppedCount ? data.droppedCount + " older left out" : "", "since " + data.begin.replace("T", " ").replace("Z", " UTC")]
-          .filter(part => part).join(", ");
         id("legend").open = innerWidth > 640 && innerHeight > 600;
         filter();
         new ResizeObserver(() => setZoom(zoom)).observe(view);

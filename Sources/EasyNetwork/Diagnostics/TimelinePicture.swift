@@ -47,22 +47,9 @@ struct TimelinePicture: Encodable, Sendable {
         let dependencies: [Int]
         /// The names of operations that are not in the picture.
         let others: [String]
-        var isCritical = false
-
         /// The status of the last answer, the error's code, or where the answer came from.
-        var result: String {
-            switch outcome {
-            case .unfinished: return "unfinished"
-            case .cancelled: return "cancelled"
-            case .dependencyFailed: return "dependency failed"
-            case .failed:
-                let code = error?.prefix { $0 != ":" }.description ?? "failed"
-                return attempts.last?.status.map { "\($0) \(code)" } ?? code
-            case .succeeded:
-                if let status = attempts.last?.status { return "\(status)" }
-                return cache.contains { $0.miss == nil } ? "cache" : "done"
-            }
-        }
+        let result: String
+        var isCritical = false
     }
 
     let begin: String
@@ -86,6 +73,20 @@ struct TimelinePicture: Encodable, Sendable {
         }
         self.length = length
         markCriticalPath()
+    }
+
+    /// The numbers of rows and of failures, and the whole time.
+    var summary: String {
+        var parts = ["\(rows.count) \(rows.count == 1 ? "row" : "rows") in \(TimelineText.time(length))"]
+        for (outcome, word) in [
+            (TimelineRecord.Outcome.failed, "failed"), (.dependencyFailed, "without a dependency"),
+            (.cancelled, "cancelled"), (.unfinished, "unfinished"),
+        ] {
+            let count = rows.count { $0.outcome == outcome }
+            if count > 0 { parts.append("\(count) \(word)") }
+        }
+        if droppedCount > 0 { parts.append("\(droppedCount) older left out") }
+        return parts.joined(separator: ", ")
     }
 
     /// Marks the job that ended last, the dependency of it that ended last, and so on.
@@ -144,8 +145,23 @@ struct TimelinePicture: Encodable, Sendable {
             attempts: row.attempts.map { attempt($0, part($0.span)) },
             cache: row.cache.map { CacheAnswer(at: time($0.date), miss: $0.miss) },
             dependencies: dependencies,
-            others: others
+            others: others,
+            result: result(of: row)
         )
+    }
+
+    private static func result(of row: TimelineRecord.Row) -> String {
+        let status = row.attempts.last?.status
+        switch row.outcome {
+        case .unfinished: return "unfinished"
+        case .cancelled: return "cancelled"
+        case .dependencyFailed: return "dependency failed"
+        case .failed:
+            let code = row.error.map { String($0.prefix { $0 != ":" }) } ?? "failed"
+            return status.map { "\($0) \(code)" } ?? code
+        case .succeeded:
+            return status.map { "\($0)" } ?? (row.cache.contains { $0.miss == nil } ? "cache" : "done")
+        }
     }
 
     private static func attempt(_ attempt: TimelineRecord.Attempt, _ part: Part) -> Attempt {

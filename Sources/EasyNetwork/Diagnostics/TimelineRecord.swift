@@ -105,20 +105,18 @@ struct TimelineRecord: Sendable {
     }
 
     mutating func note(_ event: NetworkEvent, from source: Source) {
-        guard let number = number(for: event, from: source), var row = rows[number] else { return }
+        guard let number = number(for: event, from: source), let row = rows[number] else { return }
         if source == .queue {
-            if !row.isToldByQueue { row.forgetRepeated() }
-            row.isToldByQueue = true
+            if !row.isToldByQueue { rows[number]?.setToldByQueue() }
         } else if row.isToldByQueue, event.isRepeated {
             return
         }
         if case .added(let others) = event.kind, row.dependencies.isEmpty {
-            for other in others.prefix(Self.partLimit) where !other.isHiddenJob {
-                row.dependencies.append((key(of: other), Self.text(Self.name(of: other))))
-            }
+            let shown = others.filter { !$0.isHiddenJob }.prefix(Self.partLimit)
+            let dependencies = shown.map { (key: key(of: $0), name: Self.text(Self.name(of: $0))) }
+            rows[number]?.dependencies = dependencies
         }
-        row.note(event)
-        rows[number] = row
+        rows[number]?.note(event)
     }
 
     /// The row of an event, which a job's addition, the beginning of a call and, for a message that several jobs share, each
@@ -332,8 +330,9 @@ extension TimelineRecord.Row {
         "\(error.code): " + TimelineRecord.text(error.localizedDescription, limit: 1_000)
     }
 
-    /// What the host told before the queue tells the same.
-    fileprivate mutating func forgetRepeated() {
+    /// Drops what the host told, since the queue tells the same.
+    fileprivate mutating func setToldByQueue() {
+        isToldByQueue = true
         attempts.removeAll(where: \.isRepeated)
         waits.removeAll(where: \.isRepeated)
         cache.removeAll(where: \.isRepeated)

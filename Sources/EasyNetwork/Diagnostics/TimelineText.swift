@@ -13,7 +13,7 @@ struct TimelineText {
         let resultWidth = min(max(6, rows.map { Self.columns($0.result) }.max() ?? 6), width / 5)
         // The marks and the spaces between the columns take six.
         let barWidth = max(4, width - nameWidth - timeWidth - resultWidth - 6)
-        var lines = Self.wrapped(Self.summary(picture), width)
+        var lines = Self.wrapped(picture.summary, width)
         lines.append(
             [
                 "  ", Self.fitted("name", nameWidth), Self.scale(picture.length, barWidth),
@@ -40,20 +40,6 @@ struct TimelineText {
     private static let legend =
         "░ waits  ▒ has a slot  █ message under way  · waits for a retry  ~ for a credential  ◆ from the cache  "
         + "* critical path  ✓ succeeded  ✕ failed  − cancelled  … unfinished"
-
-    private static func summary(_ picture: TimelinePicture) -> String {
-        let count = picture.rows.count
-        var parts = ["\(count) \(count == 1 ? "row" : "rows") in \(time(picture.length))"]
-        for (outcome, word) in [
-            (TimelineRecord.Outcome.failed, "failed"), (.dependencyFailed, "without a dependency"),
-            (.cancelled, "cancelled"), (.unfinished, "unfinished"),
-        ] {
-            let count = picture.rows.count { $0.outcome == outcome }
-            if count > 0 { parts.append("\(count) \(word)") }
-        }
-        if picture.droppedCount > 0 { parts.append("\(picture.droppedCount) older left out") }
-        return parts.joined(separator: ", ")
-    }
 
     private static func mark(_ outcome: TimelineRecord.Outcome) -> String {
         switch outcome {
