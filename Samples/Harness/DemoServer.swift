@@ -20,9 +20,9 @@ enum DemoServer {
             return .json(["id": index + 1, "name": name], headers: ["Set-Cookie": "user=\(index + 1); HttpOnly"])
         }
         server.route("GET", "/me") { request in
-            guard let cookie = request.headers["Cookie"], let id = Int(cookie.dropFirst("user=".count)) else {
-                return .json(["error": "sign in first"], status: 401)
-            }
+            guard let cookie = request.headers["Cookie"], let id = Int(cookie.dropFirst("user=".count)),
+                users.indices.contains(id - 1)
+            else { return .json(["error": "sign in first"], status: 401) }
             return .json(["id": id, "name": users[id - 1]])
         }
         server.route("GET", "/articles") { request in
@@ -36,10 +36,11 @@ enum DemoServer {
             response.delay = item("seconds", of: request).flatMap(Double.init) ?? 2
             return response
         }
-        let refused = Refused()
         server.route("GET", "/flaky") { request in
-            let isFirst = refused.insert(request.headers["Idempotency-Key"] ?? "")
-            return isFirst ? .json(["error": "try again"], status: 503) : .status(204)
+            // The key is the same for each attempt of a request.
+            let key = request.headers["Idempotency-Key"]
+            let count = server.requests(to: "/flaky").count { $0.headers["Idempotency-Key"] == key }
+            return count > 1 ? .status(204) : .json(["error": "try again"], status: 503)
         }
         server.route("POST", "/contact") { request in .text(String(decoding: request.body, as: UTF8.self)) }
         server.route("GET", "/report") { request in
@@ -51,17 +52,5 @@ enum DemoServer {
 
     private static func item(_ name: String, of request: MockRequest) -> String? {
         request.queryItems.first { $0.name == name }?.value
-    }
-}
-
-/// The requests that have been refused once.
-private final class Refused: @unchecked Sendable {
-    // Sendable because the lock guards `keys`.
-    private let lock = NSLock()
-    private var keys: Set<String> = []
-
-    /// - Returns: whether the key is new.
-    func insert(_ key: String) -> Bool {
-        lock.withLock { keys.insert(key).inserted }
     }
 }

@@ -4,10 +4,15 @@ import Foundation
 /// The log and the files of a run, made from the events of the queue.
 struct Recordings {
     private var log: Task<Void, Never>?
+    private var traffic: TrafficRecorder?
     private var timeline: (timeline: Timeline, file: URL)?
 
     /// - Throws: when a file cannot be written, before anything runs.
     init(_ arguments: Arguments, _ queue: NetworkQueue, log console: Console) throws {
+        if let path = arguments.harFile {
+            traffic = try TrafficRecorder(file: URL(fileURLWithPath: path))
+            traffic?.record(queue)
+        }
         if let path = arguments.timelineFile {
             let file = URL(fileURLWithPath: path)
             do { try Data().write(to: file) } catch { throw Misuse("\(path): \(error.localizedDescription)") }
@@ -28,6 +33,7 @@ struct Recordings {
     /// Completes the files, when the queue has been drained.
     func finish() async throws {
         await log?.value
+        try await traffic?.finish()
         if let timeline {
             try Data(await timeline.timeline.html(title: "Harness").utf8).write(to: timeline.file)
         }

@@ -246,15 +246,17 @@ struct HarnessTests {
     @Test("TOL-1: a cancel ends all jobs with status 1, and the recordings are written", .timeLimit(.minutes(1)))
     func cancel() async throws {
         defer { clean() }
-        let timeline = try file("timeline.html")
+        let (timeline, har) = (try file("timeline.html"), try file("traffic.har"))
         let server = server
-        let words = ["run", "slow", "seconds=600", "--repeat=3", "-j2", "--json", "--timeline", timeline]
+        let words = ["run", "slow", "seconds=600", "--repeat=3", "-j2", "--json", "--timeline", timeline, "--har", har]
         #expect(await run(words) { await server.waitForRequests(2) } == 1)
         #expect(try results().map(\.outcome) == ["cancelled", "cancelled", "cancelled"])
         #expect(try String(contentsOfFile: timeline, encoding: .utf8).contains("slow#3"))
+        let json = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: har)))
+        #expect(((json as? [String: Any])?["log"] as? [String: Any])?["version"] as? String == "1.2")
     }
 
-    @Test("TOL-1: a file that cannot be written is told before anything runs", arguments: ["--timeline"])
+    @Test("TOL-1: a file that cannot be written is told before anything runs", arguments: ["--timeline", "--har"])
     func badFile(option: String) async throws {
         defer { clean() }
         let path = try file("none/x")
