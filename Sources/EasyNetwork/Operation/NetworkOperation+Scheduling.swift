@@ -26,7 +26,7 @@ extension NetworkOperation {
     @discardableResult
     final func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64? = nil) -> ObjectIdentifier? {
         guard let scheduling, scheduling.queue.broadcast.isHeard else { return nil }
-        scheduling.queue.tell(kind, of: self, scheduling.job, callNumber: callNumber)
+        scheduling.queue.tell(kind, of: scheduling.job, callNumber: callNumber)
         return ObjectIdentifier(scheduling.queue.broadcast)
     }
 

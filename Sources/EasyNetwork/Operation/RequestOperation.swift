@@ -299,6 +299,9 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         if let meter = state.withLock({ $0.meter }) { return meter }
         let made = makeMeter()
         made.whenCancelled { [weak self] in self?.cancel() }
+        made.whenPublished { [weak self] count in
+            self?.tell(.progress(completed: count.completedBytes, total: count.totalBytes))
+        }
         let (meter, call) = state.withLock { state in
             let meter = state.meter ?? made
             state.meter = meter

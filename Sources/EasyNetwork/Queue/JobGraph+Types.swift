@@ -113,6 +113,8 @@ extension JobGraph {
         unowned(unsafe) var next: Job?
         /// It has started before: rates do not apply to it.
         var isReturning = false
+        /// Whether the listeners of the queue are about to be told that it was started.
+        var isStartUntold = false
 
         init(_ payload: Payload) {
             self.payload = payload

@@ -262,6 +262,7 @@ struct JobGraph<Payload> {
         guard job.phase == .running else { return false }
         job.phase = .blocked
         job.waitingFor = 1
+        job.isStartUntold = false
         giveBackSlot(of: job, withTokens: true)
         return true
     }

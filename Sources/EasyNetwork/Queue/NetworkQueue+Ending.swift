@@ -90,7 +90,7 @@ extension NetworkQueue {
         timer.cancel()
         let undone = operations
         if !undone.isEmpty { cancelAllOperations() }
-        if broadcast.isHeard { broadcast.post(state.withLock { _ in event(.drained, nil, nil) }) }
+        if broadcast.isHeard { broadcast.post(state.withLock { _ in event(.drained) }) }
         return undone
     }
 

@@ -27,31 +27,34 @@ extension NetworkQueue {
         let number = state.withLock { state in
             let number = broadcast.add(listener)
             for job in state.graph.jobs {
-                guard let operation = job.payload else { continue }
-                let others = job.dependencies.compactMap(\.job.payload)
-                broadcast.note(event(.added(waitingFor: others), operation, job), for: number)
-                switch job.phase {
-                case .running where job.traits.isPreparing: break
-                case .running, .parked, .returning:
-                    broadcast.note(event(.started, operation, job), for: number)
-                    if job.phase != .running { broadcast.note(event(.slotReleased, operation, job), for: number) }
-                default: break
-                }
+                note(.added(waitingFor: job.dependencies.compactMap(\.job.payload)), job, for: number)
+                // The start of a preparing job is that of its work.
+                guard !job.isWaiting, job.phase != .ending, !job.traits.isPreparing, !job.isStartUntold else { continue }
+                note(.started, job, for: number)
+                if job.phase != .running { note(.slotReleased, job, for: number) }
             }
-            if state.graph.isSuspended { broadcast.note(event(.suspended, nil, nil), for: number) }
+            if state.graph.isSuspended { broadcast.note(event(.suspended), for: number) }
             return number
         }
         broadcast.deliver()
         return number
     }
 
-    /// An event. Called under the lock, which guards the job.
-    func event(
-        _ kind: NetworkEvent.Kind,
-        _ operation: Operation?,
-        _ job: Job?,
-        callNumber: UInt64? = nil
-    ) -> NetworkEvent {
+    /// Notes an event of a job, unless the job is hidden. Called under the lock.
+    ///
+    /// - Parameter number: of the only listener that receives it; nil, the default, for all.
+    func note(_ kind: NetworkEvent.Kind, _ job: Job, for number: Int? = nil) {
+        if !job.traits.isHidden { broadcast.note(event(kind, job), for: number) }
+    }
+
+    /// Notes that a job was started. Called under the lock.
+    func noteStart(of job: Job) {
+        job.isStartUntold = false
+        if broadcast.isHeard { note(.started, job) }
+    }
+
+    /// Called under the lock, which guards the job.
+    func event(_ kind: NetworkEvent.Kind, _ job: Job? = nil, callNumber: UInt64? = nil) -> NetworkEvent {
         var host: String?
         var tags: Set<String> = []
         for lane in job?.lanes ?? [] {
@@ -61,21 +64,26 @@ extension NetworkQueue {
             default: break
             }
         }
-        let isHidden = operation?.isHiddenJob == true
+        // No event names a hidden job, whose message several jobs share.
+        let operation = job?.traits.isHidden == true ? nil : job?.payload
         return NetworkEvent(
             kind,
-            operation: isHidden ? nil : operation,
-            operationID: isHidden ? nil : (operation as? NetworkOperation)?.operationID,
+            operation: operation,
+            operationID: (operation as? NetworkOperation)?.operationID,
             callNumber: callNumber,
             host: host,
             tags: tags
         )
     }
 
-    /// Tells an event of a job, if there is a listener.
-    func tell(_ kind: NetworkEvent.Kind, of operation: Operation, _ job: Job?, callNumber: UInt64? = nil) {
-        guard broadcast.isHeard else { return }
-        state.withLock { _ in broadcast.note(event(kind, operation, job, callNumber: callNumber)) }
+    /// Tells an event of a job's call or body.
+    func tell(_ kind: NetworkEvent.Kind, of job: Job, callNumber: UInt64?) {
+        state.withLock { _ in broadcast.note(event(kind, job, callNumber: callNumber)) }
         broadcast.deliver()
+    }
+
+    /// The job of an operation that is here. Called under the lock.
+    func job(of operation: Operation, _ state: State) -> Job? {
+        (operation as? NetworkOperation)?.job(in: self) ?? state.plainJobs[ObjectIdentifier(operation)]
     }
 }

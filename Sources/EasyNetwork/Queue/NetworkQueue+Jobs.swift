@@ -99,10 +99,7 @@ extension NetworkQueue {
             isRefused = state.isClosed && !traits.passesBarriers
             state.graph.submit(job, priority: priority, keys: keys, traits)
             outside = link(job, to: adoption.dependencies, &state)
-            if !traits.isHidden, broadcast.isHeard {
-                let others = adoption.dependencies.map(\.operation)
-                broadcast.note(event(.added(waitingFor: others), operation, job))
-            }
+            if broadcast.isHeard { note(.added(waitingFor: adoption.dependencies.map(\.operation)), job) }
             mayBeInCycle =
                 !job.dependencies.isEmpty
                 && (adoption.isAwaited || operation is GroupOperation || !job.dependents.isEmpty)
@@ -260,7 +257,8 @@ extension NetworkQueue {
         let occupiesSlot = operation.occupiesSlot
         let begin = { @Sendable in
             guard !operation.hasOutcome else { return }
-            self.tell(.started, of: operation, job)
+            self.state.withLock { _ in self.noteStart(of: job) }
+            self.broadcast.deliver()
             action()
         }
         let dropped = step { state, actions -> [@Sendable () -> Void] in
@@ -284,9 +282,7 @@ extension NetworkQueue {
     private func park(_ job: Job, evenIfReturning: Bool = false, _ state: inout State, _ actions: inout Actions) {
         let had = job.phase == .running
         state.graph.park(job, evenIfReturning: evenIfReturning, &actions)
-        if had, job.phase == .parked, !job.traits.isHidden, broadcast.isHeard {
-            broadcast.note(event(.slotReleased, job.payload, job))
-        }
+        if had, job.phase == .parked, broadcast.isHeard { note(.slotReleased, job) }
     }
 
     func operationDidFinish(_ operation: NetworkOperation, job: Job) {

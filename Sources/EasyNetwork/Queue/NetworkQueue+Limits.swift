@@ -8,7 +8,7 @@ extension NetworkQueue {
         set {
             changeAdmission { graph in
                 if graph.isSuspended != newValue, broadcast.isHeard {
-                    broadcast.note(event(newValue ? .suspended : .resumed, nil, nil))
+                    broadcast.note(event(newValue ? .suspended : .resumed))
                 }
                 graph.isSuspended = newValue
             }

@@ -56,9 +56,11 @@ extension NetworkQueue {
             work.reachability = state.reachability
             work.isHeard = broadcast.isHeard
             if work.isHeard {
+                for operation in work.actions.start { job(of: operation, state)?.isStartUntold = true }
                 for operation in work.actions.resume {
-                    let job = (operation as? NetworkOperation)?.job(in: self)
-                    broadcast.note(event(.slotRegained, operation, job))
+                    guard let job = job(of: operation, state) else { continue }
+                    // A job that was prepared first has its first slot now.
+                    if job.isReturning { note(.slotRegained, job) } else { job.isStartUntold = true }
                 }
             }
             return result
@@ -88,10 +90,10 @@ extension NetworkQueue {
     }
 
     private func tellOfStart(_ operation: Operation) {
-        guard !operation.isHiddenJob else { return }
-        let own = (operation as? NetworkOperation)?.job(in: self)
-        let job = own ?? state.withLock { $0.plainJobs[ObjectIdentifier(operation)] }
-        tell(.started, of: operation, job)
+        state.withLock { state in
+            if let job = job(of: operation, state) { noteStart(of: job) }
+        }
+        broadcast.deliver()
     }
 
     /// - Returns: whether the job cannot run yet, so that it has no slot any more.
@@ -130,7 +132,7 @@ extension NetworkQueue {
     /// - Parameter error: called only when there is a listener.
     func finish(_ operation: Operation, _ job: Job, succeeded: Bool, error: () -> NetworkError?) {
         let emptyWaiters = stepMakingRoom { state, actions -> [@Sendable () -> Void] in
-            if !operation.isHiddenJob, broadcast.isHeard { broadcast.note(event(.finished(error()), operation, job)) }
+            if broadcast.isHeard { note(.finished(error()), job) }
             state.graph.finish(job, succeeded: succeeded, &actions)
             return state.graph.isEmpty ? state.emptyWaiters.take() : []
         }

@@ -46,7 +46,8 @@ public struct NetworkEvent: Sendable {
         case servedFromCache(NetworkResponse)
         /// The cache had no answer, for this reason.
         case missedCache(CacheMiss)
-        /// Bytes of the body of a transfer, at most ten times a second; the total is nil while it is not known.
+        /// Bytes of an upload, a download or a request whose ``RequestOperation/progress`` is read, at most ten times a second;
+        /// the total is nil while it is not known. Only the queue tells it.
         case progress(completed: Int64, total: Int64?)
 
         // Of a queue.

@@ -27,6 +27,7 @@ final class TransferMeter: Sendable {
         var listeners: [Int: AsyncStream<Count>.Continuation] = [:]
         var lastListener = 0
         var share: OrderedProgress?
+        var published: (@Sendable (Count) -> Void)?
         /// Called after the last publication.
         var endActions: [@Sendable () -> Void] = []
 
@@ -183,15 +184,18 @@ final class TransferMeter: Sendable {
         }
         guard let (count, bytesPerSecond, outcome) = found else { return }
         update(count, bytesPerSecond, outcome)
-        let (share, next) = state.withLock { state -> (OrderedProgress?, Int?) in
+        let (share, published, next) = state.withLock {
+            state -> (OrderedProgress?, (@Sendable (Count) -> Void)?, Int?) in
             state.latest = count
             // Under the lock, so that a new listener gets no older value after this one.
             for listener in state.listeners.values { listener.yield(count) }
             state.isOver = outcome != nil
             let mayFall = outcome == nil && bytesPerSecond >= 1
-            return (state.share, mayFall && state.plan(at: now + Self.silence) ? state.number : nil)
+            let next = mayFall && state.plan(at: now + Self.silence) ? state.number : nil
+            return (state.share, state.published, next)
         }
         if let next { schedule(next, after: Self.silence) }
+        published?(count)
         if let share { update(share) }
         guard outcome != nil else { return }
         let (listeners, actions) = state.withLock { (exchange(&$0.listeners, with: [:]), $0.endActions.take()) }
@@ -288,6 +292,11 @@ final class TransferMeter: Sendable {
     /// - Parameter action: called on a background thread when the progress is cancelled.
     func whenCancelled(_ action: @escaping @Sendable () -> Void) {
         progress.cancellationHandler = action
+    }
+
+    /// - Parameter action: called on background threads, one call at a time, with each publication.
+    func whenPublished(_ action: @escaping @Sendable (Count) -> Void) {
+        state.withLock { $0.published = action }
     }
 
     /// Makes the progress pausable.
