@@ -56,7 +56,9 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
     /// `NetworkError.Code.invalidRequest`, which names the nearest ones; one whose body is not whole in the file with
     /// `.cannotParseResponse`. Answers come at once. A ``route(_:_:_:)`` replaces the answers for its path.
     ///
-    /// - Parameter clock: for delays and deadlines; default `SystemClock`.
+    /// - Parameters:
+    ///   - file: read at once.
+    ///   - clock: for delays and deadlines; default `SystemClock`.
     /// - Throws: `NetworkError.Code.cannotParseResponse` for a file that cannot be read, or is no HAR.
     public init(har file: URL, clock: any NetworkClock = SystemClock()) throws(NetworkError) {
         self.clock = clock
