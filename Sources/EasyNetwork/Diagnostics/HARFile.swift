@@ -36,8 +36,6 @@ final class HARFile: @unchecked Sendable {
         // Opened first: without a descriptor nothing of this object is released.
         descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw .file("the recording \(path) cannot be made") }
-        // That of a file that was there.
-        fchmod(descriptor, 0o600)
         if let failure = write(Self.beginning) { throw failure }
     }
 

@@ -13,9 +13,9 @@ import Foundation
 /// with `_fromCache`. Entries are in the order in which their attempts ended. Fields that begin with an underscore name
 /// job, call, reason, number of the attempt, delay and dependencies.
 ///
-/// The file is a whole HAR after each entry, so that it can be read while the program runs and after it was killed. Only
-/// its owner may read it. It is written on a serial queue of the recorder. If the disk is slower than the traffic, at most
-/// 32 MiB of bodies wait, and further entries are dropped; `_dropped` in the file is their number.
+/// The file is a whole HAR after each entry, so that it can be read while the program runs and after it was killed. A new
+/// file may be read by its owner only. It is written on a serial queue of the recorder. If the disk is slower than the
+/// traffic, at most 32 MiB of bodies wait, and further entries are dropped; `_dropped` in the file is their number.
 ///
 /// | body | in the file |
 /// |-|-|
@@ -58,7 +58,7 @@ public final class TrafficRecorder: Sendable {
     private let file: HARFile
     private let state = Locked(State())
 
-    /// Creates the file, and replaces one that is there.
+    /// Creates the file, or overwrites the one that is there.
     ///
     /// - Parameters:
     ///   - file: in a directory that exists.
