@@ -17,6 +17,7 @@ public final class Timeline: Sendable {
     private let content = Locked(TimelineRecord())
     private let subscriptions = EventSubscriptions()
 
+    /// Creates a recording of nothing yet.
     public init() {}
 
     /// Records the jobs of a queue: those that are there, and those that are added later. Recording a queue twice has no

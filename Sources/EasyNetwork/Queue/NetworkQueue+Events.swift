@@ -29,7 +29,9 @@ extension NetworkQueue {
             for job in state.graph.jobs {
                 note(.added(waitingFor: job.dependencies.compactMap(\.job.payload)), job, for: number)
                 // The start of a preparing job is that of its work.
-                guard !job.isWaiting, job.phase != .ending, !job.traits.isPreparing, !job.isStartUntold else { continue }
+                guard !job.isWaiting, job.phase != .ending, !job.traits.isPreparing, !job.isStartUntold else {
+                    continue
+                }
                 note(.started, job, for: number)
                 if job.phase != .running { note(.slotReleased, job, for: number) }
             }
