@@ -171,22 +171,15 @@ struct TimelineRecordTests {
     func release(isPlain: Bool) {
         var record = TimelineRecord()
         weak var operation: Operation?
-        autoreleasepoolIfAvailable {
+        func note() {
             let (job, other) = isPlain ? (BlockOperation {}, BlockOperation {}) : (job("a"), job("b"))
             operation = job
             record.note(event(.added(waitingFor: [other]), 0, job), from: .queue)
             record.note(event(.finished(nil), 1, job), from: .queue)
         }
+        note()
         #expect(operation == nil)
         #expect(record.rows.count == 1)
-    }
-
-    private func autoreleasepoolIfAvailable(_ body: () -> Void) {
-        #if canImport(ObjectiveC)
-        autoreleasepool(invoking: body)
-        #else
-        body()
-        #endif
     }
 
     @Test("DIA-1: an event that queue and host tell is shown once, whichever comes first", arguments: [true, false])
