@@ -13,8 +13,6 @@ final class OperationOptions: @unchecked Sendable {
     var repeatPolicy: RepeatPolicy?
     var repeatKey: String?
     var ignoresCache = false
-    /// The job whose answer the operation waits for.
-    var carrier: RequestCarrier?
     var ownerRegistration: OwnerRegistration?
     var conditions: [OperationCondition] = []
     /// The sessions for whose refresh the operation was made.

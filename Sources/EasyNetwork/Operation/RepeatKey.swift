@@ -47,7 +47,8 @@ struct SharingKey: Hashable, Sendable {
     private let retry: RetryPolicy
     private let overallTimeout: TimeInterval?
     private let cache: [String?]
-    private let ignoresCache: Bool
+    /// See ``RequestOperation/ignoresCache``.
+    let ignoresCache: Bool
     /// The categories that the message excludes while it is sent. A request that is part of a group, which holds the
     /// category already, does not wait for one that waits for the group.
     let categories: Set<String>

@@ -38,6 +38,15 @@ extension RequestOperation {
         return scheduler.operation(self, repeats: key, policy: policy)
     }
 
+    /// - Returns: a closure that gets the answer to a message of several operations; nil when this one sends its request
+    ///   itself.
+    final func sharedAnswer(to request: Request) -> (@Sendable () async -> CallAttempts.Outcome)? {
+        guard let queue = scheduling?.queue, let message = sharedMessage(for: request) else { return nil }
+        // An operation that learned only now that it joins has a slot.
+        releaseSlot()
+        return { await queue.answer(to: message, for: self) }
+    }
+
     /// - Returns: nil when the operation sends its request itself.
     final func sharedMessage(for request: Request) -> SharedMessage? {
         let policy = option({ $0.repeatPolicy }) ?? request.repeatPolicy
@@ -61,8 +70,7 @@ extension RequestOperation {
             ),
             request: request,
             configuration: service.configuration,
-            host: host ?? message.url.hostAndPort,
-            ignoresCache: ignoresCache
+            host: host ?? message.url.hostAndPort
         )
     }
 

@@ -210,24 +210,32 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     /// - Throws: the operation's error.
     public final var value: Request.Item {
         get async throws(NetworkError) {
-            let over = OneShot()
             state.withLock { $0.waiterCount += 1 }
-            whenFinished { over.end() }
-            await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in over.begin { continuation.resume() } }
-            } onCancel: {
-                let isLast = state.withLock { state in
-                    state.waiterCount -= 1
-                    return state.waiterCount == 0
-                }
-                if isLast { cancel() }
-                // Not only when it has finished: one that is on no queue never does.
-                over.end()
-            }
-            // A finished operation has a result, see missingResultError().
-            guard let result else { throw NetworkError(code: .cancelled) }
-            return try result.get()
+            return try await valueOfWaiter()
         }
+    }
+
+    /// The value, for a task that is counted among those that wait.
+    ///
+    /// - Parameter begin: called first. From then on a cancelled task has given the value up when its cancellation returns.
+    final func valueOfWaiter(_ begin: () -> Void = {}) async throws(NetworkError) -> Request.Item {
+        let over = OneShot()
+        whenFinished { over.end() }
+        await withTaskCancellationHandler {
+            begin()
+            await withCheckedContinuation { continuation in over.begin { continuation.resume() } }
+        } onCancel: {
+            let isLast = state.withLock { state in
+                state.waiterCount -= 1
+                return state.waiterCount == 0
+            }
+            if isLast { cancel() }
+            // Not only when it has finished: one that is on no queue never does.
+            over.end()
+        }
+        // A finished operation has a result, see missingResultError().
+        guard let result else { throw NetworkError(code: .cancelled) }
+        return try result.get()
     }
 
     /// A next operation whose request is made from this one's item.
@@ -331,7 +339,15 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
 
     open override func execute() {
         guard let request = takeRequest() else { return }
-        let completion: @Sendable (Result<any Sendable, NetworkError>) -> Void = { result in
+        let sharedAnswer = sharedAnswer(to: request)
+        let call = service.begin(
+            sendable(request),
+            isAnnounced: sharedAnswer == nil,
+            order: ignoresCache ? .ignore : .standard,
+            cached: deliverCached,
+            sharedAnswer: sharedAnswer,
+            map: { try request.item(from: $0) }
+        ) { _, result in
             switch result {
             case .success(let item):
                 self.state.withLock { $0.item = item }
@@ -339,30 +355,6 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
             case .failure(let error): self.finish(error)
             }
         }
-        let map = { @Sendable (response: NetworkResponse) throws -> any Sendable in try request.item(from: response) }
-        guard let scheduler = scheduling?.queue, let message = sharedMessage(for: request) else {
-            let call = service.begin(
-                sendable(request),
-                order: ignoresCache ? .ignore : .standard,
-                cached: deliverCached,
-                map: map
-            ) { completion($1) }
-            return keep(call)
-        }
-        // An operation that learned only now that it joins has a slot.
-        releaseSlot()
-        let call = service.share(map: map) { receive in
-            scheduler.operation(self, shares: message, receive: receive)
-        } leave: { [weak self] in
-            self?.leaveCarrier()
-        } completion: {
-            completion($0)
-        }
-        keep(call)
-    }
-
-    /// Keeps the call, which is cancelled when the operation fails.
-    private func keep(_ call: Call) {
         let meter = state.withLock { state in
             state.call = call
             return state.meter
@@ -370,18 +362,6 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         if let meter { watch(call, with: meter) }
         // It may have ended by now.
         if hasOutcome { cancelIfFailed(state.withLock { $0.call.take() }) }
-    }
-
-    override func stop() {
-        // At once: what is fetched for this one alone is not sent any more when the cancel has returned.
-        leaveCarrier()
-        super.stop()
-    }
-
-    private func leaveCarrier() {
-        guard let carrier = option({ $0.carrier }) else { return }
-        setOption(nil) { swap(&$0.carrier, &$1) }
-        carrier.leave(ObjectIdentifier(self))
     }
 
     /// The request to send: this one, or a wrapper around it. The answer is mapped by the request itself.

@@ -25,31 +25,37 @@ extension NetworkQueue {
         return false
     }
 
-    /// Makes a job share a message: the first one has a carrier added, which sends it.
-    ///
-    /// - Parameter receive: called with the answer, unless the operation leaves before.
-    @discardableResult
-    func operation(
-        _ operation: NetworkOperation,
-        shares message: SharedMessage,
-        receive: @escaping AnswerReceiver
-    ) -> RequestCarrier {
-        let id = ObjectIdentifier(operation)
-        let (carrier, isNew) = repeats.withLock { repeats in
-            if let carrier = repeats.carriers[message.key], carrier.join(id, receive) { return (carrier, false) }
-            let carrier = RequestCarrier(message) { carrier in
+    /// Waits for the answer to a message, which one job sends for all operations that wait for it. Cancelling the task gives
+    /// the answer up.
+    func answer(to message: SharedMessage, for operation: NetworkOperation) async -> CallAttempts.Outcome {
+        let (carrier, isFirst) = repeats.withLock { repeats in
+            if let carrier = repeats.carriers[message.key], carrier.join() { return (carrier, false) }
+            let carrier = RequestCarrier(message)
+            repeats.carriers[message.key] = carrier
+            return (carrier, true)
+        }
+        if isFirst {
+            carrier.tags = operation.tags
+            carrier.whenFinished {
                 self.repeats.withLock { repeats in
                     if repeats.carriers[message.key] === carrier { repeats.carriers[message.key] = nil }
                 }
             }
-            _ = carrier.join(id, receive)
-            repeats.carriers[message.key] = carrier
-            return (carrier, true)
         }
-        operation.setOption(carrier) { swap(&$0.carrier, &$1) }
-        operation.whenFinished { carrier.leave(id) }
-        // An end before it had the carrier has not left it, and nothing may be sent for it any more.
-        if operation.hasOutcome { carrier.leave(id) }
+        do throws(NetworkError) {
+            var response = try await carrier.valueOfWaiter {
+                lendPriority(of: operation, to: carrier)
+                if isFirst { add(carrier) }
+            }
+            // The one that asked first has it from where it came.
+            if !isFirst { response.source = .joined }
+            return .success(response)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func lendPriority(of operation: NetworkOperation, to carrier: RequestCarrier) {
         step { state, _ in
             guard let job = operation.job(in: self) else { return }
             let place = place(of: carrier, state) ?? (carrier.isTaken ? nil : Job(carrier))
@@ -57,12 +63,5 @@ extension NetworkQueue {
             if place.phase == .expected { state.outside[ObjectIdentifier(carrier)] = place }
             state.graph.lendPriority(of: job, to: place)
         }
-        if isNew {
-            carrier.tags = operation.tags
-            // It is the message that excludes others.
-            carrier.mutualExclusionCategories = message.key.categories
-            add(carrier)
-        }
-        return carrier
     }
 }

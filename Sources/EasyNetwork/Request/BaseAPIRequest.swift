@@ -195,10 +195,13 @@ extension NetworkService {
 protocol RequestWrapper: BaseAPIRequest {
     /// The other request.
     var wrapped: any BaseAPIRequest { get }
+    /// Whether the cache may store an accepted answer. Default true.
+    func mayStore(_ response: NetworkResponse) -> Bool
 }
 
 // Each property of BaseAPIRequest is here: for a missing one the default would hide that of the wrapped request.
 extension RequestWrapper {
+    func mayStore(_ response: NetworkResponse) -> Bool { true }
     public var api: String { wrapped.api }
     public var method: NetworkService.Method { wrapped.method }
     public var query: NetworkService.QueryType { wrapped.query }

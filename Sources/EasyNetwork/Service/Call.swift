@@ -63,13 +63,10 @@ final class Call: Sendable {
 
     /// Starts the task, unless the call is over.
     func begin(_ body: @escaping @Sendable () async -> Void) {
-        guard !isOver else { return }
-        let task = WorkQueue.task(body)
-        let isOver = state.withLock { state in
-            state.task = task
-            return state.failed == nil
+        // Under the lock, so that the task is cancelled when an end from outside returns.
+        state.withLock { state in
+            if state.failed != nil { state.task = WorkQueue.task(body) }
         }
-        if isOver { task.cancel() }
     }
 
     /// Limits the time of the whole call, in seconds.

@@ -90,21 +90,19 @@ extension EasyNetworkService {
     func keep(
         _ answer: CallAttempts.Answer,
         _ request: any BaseAPIRequest,
-        _ map: @escaping @Sendable (NetworkResponse) throws -> any Sendable,
-        _ isMapped: @escaping @Sendable (NetworkResponse) -> Bool
+        _ map: @escaping @Sendable (NetworkResponse) throws -> any Sendable
     ) {
         switch answer.errand {
         case .store(let deposit):
-            guard let accepted = answer.acceptedAnswer, let response = try? answer.result.get(), isMapped(response)
+            guard let accepted = answer.acceptedAnswer, let response = try? answer.result.get(),
+                (request as? any RequestWrapper)?.mayStore(response) != false
             else { return }
             deposit.keep(accepted, at: configuration.settings.clock.date)
         case .answered(let use, let key, isRefreshed: true):
             guard use.cache.beginRefresh(key) else { return }
             // The refresh outlives the operation, and the service that is cancelled with it.
             EasyNetworkService(configuration)
-                .begin(request, isAnnounced: false, order: .refresh, map: map, isMapped: isMapped) { _, _ in
-                    use.cache.endRefresh(key)
-                }
+                .begin(request, isAnnounced: false, order: .refresh, map: map) { _, _ in use.cache.endRefresh(key) }
         case .answered, nil: return
         }
     }

@@ -155,7 +155,7 @@ public final class EasyNetworkService: Sendable {
     }
 
     /// Sends a request and waits for its end. Cancelling the task cancels the call. The parameters are those of
-    /// ``start(_:order:use:cached:map:isMapped:completion:)``.
+    /// ``start(_:order:use:cached:map:completion:)``.
     func result<Item: Sendable>(
         of request: some BaseAPIRequest,
         order: CacheLookup.Order = .standard,
@@ -196,7 +196,6 @@ public final class EasyNetworkService: Sendable {
     ///   - cached: called at most once before the completion, on ``WorkQueue``, with the item from the cache that is
     ///     followed by the network's.
     ///   - map: makes the item from an accepted answer, on ``WorkQueue``.
-    ///   - isMapped: whether an answer may be stored; false for an answer that is mapped elsewhere. Default true.
     ///   - completion: called exactly once, on ``WorkQueue``.
     @discardableResult
     func start<Item: Sendable>(
@@ -205,7 +204,6 @@ public final class EasyNetworkService: Sendable {
         use: BodyUse? = nil,
         cached: (@Sendable (Item) -> Void)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
-        isMapped: @escaping @Sendable (NetworkResponse) -> Bool = { _ in true },
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
     ) -> Call {
         // Each item was made by `map`: the cast holds.
@@ -219,7 +217,6 @@ public final class EasyNetworkService: Sendable {
             use: use,
             cached: erasedCached,
             map: { response in try map(response) },
-            isMapped: isMapped,
             completion: { _, result in completion(result.map(typed)) }
         )
     }
@@ -229,6 +226,7 @@ public final class EasyNetworkService: Sendable {
     ///
     /// - Parameters:
     ///   - isAnnounced: whether notifications are posted for the call. Default true.
+    ///   - sharedAnswer: gets the answer from another call, instead of sending the request. Default nil.
     ///   - completion: gets the answer too, if there is one, even when it could not be mapped.
     @discardableResult
     func begin(
@@ -237,8 +235,8 @@ public final class EasyNetworkService: Sendable {
         order: CacheLookup.Order,
         use: BodyUse? = nil,
         cached: (@Sendable (any Sendable) -> Void)? = nil,
+        sharedAnswer: (@Sendable () async -> CallAttempts.Outcome)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> any Sendable,
-        isMapped: @escaping @Sendable (NetworkResponse) -> Bool = { _ in true },
         completion: @escaping @Sendable (NetworkResponse?, Result<any Sendable, NetworkError>) -> Void
     ) -> Call {
         if isAnnounced { tellOfStart(request) }
@@ -272,7 +270,11 @@ public final class EasyNetworkService: Sendable {
                 var answer: CallAttempts.Answer
                 var item: Result<any Sendable, NetworkError>
                 repeat {
-                    answer = await self.answer(to: request, call, caller, order, use, cached)
+                    if let sharedAnswer {
+                        answer = CallAttempts.Answer(result: await sharedAnswer())
+                    } else {
+                        answer = await self.answer(to: request, call, caller, order, use, cached)
+                    }
                     item = answer.result.flatMap { $0.item(map) }
                     // When a stored answer can no longer be read, the request is sent.
                     (order, cached) = (.pass(.unreadable), nil)
@@ -280,7 +282,7 @@ public final class EasyNetworkService: Sendable {
                 guard call.end() else { return }
                 self.forget(call)
                 // Before the invalidation, which refuses answers that were asked for earlier.
-                if case .success = item { self.keep(answer, request, map, isMapped) }
+                if case .success = item { self.keep(answer, request, map) }
                 self.forgetStored(after: answer.result)
                 WorkQueue.finish { [answer, item] in end(call, try? answer.result.get(), item) }
             }

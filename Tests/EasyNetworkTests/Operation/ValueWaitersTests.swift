@@ -20,13 +20,13 @@ struct ValueWaitersTests {
         NetworkQueue().addOperation(operation)
         await server.waitForRequests(1)
         // The server withholds the answer until all of them have given up.
-        #expect(await eventually { operation.state.withLock { $0.waiterCount } == 4 })
+        #expect(await eventually { operation.waiterCount == 4 })
         for task in impatient {
             task.cancel()
             let error = await #expect(throws: NetworkError.self) { try await task.value }
             #expect(error?.code == .cancelled)
         }
-        #expect(!operation.isCancelled && operation.state.withLock({ $0.waiterCount }) == 1)
+        #expect(!operation.isCancelled && operation.waiterCount == 1)
         gate.signal()
         #expect(try await patient.value == "ok")
     }
@@ -39,7 +39,7 @@ struct ValueWaitersTests {
         NetworkQueue().addOperation(operation)
         let tasks = (0..<20).map { _ in Task { try await operation.value } }
         await server.waitForRequests(1)
-        #expect(await eventually { operation.state.withLock { $0.waiterCount } == tasks.count })
+        #expect(await eventually { operation.waiterCount == tasks.count })
         for task in tasks { task.cancel() }
         for task in tasks {
             let error = await #expect(throws: NetworkError.self) { try await task.value }

@@ -99,6 +99,24 @@ struct JoinedRequestTests {
         #expect(await eventually { queue.keepsNothing })
     }
 
+    @Test("BEY-9: a cancelled operation is released while the message goes on for the others")
+    func releasing() async throws {
+        let operations = await stalled(1)
+        let queue = queue
+        weak var released: RequestOperation<Repeated>?
+        do {
+            let operation = fixture.operation(Repeated(api: "stall"))
+            released = operation
+            queue.addOperation(operation)
+            #expect(await eventually { queue.joinedCount == 2 })
+            operation.cancel()
+        }
+        #expect(await eventually { released == nil })
+        #expect(server.connectionCount == 1)
+        operations[0].cancel()
+        #expect(await server.waitForConnections(0))
+    }
+
     private func authenticated() -> EasyNetworkService {
         EasyNetworkService(
             server.host {

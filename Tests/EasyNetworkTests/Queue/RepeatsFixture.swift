@@ -39,6 +39,11 @@ struct Repeated: APIRequest {
     var customURLRequest: URLRequest?
 }
 
+extension RequestOperation {
+    /// The number of tasks that wait for the value.
+    var waiterCount: Int { state.withLock { $0.waiterCount } }
+}
+
 extension NetworkQueue {
     /// Whether the queue holds no jobs, hidden ones included.
     var keepsNothing: Bool {
@@ -48,6 +53,6 @@ extension NetworkQueue {
 
     /// The number of operations that wait for a shared answer.
     var joinedCount: Int {
-        repeats.withLock { $0.carriers.values.reduce(0) { $0 + $1.memberCount } }
+        repeats.withLock { $0.carriers.values.reduce(0) { $0 + $1.waiterCount } }
     }
 }

@@ -1,3 +1,4 @@
+import EasyNetworkTesting
 import Foundation
 import Testing
 
@@ -7,14 +8,13 @@ import Testing
 struct RequestCarrierTests {
     private static let host = HostConfiguration(baseURL: nil)
 
-    private static func message(_ name: String = "a") -> SharedMessage {
+    private static func message(_ name: String = "a", _ host: HostConfiguration = host) -> SharedMessage {
         let (request, url) = (Get(api: name), URL(fileURLWithPath: "/"))
         return SharedMessage(
             key: SharingKey(name: name, message: TransportRequest(url: url), request: request, host: host),
             request: request,
             configuration: host,
-            host: nil,
-            ignoresCache: false
+            host: nil
         )
     }
 
@@ -32,64 +32,87 @@ struct RequestCarrierTests {
     }
 
     @Test("BEY-9: the first has a message sent, others share it, and a late one has another one sent")
-    func steps() async {
+    func steps() async throws {
         let queue = NetworkQueue()
         queue.isSuspended = true
-        let received = Locked<[Int]>([])
-        let jobs = (0..<5).map { _ in TestJob() }
-        let share = { (index: Int, name: String) in
-            queue.operation(jobs[index], shares: Self.message(name)) { _ in received.withLock { $0.append(index) } }
+        let share = { name in
+            let count = queue.joinedCount
+            let task = Task { await queue.answer(to: Self.message(name), for: TestJob()) }
+            #expect(await eventually { queue.joinedCount == count + 1 })
+            return task
         }
-        let (first, second, other) = (share(0, "a"), share(1, "a"), share(2, "b"))
-        #expect(first === second && first !== other && queue.joinedCount == 3)
-        first.finish(NetworkError(code: .timedOut))
-        await first.finished()
-        #expect(received.withLock { $0 } == [0, 1])
-        let late = share(3, "a")
-        #expect(late !== first)
-        first.leave(ObjectIdentifier(jobs[0]))
-        late.leave(ObjectIdentifier(jobs[3]))
-        // The last member has left.
-        #expect(late.isCancelled && share(4, "a") !== late)
+        let carriers = { queue.repeats.withLock { Array($0.carriers.values) } }
+        let first = await share("a")
+        let carrier = try #require(carriers().first)
+        let (second, other) = (await share("a"), await share("b"))
+        let carrierOfOther = try #require(carriers().first { $0 !== carrier })
+        #expect(carrier.waiterCount == 2 && carrierOfOther.waiterCount == 1)
+        carrier.finish(NetworkError(code: .timedOut))
+        for task in [first, second] { #expect(await task.value.failure?.code == .timedOut) }
+        let late = await share("a")
+        let next = try #require(carriers().first { $0 !== carrierOfOther })
+        first.cancel()
+        #expect(next !== carrier && next.waiterCount == 1 && !next.isCancelled)
+        // The last member leaves.
+        late.cancel()
+        #expect(next.isCancelled)
+        #expect(await late.value.failure?.code == .cancelled)
+        let last = await share("a")
         queue.cancelAllOperations()
-        #expect(await eventually { received.withLock { $0.sorted() } == [0, 1, 2, 4] && queue.keepsNothing })
+        for task in [other, last] { #expect(await task.value.failure?.code == .cancelled) }
+        #expect(await eventually { queue.keepsNothing })
     }
 
     @Test("BEY-5: for an operation that was cancelled while it joined, nothing is sent")
     func cancelledMeanwhile() async {
+        let transport = InMemoryTransport()
+        let host = HostConfiguration(baseURL: URL(string: "http://memory.test"), transport: transport)
         let queue = NetworkQueue()
-        let job = TestJob()
-        job.cancel()
-        let carrier = queue.operation(job, shares: Self.message()) { _ in Issue.record("an answer") }
-        #expect(carrier.isCancelled)
+        let gate = Gate()
+        let task = Task {
+            await gate.opened()
+            return await queue.answer(to: Self.message("a", host), for: TestJob())
+        }
+        task.cancel()
+        gate.open()
+        #expect(await task.value.failure?.code == .cancelled)
         #expect(await eventually { queue.keepsNothing })
+        #expect(transport.requests.isEmpty)
     }
 
     @Test("BEY-9: random joins and leaves go as in a list", arguments: 1...50 as ClosedRange<UInt64>)
-    func histories(seed: UInt64) {
+    func histories(seed: UInt64) async {
         var generator = SeededGenerator(seed: seed)
-        let closings = Locked(0)
-        let carrier = RequestCarrier(Self.message()) { _ in closings.withLock { $0 += 1 } }
-        let members = (0..<20).map { _ in TestJob() }
-        let received = Locked<[Int]>([])
-        var model: [Int] = []
-        for _ in 0..<Int.random(in: 1..<100, using: &generator) {
-            let member = Int.random(in: 0..<20, using: &generator)
-            if model.contains(member) {
-                carrier.leave(ObjectIdentifier(members[member]))
-                model.removeAll { $0 == member }
-            } else {
-                let isOpen = carrier.join(ObjectIdentifier(members[member])) { _ in
-                    received.withLock { $0.append(member) }
-                }
-                #expect(isOpen != carrier.isCancelled, "seed \(seed)")
-                if isOpen { model.append(member) }
-            }
-            #expect(carrier.memberCount == model.count && (!carrier.isCancelled || model.isEmpty), "seed \(seed)")
+        let queue = NetworkQueue()
+        queue.isSuspended = true
+        let carrier = RequestCarrier(Self.message())
+        queue.add(carrier)
+        let wait = {
+            let begun = OneShot()
+            let task = Task { try await carrier.valueOfWaiter { begun.end() } }
+            await begun.wait()
+            return task
         }
-        carrier.finish(NetworkError(code: .timedOut))
-        carrier.deliver {}
-        #expect(received.withLock { $0 } == model && closings.withLock { $0 } == 1, "seed \(seed)")
-        #expect(!carrier.join(ObjectIdentifier(members[0])) { _ in }, "seed \(seed)")
+        var left: [Task<NetworkResponse, any Error>] = []
+        var members = [0: await wait()]
+        for _ in 0..<Int.random(in: 1..<100, using: &generator) {
+            let number = Int.random(in: 0..<20, using: &generator)
+            if let member = members.removeValue(forKey: number) {
+                member.cancel()
+                left.append(member)
+            } else {
+                let isOpen = carrier.join()
+                #expect(isOpen != carrier.isCancelled, "seed \(seed)")
+                if isOpen { members[number] = await wait() }
+            }
+            #expect(carrier.waiterCount == members.count && carrier.isCancelled == members.isEmpty, "seed \(seed)")
+        }
+        for member in left {
+            let error = await #expect(throws: NetworkError.self) { try await member.value }
+            #expect(error?.code == .cancelled, "seed \(seed)")
+        }
+        carrier.finish(with: NetworkResponse())
+        for member in members.values { #expect(await (try? member.value)?.statusCode == 200, "seed \(seed)") }
+        #expect(!carrier.join(), "seed \(seed)")
     }
 }

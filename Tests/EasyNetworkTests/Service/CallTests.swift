@@ -143,4 +143,27 @@ struct CallTests {
         _ = await eventually { transport.cancelCount.withLock { $0 } == 1 }
         #expect(errors.withLock { $0 } == [.cancelled])
     }
+
+    @Test("OPQ-2: when the cancel of a call has returned, its task is cancelled, or never begins")
+    func cancelledAtBeginning() async {
+        let isLate = Locked(false)
+        for _ in 0..<2_000 {
+            let call = EasyNetwork.Call { _, _ in }
+            let hasReturned = Locked(false)
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    call.begin {
+                        while !Task.isCancelled {
+                            if hasReturned.withLock({ $0 }), !Task.isCancelled { isLate.exchange(true) }
+                        }
+                    }
+                }
+                group.addTask {
+                    call.cancel()
+                    hasReturned.exchange(true)
+                }
+            }
+        }
+        #expect(!isLate.withLock { $0 })
+    }
 }
