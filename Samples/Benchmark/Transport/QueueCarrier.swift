@@ -21,7 +21,7 @@ final class QueueCarrier: Carrier {
         return try item(of: UploadOperation(request, from: .file(file), service: service))
     }
 
-    private func item<Request>(of operation: RequestOperation<Request>) throws -> Request.Item {
+    private func item<Item>(of operation: ItemOperation<Item>) throws -> Item {
         queue.addOperation(operation)
         queue.waitUntilAllOperationsAreFinished()
         guard let result = operation.result else { throw NetworkError(code: .cancelled) }

@@ -15,7 +15,7 @@
 /// ``NetworkError/Code/dependencyFailed``. `cancel()` is final: the remaining steps are cancelled, and later ones refused.
 /// An empty chain succeeds.
 ///
-/// To build the next request from an item without a chain, see ``RequestOperation/then(_:)``. See ``GroupOperation``
+/// To build the next request from an item without a chain, see ``ItemOperation/then(_:)``. See ``GroupOperation``
 /// for queues, cancellation, progress and lifetime.
 open class ChainOperation: GroupOperation, @unchecked Sendable {
     // Sendable because nothing changes here; subclasses answer for their own state.

@@ -22,7 +22,7 @@ public final class OperationOwner: Sendable {
 
     /// Creates an owner without operations.
     ///
-    /// - Parameter detaches: false, the default, cancels the operations with the owner: ``RequestOperation/failure`` gets
+    /// - Parameter detaches: false, the default, cancels the operations with the owner: ``ItemOperation/failure`` gets
     ///   ``NetworkError/Code/cancelled``. True lets them go on, but their `success` and `failure`, and the delegate of a
     ///   batch or a chain, are released without having been called. Tasks that await a value get it. The `then` closures of a
     ///   chain's steps and the closures of the children, which have owners of their own, are kept.

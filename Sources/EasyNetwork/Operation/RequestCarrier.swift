@@ -25,7 +25,7 @@ struct SharedMessage: APIRequest, RequestWrapper {
     }
 }
 
-/// The job that sends a message for several operations. They wait for its ``RequestOperation/value``, which cancels it when
+/// The job that sends a message for several operations. They wait for its ``ItemOperation/value``, which cancels it when
 /// the last of them has given that up.
 ///
 /// It has a service of its own: cancelling one of those that share leaves it alone. It goes as early as they do.

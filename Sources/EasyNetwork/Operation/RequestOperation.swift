@@ -1,45 +1,4 @@
-import Dispatch
 import Foundation
-
-/// The state of a ``RequestOperation``, behind its lock. It is not generic: reading a generic type's layout at run time
-/// costs each request some 30,000 instructions.
-struct RequestOperationState {
-    enum Source {
-        case request(any APIRequest)
-        /// Called at the start.
-        case maker(@Sendable () throws -> any APIRequest)
-    }
-
-    typealias Item = any Sendable
-
-    /// They are released outside the lock: what they capture may use the operation when it is released.
-    struct Closures {
-        var preprocess: (@Sendable (Result<Item, NetworkError>) -> Void)?
-        var willDeliver: (@Sendable (Result<Item, NetworkError>) -> Void)?
-        var cached: (@Sendable (Item) -> Void)?
-        var success: (@Sendable (Item) -> Void)?
-        var failure: (@Sendable (NetworkError) -> Void)?
-    }
-
-    /// Taken when it is sent.
-    var source: Source?
-    var closures = Closures()
-    /// Whether the end is being delivered: a closure that is set now would never be called.
-    var isClosed = false
-    /// Whether the priority was given to the operation itself, so that its request's does not count.
-    var hasOwnPriority = false
-    weak var delegate: (any RequestOperationDelegate)?
-    var item: Item?
-    var cachedItem: Item?
-    /// Fires when the cache's item has been delivered; nil without a receiver.
-    var cachedDelivery: OneShot?
-    /// The tasks that await the value and were not cancelled.
-    var waiterCount = 0
-    /// The request under way.
-    var call: Call?
-    /// Made when it is first asked for, since the progress of few requests is.
-    var meter: TransferMeter?
-}
 
 /// A job that carries one ``APIRequest`` to one outcome: its item, or a ``NetworkError``.
 ///
@@ -50,21 +9,14 @@ struct RequestOperationState {
 /// NetworkQueue.shared.addOperation(operation)
 /// ```
 ///
-/// Or, in a task: `let profile = try await operation.value`. The closures run before dependents start, and are
-/// released after that. The answer is decoded and mapped on a background queue.
-open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked Sendable {
+/// Or, in a task: `let profile = try await operation.value`. The closures and the outcome are those of ``ItemOperation``. The
+/// answer is decoded and mapped on a background queue.
+open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @unchecked Sendable {
     // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
-    let state: Locked<RequestOperationState>
-
-    /// Whether the request is made at the start.
-    private let makesRequest: Bool
 
     /// An operation for ``HostConfiguration/shared`` as it is now.
     public init(_ request: Request) {
-        state = Locked(RequestOperationState(source: .request(request)))
-        makesRequest = false
-        super.init()
-        adoptOptions(of: request)
+        super.init(request, of: nil)
     }
 
     /// An operation for the host of a service.
@@ -73,47 +25,15 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
     ///   - request: the request, which is sent when the operation runs.
     ///   - service: gives the host, and cancels this operation's call when it is cancelled itself.
     public init(_ request: Request, service: EasyNetworkService) {
-        state = Locked(RequestOperationState(source: .request(request)))
-        makesRequest = false
-        super.init(service: service)
-        adoptOptions(of: request)
+        super.init(request, of: service)
     }
 
     /// An operation whose request is made when it starts.
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> Request) {
-        state = Locked(RequestOperationState(source: .maker(makeRequest)))
-        makesRequest = true
-        super.init(service: service)
+        super.init(service: service) { try makeRequest() }
     }
 
-    private func adoptOptions(of request: Request) {
-        let priority = request.priority
-        if priority != .normal { queuePriority = priority }
-        let policy = request.repeatPolicy
-        if policy != .allow { repeatPolicy = policy }
-    }
-
-    // MARK: - Callbacks
-
-    /// Told of the end, on the callback queue, before the closures; not kept alive. Default nil.
-    public final var delegate: (any RequestOperationDelegate)? {
-        get { state.withLock { $0.delegate } }
-        set { state.withLock { $0.delegate = newValue } }
-    }
-
-    /// Called once with the result before all other callbacks, on a background queue and not on the callback queue: for
-    /// work that would hold that up. Set it before the operation is added to a queue. Default nil.
-    public final var preprocess: (@Sendable (Result<Request.Item, NetworkError>) -> Void)? {
-        get { Self.adapted(state.withLock { $0.closures.preprocess }) { $0.map { $0 } } }
-        set { replace(Self.adapted(newValue) { $0.map { Self.typed($0) } }) { swap(&$0.preprocess, &$1) } }
-    }
-
-    /// Called once with the result on the callback queue, after ``preprocess`` and before the delegate and the closures.
-    /// Set it before the operation is added to a queue. Default nil.
-    public final var willDeliver: (@Sendable (Result<Request.Item, NetworkError>) -> Void)? {
-        get { Self.adapted(state.withLock { $0.closures.willDeliver }) { $0.map { $0 } } }
-        set { replace(Self.adapted(newValue) { $0.map { Self.typed($0) } }) { swap(&$0.willDeliver, &$1) } }
-    }
+    // MARK: - The cache
 
     /// Called at most once, before ``success``, with the cache's item, when the network's will follow: the policy is
     /// ``CachePolicy/Reading/cacheThenNetwork``. Not once the operation is cancelled. Set it before the operation is added to
@@ -123,43 +43,10 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         set { replace(Self.adapted(newValue) { Self.typed($0) }) { swap(&$0.cached, &$1) } }
     }
 
-    /// Called once with the item. Set it before the operation is added to a queue. Default nil.
-    public final var success: (@Sendable (Request.Item) -> Void)? {
-        get { Self.adapted(state.withLock { $0.closures.success }) { $0 } }
-        set { replace(Self.adapted(newValue) { Self.typed($0) }) { swap(&$0.success, &$1) } }
+    /// The item of the cache when the network's was to follow; nil when there was none. It stays when that has come.
+    public final var cachedItem: Request.Item? {
+        state.withLock { $0.cachedItem }.map(Self.typed)
     }
-
-    /// Called once with the error; also when the operation was cancelled or a dependency failed. Set it before the
-    /// operation is added to a queue. Default nil.
-    public final var failure: (@Sendable (NetworkError) -> Void)? {
-        get { state.withLock { $0.closures.failure } }
-        set { replace(newValue) { swap(&$0.failure, &$1) } }
-    }
-
-    /// Swaps a closure for one of the state, unless it comes too late; the other one is released outside the lock.
-    private func replace<Closure>(
-        _ closure: Closure?,
-        _ swap: (inout RequestOperationState.Closures, inout Closure?) -> Void
-    ) {
-        var closure = closure
-        state.withLock { state in
-            if closure == nil || !state.isClosed { swap(&state.closures, &closure) }
-        }
-    }
-
-    /// A closure for other values.
-    @inline(__always)
-    private static func adapted<Value, Other>(
-        _ closure: (@Sendable (Value) -> Void)?,
-        _ convert: @escaping @Sendable (Other) -> Value
-    ) -> (@Sendable (Other) -> Void)? {
-        guard let closure else { return nil }
-        return { closure(convert($0)) }
-    }
-
-    // Each item in the state was made by this request: the cast holds.
-    // swift-format-ignore: NeverForceUnwrap
-    private static func typed(_ item: any Sendable) -> Request.Item { item as! Request.Item }
 
     /// Whether the operation goes past the cache this once: nothing is read from there, whatever the request's policy says,
     /// and nothing stored is confirmed. The answer is stored as the policy says. Default false.
@@ -177,168 +64,10 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         set { setOption(newValue) { swap(&$0.ignoresCache, &$1) } }
     }
 
-    /// The host that the request goes to: that of its ``BaseAPIRequest/customURLRequest``, of its own address, of its
-    /// ``BaseAPIRequest/baseURL``, of the CDN, or of the service, in this order. Changes of the address by a filter or an
-    /// interceptor are not foreseen. That of the service until the request is made; nil if that has no base URL.
-    open override var host: String? {
-        guard case .request(let request) = state.withLock({ $0.source }) else { return super.host }
-        if let custom = request.customURLRequest { return custom.url?.hostAndPort }
-        let cdn = request.useCDN ? service.configuration.settings.cdnURL : nil
-        return URLParts.hostAndPort(of: request.api) ?? (request.baseURL ?? cdn)?.hostAndPort ?? super.host
-    }
-
-    // MARK: - The outcome
-
-    /// The item or the error; nil while the operation goes on. Known before the closures are called.
-    public final var result: Result<Request.Item, NetworkError>? {
-        guard hasOutcome else { return nil }
-        if let error { return .failure(error) }
-        return state.withLock { $0.item }.map { .success(Self.typed($0)) }
-    }
-
-    /// The item of the cache when the network's was to follow; nil when there was none. It stays when that has come.
-    public final var cachedItem: Request.Item? {
-        state.withLock { $0.cachedItem }.map(Self.typed)
-    }
-
-    /// The item, when the operation has finished and its closures have run. Several tasks may wait for it.
-    ///
-    /// Add the operation to a queue first, or later: nothing here starts it. A task that is cancelled while it waits
-    /// goes on at once: with the item if that is there, else with ``NetworkError/Code/cancelled``. The operation is
-    /// cancelled with it only if no other task waits.
-    ///
-    /// - Throws: the operation's error.
-    public final var value: Request.Item {
-        get async throws(NetworkError) {
-            state.withLock { $0.waiterCount += 1 }
-            return try await valueOfWaiter()
-        }
-    }
-
-    /// The value, for a task that is counted among those that wait.
-    ///
-    /// - Parameter begin: called first. From then on a cancelled task has given the value up when its cancellation returns.
-    final func valueOfWaiter(_ begin: () -> Void = {}) async throws(NetworkError) -> Request.Item {
-        let over = OneShot()
-        whenFinished { over.end() }
-        await withTaskCancellationHandler {
-            begin()
-            await withCheckedContinuation { continuation in over.begin { continuation.resume() } }
-        } onCancel: {
-            let isLast = state.withLock { state in
-                state.waiterCount -= 1
-                return state.waiterCount == 0
-            }
-            if isLast { cancel() }
-            // Not only when it has finished: one that is on no queue never does.
-            over.end()
-        }
-        // A finished operation has a result, see missingResultError().
-        guard let result else { throw NetworkError(code: .cancelled) }
-        return try result.get()
-    }
-
-    /// A next operation whose request is made from this one's item.
-    ///
-    /// It depends on this one: if this one fails, it ends with ``NetworkError/Code/dependencyFailed`` and sends
-    /// nothing. Add both to a queue.
-    ///
-    /// - Parameter next: called once, on a thread of the queue, when this operation has succeeded and before the next one
-    ///   waits for its turn, which it does with the priority and under the host of its request. An error that it throws is the next
-    ///   operation's error.
-    public final func then<Next: APIRequest>(
-        _ next: @escaping @Sendable (Request.Item) throws -> Next
-    ) -> RequestOperation<Next> {
-        let item = itemOfDependency
-        return nextOperation { try next(item()) }
-    }
-
-    /// An operation for the same host that depends on this one.
-    final func nextOperation<Next: APIRequest>(
-        _ makeRequest: @escaping @Sendable () throws -> Next
-    ) -> RequestOperation<Next> {
-        let operation = RequestOperation<Next>(service: nextService, makeRequest: makeRequest)
-        operation.addDependency(self)
-        return operation
-    }
-
-    /// The service of an operation that follows: it is cancelled with that of this one, and not with this one.
-    final var nextService: EasyNetworkService {
-        service.parent ?? EasyNetworkService(service.configuration)
-    }
-
-    /// Reads the item in an operation that depends on this one.
-    final var itemOfDependency: @Sendable () throws -> Request.Item {
-        { [weak self] in
-            // The dependency keeps this operation alive; it is gone only if the user took that back.
-            guard let item = try self?.result?.get() else { throw Self.noItem }
-            return item
-        }
-    }
-
-    // MARK: - Progress
-
-    /// The bytes of the current message: those of its body that have been handed to the system, and those of the answer's
-    /// body that have come, without content codings.
-    ///
-    /// It is indeterminate until the lengths of both bodies are known, and stays so when the answer is compressed or comes in
-    /// chunks. It begins again with each message: a retry, a redirect, another credential. It is finished when the
-    /// operation has succeeded, before its callbacks; after a failure it stays where it was. Cancelling it cancels the
-    /// operation; pausing it does nothing. It changes on background threads, at most ten times a second.
-    ///
-    /// ```swift
-    /// let operation = RequestOperation(GetCatalogue())
-    /// NetworkQueue.shared.addOperation(operation)
-    /// progressView.observedProgress = operation.progress
-    /// ```
-    ///
-    /// Read it at any time; a request whose progress is never read counts nothing. An answer from the cache has no bytes,
-    /// and neither has one that another operation fetches (``RepeatPolicy/join``). In the progress of a batch or a chain a
-    /// request counts when it has finished.
-    ///
-    /// - An ``UploadOperation`` counts its body only, whose length is known before the answer.
-    /// - A ``DownloadOperation`` counts the bytes of its file, with those of an earlier operation. Pausing and resuming the
-    ///   progress does so with the operation; ``DownloadOperation/pause()`` and ``DownloadOperation/resume()`` leave its
-    ///   `isPaused` as it is.
-    public final var progress: Progress { meter.progress }
-
-    /// Publishes ``progress``.
-    final var meter: TransferMeter {
-        if let meter = state.withLock({ $0.meter }) { return meter }
-        let made = makeMeter()
-        made.whenCancelled { [weak self] in self?.cancel() }
-        made.whenPublished { [weak self] count in
-            self?.tell(.progress(completed: count.completedBytes, total: count.totalBytes))
-        }
-        let (meter, call) = state.withLock { state in
-            let meter = state.meter ?? made
-            state.meter = meter
-            return (meter, state.call)
-        }
-        if let call { watch(call, with: meter) }
-        // It may have ended by now.
-        if hasOutcome { meter.finish(success: error == nil) }
-        return meter
-    }
-
-    func makeMeter() -> TransferMeter {
-        TransferMeter(kind: .downloading, clock: service.configuration.settings.clock)
-    }
-
-    private func watch(_ call: Call, with meter: TransferMeter) {
-        // Weak, as the transport's thread may be the last to release this.
-        call.watch { [weak self] counts, total in self?.note(counts, total, in: meter) }
-    }
-
-    /// Called on the transport's thread.
-    func note(_ counts: BodyStream.Counts, _ total: Int64?, in meter: TransferMeter) {
-        meter.set(completed: Int64(counts.sent + counts.received), total: total)
-    }
-
     // MARK: - The work
 
     open override func execute() {
-        guard let request = takeRequest() else { return }
+        guard let request = takeRequest() as? Request else { return }
         let sharedAnswer = sharedAnswer(to: request)
         let call = service.begin(
             sendable(request),
@@ -355,91 +84,10 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
             case .failure(let error): self.finish(error)
             }
         }
-        let meter = state.withLock { state in
-            state.call = call
-            return state.meter
-        }
-        if let meter { watch(call, with: meter) }
-        // It may have ended by now.
-        if hasOutcome { cancelIfFailed(state.withLock { $0.call.take() }) }
+        keep(call)
     }
-
-    /// The request to send: this one, or a wrapper around it. The answer is mapped by the request itself.
-    func sendable(_ request: Request) -> any BaseAPIRequest { request }
-
-    /// Whether ``RepeatPolicy/join`` may let others have the answer. Must not change.
-    var mayShareAnswer: Bool { true }
-
-    override var isPreparedFirst: Bool { makesRequest }
 
     override var startRunsUserCode: Bool { type(of: self) != RequestOperation<Request>.self }
-
-    /// Makes the request, and takes over its priority unless the operation was given its own.
-    override func prepare() {
-        guard case .maker(let make) = state.withLock({ $0.source }) else { return }
-        do {
-            let request = try WorkQueue.userCode(make)
-            let (isWanted, _) = state.withLock { state -> (Bool, RequestOperationState.Source?) in
-                // It may have ended by now.
-                guard state.source != nil else { return (false, nil) }
-                return (!state.hasOwnPriority, exchange(&state.source, with: .request(request)))
-            }
-            let priority = request.priority
-            if isWanted, priority != .normal { queuePriority = priority }
-        } catch {
-            finish(.thrown(error, otherwise: .invalidRequest))
-        }
-    }
-
-    /// The request that is to be sent now; nil when there is none, or none any more. Then the operation ends.
-    final func takeRequest() -> Request? {
-        // A plain queue does not prepare its operations.
-        if makesRequest { prepare() }
-        guard case .request(let source)? = state.withLock({ $0.source.take() }), let request = source as? Request else {
-            return nil
-        }
-        return noticeRepeats(of: request) ? request : nil
-    }
-
-    final func finish(with item: Request.Item) {
-        state.withLock { $0.item = item }
-        end(nil)
-    }
-
-    /// An operation that joins only waits for the carrier of the message.
-    override var occupiesSlot: Bool { option({ $0.repeatPolicy }) != .join }
-
-    open override var queuePriority: QueuePriority {
-        get { super.queuePriority }
-        set {
-            state.withLock { $0.hasOwnPriority = true }
-            super.queuePriority = newValue
-        }
-    }
-
-    override func wasAdded() {
-        guard case .request(let source) = state.withLock({ $0.source }), let request = source as? Request else {
-            return
-        }
-        _ = noticeRepeats(of: request)
-    }
-
-    override func missingResultError() -> NetworkError? {
-        state.withLock { $0.item == nil } ? Self.noItem : nil
-    }
-
-    private static var noItem: NetworkError {
-        NetworkError(code: .invalidRequest, message: "the operation was finished by hand, without an item")
-    }
-
-    override func detach() {
-        let released = state.withLock { state in
-            state.isClosed = true
-            state.delegate = nil
-            return exchange(&state.closures, with: RequestOperationState.Closures())
-        }
-        withExtendedLifetime(released) {}
-    }
 
     /// Hands over the cache's item; what follows waits until that is done.
     private func deliverCached(_ item: any Sendable) {
@@ -462,71 +110,47 @@ open class RequestOperation<Request: APIRequest>: ServiceOperation, @unchecked S
         }
     }
 
-    override func deliver(_ done: @escaping @Sendable () -> Void) {
-        // Everything taken here is released outside the lock.
-        let (_, call, cachedDelivery, meter) = state.withLock { state in
-            state.isClosed = true
-            return (state.source.take(), state.call.take(), state.cachedDelivery, state.meter)
-        }
-        cancelIfFailed(call)
-        guard let meter else { return deliverResult(after: cachedDelivery, done) }
-        meter.finish(success: error == nil) { self.deliverResult(after: cachedDelivery, done) }
+    // MARK: - Sharing
+
+    /// An operation that joins only waits for the carrier of the message.
+    override var occupiesSlot: Bool { !mayShareAnswer || option({ $0.repeatPolicy }) != .join }
+
+    /// Whether ``RepeatPolicy/join`` may let others have the answer. Must not change.
+    var mayShareAnswer: Bool { true }
+
+    /// - Returns: a closure that gets the answer to a message of several operations; nil when this one sends its request
+    ///   itself.
+    final func sharedAnswer(to request: Request) -> (@Sendable () async -> CallAttempts.Outcome)? {
+        guard let queue = scheduling?.queue, let message = sharedMessage(for: request) else { return nil }
+        // An operation that learned only now that it joins has a slot.
+        releaseSlot()
+        return { await queue.answer(to: message, for: self) }
     }
 
-    private func deliverResult(after cachedDelivery: OneShot?, _ done: @escaping @Sendable () -> Void) {
-        guard let cachedDelivery else { return deliverResult(done) }
-        cachedDelivery.begin { self.deliverResult(done) }
-    }
-
-    /// Cancels the call if the operation was finished manually.
-    private func cancelIfFailed(_ call: Call?) {
-        if error != nil { call?.cancel() }
-    }
-
-    private func deliverResult(_ done: @escaping @Sendable () -> Void) {
-        let error = error
-        // Asked before, as it is behind the lock, too.
-        let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
-        var preprocess: (@Sendable (Result<any Sendable, NetworkError>) -> Void)?
-        var unused = RequestOperationState.Closures()
-        let (delegate, result) = state.withLock { state -> (AnyObject?, Result<any Sendable, NetworkError>?) in
-            // The delegate comes along, as we may be the last to hold it.
-            let delegate = state.delegate
-            let isCalled = error == nil ? state.closures.success != nil : state.closures.failure != nil
-            let hasOthers = state.closures.preprocess != nil || state.closures.willDeliver != nil
-            guard !isSilent, isCalled || hasOthers || delegate != nil else {
-                state.delegate = nil
-                swap(&state.closures, &unused)
-                return (delegate, nil)
-            }
-            preprocess = state.closures.preprocess.take()
-            return (delegate, error.map(Result.failure) ?? state.item.map(Result.success))
+    /// - Returns: nil when the operation sends its request itself.
+    final func sharedMessage(for request: Request) -> SharedMessage? {
+        let policy = option({ $0.repeatPolicy }) ?? request.repeatPolicy
+        // A request of a refresh would wait for those that wait for the refresh.
+        guard policy == .join, mayShareAnswer, option({ $0.refreshedSessions }).isEmpty else { return nil }
+        // Each has its item of the cache, and the message may be sent once the others have ended.
+        let cache = request.cache ?? service.configuration.settings.cachePolicy(for: request.method)
+        guard cache.reading != .cacheThenNetwork || ignoresCache, let message = message(for: request) else {
+            return nil
         }
-        withExtendedLifetime((delegate, unused)) {}
-        guard let result else { return done() }
-        guard let preprocess else { return hand(over: result, done) }
-        WorkQueue.shared.async {
-            preprocess(result)
-            self.hand(over: result, done)
-        }
-    }
-
-    private func hand(over result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
-        WorkQueue.call(on: deliveryQueue) {
-            WorkQueue.userCode {
-                // Taken only now: they may have been released before.
-                let closures = self.state.withLock { exchange(&$0.closures, with: RequestOperationState.Closures()) }
-                closures.willDeliver?(result)
-                switch result {
-                case .success(let item):
-                    self.delegate?.requestOperationDidSucceed(self)
-                    closures.success?(item)
-                case .failure(let error):
-                    self.delegate?.requestOperation(self, didFailWith: error)
-                    closures.failure?(error)
-                }
-            }
-            done()
-        }
+        let name = option({ $0.repeatKey }) ?? request.repeatKey
+        return SharedMessage(
+            key: SharingKey(
+                name: name,
+                message: message,
+                request: request,
+                host: service.configuration,
+                ignoresCache: ignoresCache,
+                // A group that the operation is a part of holds its categories already.
+                categories: mutualExclusionCategories.subtracting(option({ $0.heldCategories }))
+            ),
+            request: request,
+            configuration: service.configuration,
+            host: host ?? message.url.hostAndPort
+        )
     }
 }

@@ -1,4 +1,4 @@
-/// Hears of the end of ``RequestOperation``s, before their closures. Called on the operation's callback queue. Every method
+/// Hears of the end of ``ItemOperation``s, before their closures. Called on the operation's callback queue. Every method
 /// does nothing by default.
 ///
 /// ```swift
@@ -9,7 +9,7 @@
 public protocol RequestOperationDelegate: AnyObject, Sendable {
     /// Its ``RequestOperation/cachedItem`` is there, and the network's will follow.
     func requestOperationDidLoadFromCache(_ operation: ServiceOperation)
-    /// Its ``RequestOperation/result`` has the item.
+    /// Its ``ItemOperation/result`` has the item.
     func requestOperationDidSucceed(_ operation: ServiceOperation)
     /// It has failed, or was cancelled.
     func requestOperation(_ operation: ServiceOperation, didFailWith error: NetworkError)

@@ -74,7 +74,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     }
 
     /// Whether none of the callbacks is called when the operation was cancelled. Its accessories are still told of the
-    /// end, and ``RequestOperation/value`` throws. Default: ``HostSettings/silencesCancellation``, which is false.
+    /// end, and ``ItemOperation/value`` throws. Default: ``HostSettings/silencesCancellation``, which is false.
     public final var silencesCancellation: Bool {
         get { option({ $0.silencesCancellation }) ?? service.configuration.settings.silencesCancellation }
         set { setOption(newValue) { swap(&$0.silencesCancellation, &$1) } }

@@ -18,7 +18,7 @@ import Foundation
 /// once. When a server answers before it has read the body, with `413 Content Too Large` for instance, the upload ends at
 /// once, and the rest is not sent.
 ///
-/// Callbacks, ``RequestOperation/value`` and the rest are those of ``RequestOperation``. Uploads are never joined:
+/// Callbacks, ``ItemOperation/value`` and the rest are those of ``RequestOperation``. Uploads are never joined:
 /// ``RepeatPolicy/join`` means ``RepeatPolicy/allow`` here.
 public final class UploadOperation<Request: APIRequest>: RequestOperation<Request>, @unchecked Sendable {
     // Sendable because everything that changes is in `limit`, behind its lock.
@@ -46,7 +46,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
 
     /// Bytes of the body that have been sent, and its length, nil while that is not known: as they change, at most ten times a
     /// second, and once more at the end. Each call returns a new sequence. The rate in bytes a second and the seconds that
-    /// are left are in the `userInfo` of ``RequestOperation/progress``: `throughputKey` and `estimatedTimeRemainingKey`.
+    /// are left are in the `userInfo` of ``ItemOperation/progress``: `throughputKey` and `estimatedTimeRemainingKey`.
     public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> { meter.updates() }
 
     override func claimProgress() -> OrderedProgress? { meter.claimShare() }
@@ -101,13 +101,12 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
 
     // MARK: - The work
 
-    override func sendable(_ request: Request) -> any BaseAPIRequest {
+    override func sendable(_ request: any BaseAPIRequest) -> any BaseAPIRequest {
         let begin = UploadBeginning { [weak self] body throws(NetworkError) in try self?.begin(body) ?? body }
         return UploadRequest(wrapped: request, replacement: body, beginning: begin)
     }
 
     override var mayShareAnswer: Bool { false }
-    override var occupiesSlot: Bool { true }
 }
 
 /// The request with the body of the upload.

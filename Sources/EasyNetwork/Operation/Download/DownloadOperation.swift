@@ -21,10 +21,11 @@ import Foundation
 /// transfer. The part of another user is not resumed. Progress resets the retry count of the ``RetryPolicy``.
 ///
 /// Two operations with one destination never write to one part: the second one ends with ``NetworkError/Code/refused``.
-/// The answer of a server that refuses is in the error, not in the file. The cache is not used.
+/// The answer of a server that refuses is in the error, not in the file. The cache is not used. Downloads are never joined:
+/// ``RepeatPolicy/join`` means ``RepeatPolicy/allow`` here.
 ///
-/// Callbacks, ``RequestOperation/value`` and the rest are those of ``RequestOperation``; the item is the URL of the file.
-public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchecked Sendable {
+/// Callbacks, ``ItemOperation/value`` and the rest are those of ``ItemOperation``; the item is the URL of the file.
+public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     // Sendable because everything that changes is in `download`, `calls` and `claims`, behind their locks.
     private struct Download {
         var replacesExistingFile: Bool?
@@ -63,7 +64,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared)
     ) {
         self.destination = destination
-        super.init(DownloadRequest(wrapped: request, destination: destination), service: service)
+        super.init(request, of: service)
     }
 
     /// A download whose request is made when it starts.
@@ -73,7 +74,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         makeRequest: @escaping @Sendable () throws -> Request
     ) {
         self.destination = destination
-        super.init(service: service) { DownloadRequest(wrapped: try makeRequest(), destination: destination) }
+        super.init(service: service) { try makeRequest() }
     }
 
     // MARK: - Options
@@ -182,7 +183,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
         }
     }
 
-    private func run(_ request: DownloadRequest) async {
+    private func run(_ request: any BaseAPIRequest) async {
         var part: String?
         var writer: DownloadWriter?
         do throws(NetworkError) {
@@ -254,7 +255,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
     }
 
     /// Fetches what is missing, as often as the download is resumed, and puts the file in its place.
-    private func file(of request: DownloadRequest, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
+    private func file(of request: any BaseAPIRequest, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
         while true {
             try await waitWhilePaused()
             let fetching = Task {
@@ -351,25 +352,7 @@ public final class DownloadOperation: RequestOperation<DownloadRequest>, @unchec
     }
 }
 
-/// The request of a ``DownloadOperation``, whose item is the file.
-public struct DownloadRequest: APIRequest, RequestWrapper {
-    /// The file that was downloaded.
-    public typealias Item = URL
-
-    public let wrapped: any BaseAPIRequest
-    let destination: URL
-
-    /// Two downloads are two files: neither takes its answer from the other.
-    public var repeatPolicy: RepeatPolicy { wrapped.repeatPolicy == .join ? .allow : wrapped.repeatPolicy }
-
-    /// Writes a body that is in memory to the destination. The operation itself writes bodies as they come.
-    public func item(from response: NetworkResponse) throws -> URL {
-        try response.body.write(to: destination, options: .atomic)
-        return destination
-    }
-}
-
-extension RequestOperation {
+extension ItemOperation {
     /// A download whose request is made from this operation's item.
     ///
     /// ```swift
@@ -383,7 +366,7 @@ extension RequestOperation {
     ///   - next: called once, on a thread of the queue, when the download starts. An error that it throws is the download's error.
     public final func then<Next: BaseAPIRequest>(
         downloadTo destination: URL,
-        _ next: @escaping @Sendable (Request.Item) throws -> Next
+        _ next: @escaping @Sendable (Item) throws -> Next
     ) -> DownloadOperation {
         let item = itemOfDependency
         let operation = DownloadOperation(to: destination, service: nextService) {

@@ -170,6 +170,25 @@ struct DownloadEdgeTests {
         #expect(fixture.folder.names == ["out"])
     }
 
+    @Test("TRF-2, OPQ-3: a download is never joined, and takes a slot", arguments: [false, true])
+    func join(byRequest: Bool) async throws {
+        let fixture = try DownloadFixture()
+        let queue = NetworkQueue(name: "downloads", maxConcurrentOperationCount: 1)
+        let gate = Gate()
+        queue.addOperation(TestJob { job in gate.whenOpen { job.finish() } })
+        let downloads = ["a", "b"].map { name in
+            fixture.operation(FileRequest(repeatPolicy: byRequest ? .join : .allow), to: fixture.folder.file(name)) {
+                if !byRequest { $0.repeatPolicy = .join }
+            }
+        }
+        queue.addOperations(downloads, waitUntilFinished: false)
+        #expect(downloads.allSatisfy { $0.occupiesSlot && !$0.isExecuting })
+        gate.open()
+        for download in downloads { _ = try await download.value }
+        for name in ["a", "b"] { #expect(fixture.folder.data(name) == fixture.file.data) }
+        #expect(fixture.server.requests.count == 2)
+    }
+
     @Test("TRF-3: ended at any moment, it leaves a part that the next one completes", arguments: UInt64(1)...4)
     func endedAnywhere(seed: UInt64) async throws {
         let fixture = try DownloadFixture(3_000_000)

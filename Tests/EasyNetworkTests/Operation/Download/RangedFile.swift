@@ -107,4 +107,5 @@ struct FileRequest: BaseAPIRequest {
     var headers: [String: String]?
     var retry: RetryPolicy?
     var validation: ResponseValidation?
+    var repeatPolicy = RepeatPolicy.allow
 }

@@ -5,7 +5,7 @@
 /// NetworkQueue.shared.addOperations([signIn, cart, order], waitUntilFinished: false)
 /// ```
 ///
-/// It depends on all of them, as with ``RequestOperation/then(_:)``: if one fails, it ends with
+/// It depends on all of them, as with ``ItemOperation/then(_:)``: if one fails, it ends with
 /// ``NetworkError/Code/dependencyFailed`` and sends nothing. It goes to the host of the first.
 ///
 /// - Parameters:
@@ -14,11 +14,11 @@
 ///   - other: further operations.
 ///   - next: called once, on a thread of the queue, when the operation starts. An error that it throws is the
 ///     operation's error.
-public func join<First: APIRequest, Second: APIRequest, each Other: APIRequest, Next: APIRequest>(
-    _ first: RequestOperation<First>,
-    _ second: RequestOperation<Second>,
-    _ other: repeat RequestOperation<each Other>,
-    next: @escaping @Sendable (First.Item, Second.Item, repeat (each Other).Item) throws -> Next
+public func join<First: Sendable, Second: Sendable, each Other: Sendable, Next: APIRequest>(
+    _ first: ItemOperation<First>,
+    _ second: ItemOperation<Second>,
+    _ other: repeat ItemOperation<each Other>,
+    next: @escaping @Sendable (First, Second, repeat each Other) throws -> Next
 ) -> RequestOperation<Next> {
     let (firstItem, secondItem) = (first.itemOfDependency, second.itemOfDependency)
     let otherItems = (repeat (each other).itemOfDependency)

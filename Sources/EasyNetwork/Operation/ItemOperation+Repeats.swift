@@ -1,7 +1,7 @@
 import Foundation
 
 /// The handling of repeated operations by a queue, see ``RepeatPolicy``.
-extension RequestOperation {
+extension ItemOperation {
     /// The policy for the operation while an equal one waits or runs in its ``NetworkQueue``. Default: the
     /// request's ``BaseAPIRequest/repeatPolicy``.
     ///
@@ -22,7 +22,7 @@ extension RequestOperation {
     /// Tells the queue what the operation repeats.
     ///
     /// - Returns: whether it may go on; if not, it has been ended.
-    final func noticeRepeats(of request: Request) -> Bool {
+    final func noticeRepeats(of request: any BaseAPIRequest) -> Bool {
         let (scheduler, ownPolicy, ownName) = core.withLock { state in
             let queue = state.lifecycle.outcome == nil ? state.scheduling?.queue : nil
             return (queue, state.options?.repeatPolicy, state.options?.repeatKey)
@@ -38,43 +38,7 @@ extension RequestOperation {
         return scheduler.operation(self, repeats: key, policy: policy)
     }
 
-    /// - Returns: a closure that gets the answer to a message of several operations; nil when this one sends its request
-    ///   itself.
-    final func sharedAnswer(to request: Request) -> (@Sendable () async -> CallAttempts.Outcome)? {
-        guard let queue = scheduling?.queue, let message = sharedMessage(for: request) else { return nil }
-        // An operation that learned only now that it joins has a slot.
-        releaseSlot()
-        return { await queue.answer(to: message, for: self) }
-    }
-
-    /// - Returns: nil when the operation sends its request itself.
-    final func sharedMessage(for request: Request) -> SharedMessage? {
-        let policy = option({ $0.repeatPolicy }) ?? request.repeatPolicy
-        // A request of a refresh would wait for those that wait for the refresh.
-        guard policy == .join, mayShareAnswer, option({ $0.refreshedSessions }).isEmpty else { return nil }
-        // Each has its item of the cache, and the message may be sent once the others have ended.
-        let cache = request.cache ?? service.configuration.settings.cachePolicy(for: request.method)
-        guard cache.reading != .cacheThenNetwork || ignoresCache, let message = message(for: request) else {
-            return nil
-        }
-        let name = option({ $0.repeatKey }) ?? request.repeatKey
-        return SharedMessage(
-            key: SharingKey(
-                name: name,
-                message: message,
-                request: request,
-                host: service.configuration,
-                ignoresCache: ignoresCache,
-                // A group that the operation is a part of holds its categories already.
-                categories: mutualExclusionCategories.subtracting(option({ $0.heldCategories }))
-            ),
-            request: request,
-            configuration: service.configuration,
-            host: host ?? message.url.hostAndPort
-        )
-    }
-
-    private func message(for request: Request) -> TransportRequest? {
+    final func message(for request: any BaseAPIRequest) -> TransportRequest? {
         try? WorkQueue.userCode { try RequestBuilder.build(sendable(request), for: service.configuration) }
     }
 }

@@ -1,0 +1,441 @@
+import Dispatch
+import Foundation
+
+/// The state of an ``ItemOperation``, behind its lock. It is not generic: reading a generic type's layout at run time
+/// costs each request some 30,000 instructions.
+struct ItemOperationState {
+    enum Source {
+        case request(any BaseAPIRequest)
+        /// Called at the start.
+        case maker(@Sendable () throws -> any BaseAPIRequest)
+    }
+
+    typealias Item = any Sendable
+
+    /// They are released outside the lock: what they capture may use the operation when it is released.
+    struct Closures {
+        var preprocess: (@Sendable (Result<Item, NetworkError>) -> Void)?
+        var willDeliver: (@Sendable (Result<Item, NetworkError>) -> Void)?
+        var cached: (@Sendable (Item) -> Void)?
+        var success: (@Sendable (Item) -> Void)?
+        var failure: (@Sendable (NetworkError) -> Void)?
+    }
+
+    /// Taken when it is sent.
+    var source: Source?
+    var closures = Closures()
+    /// Whether the end is being delivered: a closure that is set now would never be called.
+    var isClosed = false
+    weak var delegate: (any RequestOperationDelegate)?
+    /// Whether the priority was given to the operation itself, so that its request's does not count.
+    var hasOwnPriority = false
+    var item: Item?
+    var cachedItem: Item?
+    /// Fires when the cache's item has been delivered; nil without a receiver.
+    var cachedDelivery: OneShot?
+    /// The tasks that await the value and were not cancelled.
+    var waiterCount = 0
+    /// The request under way.
+    var call: Call?
+    /// Made when it is first asked for, since the progress of few requests is.
+    var meter: TransferMeter?
+}
+
+/// A job that ends with an item, or with a ``NetworkError``: a ``RequestOperation`` or a ``DownloadOperation``.
+///
+/// ```swift
+/// func show<Item>(_ operation: ItemOperation<Item>) {
+///     operation.success = { item in print(item) }
+///     operation.failure = { error in print(error.localizedDescription) }
+/// }
+/// ```
+///
+/// Or, in a task: `let item = try await operation.value`. The closures run before dependents start, and are
+/// released after that.
+open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable {
+    // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
+    let state: Locked<ItemOperationState>
+
+    /// Whether the request is made at the start.
+    private let makesRequest: Bool
+
+    /// - Parameter service: nil means ``HostConfiguration/shared``.
+    init(_ request: any BaseAPIRequest, of service: EasyNetworkService?) {
+        state = Locked(ItemOperationState(source: .request(request)))
+        makesRequest = false
+        if let service { super.init(service: service) } else { super.init() }
+        adoptOptions(of: request)
+    }
+
+    /// An operation whose request is made when it starts.
+    init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> any BaseAPIRequest) {
+        state = Locked(ItemOperationState(source: .maker(makeRequest)))
+        makesRequest = true
+        super.init(service: service)
+    }
+
+    private func adoptOptions(of request: any BaseAPIRequest) {
+        let priority = request.priority
+        if priority != .normal { queuePriority = priority }
+        let policy = request.repeatPolicy
+        if policy != .allow { repeatPolicy = policy }
+    }
+
+    // MARK: - Callbacks
+
+    /// Told of the end, on the callback queue, before the closures; not kept alive. Default nil.
+    public final var delegate: (any RequestOperationDelegate)? {
+        get { state.withLock { $0.delegate } }
+        set { state.withLock { $0.delegate = newValue } }
+    }
+
+    /// Called once with the result before all other callbacks, on a background queue and not on the callback queue: for
+    /// work that would hold that up. Set it before the operation is added to a queue. Default nil.
+    public final var preprocess: (@Sendable (Result<Item, NetworkError>) -> Void)? {
+        get { Self.adapted(state.withLock { $0.closures.preprocess }) { $0.map { $0 } } }
+        set { replace(Self.adapted(newValue) { $0.map { Self.typed($0) } }) { swap(&$0.preprocess, &$1) } }
+    }
+
+    /// Called once with the result on the callback queue, after ``preprocess`` and before the delegate and the closures.
+    /// Set it before the operation is added to a queue. Default nil.
+    public final var willDeliver: (@Sendable (Result<Item, NetworkError>) -> Void)? {
+        get { Self.adapted(state.withLock { $0.closures.willDeliver }) { $0.map { $0 } } }
+        set { replace(Self.adapted(newValue) { $0.map { Self.typed($0) } }) { swap(&$0.willDeliver, &$1) } }
+    }
+
+    /// Called once with the item. Set it before the operation is added to a queue. Default nil.
+    public final var success: (@Sendable (Item) -> Void)? {
+        get { Self.adapted(state.withLock { $0.closures.success }) { $0 } }
+        set { replace(Self.adapted(newValue) { Self.typed($0) }) { swap(&$0.success, &$1) } }
+    }
+
+    /// Called once with the error; also when the operation was cancelled or a dependency failed. Set it before the
+    /// operation is added to a queue. Default nil.
+    public final var failure: (@Sendable (NetworkError) -> Void)? {
+        get { state.withLock { $0.closures.failure } }
+        set { replace(newValue) { swap(&$0.failure, &$1) } }
+    }
+
+    /// Swaps a closure for one of the state, unless it comes too late; the other one is released outside the lock.
+    final func replace<Closure>(
+        _ closure: Closure?,
+        _ swap: (inout ItemOperationState.Closures, inout Closure?) -> Void
+    ) {
+        var closure = closure
+        state.withLock { state in
+            if closure == nil || !state.isClosed { swap(&state.closures, &closure) }
+        }
+    }
+
+    /// A closure for other values.
+    @inline(__always)
+    static func adapted<Value, Other>(
+        _ closure: (@Sendable (Value) -> Void)?,
+        _ convert: @escaping @Sendable (Other) -> Value
+    ) -> (@Sendable (Other) -> Void)? {
+        guard let closure else { return nil }
+        return { closure(convert($0)) }
+    }
+
+    // Each item in the state was made by the operation: the cast holds.
+    // swift-format-ignore: NeverForceUnwrap
+    static func typed(_ item: any Sendable) -> Item { item as! Item }
+
+    /// The host that the request goes to: that of its ``BaseAPIRequest/customURLRequest``, of its own address, of its
+    /// ``BaseAPIRequest/baseURL``, of the CDN, or of the service, in this order. Changes of the address by a filter or an
+    /// interceptor are not foreseen. That of the service until the request is made; nil if that has no base URL.
+    open override var host: String? {
+        guard case .request(let request) = state.withLock({ $0.source }) else { return super.host }
+        if let custom = request.customURLRequest { return custom.url?.hostAndPort }
+        let cdn = request.useCDN ? service.configuration.settings.cdnURL : nil
+        return URLParts.hostAndPort(of: request.api) ?? (request.baseURL ?? cdn)?.hostAndPort ?? super.host
+    }
+
+    // MARK: - The outcome
+
+    /// The item or the error; nil while the operation goes on. Known before the closures are called.
+    public final var result: Result<Item, NetworkError>? {
+        guard hasOutcome else { return nil }
+        if let error { return .failure(error) }
+        return state.withLock { $0.item }.map { .success(Self.typed($0)) }
+    }
+
+    /// The item, when the operation has finished and its closures have run. Several tasks may wait for it.
+    ///
+    /// Add the operation to a queue first, or later: nothing here starts it. A task that is cancelled while it waits
+    /// goes on at once: with the item if that is there, else with ``NetworkError/Code/cancelled``. The operation is
+    /// cancelled with it only if no other task waits.
+    ///
+    /// - Throws: the operation's error.
+    public final var value: Item {
+        get async throws(NetworkError) {
+            state.withLock { $0.waiterCount += 1 }
+            return try await valueOfWaiter()
+        }
+    }
+
+    /// The value, for a task that is counted among those that wait.
+    ///
+    /// - Parameter begin: called first. From then on a cancelled task has given the value up when its cancellation returns.
+    final func valueOfWaiter(_ begin: () -> Void = {}) async throws(NetworkError) -> Item {
+        let over = OneShot()
+        whenFinished { over.end() }
+        await withTaskCancellationHandler {
+            begin()
+            await withCheckedContinuation { continuation in over.begin { continuation.resume() } }
+        } onCancel: {
+            let isLast = state.withLock { state in
+                state.waiterCount -= 1
+                return state.waiterCount == 0
+            }
+            if isLast { cancel() }
+            // Not only when it has finished: one that is on no queue never does.
+            over.end()
+        }
+        // A finished operation has a result, see missingResultError().
+        guard let result else { throw NetworkError(code: .cancelled) }
+        return try result.get()
+    }
+
+    /// A next operation whose request is made from this one's item.
+    ///
+    /// It depends on this one: if this one fails, it ends with ``NetworkError/Code/dependencyFailed`` and sends
+    /// nothing. Add both to a queue.
+    ///
+    /// - Parameter next: called once, on a thread of the queue, when this operation has succeeded and before the next one
+    ///   waits for its turn, which it does with the priority and under the host of its request. An error that it throws is the next
+    ///   operation's error.
+    public final func then<Next: APIRequest>(
+        _ next: @escaping @Sendable (Item) throws -> Next
+    ) -> RequestOperation<Next> {
+        let item = itemOfDependency
+        return nextOperation { try next(item()) }
+    }
+
+    /// An operation for the same host that depends on this one.
+    final func nextOperation<Next: APIRequest>(
+        _ makeRequest: @escaping @Sendable () throws -> Next
+    ) -> RequestOperation<Next> {
+        let operation = RequestOperation<Next>(service: nextService, makeRequest: makeRequest)
+        operation.addDependency(self)
+        return operation
+    }
+
+    /// The service of an operation that follows: it is cancelled with that of this one, and not with this one.
+    final var nextService: EasyNetworkService {
+        service.parent ?? EasyNetworkService(service.configuration)
+    }
+
+    /// Reads the item in an operation that depends on this one.
+    final var itemOfDependency: @Sendable () throws -> Item {
+        { [weak self] in
+            // The dependency keeps this operation alive; it is gone only if the user took that back.
+            guard let item = try self?.result?.get() else { throw Self.noItem }
+            return item
+        }
+    }
+
+    // MARK: - Progress
+
+    /// The bytes of the current message: those of its body that have been handed to the system, and those of the answer's
+    /// body that have come, without content codings.
+    ///
+    /// It is indeterminate until the lengths of both bodies are known, and stays so when the answer is compressed or comes in
+    /// chunks. It begins again with each message: a retry, a redirect, another credential. It is finished when the
+    /// operation has succeeded, before its callbacks; after a failure it stays where it was. Cancelling it cancels the
+    /// operation; pausing it does nothing. It changes on background threads, at most ten times a second.
+    ///
+    /// ```swift
+    /// let operation = RequestOperation(GetCatalogue())
+    /// NetworkQueue.shared.addOperation(operation)
+    /// progressView.observedProgress = operation.progress
+    /// ```
+    ///
+    /// Read it at any time; a request whose progress is never read counts nothing. An answer from the cache has no bytes,
+    /// and neither has one that another operation fetches (``RepeatPolicy/join``). In the progress of a batch or a chain a
+    /// request counts when it has finished.
+    ///
+    /// - An ``UploadOperation`` counts its body only, whose length is known before the answer.
+    /// - A ``DownloadOperation`` counts the bytes of its file, with those of an earlier operation. Pausing and resuming the
+    ///   progress does so with the operation; ``DownloadOperation/pause()`` and ``DownloadOperation/resume()`` leave its
+    ///   `isPaused` as it is.
+    public final var progress: Progress { meter.progress }
+
+    /// Publishes ``progress``.
+    final var meter: TransferMeter {
+        if let meter = state.withLock({ $0.meter }) { return meter }
+        let made = makeMeter()
+        made.whenCancelled { [weak self] in self?.cancel() }
+        made.whenPublished { [weak self] count in
+            self?.tell(.progress(completed: count.completedBytes, total: count.totalBytes))
+        }
+        let (meter, call) = state.withLock { state in
+            let meter = state.meter ?? made
+            state.meter = meter
+            return (meter, state.call)
+        }
+        if let call { watch(call, with: meter) }
+        // It may have ended by now.
+        if hasOutcome { meter.finish(success: error == nil) }
+        return meter
+    }
+
+    func makeMeter() -> TransferMeter {
+        TransferMeter(kind: .downloading, clock: service.configuration.settings.clock)
+    }
+
+    private func watch(_ call: Call, with meter: TransferMeter) {
+        // Weak, as the transport's thread may be the last to release this.
+        call.watch { [weak self] counts, total in self?.note(counts, total, in: meter) }
+    }
+
+    /// Called on the transport's thread.
+    func note(_ counts: BodyStream.Counts, _ total: Int64?, in meter: TransferMeter) {
+        meter.set(completed: Int64(counts.sent + counts.received), total: total)
+    }
+
+    // MARK: - The work
+
+    /// The request to send: this one, or a wrapper around it. The answer is mapped by the request itself.
+    func sendable(_ request: any BaseAPIRequest) -> any BaseAPIRequest { request }
+
+    override var isPreparedFirst: Bool { makesRequest }
+
+    /// Makes the request, and takes over its priority unless the operation was given its own.
+    override func prepare() {
+        guard case .maker(let make) = state.withLock({ $0.source }) else { return }
+        do {
+            let request = try WorkQueue.userCode(make)
+            let (isWanted, _) = state.withLock { state -> (Bool, ItemOperationState.Source?) in
+                // It may have ended by now.
+                guard state.source != nil else { return (false, nil) }
+                return (!state.hasOwnPriority, exchange(&state.source, with: .request(request)))
+            }
+            let priority = request.priority
+            if isWanted, priority != .normal { queuePriority = priority }
+        } catch {
+            finish(.thrown(error, otherwise: .invalidRequest))
+        }
+    }
+
+    /// The request that is to be sent now; nil when there is none, or none any more. Then the operation ends.
+    final func takeRequest() -> (any BaseAPIRequest)? {
+        // A plain queue does not prepare its operations.
+        if makesRequest { prepare() }
+        guard case .request(let request)? = state.withLock({ $0.source.take() }) else { return nil }
+        return noticeRepeats(of: request) ? request : nil
+    }
+
+    final func finish(with item: Item) {
+        state.withLock { $0.item = item }
+        end(nil)
+    }
+
+    open override var queuePriority: QueuePriority {
+        get { super.queuePriority }
+        set {
+            state.withLock { $0.hasOwnPriority = true }
+            super.queuePriority = newValue
+        }
+    }
+
+    override func wasAdded() {
+        if case .request(let request) = state.withLock({ $0.source }) { _ = noticeRepeats(of: request) }
+    }
+
+    override func missingResultError() -> NetworkError? {
+        state.withLock { $0.item == nil } ? Self.noItem : nil
+    }
+
+    private static var noItem: NetworkError {
+        NetworkError(code: .invalidRequest, message: "the operation was finished by hand, without an item")
+    }
+
+    override func detach() {
+        let released = state.withLock { state in
+            state.isClosed = true
+            state.delegate = nil
+            return exchange(&state.closures, with: ItemOperationState.Closures())
+        }
+        withExtendedLifetime(released) {}
+    }
+
+    override func deliver(_ done: @escaping @Sendable () -> Void) {
+        // Everything taken here is released outside the lock.
+        let (_, call, cachedDelivery, meter) = state.withLock { state in
+            state.isClosed = true
+            return (state.source.take(), state.call.take(), state.cachedDelivery, state.meter)
+        }
+        cancelIfFailed(call)
+        guard let meter else { return deliverResult(after: cachedDelivery, done) }
+        meter.finish(success: error == nil) { self.deliverResult(after: cachedDelivery, done) }
+    }
+
+    private func deliverResult(after cachedDelivery: OneShot?, _ done: @escaping @Sendable () -> Void) {
+        guard let cachedDelivery else { return deliverResult(done) }
+        cachedDelivery.begin { self.deliverResult(done) }
+    }
+
+    /// Keeps the call, which is cancelled when the operation fails.
+    final func keep(_ call: Call) {
+        let meter = state.withLock { state in
+            state.call = call
+            return state.meter
+        }
+        if let meter { watch(call, with: meter) }
+        // It may have ended by now.
+        if hasOutcome { cancelIfFailed(state.withLock { $0.call.take() }) }
+    }
+
+    /// Cancels the call if the operation was finished manually.
+    private func cancelIfFailed(_ call: Call?) {
+        if error != nil { call?.cancel() }
+    }
+
+    private func deliverResult(_ done: @escaping @Sendable () -> Void) {
+        let error = error
+        // Asked before, as it is behind the lock, too.
+        let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
+        var preprocess: (@Sendable (Result<any Sendable, NetworkError>) -> Void)?
+        var unused = ItemOperationState.Closures()
+        let (delegate, result) = state.withLock { state -> (AnyObject?, Result<any Sendable, NetworkError>?) in
+            // The delegate comes along, as we may be the last to hold it.
+            let delegate = state.delegate
+            let isCalled = error == nil ? state.closures.success != nil : state.closures.failure != nil
+            let hasOthers = state.closures.preprocess != nil || state.closures.willDeliver != nil
+            guard !isSilent, isCalled || hasOthers || delegate != nil else {
+                state.delegate = nil
+                swap(&state.closures, &unused)
+                return (delegate, nil)
+            }
+            preprocess = state.closures.preprocess.take()
+            return (delegate, error.map(Result.failure) ?? state.item.map(Result.success))
+        }
+        withExtendedLifetime((delegate, unused)) {}
+        guard let result else { return done() }
+        guard let preprocess else { return hand(over: result, done) }
+        WorkQueue.shared.async {
+            preprocess(result)
+            self.hand(over: result, done)
+        }
+    }
+
+    private func hand(over result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
+        WorkQueue.call(on: deliveryQueue) {
+            WorkQueue.userCode {
+                // Taken only now: they may have been released before.
+                let closures = self.state.withLock { exchange(&$0.closures, with: ItemOperationState.Closures()) }
+                closures.willDeliver?(result)
+                switch result {
+                case .success(let item):
+                    self.delegate?.requestOperationDidSucceed(self)
+                    closures.success?(item)
+                case .failure(let error):
+                    self.delegate?.requestOperation(self, didFailWith: error)
+                    closures.failure?(error)
+                }
+            }
+            done()
+        }
+    }
+}
