@@ -176,7 +176,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     /// The value, for a task that is counted among those that wait.
     ///
-    /// - Parameter begin: called first. From then on a cancelled task has given the value up when its cancellation returns.
+    /// - Parameter begin: called first. From then on a task has given the value up when its cancellation returns.
     final func valueOfWaiter(_ begin: () -> Void = {}) async throws(NetworkError) -> Item {
         let over = OneShot()
         whenFinished { over.end() }

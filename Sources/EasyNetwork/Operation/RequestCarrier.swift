@@ -9,7 +9,7 @@ struct SharedMessage: APIRequest, RequestWrapper {
     let host: String?
 
     var wrapped: any BaseAPIRequest { request }
-    // Those that share it lend it their priorities.
+    // Those that share it lend their priorities to the job that sends it, which is no repeat itself.
     var priority: Operation.QueuePriority { .veryLow }
     var repeatPolicy: RepeatPolicy { .allow }
     var repeatKey: String? { nil }
@@ -25,8 +25,8 @@ struct SharedMessage: APIRequest, RequestWrapper {
     }
 }
 
-/// The job that sends a message for several operations. They wait for its ``ItemOperation/value``, which cancels it when
-/// the last of them has given that up.
+/// The job that sends a message for several operations. They wait for its ``ItemOperation/value``, which cancels it
+/// when the last of them has given that up.
 ///
 /// It has a service of its own: cancelling one of those that share leaves it alone. It goes as early as they do.
 final class RequestCarrier: RequestOperation<SharedMessage>, @unchecked Sendable {

@@ -9,8 +9,8 @@ import Foundation
 /// NetworkQueue.shared.addOperation(operation)
 /// ```
 ///
-/// Or, in a task: `let profile = try await operation.value`. The closures and the outcome are those of ``ItemOperation``. The
-/// answer is decoded and mapped on a background queue.
+/// Or, in a task: `let profile = try await operation.value`. The closures and the outcome are those of an
+/// ``ItemOperation``. The answer is decoded and mapped on a background queue.
 open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @unchecked Sendable {
     // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
 
@@ -118,8 +118,8 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// Whether ``RepeatPolicy/join`` may let others have the answer. Must not change.
     var mayShareAnswer: Bool { true }
 
-    /// - Returns: a closure that gets the answer to a message of several operations; nil when this one sends its request
-    ///   itself.
+    /// - Returns: a closure that gets the answer to a message of several operations; nil when this one sends its
+    ///   request itself.
     final func sharedAnswer(to request: Request) -> (@Sendable () async -> CallAttempts.Outcome)? {
         guard let queue = scheduling?.queue, let message = sharedMessage(for: request) else { return nil }
         // An operation that learned only now that it joins has a slot.

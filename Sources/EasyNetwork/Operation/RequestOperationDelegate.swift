@@ -1,5 +1,5 @@
-/// Hears of the end of ``ItemOperation``s, before their closures. Called on the operation's callback queue. Every method
-/// does nothing by default.
+/// Hears of the end of ``ItemOperation``s, before their closures. Called on the operation's callback queue. Every
+/// method does nothing by default.
 ///
 /// ```swift
 /// func requestOperationDidSucceed(_ operation: ServiceOperation) {

@@ -25,8 +25,9 @@ extension NetworkQueue {
         return false
     }
 
-    /// Waits for the answer to a message, which one job sends for all operations that wait for it. Cancelling the task gives
-    /// the answer up.
+    /// Waits for the answer to a message, which one job sends for all operations that wait for it.
+    ///
+    /// Cancelling the task gives the answer up.
     func answer(to message: SharedMessage, for operation: NetworkOperation) async -> CallAttempts.Outcome {
         let (carrier, isFirst) = repeats.withLock { repeats in
             if let carrier = repeats.carriers[message.key], carrier.join() { return (carrier, false) }

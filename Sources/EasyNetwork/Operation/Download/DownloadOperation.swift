@@ -21,8 +21,8 @@ import Foundation
 /// transfer. The part of another user is not resumed. Progress resets the retry count of the ``RetryPolicy``.
 ///
 /// Two operations with one destination never write to one part: the second one ends with ``NetworkError/Code/refused``.
-/// The answer of a server that refuses is in the error, not in the file. The cache is not used. Downloads are never joined:
-/// ``RepeatPolicy/join`` means ``RepeatPolicy/allow`` here.
+/// The answer of a server that refuses is in the error, not in the file. The cache is not used. Downloads are never
+/// joined: ``RepeatPolicy/join`` means ``RepeatPolicy/allow`` here.
 ///
 /// Callbacks, ``ItemOperation/value`` and the rest are those of ``ItemOperation``; the item is the URL of the file.
 public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
