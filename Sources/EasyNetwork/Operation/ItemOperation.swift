@@ -203,8 +203,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// nothing. Add both to a queue.
     ///
     /// - Parameter next: called once, on a thread of the queue, when this operation has succeeded and before the next one
-    ///   waits for its turn, which it does with the priority and under the host of its request. An error that it throws is the next
-    ///   operation's error.
+    ///   waits for its turn, which it does with the priority and under the host of its request. An error that it throws is the
+    ///   next operation's error.
     public final func then<Next: APIRequest>(
         _ next: @escaping @Sendable (Item) throws -> Next
     ) -> RequestOperation<Next> {

@@ -46,7 +46,7 @@ public struct NetworkEvent: Sendable {
         case servedFromCache(NetworkResponse)
         /// The cache had no answer, for this reason.
         case missedCache(CacheMiss)
-        /// Bytes of an upload, a download or a request whose ``RequestOperation/progress`` is read, at most ten times a second;
+        /// Bytes of an upload, a download or a request whose ``ItemOperation/progress`` is read, at most ten times a second;
         /// the total is nil while it is not known. Only the queue tells it.
         case progress(completed: Int64, total: Int64?)
 

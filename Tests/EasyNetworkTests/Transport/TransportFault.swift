@@ -21,6 +21,9 @@ struct TransportFault: Sendable, CustomTestStringConvertible {
     var isSilent = false
     /// Whether the connection is dead without showing it.
     var leavesDeadConnection = false
+    /// Whether the server closes the connection of a whole answer. A request that is sent before the client can see that is
+    /// lost.
+    var closesConnection = false
     /// The capability that a transport needs for this.
     var needs: TransportCapability?
 
@@ -123,8 +126,12 @@ struct TransportFault: Sendable, CustomTestStringConvertible {
         fault("half-open after the answer", .halfOpen(at: .responseEnd), nil, [], bodyCount: 1_000) {
             $0.leavesDeadConnection = true
         },
-        fault("close after the answer", .close(at: .responseEnd), nil, [], bodyCount: 1_000),
-        fault("reset after the answer", .reset(at: .responseEnd), nil, [], bodyCount: 1_000),
+        fault("close after the answer", .close(at: .responseEnd), nil, [], bodyCount: 1_000) {
+            $0.closesConnection = true
+        },
+        fault("reset after the answer", .reset(at: .responseEnd), nil, [], bodyCount: 1_000) {
+            $0.closesConnection = true
+        },
         fault("a length too short", .contentLength(offBy: -3), nil, [], bodyCount: 997),
         fault("no reason phrase", .noReasonPhrase, nil, [], bodyCount: 1_000) { $0.needs = .lenientHead },
         fault("bare line feeds", .lineFeedsOnly, nil, [], bodyCount: 1_000) { $0.needs = .lenientHead },

@@ -62,6 +62,7 @@ struct TransportFaultTests {
         }
         #expect(outcome.end?.error?.mayHaveReachedServer ?? true || outcome.end?.error?.phase == nil, "\(fault.name)")
         guard !fault.leavesDeadConnection else { return }
+        if fault.closesConnection { await fixture.waitForConnections(0) }
         #expect(await fixture.start(try fixture.request("/ok")).end().body == Data("ok".utf8), "\(fault.name)")
         #expect(exchange.recording.contents.faults.isEmpty, "\(fault.name): something came after the end")
     }

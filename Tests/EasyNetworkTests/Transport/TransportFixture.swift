@@ -79,6 +79,10 @@ struct TransportFixture: Sendable {
         await server?.waitForFaults(count)
     }
 
+    func waitForConnections(_ count: Int) async {
+        await server?.waitForConnections(count)
+    }
+
     var requests: [MockRequest] { server?.requests ?? inMemory?.requests ?? [] }
 
     func waitForRequests(_ count: Int) async {
