@@ -1,7 +1,7 @@
 import Foundation
 
-/// `swift run -c release Benchmark queue` measures the queue, `Benchmark transport` the transports, `Benchmark cache` the
-/// cache, and compares them with the bars of the project.
+/// `swift run -c release Benchmark queue` measures the queue, `Benchmark transport` the transports, `Benchmark cache`
+/// the cache, and compares them with the bars of the project.
 @main
 struct Benchmark {
     static func main() {

@@ -3,15 +3,15 @@ import Foundation
 
 /// The measurement of time.
 enum Measurement {
-    /// The smallest number of jobs in a sample. Short rounds are repeated, because the shortest of many short times and the
-    /// shortest of few long ones cannot be compared.
+    /// The smallest number of jobs in a sample. Short rounds are repeated, because the shortest of many short times and
+    /// the shortest of few long ones cannot be compared.
     static let jobsInSample = 100_000
 
     /// The number of samples. The shortest one counts, because other programs only make a sample longer.
     static let samples = 5
 
-    /// The processor's time of all threads of the process in seconds. Other programs affect it less than the time of the
-    /// clock.
+    /// The processor's time of all threads of the process in seconds. Other programs affect it less than the time of
+    /// the clock.
     static var processorTime: Double {
         var time = timespec()
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)

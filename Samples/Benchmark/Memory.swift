@@ -94,8 +94,8 @@ enum Memory {
     }
 
     #if !canImport(Darwin)
-    /// The output of glibc's `malloc_info`. It and `malloc_trim` are looked up by name, because Swift's Glibc module lacks
-    /// their header.
+    /// The output of glibc's `malloc_info`. It and `malloc_trim` are looked up by name, because Swift's Glibc module
+    /// lacks their header.
     private static var mallocInfo: String? {
         guard let symbol = dlsym(nil, "malloc_info") else { return nil }
         let write = unsafeBitCast(symbol, to: (@convention(c) (Int32, UnsafeMutablePointer<FILE>) -> Int32).self)

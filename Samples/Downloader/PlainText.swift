@@ -18,7 +18,8 @@ enum PlainText {
         text.reduce(0) { $0 + columns($1) }
     }
 
-    /// The text in exactly `columns` columns, filled with blanks or cut in the middle, because its end distinguishes files.
+    /// The text in exactly `columns` columns, filled with blanks or cut in the middle, because its end distinguishes
+    /// files.
     static func fit(_ text: String, columns width: Int) -> String {
         let length = columns(text)
         guard length > width else { return text + String(repeating: " ", count: max(width - length, 0)) }

@@ -61,7 +61,8 @@ extension ProgressBar {
     }
 }
 
-/// The bars at the lower end of a terminal: one for each running file and one for all. Lines of finished files scroll away.
+/// The bars at the lower end of a terminal: one for each running file and one for all. Lines of finished files scroll
+/// away.
 struct TerminalBars {
     private static let interval = 0.1
 

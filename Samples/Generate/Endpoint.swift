@@ -59,8 +59,8 @@ extension Endpoint {
         return groups
     }
 
-    /// The segments that are values of one property: numbers and UUIDs; and behind a plural the words whose answers to GET are
-    /// objects with the same keys.
+    /// The segments that are values of one property: numbers and UUIDs; and behind a plural the words whose answers to
+    /// GET are objects with the same keys.
     private static func values(_ segments: [String: [Exchange]], after prefix: Path) -> [[String]] {
         let identifiers = segments.keys.filter { $0.wholeMatch(of: /[0-9]+|[0-9A-Fa-f-]{8,}/) != nil }
         guard let noun = prefix.last ?? nil, Name.singular(noun) != noun else { return [identifiers] }

@@ -2,8 +2,8 @@ import Foundation
 
 /// A JSON value with its place, as far as shapes and traffic need it.
 ///
-/// Foundation's parsers lose the order of keys; on Linux they also accept a comma before a bracket, and give no place for a
-/// text that ends too early.
+/// Foundation's parsers lose the order of keys; on Linux they also accept a comma before a bracket, and give no place
+/// for a text that ends too early.
 struct JSON {
     enum Value {
         case null, bool, double

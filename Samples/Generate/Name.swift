@@ -56,8 +56,8 @@ enum Name {
         }
     }
 
-    /// The words of ASCII letters and digits, as swift-format wants names in ASCII. Accents are removed, and other characters
-    /// become their numbers.
+    /// The words of ASCII letters and digits, as swift-format wants names in ASCII. Accents are removed, and other
+    /// characters become their numbers.
     private static func words(_ text: String) -> [String] {
         var words = [""]
         for scalar in text.decomposedStringWithCanonicalMapping.unicodeScalars {

@@ -30,7 +30,8 @@ struct SwiftWriter {
         return parts.joined(separator: "\n\n") + "\n"
     }
 
-    /// Gives requests and structs names of their own. Structs that would have the same name and have the same keys are one.
+    /// Gives requests and structs names of their own. Structs that would have the same name and have the same keys are
+    /// one.
     ///
     /// - Returns: the objects by the names of their structs.
     private func nameItems(of endpoints: inout [Endpoint]) -> [String: Shape] {

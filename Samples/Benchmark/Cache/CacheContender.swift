@@ -60,7 +60,8 @@ struct CacheContender {
 
     /// The processor's microseconds for each operation with a memory hit, including the queue.
     ///
-    /// - Parameter rounds: the rounds of `count` operations in a sample; larger rounds would measure the machine's memory.
+    /// - Parameter rounds: the rounds of `count` operations in a sample; larger rounds would measure the machine's
+    ///   memory.
     func operations(_ count: Int, rounds: Int) -> Double {
         (0..<Measurement.samples).map { _ in
             let times = (0..<rounds).map { _ in

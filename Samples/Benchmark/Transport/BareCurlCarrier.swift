@@ -2,7 +2,8 @@
 import CCurl
 import Foundation
 
-/// Plain libcurl: downloads are written with `write(2)` and uploads read with `pread(2)`, both on the thread of the loop.
+/// Plain libcurl: downloads are written with `write(2)` and uploads read with `pread(2)`, both on the thread of the
+/// loop.
 final class BareCurlCarrier: Carrier {
     struct Failure: Error, CustomStringConvertible {
         let description: String

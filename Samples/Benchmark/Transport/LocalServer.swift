@@ -87,8 +87,8 @@ final class LocalServer {
         return end
     }
 
-    /// Runs nginx, and a shell that ignores the signals of a terminal, because it has to clean up after them. nginx removes
-    /// its pid file after the end of its worker.
+    /// Runs nginx, and a shell that ignores the signals of a terminal, because it has to clean up after them. nginx
+    /// removes its pid file after the end of its worker.
     private static let watch = """
         trap '' HUP INT QUIT TERM
         exec 3<&0 </dev/null

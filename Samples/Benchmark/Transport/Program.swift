@@ -10,7 +10,8 @@ struct Program {
 
     let file: URL
 
-    /// Finds a program in `PATH` or in the folders of servers, which only the `PATH` of administrators has; nil without it.
+    /// Finds a program in `PATH` or in the folders of servers, which only the `PATH` of administrators has; nil without
+    /// it.
     init?(_ name: String) {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
         let folders = path.split(separator: ":").map(String.init)

@@ -20,8 +20,8 @@ struct TransportBenchmark {
         report.line(folder.remark)
         let server = try LocalServer(in: folder.parent)
         defer { server.stop() }
-        // On Linux URLSession writes downloads here: the same place as for the other contenders, which is removed at the end.
-        // No other thread reads the environment yet.
+        // On Linux URLSession writes downloads here: the same place as for the other contenders, which is removed at
+        // the end. No other thread reads the environment yet.
         setenv("TMPDIR", server.folder.path, 1)
         // First, because it measures the memory of the process, of which URLSession keeps much.
         try LargeBodies(report: report, server: server).run()

@@ -4,7 +4,8 @@ import Foundation
 enum CacheKey {
     /// The key of a message: its method, URL and body, and the additions of the policy.
     ///
-    /// - Returns: nil for a body that is a file or a stream, and for a request with `Range` without a key of the policy.
+    /// - Returns: nil for a body that is a file or a stream, and for a request with `Range` without a key of the
+    ///   policy.
     static func key(for message: TransportRequest, _ policy: CachePolicy, partition: String?) -> String? {
         if policy.reading == .http {
             // HTTP caches no requests with a body.

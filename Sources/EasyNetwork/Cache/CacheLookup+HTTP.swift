@@ -51,8 +51,8 @@ extension CacheLookup {
 }
 
 extension CacheDeposit {
-    /// The fields of the request as in a lookup: without the conditions of the cache, and without the credentials of the
-    /// host, which are not known then. If the response varies by a credential, it stays, and no lookup matches.
+    /// The fields of the request as in a lookup: without the conditions of the cache, and without the credentials of
+    /// the host, which are not known then. If the response varies by a credential, it stays, and no lookup matches.
     fileprivate func request(varyingIn names: [String]) -> HTTPHeaders {
         var request = candidate?.unconditioned(message.headers) ?? message.headers
         guard isCredentialAdded else { return request }

@@ -1,8 +1,8 @@
 import Foundation
 
 extension NetworkCache {
-    /// The size of the cache after all pending writes: the bytes of all entries in memory, with their headers, and of all
-    /// files. Changes of other processes in the last ten minutes may be missing.
+    /// The size of the cache after all pending writes: the bytes of all entries in memory, with their headers, and of
+    /// all files. Changes of other processes in the last ten minutes may be missing.
     public var usage: (memoryBytes: Int, memoryCount: Int, diskBytes: Int, diskCount: Int) {
         get async {
             let disk = await onDisk { disk, now in

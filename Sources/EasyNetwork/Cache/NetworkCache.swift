@@ -9,14 +9,14 @@ import Foundation
 /// try await cache.removeAll()
 /// ```
 ///
-/// An entry is whole or absent after any failure of the process, the disk or the file system: each has its own file with a
-/// checksum, which is renamed when it is complete. A damaged file, or one of another version, counts as absent. Several
-/// processes may share a directory; each keeps the limits for the files that it knows, and scans the directory every ten
-/// minutes for changes by others.
+/// An entry is whole or absent after any failure of the process, the disk or the file system: each has its own file
+/// with a checksum, which is renamed when it is complete. A damaged file, or one of another version, counts as absent.
+/// Several processes may share a directory; each keeps the limits for the files that it knows, and scans the directory
+/// every ten minutes for changes by others.
 ///
-/// No method blocks: the disk is used on queues of the cache, and not before the first use. This cache finds an entry as
-/// soon as it is stored; others find it when it is written, for which ``flush()`` waits. Pending writes are completed even
-/// after the last reference to the cache has been released.
+/// No method blocks: the disk is used on queues of the cache, and not before the first use. This cache finds an entry
+/// as soon as it is stored; others find it when it is written, for which ``flush()`` waits. Pending writes are
+/// completed even after the last reference to the cache has been released.
 public final class NetworkCache: Sendable {
     /// A cache in memory and in ``defaultDirectory``, with the default limits.
     public static let shared = NetworkCache()
@@ -30,8 +30,8 @@ public final class NetworkCache: Sendable {
     /// Creates a cache. The least recently used entries are removed first.
     ///
     /// - Parameters:
-    ///   - memoryBytes: the bytes of all entries in memory, with their headers. A larger entry is not stored in memory; with
-    ///     zero or less none is. Default 20,000,000.
+    ///   - memoryBytes: the bytes of all entries in memory, with their headers. A larger entry is not stored in memory;
+    ///     with zero or less none is. Default 20,000,000.
     ///   - memoryCount: the number of entries in memory. Default 1,000.
     ///   - disk: the directory and limits on disk; nil for a cache in memory. Default 200 MB, 10,000 entries and thirty
     ///     days, in ``defaultDirectory``.
@@ -69,7 +69,8 @@ extension NetworkCache {
     /// let cache = NetworkCache(disk: try NetworkCache.Disk(directory: folder, bytes: 50_000_000))
     /// ```
     public struct Disk: Hashable, Sendable {
-        /// The directory, which is created at the first write. Only its owner can read its files, and backups exclude it.
+        /// The directory, which is created at the first write. Only its owner can read its files, and backups exclude
+        /// it.
         ///
         /// Several caches, in one process or in many, may share a directory.
         public internal(set) var directory: URL
@@ -118,8 +119,8 @@ extension NetworkCache {
         }
     }
 
-    /// The folder `EasyNetwork/` with the bundle identifier or name of the program in the folder for caches: the one of the
-    /// system on Apple's platforms; elsewhere `$XDG_CACHE_HOME`, or `~/.cache` if that is not an absolute path.
+    /// The folder `EasyNetwork/` with the bundle identifier or name of the program in the folder for caches: the one of
+    /// the system on Apple's platforms; elsewhere `$XDG_CACHE_HOME`, or `~/.cache` if that is not an absolute path.
     public static var defaultDirectory: URL {
         let program = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
         let name = program.replacingOccurrences(of: "/", with: "_")

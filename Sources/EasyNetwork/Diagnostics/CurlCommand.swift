@@ -8,9 +8,9 @@ extension EasyNetworkService {
     /// // curl --globoff --path-as-is --compressed 'https://api.example.com/users/1' -H 'Accept-Language: en' …
     /// ```
     ///
-    /// It is the message before interceptors, credentials of the host and cookies; those of a message that was sent are in
-    /// ``NetworkAttempt/curlCommand(redaction:)``. A body that is made while it is sent, such as a form with files, is read
-    /// into memory.
+    /// It is the message before interceptors, credentials of the host and cookies; those of a message that was sent are
+    /// in ``NetworkAttempt/curlCommand(redaction:)``. A body that is made while it is sent, such as a form with files,
+    /// is read into memory.
     ///
     /// - Parameters:
     ///   - request: the request, which is not sent.
@@ -31,8 +31,8 @@ extension TransportRequest {
     ///
     /// A file is sent from its path. A stream is left out: the command reads that body from its standard input.
     ///
-    /// - Parameter redaction: takes out secrets; a body that is neither JSON nor a form is then replaced by its length. Default
-    ///   ``Redaction/standard``; nil keeps all.
+    /// - Parameter redaction: takes out secrets; a body that is neither JSON nor a form is then replaced by its length.
+    ///   Default ``Redaction/standard``; nil keeps all.
     public func curlCommand(redaction: Redaction? = .standard) -> String {
         CurlCommand(self, redaction).text
     }
@@ -59,8 +59,8 @@ extension NetworkAttempt {
 }
 
 extension NetworkError {
-    /// The request that failed as a `curl` command for a POSIX shell, without its body, which is not kept; nil if nothing was
-    /// sent.
+    /// The request that failed as a `curl` command for a POSIX shell, without its body, which is not kept; nil if
+    /// nothing was sent.
     ///
     /// - Parameter redaction: takes out secrets. Default ``Redaction/standard``; nil keeps all.
     public func curlCommand(redaction: Redaction? = .standard) -> String? {
@@ -75,8 +75,8 @@ extension NetworkError.Request {
     }
 }
 
-/// Writes a `curl` command. Each word that is not the program's own is in single quotes, in which a shell knows no special
-/// character but the quote.
+/// Writes a `curl` command. Each word that is not the program's own is in single quotes, in which a shell knows no
+/// special character but the quote.
 private struct CurlCommand {
     /// The most bytes of a body that is a word of the command: systems limit the length of a word to 128 KiB.
     private static let longestWord = 65_536

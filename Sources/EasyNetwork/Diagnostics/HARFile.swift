@@ -1,7 +1,8 @@
 import Dispatch
 import Foundation
 
-/// A HAR file that is whole after each entry: an entry and the end of the document replace the end before, in one write.
+/// A HAR file that is whole after each entry: an entry and the end of the document replace the end before, in one
+/// write.
 ///
 /// Sendable because what changes is used on the queue only.
 final class HARFile: @unchecked Sendable {

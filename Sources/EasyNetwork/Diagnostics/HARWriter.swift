@@ -263,8 +263,8 @@ extension MediaType {
 }
 
 extension Redaction {
-    /// Whether the text has the name of a secret where its value may be next to it, other than in `name=value`: as a key
-    /// before a colon, in quotes, as an element of XML, or as a column.
+    /// Whether the text has the name of a secret where its value may be next to it, other than in `name=value`: as a
+    /// key before a colon, in quotes, as an element of XML, or as a column.
     fileprivate func hasSecretName(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
         var index = 0

@@ -13,8 +13,9 @@ import os
 /// // info 'profile' #3: succeeded
 /// ```
 ///
-/// Nothing is logged without one. It logs until it is released. Without a change of the program, the environment variable
-/// `EASYNETWORK_LOG`, set to `debug`, `info` or `error`, writes all queues and hosts of a process to standard error.
+/// Nothing is logged without one. It logs until it is released. Without a change of the program, the environment
+/// variable `EASYNETWORK_LOG`, set to `debug`, `info` or `error`, writes all queues and hosts of a process to standard
+/// error.
 public final class NetworkLogger: Sendable {
     private let level: NetworkEvent.Level
     private let write: @Sendable (NetworkEvent.Level, String) -> Void
@@ -26,8 +27,9 @@ public final class NetworkLogger: Sendable {
     ///
     /// - Parameters:
     ///   - level: the least important events that are logged. Default ``NetworkEvent/Level/info``.
-    ///   - write: gets the level and the text of each line, one after the other on a background queue. Default nil: lines go
-    ///     to `os.Logger` on Apple's platforms, with the subsystem `EasyNetwork`, and to standard error elsewhere.
+    ///   - write: gets the level and the text of each line, one after the other on a background queue. Default nil:
+    ///     lines go to `os.Logger` on Apple's platforms, with the subsystem `EasyNetwork`, and to standard error
+    ///     elsewhere.
     public init(
         level: NetworkEvent.Level = .info,
         write: (@Sendable (NetworkEvent.Level, String) -> Void)? = nil
@@ -43,8 +45,8 @@ public final class NetworkLogger: Sendable {
         }
     }
 
-    /// Logs the calls to a host from now on. An event that the log has from a queue is not logged twice. The host is not kept
-    /// alive.
+    /// Logs the calls to a host from now on. An event that the log has from a queue is not logged twice. The host is
+    /// not kept alive.
     public func log(_ host: HostConfiguration) {
         subscriptions.add(host.broadcast) {
             host.subscribe { [weak self] event in

@@ -20,8 +20,8 @@ extension NetworkQueue {
     /// // 'profile', high: waits for 'sign-in'
     /// ```
     ///
-    /// An arrow leads from a job to one that waits for it, dashed if that also runs after a failure. Jobs that wait for each
-    /// other in a circle are marked; the queue ends such a job itself, unless the circle leads through a plain
+    /// An arrow leads from a job to one that waits for it, dashed if that also runs after a failure. Jobs that wait for
+    /// each other in a circle are marked; the queue ends such a job itself, unless the circle leads through a plain
     /// `OperationQueue`. Linear in the number of jobs and dependencies.
     ///
     /// - Parameter format: the language of the result. Default ``GraphFormat/text``.

@@ -10,9 +10,9 @@ import Foundation
 /// try Data(page.utf8).write(to: URL(fileURLWithPath: "timeline.html"))
 /// ```
 ///
-/// It records until it is released, and keeps the newest 10,000 jobs and calls, each with its newest 100 attempts. It holds
-/// neither operations nor messages, only texts from which ``Redaction/standard`` has taken the secrets; header fields and
-/// bodies are not recorded. All members may be used from any thread.
+/// It records until it is released, and keeps the newest 10,000 jobs and calls, each with its newest 100 attempts. It
+/// holds neither operations nor messages, only texts from which ``Redaction/standard`` has taken the secrets; header
+/// fields and bodies are not recorded. All members may be used from any thread.
 public final class Timeline: Sendable {
     private let content = Locked(TimelineRecord())
     private let subscriptions = EventSubscriptions()
@@ -20,8 +20,8 @@ public final class Timeline: Sendable {
     /// Creates a recording of nothing yet.
     public init() {}
 
-    /// Records the jobs of a queue: those that are there, and those that are added later. Recording a queue twice has no
-    /// effect. The queue is not kept alive.
+    /// Records the jobs of a queue: those that are there, and those that are added later. Recording a queue twice has
+    /// no effect. The queue is not kept alive.
     public func record(_ queue: NetworkQueue) {
         let content = content
         subscriptions.add(queue.broadcast) {
@@ -29,8 +29,8 @@ public final class Timeline: Sendable {
         }
     }
 
-    /// Records the calls to a host from now on; a call of a job that is recorded with its queue is shown in that job's row.
-    /// Recording a host twice has no effect. The host is not kept alive.
+    /// Records the calls to a host from now on; a call of a job that is recorded with its queue is shown in that job's
+    /// row. Recording a host twice has no effect. The host is not kept alive.
     public func record(_ host: HostConfiguration) {
         let content = content
         subscriptions.add(host.broadcast) {

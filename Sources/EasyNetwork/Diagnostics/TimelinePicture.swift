@@ -1,6 +1,7 @@
 import Foundation
 
-/// The rows of a ``Timeline`` at one moment, with times in milliseconds from the first event, for the page and the terminal.
+/// The rows of a ``Timeline`` at one moment, with times in milliseconds from the first event, for the page and the
+/// terminal.
 struct TimelinePicture: Encodable, Sendable {
     struct Part: Encodable, Sendable {
         var kind = ""

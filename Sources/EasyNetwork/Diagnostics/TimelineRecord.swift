@@ -119,8 +119,8 @@ struct TimelineRecord: Sendable {
         rows[number]?.note(event)
     }
 
-    /// The row of an event, which a job's addition, the beginning of a call and, for a message that several jobs share, each
-    /// event may begin.
+    /// The row of an event, which a job's addition, the beginning of a call and, for a message that several jobs share,
+    /// each event may begin.
     private mutating func number(for event: NetworkEvent, from source: Source) -> Int? {
         let key: Key
         var isFirst = false

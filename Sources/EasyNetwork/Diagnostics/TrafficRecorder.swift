@@ -9,13 +9,13 @@ import Foundation
 /// try await recorder.finish()
 /// ```
 ///
-/// Each attempt is an entry: redirects, retries and the refresh of a credential, too. An answer of the cache is an entry
-/// with `_fromCache`. Entries are in the order in which their attempts ended. Fields that begin with an underscore name
-/// job, call, reason, number of the attempt, delay and dependencies.
+/// Each attempt is an entry: redirects, retries and the refresh of a credential, too. An answer of the cache is an
+/// entry with `_fromCache`. Entries are in the order in which their attempts ended. Fields that begin with an
+/// underscore name job, call, reason, number of the attempt, delay and dependencies.
 ///
-/// The file is a whole HAR after each entry, so that it can be read while the program runs and after it was killed. A new
-/// file may be read by its owner only. It is written on a serial queue of the recorder. If the disk is slower than the
-/// traffic, at most 32 MiB of bodies wait, and further entries are dropped; `_dropped` in the file is their number.
+/// The file is a whole HAR after each entry, so that it can be read while the program runs and after it was killed. A
+/// new file may be read by its owner only. It is written on a serial queue of the recorder. If the disk is slower than
+/// the traffic, at most 32 MiB of bodies wait, and further entries are dropped; `_dropped` in the file is their number.
 ///
 /// | body | in the file |
 /// |-|-|
@@ -62,8 +62,8 @@ public final class TrafficRecorder: Sendable {
     ///
     /// - Parameters:
     ///   - file: in a directory that exists.
-    ///   - redaction: takes secrets out of addresses, fields, cookies and bodies. Default ``Redaction/standard``; nil keeps
-    ///     them.
+    ///   - redaction: takes secrets out of addresses, fields, cookies and bodies. Default ``Redaction/standard``; nil
+    ///     keeps them.
     ///   - maximumBodyCount: in bytes; longer bodies are cut. Default 64 KiB.
     /// - Throws: ``NetworkError/Code/cannotWriteFile``.
     public init(
@@ -81,8 +81,8 @@ public final class TrafficRecorder: Sendable {
         record(queue.broadcast, queue.subscribe)
     }
 
-    /// Records the calls to the host from now on, those of jobs too. A call of a queue that is also recorded appears once.
-    /// Does nothing after ``finish()``.
+    /// Records the calls to the host from now on, those of jobs too. A call of a queue that is also recorded appears
+    /// once. Does nothing after ``finish()``.
     public func record(_ host: HostConfiguration) {
         record(host.broadcast, host.subscribe)
     }

@@ -11,8 +11,8 @@ enum Charset: Equatable {
     case system(name: String)
     #endif
 
-    /// - Parameter name: a name from the IANA registry of character sets, in any case. The result is nil if the system does
-    ///   not know it.
+    /// - Parameter name: a name from the IANA registry of character sets, in any case. The result is nil if the system
+    ///   does not know it.
     init?(name: String) {
         switch name.lowercased() {
         case "utf-8", "utf8": self = .utf8

@@ -108,8 +108,8 @@ extension Date {
             + "\(moment.timeOfDay) GMT"
     }
 
-    /// A date of RFC 3339, section 5.6, in UTC, with milliseconds if there are any: `2026-07-01T12:00:00.250Z`. Nil outside
-    /// of the years 1 to 9999.
+    /// A date of RFC 3339, section 5.6, in UTC, with milliseconds if there are any: `2026-07-01T12:00:00.250Z`. Nil
+    /// outside of the years 1 to 9999.
     var rfc3339Text: String? {
         let milliseconds = (timeIntervalSince1970 * 1_000).rounded()
         guard (-62_135_596_800_000..<253_402_300_800_000).contains(milliseconds) else { return nil }

@@ -17,8 +17,8 @@ package enum HTTPSyntax {
 
 /// A reader of header field values: tokens, quoted strings and lists (RFC 9110, sections 5.6.1 to 5.6.4).
 ///
-/// A parser may set the position back to read a part twice. The cost of reading a hostile value stays proportional to its
-/// length; ``readCount`` measures it.
+/// A parser may set the position back to read a part twice. The cost of reading a hostile value stays proportional to
+/// its length; ``readCount`` measures it.
 struct HTTPFieldReader {
     let bytes: [UInt8]
     var position = 0 {

@@ -52,7 +52,8 @@ public struct HTTPHeaders: Hashable, Sendable {
 
     /// The values of the field, in order, joined with `", "`; nil if there is none.
     ///
-    /// Setting a value replaces the first field of that name in its place and removes the others; setting nil removes all.
+    /// Setting a value replaces the first field of that name in its place and removes the others; setting nil removes
+    /// all.
     public subscript(name: String) -> String? {
         get {
             guard let first = index(of: name) else { return nil }
@@ -93,7 +94,8 @@ public struct HTTPHeaders: Hashable, Sendable {
         fields.removeAll { $0.name.isEqualIgnoringASCIICase(to: name) }
     }
 
-    /// Whether both are unchanged copies of one value, and so equal. A fast check: equal headers may have different storage.
+    /// Whether both are unchanged copies of one value, and so equal. A fast check: equal headers may have different
+    /// storage.
     func hasStorage(of other: HTTPHeaders) -> Bool {
         fields.withUnsafeBufferPointer { own in
             other.fields.withUnsafeBufferPointer { own.count == $0.count && own.baseAddress == $0.baseAddress }
@@ -144,8 +146,8 @@ extension HTTPHeaders.Field: CustomStringConvertible, CustomReflectable {
 }
 
 extension HTTPHeaders {
-    /// The fields that identify the sender, see ``Redaction/isSecret(_:)``. A redirect to another origin drops them; the cache
-    /// and ``RepeatPolicy/join`` keep answers apart by them.
+    /// The fields that identify the sender, see ``Redaction/isSecret(_:)``. A redirect to another origin drops them;
+    /// the cache and ``RepeatPolicy/join`` keep answers apart by them.
     var credentials: HTTPHeaders {
         HTTPHeaders(filter(\.isCredential))
     }

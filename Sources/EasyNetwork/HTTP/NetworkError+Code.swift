@@ -1,8 +1,8 @@
 extension NetworkError {
     /// The kind of a failure.
     ///
-    /// A struct and not an enum, so that a new code breaks no `switch`. A program may add codes with numbers of 10,000 and
-    /// above:
+    /// A struct and not an enum, so that a new code breaks no `switch`. A program may add codes with numbers of 10,000
+    /// and above:
     ///
     /// ```swift
     /// extension NetworkError.Code {
@@ -22,11 +22,11 @@ extension NetworkError {
         public static let cancelled = Code(rawValue: 2)
         /// A dependency that had to succeed did not; ``NetworkError/underlying`` is the root cause.
         public static let dependencyFailed = Code(rawValue: 3)
-        /// The operation waits for itself: through its dependencies, which ``NetworkError/dependencyPath`` names, through a
-        /// group that contains it, or through the prerequisite of a condition.
+        /// The operation waits for itself: through its dependencies, which ``NetworkError/dependencyPath`` names,
+        /// through a group that contains it, or through the prerequisite of a condition.
         public static let cycle = Code(rawValue: 4)
-        /// It was not allowed to begin, and nothing was sent: a condition does not hold, it repeats another request, its
-        /// queue has been drained, or its group has ended.
+        /// It was not allowed to begin, and nothing was sent: a condition does not hold, it repeats another request,
+        /// its queue has been drained, or its group has ended.
         public static let refused = Code(rawValue: 5)
 
         /// The host's name could not be resolved, or the connection was refused. The request was not sent.

@@ -5,8 +5,8 @@ import FoundationNetworking
 #endif
 
 extension NetworkError: LocalizedError, CustomStringConvertible {
-    /// A sentence for a person: the failure, the server's message, and the request, without the secrets that ``Redaction``
-    /// recognizes.
+    /// A sentence for a person: the failure, the server's message, and the request, without the secrets that
+    /// ``Redaction`` recognizes.
     public var errorDescription: String? {
         var sentence = code.summary
         if let statusCode, code == .unacceptableStatus || code == .unauthorized {
@@ -72,8 +72,8 @@ extension NSError {
 // MARK: - Debugging
 
 extension NetworkError: CustomDebugStringConvertible, CustomReflectable {
-    /// All properties on several lines, without the secrets that ``Redaction`` recognizes. It is for logs and debuggers, and
-    /// shows at most 4,000 characters of the body.
+    /// All properties on several lines, without the secrets that ``Redaction`` recognizes. It is for logs and
+    /// debuggers, and shows at most 4,000 characters of the body.
     public var debugDescription: String {
         var lines = Self.lines(of: self)
         // A loop and no recursion, since the errors may form a long chain.

@@ -2,8 +2,8 @@ import Foundation
 
 /// The reason why a request, an operation or a mapping failed: the only error type of the package.
 ///
-/// It keeps what a caller needs to act: the ``code`` to decide on, status, headers and the beginning of the body, the server's
-/// message, the underlying error, the request, and the number of attempts.
+/// It keeps what a caller needs to act: the ``code`` to decide on, status, headers and the beginning of the body, the
+/// server's message, the underlying error, the request, and the number of attempts.
 ///
 /// ```swift
 /// operation.failure = { error in
@@ -47,8 +47,8 @@ public struct NetworkError: Error, Sendable {
 
     /// A text that says what went wrong and what to mend, without a full stop; nil if the code says enough.
     ///
-    /// It may quote a server, so it is kept as one line of at most 2,000 Unicode scalars, without control characters and
-    /// marks of writing direction.
+    /// It may quote a server, so it is kept as one line of at most 2,000 Unicode scalars, without control characters
+    /// and marks of writing direction.
     public var message: String? {
         get { values.value.message }
         set { values.change { $0.message = newValue?.cleaned() } }
@@ -73,14 +73,15 @@ public struct NetworkError: Error, Sendable {
         set { values.change { $0.responseBody = Self.prefix(of: newValue) } }
     }
 
-    /// The message in the body of the answer, if there is one. It is cleaned as ``message`` is, but keeps its line breaks.
+    /// The message in the body of the answer, if there is one. It is cleaned as ``message`` is, but keeps its line
+    /// breaks.
     public var serverMessage: String? {
         get { values.value.serverMessage }
         set { values.change { $0.serverMessage = newValue?.cleaned(keepsLines: true) } }
     }
 
-    /// The cause: a `URLError`, a `DecodingError`, or, for ``Code/dependencyFailed``, the ``NetworkError`` of the dependency
-    /// that failed first.
+    /// The cause: a `URLError`, a `DecodingError`, or, for ``Code/dependencyFailed``, the ``NetworkError`` of the
+    /// dependency that failed first.
     public var underlying: (any Error)? {
         get { values.value.underlying }
         set { values.change { $0.underlying = newValue } }
@@ -110,8 +111,8 @@ public struct NetworkError: Error, Sendable {
         set { values.change { $0.isSilent = newValue } }
     }
 
-    /// The phase that the last attempt had reached; nil if nothing was sent, if the answer was complete, or if the transport
-    /// cannot tell.
+    /// The phase that the last attempt had reached; nil if nothing was sent, if the answer was complete, or if the
+    /// transport cannot tell.
     public var phase: TransportPhase? {
         get { values.value.phase }
         set { values.change { $0.phase = newValue } }
@@ -129,9 +130,9 @@ public struct NetworkError: Error, Sendable {
         set { values.change { $0.cacheMiss = newValue } }
     }
 
-    /// For ``Code/dependencyFailed``, the names of the operations from the one that failed to the one that this operation
-    /// waited for. For ``Code/cycle``, the cycle, which begins and ends with this operation. Else empty. At most sixteen
-    /// names, with `"…"` for those left out.
+    /// For ``Code/dependencyFailed``, the names of the operations from the one that failed to the one that this
+    /// operation waited for. For ``Code/cycle``, the cycle, which begins and ends with this operation. Else empty. At
+    /// most sixteen names, with `"…"` for those left out.
     public var dependencyPath: [String] {
         get { values.value.dependencyPath }
         set { values.change { $0.dependencyPath = newValue } }
@@ -166,8 +167,8 @@ public struct NetworkError: Error, Sendable {
         )
     }
 
-    /// Whether the server may have seen the request, so that sending it again may repeat its effect. True if the transport
-    /// cannot tell.
+    /// Whether the server may have seen the request, so that sending it again may repeat its effect. True if the
+    /// transport cannot tell.
     public var mayHaveReachedServer: Bool {
         if statusCode != nil, code != .notCached { return true }
         if let phase { return phase >= .send }

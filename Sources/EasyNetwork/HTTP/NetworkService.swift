@@ -12,8 +12,8 @@
 public enum NetworkService {
     /// A request method, always in upper case (RFC 9110, section 9.1).
     ///
-    /// Any token is a method: `NetworkService.Method(rawValue: "PROPFIND")`. A request with another text, such as one with a
-    /// space, fails with ``NetworkError/Code/invalidRequest``.
+    /// Any token is a method: `NetworkService.Method(rawValue: "PROPFIND")`. A request with another text, such as one
+    /// with a space, fails with ``NetworkError/Code/invalidRequest``.
     public struct Method: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         public let rawValue: String
 

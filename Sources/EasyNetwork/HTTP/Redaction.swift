@@ -8,8 +8,8 @@ import Foundation
 ///
 /// A value is secret by its name: a header, a URL parameter, a form field or a JSON key that is called Authorization,
 /// Cookie or password, or whose name contains token, secret, API key, signature and the like, in any spelling
-/// (`access_token`, `accessToken`, `X-Access-Token`). The parameters `code` and `key` of a URL or a form are secret too, and so
-/// are user and password of a URL. A secret without such a name, like a token in a path, is not recognized.
+/// (`access_token`, `accessToken`, `X-Access-Token`). The parameters `code` and `key` of a URL or a form are secret
+/// too, and so are user and password of a URL. A secret without such a name, like a token in a path, is not recognized.
 public struct Redaction: Hashable, Sendable {
     /// The replacement for a secret. It is valid in a URL too.
     public static let mark = "REDACTED"
@@ -35,8 +35,8 @@ public struct Redaction: Hashable, Sendable {
         return isListed || !names.isEmpty && names.contains(String(decoding: name, as: UTF8.self))
     }
 
-    /// The headers with their secret values replaced. The scheme of credentials stays: `Bearer REDACTED`. In other values,
-    /// such as `Location`, the secrets of URLs are replaced.
+    /// The headers with their secret values replaced. The scheme of credentials stays: `Bearer REDACTED`. In other
+    /// values, such as `Location`, the secrets of URLs are replaced.
     public func redacted(_ headers: HTTPHeaders) -> HTTPHeaders {
         HTTPHeaders(headers.map(redacted))
     }
@@ -82,8 +82,8 @@ public struct Redaction: Hashable, Sendable {
         return String(decoding: result, as: UTF8.self)
     }
 
-    /// The text of a body without its secrets, if it is a JSON object or array, or has the content type of a form. JSON is
-    /// written again: on one line, with sorted keys.
+    /// The text of a body without its secrets, if it is a JSON object or array, or has the content type of a form. JSON
+    /// is written again: on one line, with sorted keys.
     ///
     /// - Returns: nil for any other body, since its secrets cannot be recognized.
     public func redactedText(of body: Data, contentType: String? = nil) -> String? {
@@ -199,8 +199,8 @@ extension Redaction {
         return bytes[start...].firstIndex { $0 <= 0x20 || "&#\"<>\\".utf8.contains($0) } ?? bytes.count
     }
 
-    /// The index of the `@` behind user and password, or the end of a text that is cut within a password; nil if there are
-    /// none.
+    /// The index of the `@` behind user and password, or the end of a text that is cut within a password; nil if there
+    /// are none.
     private static func endOfUserInformation(_ bytes: [UInt8], from start: Int) -> Int? {
         let end = bytes[start...].firstIndex { $0 <= 0x20 || "/?#\"<>\\".utf8.contains($0) } ?? bytes.count
         let authority = bytes[start..<end]

@@ -6,8 +6,8 @@ import Foundation
 /// if let metrics = response.metrics { print(metrics.total, metrics.bytesReceived ?? 0) }
 /// ```
 ///
-/// Times are seconds from the start of the exchange, after any wait for a free connection. A value is nil if the transport
-/// cannot measure it or the exchange did not reach it.
+/// Times are seconds from the start of the exchange, after any wait for a free connection. A value is nil if the
+/// transport cannot measure it or the exchange did not reach it.
 public struct TransportMetrics: Hashable, Sendable {
     /// Until the host's name was resolved; nil on a reused connection.
     public var nameLookup: TimeInterval?

@@ -8,8 +8,8 @@ import Foundation
 /// percent-encoded; in user, host and port they are an error.
 enum URLBuilder {
     /// - Parameters:
-    ///   - api: an absolute http or https URL, which replaces the base; or a path below the base, with or without a leading
-    ///     slash, with or without query and fragment. Empty for the base itself.
+    ///   - api: an absolute http or https URL, which replaces the base; or a path below the base, with or without a
+    ///     leading slash, with or without query and fragment. Empty for the base itself.
     ///   - base: the base URL, asked for if the api is a path. Its path and query are kept, its fragment is not.
     ///   - query: an encoded query, which follows the queries of base and api.
     /// - Throws: ``NetworkError/Code/invalidRequest`` with a message that says what to mend.

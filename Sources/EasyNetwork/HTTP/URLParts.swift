@@ -21,8 +21,8 @@ struct URLParts {
     /// - Parameters:
     ///   - text: an address that begins with the scheme and `://`.
     ///   - what: the subject of messages: `the address`.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for another scheme than http and https, and for an invalid user, host
-    ///   or port.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for another scheme than http and https, and for an invalid user,
+    ///   host or port.
     init(absolute text: String, scheme: String, what: String) throws(NetworkError) {
         let scheme = scheme.lowercased()
         guard scheme == "http" || scheme == "https" else {
@@ -33,8 +33,8 @@ struct URLParts {
         origin = scheme + "://" + (try Self.authority(authority, what))
     }
 
-    /// The host of an absolute address in lower case, with the port if the address has one. Nil for a relative address and
-    /// for an invalid host.
+    /// The host of an absolute address in lower case, with the port if the address has one. Nil for a relative address
+    /// and for an invalid host.
     static func hostAndPort(of text: String) -> String? {
         guard let scheme = URLBuilder.scheme(of: text),
             let authority = try? authority(authorityText(of: text, scheme: scheme), "it")

@@ -7,9 +7,9 @@
 /// NetworkQueue.shared.addOperation(batch)
 /// ```
 ///
-/// Each child keeps its own result, closures and dependencies; it may depend on other children, also on later ones. With a
-/// limit, a nested group counts as running from its start to its end: if its children depend on other children of the
-/// batch, the limit must leave room for these, or both wait for ever.
+/// Each child keeps its own result, closures and dependencies; it may depend on other children, also on later ones.
+/// With a limit, a nested group counts as running from its start to its end: if its children depend on other children
+/// of the batch, the limit must leave room for these, or both wait for ever.
 ///
 /// An empty batch succeeds. To perform values, as often as needed, see
 /// ``NetworkQueue/perform(_:maxConcurrentOperationCount:service:)``.
@@ -20,12 +20,13 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
 
     /// The meaning of a child's failure.
     public enum Policy: Sendable {
-        /// The first failure cancels the other children and fails the batch: its ``NetworkOperation/error`` has the code,
-        /// the status and the other properties of the child's, a message that names the child, and the child's error as
-        /// ``NetworkError/underlying``. See ``GroupOperation/decisiveFailure``. Cancelling a child counts as its failure.
+        /// The first failure cancels the other children and fails the batch: its ``NetworkOperation/error`` has the
+        /// code, the status and the other properties of the child's, a message that names the child, and the child's
+        /// error as ``NetworkError/underlying``. See ``GroupOperation/decisiveFailure``. Cancelling a child counts as
+        /// its failure.
         case failFast
-        /// All children run, and the batch succeeds also if some fail, unless it is cancelled itself or a dependency of its
-        /// own fails. See ``GroupOperation/failures``.
+        /// All children run, and the batch succeeds also if some fail, unless it is cancelled itself or a dependency of
+        /// its own fails. See ``GroupOperation/failures``.
         case collectAll
     }
 
@@ -37,8 +38,8 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
     /// - Parameters:
     ///   - operations: the children; default none.
     ///   - policy: default `.failFast`.
-    ///   - maxConcurrentOperationCount: the number of children that run at once; below 1, the default, as many as the queue
-    ///     allows.
+    ///   - maxConcurrentOperationCount: the number of children that run at once; below 1, the default, as many as the
+    ///     queue allows.
     public init(
         _ operations: [NetworkOperation] = [],
         policy: Policy = .failFast,

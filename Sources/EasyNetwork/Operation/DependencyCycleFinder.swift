@@ -66,8 +66,9 @@ enum DependencyCycleFinder {
         return search.path { $0.operation === child }.map { $0.reversed() + [child] }
     }
 
-    /// Searches from both ends in turn. When either search has no edge left there is no path: so a job without dependents or
-    /// without dependencies costs a few looks, and joining two long chains costs the length of the shorter one.
+    /// Searches from both ends in turn. When either search has no edge left there is no path: so a job without
+    /// dependents or without dependencies costs a few looks, and joining two long chains costs the length of the
+    /// shorter one.
     private static func path(from start: Event, to target: Event) -> [Operation]? {
         var forward = Search(from: start) { waits($0, includesIdle: false) }
         var backward = Search(from: target, edges: dependents)

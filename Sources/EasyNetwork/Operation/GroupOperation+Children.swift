@@ -7,8 +7,8 @@ extension GroupOperation {
 
     /// Adds a child.
     ///
-    /// - Returns: false when the group has ended, or the child is a group that contains this one. The child ends then with
-    ///   ``NetworkError/Code/refused`` or ``NetworkError/Code/cycle``.
+    /// - Returns: false when the group has ended, or the child is a group that contains this one. The child ends then
+    ///   with ``NetworkError/Code/refused`` or ``NetworkError/Code/cycle``.
     final func append(_ operation: NetworkOperation, then: (@Sendable () -> Void)? = nil) -> Bool {
         if let cycle = (operation as? GroupOperation).flatMap({ DependencyCycleFinder.nesting(of: self, in: $0) }) {
             refuse(operation, .cycle(cycle))

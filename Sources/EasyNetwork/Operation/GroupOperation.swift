@@ -9,14 +9,14 @@ import Foundation
 /// }
 /// ```
 ///
-/// A group takes no slot of its queue. Its children become jobs of the same ``NetworkQueue``; on a plain `OperationQueue`
-/// they run on a private `NetworkQueue` of the group. A child that is already on a queue stays there, and the group waits
-/// for it. A child whose `isReady` has been read counts as being on a plain queue.
+/// A group takes no slot of its queue. Its children become jobs of the same ``NetworkQueue``; on a plain
+/// `OperationQueue` they run on a private `NetworkQueue` of the group. A child that is already on a queue stays there,
+/// and the group waits for it. A child whose `isReady` has been read counts as being on a plain queue.
 ///
 /// The group ends when it is cancelled, when a dependency or, depending on its policy, a child fails, or when the last
 /// child has finished. Then the remaining children are cancelled. The group has finished, and its callbacks run, when
-/// every child has finished and the children's callbacks have run. A child on a plain `OperationQueue`, which needs a slot
-/// to finish, is waited for too.
+/// every child has finished and the children's callbacks have run. A child on a plain `OperationQueue`, which needs a
+/// slot to finish, is waited for too.
 ///
 /// Groups may contain groups. A child must not wait for the group that it is in, or for one around that, directly or
 /// indirectly: the operation that closes the cycle ends with ``NetworkError/Code/cycle``. A child on no queue counts as
@@ -60,13 +60,13 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
     /// ``ChainOperation`` 1.
     public let maxConcurrentOperationCount: Int
 
-    /// The progress of the children: each counts as much as its ``NetworkOperation/progressWeight``, 1 by default, and is
-    /// complete when it has finished, with success or failure.
+    /// The progress of the children: each counts as much as its ``NetworkOperation/progressWeight``, 1 by default, and
+    /// is complete when it has finished, with success or failure.
     ///
     /// A transfer and a nested group count by their own progress until then, in `fractionCompleted`. Cancelling the
-    /// progress cancels the group; pausing and resuming it pauses and resumes the transfers that can be. The progress of a
-    /// nested group is a child of this progress, so do not add it to another one. An empty group ends at 1 of 1. The
-    /// progress changes on background threads.
+    /// progress cancels the group; pausing and resuming it pauses and resumes the transfers that can be. The progress
+    /// of a nested group is a child of this progress, so do not add it to another one. An empty group ends at 1 of 1.
+    /// The progress changes on background threads.
     public final var progress: Progress { orderedProgress }
     let orderedProgress = OrderedProgress.root()
 
@@ -115,15 +115,15 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         set { state.withLock { $0.delegate = $0.isDetached ? nil : newValue } }
     }
 
-    /// Called once when the group has succeeded, after the delegate. Set it before the group is added to a queue. Default
-    /// nil.
+    /// Called once when the group has succeeded, after the delegate. Set it before the group is added to a queue.
+    /// Default nil.
     public final var success: (@Sendable (GroupOperation) -> Void)? {
         get { state.withLock { $0.closures.success } }
         set { withExtendedLifetime(state.withLock { $0.closures.setSuccess(newValue) }) {} }
     }
 
-    /// Called once when the group has failed or was cancelled, after the delegate. Set it before the group is added to a
-    /// queue. Default nil.
+    /// Called once when the group has failed or was cancelled, after the delegate. Set it before the group is added to
+    /// a queue. Default nil.
     public final var failure: (@Sendable (GroupOperation, NetworkError) -> Void)? {
         get { state.withLock { $0.closures.failure } }
         set { withExtendedLifetime(state.withLock { $0.closures.setFailure(newValue) }) {} }
@@ -213,8 +213,8 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
 /// }
 /// ```
 public protocol GroupOperationDelegate: AnyObject, Sendable {
-    /// A child has finished, with success or failure, and its own callbacks have run; in a chain its `then` runs next. A
-    /// group that has not failed does not end before this returns, so another child may be added.
+    /// A child has finished, with success or failure, and its own callbacks have run; in a chain its `then` runs next.
+    /// A group that has not failed does not end before this returns, so another child may be added.
     func groupOperation(_ group: GroupOperation, didFinish operation: NetworkOperation, at index: Int)
     /// The group has succeeded; with ``BatchOperation/Policy/collectAll`` children may have failed.
     func groupOperationDidSucceed(_ group: GroupOperation)

@@ -91,7 +91,8 @@ struct GroupState {
 
     /// Ends the group: no children are added or handed on until ``restEnded()``.
     ///
-    /// - Returns: the number of children handed on, for the caller, which is to end the children; nil for later callers.
+    /// - Returns: the number of children handed on, for the caller, which is to end the children; nil for later
+    ///   callers.
     mutating func takeRest() -> Int? {
         guard !isRestTaken else { return nil }
         isRestTaken = true

@@ -96,8 +96,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         set { replace(Self.adapted(newValue) { $0.map { Self.typed($0) } }) { swap(&$0.preprocess, &$1) } }
     }
 
-    /// Called once with the result on the callback queue, after ``preprocess`` and before the delegate and the closures.
-    /// Set it before the operation is added to a queue. Default nil.
+    /// Called once with the result on the callback queue, after ``preprocess`` and before the delegate and the
+    /// closures. Set it before the operation is added to a queue. Default nil.
     public final var willDeliver: (@Sendable (Result<Item, NetworkError>) -> Void)? {
         get { Self.adapted(state.withLock { $0.closures.willDeliver }) { $0.map { $0 } } }
         set { replace(Self.adapted(newValue) { $0.map { Self.typed($0) } }) { swap(&$0.willDeliver, &$1) } }
@@ -142,8 +142,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     static func typed(_ item: any Sendable) -> Item { item as! Item }
 
     /// The host that the request goes to: that of its ``BaseAPIRequest/customURLRequest``, of its own address, of its
-    /// ``BaseAPIRequest/baseURL``, of the CDN, or of the service, in this order. Changes of the address by a filter or an
-    /// interceptor are not foreseen. That of the service until the request is made; nil if that has no base URL.
+    /// ``BaseAPIRequest/baseURL``, of the CDN, or of the service, in this order. Changes of the address by a filter or
+    /// an interceptor are not foreseen. That of the service until the request is made; nil if that has no base URL.
     open override var host: String? {
         guard case .request(let request) = state.withLock({ $0.source }) else { return super.host }
         if let custom = request.customURLRequest { return custom.url?.hostAndPort }
@@ -202,9 +202,9 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// It depends on this one: if this one fails, it ends with ``NetworkError/Code/dependencyFailed`` and sends
     /// nothing. Add both to a queue.
     ///
-    /// - Parameter next: called once, on a thread of the queue, when this operation has succeeded and before the next one
-    ///   waits for its turn, which it does with the priority and under the host of its request. An error that it throws is the
-    ///   next operation's error.
+    /// - Parameter next: called once, on a thread of the queue, when this operation has succeeded and before the next
+    ///   one waits for its turn, which it does with the priority and under the host of its request. An error that it
+    ///   throws is the next operation's error.
     public final func then<Next: APIRequest>(
         _ next: @escaping @Sendable (Item) throws -> Next
     ) -> RequestOperation<Next> {
@@ -237,13 +237,13 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     // MARK: - Progress
 
-    /// The bytes of the current message: those of its body that have been handed to the system, and those of the answer's
-    /// body that have come, without content codings.
+    /// The bytes of the current message: those of its body that have been handed to the system, and those of the
+    /// answer's body that have come, without content codings.
     ///
-    /// It is indeterminate until the lengths of both bodies are known, and stays so when the answer is compressed or comes in
-    /// chunks. It begins again with each message: a retry, a redirect, another credential. It is finished when the
-    /// operation has succeeded, before its callbacks; after a failure it stays where it was. Cancelling it cancels the
-    /// operation; pausing it does nothing. It changes on background threads, at most ten times a second.
+    /// It is indeterminate until the lengths of both bodies are known, and stays so when the answer is compressed or
+    /// comes in chunks. It begins again with each message: a retry, a redirect, another credential. It is finished when
+    /// the operation has succeeded, before its callbacks; after a failure it stays where it was. Cancelling it cancels
+    /// the operation; pausing it does nothing. It changes on background threads, at most ten times a second.
     ///
     /// ```swift
     /// let operation = RequestOperation(GetCatalogue())
@@ -251,14 +251,14 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// progressView.observedProgress = operation.progress
     /// ```
     ///
-    /// Read it at any time; a request whose progress is never read counts nothing. An answer from the cache has no bytes,
-    /// and neither has one that another operation fetches (``RepeatPolicy/join``). In the progress of a batch or a chain a
-    /// request counts when it has finished.
+    /// Read it at any time; a request whose progress is never read counts nothing. An answer from the cache has no
+    /// bytes, and neither has one that another operation fetches (``RepeatPolicy/join``). In the progress of a batch or
+    /// a chain a request counts when it has finished.
     ///
     /// - An ``UploadOperation`` counts its body only, whose length is known before the answer.
-    /// - A ``DownloadOperation`` counts the bytes of its file, with those of an earlier operation. Pausing and resuming the
-    ///   progress does so with the operation; ``DownloadOperation/pause()`` and ``DownloadOperation/resume()`` leave its
-    ///   `isPaused` as it is.
+    /// - A ``DownloadOperation`` counts the bytes of its file, with those of an earlier operation. Pausing and resuming
+    ///   the progress does so with the operation; ``DownloadOperation/pause()`` and ``DownloadOperation/resume()``
+    ///   leave its `isPaused` as it is.
     public final var progress: Progress { meter.progress }
 
     /// Publishes ``progress``.

@@ -41,8 +41,8 @@ extension NetworkOperation {
         }
     }
 
-    /// Whether a queue has the operation, or it has been started. A plain `OperationQueue` shows itself by asking whether
-    /// the operation is ready.
+    /// Whether a queue has the operation, or it has been started. A plain `OperationQueue` shows itself by asking
+    /// whether the operation is ready.
     final var isTaken: Bool {
         core.withLock { $0.scheduling != nil || $0.readiness.isWatching || $0.lifecycle.phase != .waiting }
     }
@@ -86,8 +86,8 @@ extension NetworkOperation {
     /// Asks for a slot again, and runs `action` when the operation's turn has come, on a background queue.
     ///
     /// The operation waits among those of its priority like any other that is ready. `action` does not run if the
-    /// operation ends before. Without a `NetworkQueue`, or when the slot was not released, it runs at once. Called again
-    /// before there is a slot, it runs all the actions then.
+    /// operation ends before. Without a `NetworkQueue`, or when the slot was not released, it runs at once. Called
+    /// again before there is a slot, it runs all the actions then.
     public final func reclaimSlot(_ action: @escaping @Sendable () -> Void) {
         reclaimSlot(if: { true }) {
             if !self.hasOutcome { action() }
@@ -96,8 +96,8 @@ extension NetworkOperation {
 
     /// Asks for a slot again, and runs `action` when the operation has it, or has ended.
     ///
-    /// - Parameter isWanted: called under the queue's lock when the slot would be asked for; if it returns false, nothing
-    ///   changes.
+    /// - Parameter isWanted: called under the queue's lock when the slot would be asked for; if it returns false,
+    ///   nothing changes.
     final func reclaimSlot(if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
         if let scheduling {
             scheduling.queue.operationReclaimsSlot(of: scheduling.job, if: isWanted, for: action)

@@ -11,8 +11,8 @@ import Foundation
 /// ```
 ///
 /// Add it to a ``NetworkQueue``, or to any `OperationQueue`. It ends exactly once, with success or with one
-/// ``NetworkError``, which dependents may read as ``error``; a later ending is ignored. Its callbacks have run before its
-/// dependents start.
+/// ``NetworkError``, which dependents may read as ``error``; a later ending is ignored. Its callbacks have run before
+/// its dependents start.
 ///
 /// `cancel()` ends it: before its start, ``execute()`` is never called; later, the operation ends at once with
 /// ``NetworkError/Code/cancelled``, and a later ``finish(_:)`` has no effect. Override `cancel()` (and call `super`) to
@@ -48,8 +48,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Does the work. Override this, and call ``NetworkOperation/finish(_:)`` once when all is done, from any thread.
     ///
-    /// Called on a thread of the queue, which must not be blocked. Not called when the operation was cancelled before or a
-    /// dependency failed. The implementation here does nothing, for subclasses that override `start()` instead; an
+    /// Called on a thread of the queue, which must not be blocked. Not called when the operation was cancelled before
+    /// or a dependency failed. The implementation here does nothing, for subclasses that override `start()` instead; an
     /// operation that overrides neither ends with ``NetworkError/Code/invalidRequest``.
     open func execute() {
         if type(of: self) == NetworkOperation.self {
@@ -62,8 +62,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// The first call counts, later ones are ignored. Called before the operation was started, it takes effect at the
     /// start, without ``execute()``.
     ///
-    /// - Parameter error: the failure; nil, the default, for success, or in a ``ServiceOperation`` for the outcome of its
-    ///   last call.
+    /// - Parameter error: the failure; nil, the default, for success, or in a ``ServiceOperation`` for the outcome of
+    ///   its last call.
     public final func finish(_ error: NetworkError? = nil) {
         guard error == nil, let missing = missingResultError() else { return end(error) }
         if missing.code == .cancelled { endCancelled() } else { end(missing) }
@@ -80,8 +80,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         core.withLock { $0.lifecycle.error }
     }
 
-    /// The host that the operation calls, for limits and cancellation by host: as in its URL, with the port if that names
-    /// one. Read once, when the operation is added to a queue. Default nil: none, or not known yet.
+    /// The host that the operation calls, for limits and cancellation by host: as in its URL, with the port if that
+    /// names one. Read once, when the operation is added to a queue. Default nil: none, or not known yet.
     open var host: String? { nil }
 
     // MARK: - For subclasses in this package
@@ -104,8 +104,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         scheduling?.queue.callbackQueue ?? WorkQueue.shared
     }
 
-    /// Whether the operation counts in the limits of its queue. An operation that only waits for others takes no slot: it
-    /// is started when its dependencies are over and the queue is not suspended. Must not change.
+    /// Whether the operation counts in the limits of its queue. An operation that only waits for others takes no slot:
+    /// it is started when its dependencies are over and the queue is not suspended. Must not change.
     var occupiesSlot: Bool { true }
 
     /// Whether the operation itself holds its ``mutualExclusionCategories``. Must not change.
@@ -309,9 +309,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Makes this operation wait for any other one, on the same queue, another one or none.
     ///
-    /// Ignored once the operation has started, or its queue is starting it. An operation that would wait for itself, also
-    /// indirectly, ends with ``NetworkError/Code/cycle``. The dependency is not added to a queue, and one that never runs
-    /// keeps its dependents waiting.
+    /// Ignored once the operation has started, or its queue is starting it. An operation that would wait for itself,
+    /// also indirectly, ends with ``NetworkError/Code/cycle``. The dependency is not added to a queue, and one that
+    /// never runs keeps its dependents waiting.
     public final func addDependency(_ operation: Operation, policy: DependencyPolicy) {
         guard operation !== self else {
             return finish(.cycle([self, self]))
@@ -369,8 +369,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         core.withLock { $0.dependencies.map(\.operation) }
     }
 
-    /// Whether a plain `OperationQueue` may start the operation. Always true on a ``NetworkQueue``, which holds jobs back
-    /// itself.
+    /// Whether a plain `OperationQueue` may start the operation. Always true on a ``NetworkQueue``, which holds jobs
+    /// back itself.
     public final override var isReady: Bool {
         guard super.isReady else { return false }
         let unwatched = core.withLock { state -> [OperationDependency]? in

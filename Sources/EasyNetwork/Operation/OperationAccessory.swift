@@ -14,14 +14,14 @@ extension NetworkOperation {
     /// operation.addAccessory(willStart: { _ in spinner.show() }, didStop: { _ in spinner.hide() })
     /// ```
     ///
-    /// Each closure is called at most once, on the operation's callback queue: its own, else its ``NetworkQueue``'s, else its
-    /// host's or a background queue. The operation waits until it returns. For an operation that ends before its start,
-    /// because it was cancelled or a dependency failed, only the closures of the stop are called. They are released when the
-    /// operation has finished.
+    /// Each closure is called at most once, on the operation's callback queue: its own, else its ``NetworkQueue``'s,
+    /// else its host's or a background queue. The operation waits until it returns. For an operation that ends before
+    /// its start, because it was cancelled or a dependency failed, only the closures of the stop are called. They are
+    /// released when the operation has finished.
     ///
     /// Add it before the operation is added to a queue: later only the remaining closures are called, and none when the
-    /// outcome is known. In an operation that overrides `start()`, `willStart` may come after what that does. The calls that a
-    /// ``ServiceOperation`` makes there wait for it.
+    /// outcome is known. In an operation that overrides `start()`, `willStart` may come after what that does. The calls
+    /// that a ``ServiceOperation`` makes there wait for it.
     ///
     /// - Parameters:
     ///   - willStart: called before ``execute()``. Default nil.

@@ -18,8 +18,8 @@ import Foundation
 /// ```
 ///
 /// Conditions are evaluated one after the other when the dependencies of the operation are over and its turn has come,
-/// before ``NetworkOperation/execute()``. During that time the operation takes no slot of its ``NetworkQueue``; when all
-/// hold, it asks for one again. On a plain `OperationQueue` they hold it too.
+/// before ``NetworkOperation/execute()``. During that time the operation takes no slot of its ``NetworkQueue``; when
+/// all hold, it asks for one again. On a plain `OperationQueue` they hold it too.
 public struct OperationCondition: Sendable {
     /// The name of the condition in messages.
     public let name: String
@@ -38,16 +38,16 @@ public struct OperationCondition: Sendable {
     ///
     /// - Parameters:
     ///   - name: the name of the condition in messages.
-    ///   - prerequisite: a job that must be over before `holds` is called, for instance a sign-in; nil, the default, for none.
-    ///     It is added to the operation's ``NetworkQueue``, or else to ``NetworkQueue/shared``, unless a `NetworkQueue` has it
-    ///     already or it has been started; it must not be on an `OperationQueue`. Several operations may be given the same
-    ///     job. `holds` decides whether its outcome is good enough. It goes on when the operation is cancelled. Called once
-    ///     for each operation, on a background thread.
-    ///   - holds: called once for each operation, in a task. False ends the operation with ``NetworkError/Code/refused``. A
-    ///     ``NetworkError`` that it throws becomes the operation's own, a `CancellationError` becomes
-    ///     ``NetworkError/Code/cancelled``, and any other error the ``NetworkError/underlying`` one of
-    ///     ``NetworkError/Code/refused``. It may wait without a deadline, but must not block its thread. When the operation
-    ///     ends before, the task is cancelled and its result has no effect.
+    ///   - prerequisite: a job that must be over before `holds` is called, for instance a sign-in; nil, the default,
+    ///     for none. It is added to the operation's ``NetworkQueue``, or else to ``NetworkQueue/shared``, unless a
+    ///     `NetworkQueue` has it already or it has been started; it must not be on an `OperationQueue`. Several
+    ///     operations may be given the same job. `holds` decides whether its outcome is good enough. It goes on when
+    ///     the operation is cancelled. Called once for each operation, on a background thread.
+    ///   - holds: called once for each operation, in a task. False ends the operation with
+    ///     ``NetworkError/Code/refused``. A ``NetworkError`` that it throws becomes the operation's own, a
+    ///     `CancellationError` becomes ``NetworkError/Code/cancelled``, and any other error the
+    ///     ``NetworkError/underlying`` one of ``NetworkError/Code/refused``. It may wait without a deadline, but must
+    ///     not block its thread. When the operation ends before, the task is cancelled and its result has no effect.
     public init(
         _ name: String,
         prerequisite: (@Sendable (NetworkOperation) -> Operation?)? = nil,
@@ -64,8 +64,8 @@ public struct OperationCondition: Sendable {
         }
     }
 
-    /// Holds while the network is reachable, or its status is unknown. A reachable network does not mean that the server
-    /// answers: the condition only saves attempts that cannot succeed.
+    /// Holds while the network is reachable, or its status is unknown. A reachable network does not mean that the
+    /// server answers: the condition only saves attempts that cannot succeed.
     ///
     /// - Parameters:
     ///   - reachability: the source of the status. Default: the system, whose status is unknown on Linux.
@@ -90,16 +90,16 @@ public struct OperationCondition: Sendable {
 
     // MARK: - Combinations
 
-    /// Holds when all of these hold, also when there are none; fails with the error of the first one that does not. They
-    /// are evaluated in order, each after its own prerequisite.
+    /// Holds when all of these hold, also when there are none; fails with the error of the first one that does not.
+    /// They are evaluated in order, each after its own prerequisite.
     public static func all(_ parts: OperationCondition...) -> OperationCondition {
         OperationCondition(name: list(parts, "and")) { operation, isSilent in
             for part in parts { try await part.evaluate(operation, isSilent) }
         }
     }
 
-    /// Holds when one of these holds. They are evaluated in order, each after its own prerequisite, until one does. If none
-    /// does, the operation ends with ``NetworkError/Code/refused`` and the error of the first one as
+    /// Holds when one of these holds. They are evaluated in order, each after its own prerequisite, until one does. If
+    /// none does, the operation ends with ``NetworkError/Code/refused`` and the error of the first one as
     /// ``NetworkError/underlying``.
     public static func any(_ parts: OperationCondition...) -> OperationCondition {
         let name = list(parts, "or")
@@ -153,8 +153,8 @@ public struct OperationCondition: Sendable {
 extension NetworkOperation {
     /// Makes the operation wait until `condition` holds, and fail if it does not.
     ///
-    /// Conditions are evaluated in the order in which they were added. Add them before the operation is added to a queue; a
-    /// condition that is added after its start is ignored.
+    /// Conditions are evaluated in the order in which they were added. Add them before the operation is added to a
+    /// queue; a condition that is added after its start is ignored.
     ///
     /// An operation that overrides `start()` and does its work there, and not in ``execute()``, does not wait.
     public final func addCondition(_ condition: OperationCondition) {
@@ -200,7 +200,8 @@ extension NetworkOperation {
         set { setOption(newValue) { swap(&$0.pendingCondition, &$1) } }
     }
 
-    /// Whether the current task evaluates a condition of the operation: calls made there do not wait for the conditions.
+    /// Whether the current task evaluates a condition of the operation: calls made there do not wait for the
+    /// conditions.
     final var isEvaluatingCondition: Bool { ConditionContext.operation == ObjectIdentifier(self) }
 
     /// Adds a prerequisite and returns when it has finished, or when the task is cancelled.

@@ -7,8 +7,8 @@ import Foundation
 /// ```
 public enum DependencyPolicy: Sendable {
     /// The dependency must end without an error; otherwise the dependent ends with `NetworkError.Code.dependencyFailed`
-    /// and does not execute. A plain `Operation` counts as successful unless it was cancelled. `addDependency(_:)` means
-    /// this policy.
+    /// and does not execute. A plain `Operation` counts as successful unless it was cancelled. `addDependency(_:)`
+    /// means this policy.
     case requireSuccess
     /// The dependency must have ended, with success or failure.
     case allowFailure

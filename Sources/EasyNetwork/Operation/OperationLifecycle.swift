@@ -5,8 +5,8 @@
 /// ```
 ///
 /// The outcome is set once, by the first ending. An ending before the start, or while the start is being announced, is
-/// stored and takes effect after the start: on Linux an operation that reports itself finished before its queue has started
-/// it stops the process.
+/// stored and takes effect after the start: on Linux an operation that reports itself finished before its queue has
+/// started it stops the process.
 struct OperationLifecycle {
     enum Phase {
         /// Not started.

@@ -57,20 +57,20 @@ extension NetworkOperation {
         }
     }
 
-    /// The tags of the operation, for limits and for cancelling several operations: `cancelOperations(tag:)`. Read when it
-    /// is added to a queue. Default none.
+    /// The tags of the operation, for limits and for cancelling several operations: `cancelOperations(tag:)`. Read when
+    /// it is added to a queue. Default none.
     public final var tags: Set<String> {
         get { option { $0.tags } }
         set { setOption(newValue) { swap(&$0.tags, &$1) } }
     }
 
-    /// The categories of which a queue runs one operation at a time. Read when the operation is added to a queue. Default
-    /// none.
+    /// The categories of which a queue runs one operation at a time. Read when the operation is added to a queue.
+    /// Default none.
     ///
     /// All categories are taken together when the operation starts, so no two operations wait for each other. They are
-    /// released with its slot, also by ``releaseSlot()``. A batch or chain keeps them until it ends, and its children need
-    /// not wait for them. A child must not wait for another operation of the category, which waits for the batch: that
-    /// cycle is not seen.
+    /// released with its slot, also by ``releaseSlot()``. A batch or chain keeps them until it ends, and its children
+    /// need not wait for them. A child must not wait for another operation of the category, which waits for the batch:
+    /// that cycle is not seen.
     public final var mutualExclusionCategories: Set<String> {
         get { option { $0.mutualExclusionCategories } }
         set { setOption(newValue) { swap(&$0.mutualExclusionCategories, &$1) } }
@@ -78,8 +78,8 @@ extension NetworkOperation {
 
     private static let lastID = Locked<UInt64>(0)
 
-    /// A number that no other operation of the process has: for ``NetworkQueue/cancelOperation(id:)``, where the operation
-    /// itself is not at hand.
+    /// A number that no other operation of the process has: for ``NetworkQueue/cancelOperation(id:)``, where the
+    /// operation itself is not at hand.
     public final var operationID: UInt64 {
         changeOptions { options, _ in
             if let id = options.operationID { return id }
@@ -92,8 +92,8 @@ extension NetworkOperation {
         }
     }
 
-    /// The weight of the operation in the ``GroupOperation/progress`` of its batch or chain, for instance the expected size
-    /// of a download in kilobytes. Read when it is added to the group. Default 1. Values are clamped to 1...2^40.
+    /// The weight of the operation in the ``GroupOperation/progress`` of its batch or chain, for instance the expected
+    /// size of a download in kilobytes. Read when it is added to the group. Default 1. Values are clamped to 1...2^40.
     public final var progressWeight: Int64 {
         get { option { $0.progressWeight } }
         set { setOption(min(max(1, newValue), 1 << 40)) { swap(&$0.progressWeight, &$1) } }

@@ -1,5 +1,5 @@
-/// The owner of operations, for instance a screen: when it is deallocated, its operations are cancelled, or go on without
-/// callbacks.
+/// The owner of operations, for instance a screen: when it is deallocated, its operations are cancelled, or go on
+/// without callbacks.
 ///
 /// ```swift
 /// final class ProfileViewController: UIViewController {
@@ -14,8 +14,8 @@
 /// }
 /// ```
 ///
-/// The operations end on the thread on which the owner is deallocated. The owner keeps no operation alive, and no operation
-/// keeps the owner alive.
+/// The operations end on the thread on which the owner is deallocated. The owner keeps no operation alive, and no
+/// operation keeps the owner alive.
 public final class OperationOwner: Sendable {
     private let detaches: Bool
     private let registrations = Locked<[ObjectIdentifier: Weak<OwnerRegistration>]>([:])
@@ -23,9 +23,9 @@ public final class OperationOwner: Sendable {
     /// Creates an owner without operations.
     ///
     /// - Parameter detaches: false, the default, cancels the operations with the owner: ``ItemOperation/failure`` gets
-    ///   ``NetworkError/Code/cancelled``. True lets them go on, but their `success` and `failure`, and the delegate of a
-    ///   batch or a chain, are released without having been called. Tasks that await a value get it. The `then` closures of a
-    ///   chain's steps and the closures of the children, which have owners of their own, are kept.
+    ///   ``NetworkError/Code/cancelled``. True lets them go on, but their `success` and `failure`, and the delegate of
+    ///   a batch or a chain, are released without having been called. Tasks that await a value get it. The `then`
+    ///   closures of a chain's steps and the closures of the children, which have owners of their own, are kept.
     public init(detaches: Bool = false) {
         self.detaches = detaches
     }
@@ -50,9 +50,9 @@ public final class OperationOwner: Sendable {
 }
 
 extension NetworkOperation {
-    /// The owner, which decides what becomes of the operation when it is deallocated. It is not kept alive. Default nil, also
-    /// when the operation has finished or the owner is gone: the queue holds the operation until it is done, and its callbacks
-    /// are called.
+    /// The owner, which decides what becomes of the operation when it is deallocated. It is not kept alive. Default
+    /// nil, also when the operation has finished or the owner is gone: the queue holds the operation until it is done,
+    /// and its callbacks are called.
     ///
     /// Set it at any time before the end; the latest owner counts.
     public final var owner: OperationOwner? {

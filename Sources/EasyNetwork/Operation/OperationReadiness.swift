@@ -1,7 +1,7 @@
 /// Whether an operation on a plain `OperationQueue` may start, as a value.
 ///
-/// Not used on a ``NetworkQueue``, which starts an operation only when it may run. A plain queue reads `isReady`; from the
-/// first time on, the dependencies are watched.
+/// Not used on a ``NetworkQueue``, which starts an operation only when it may run. A plain queue reads `isReady`; from
+/// the first time on, the dependencies are watched.
 struct OperationReadiness {
     /// The number of dependencies that have not finished, and one more while the watch is being set up.
     private var pending = 0
@@ -43,8 +43,8 @@ struct OperationReadiness {
     /// - Parameters:
     ///   - isFree: whether dependencies do not matter any more.
     ///   - thread: the thread that reads it.
-    /// - Returns: the value, and whether the change is to be announced again. On Linux the queue may read false, miss the
-    ///   announcement because it has not added the operation yet, and then read true without acting on it. An
+    /// - Returns: the value, and whether the change is to be announced again. On Linux the queue may read false, miss
+    ///   the announcement because it has not added the operation yet, and then read true without acting on it. An
     ///   announcement reads the value too, on its own thread; that read does not count.
     mutating func answer(isFree: Bool, to thread: ObjectIdentifier) -> (isReady: Bool, announceAgain: Bool) {
         guard isFree || pending == 0 else {

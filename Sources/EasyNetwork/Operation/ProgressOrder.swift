@@ -1,10 +1,10 @@
 import Foundation
 
-/// Runs the changes of the progresses of one tree one after the other: on Linux, changes from several threads lose counts and
-/// stop the process; on Apple's platforms a change calls observers, which must not happen under a lock.
+/// Runs the changes of the progresses of one tree one after the other: on Linux, changes from several threads lose
+/// counts and stop the process; on Apple's platforms a change calls observers, which must not happen under a lock.
 ///
-/// Each tree has its own order, so that an observer that blocks holds up no other tree. Two orders become one when their
-/// trees do (union by size).
+/// Each tree has its own order, so that an observer that blocks holds up no other tree. Two orders become one when
+/// their trees do (union by size).
 final class ProgressOrder: Sendable {
     private struct State {
         /// The order that this one has become a part of.
@@ -76,8 +76,8 @@ final class ProgressOrder: Sendable {
 
 /// A `Progress` that may be cancelled, paused and resumed while it changes.
 final class OrderedProgress: Progress, @unchecked Sendable {
-    // Sendable because one thread at a time changes it, see `ProgressOrder`, and `userInfo` has a lock where Foundation has
-    // none.
+    // Sendable because one thread at a time changes it, see `ProgressOrder`, and `userInfo` has a lock where Foundation
+    // has none.
     let order = ProgressOrder()
 
     #if !canImport(Darwin)

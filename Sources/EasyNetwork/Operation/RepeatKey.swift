@@ -32,8 +32,8 @@ enum RepeatKey: Hashable, Sendable {
     }
 }
 
-/// The key by which requests share one message and its answer. It is narrower than ``RepeatKey``: the answer is delivered
-/// to all as the sender received it, so everything that influences how it is received belongs to the key.
+/// The key by which requests share one message and its answer. It is narrower than ``RepeatKey``: the answer is
+/// delivered to all as the sender received it, so everything that influences how it is received belongs to the key.
 struct SharingKey: Hashable, Sendable {
     private let key: RepeatKey
     private let host: ObjectIdentifier
@@ -52,8 +52,8 @@ struct SharingKey: Hashable, Sendable {
     /// The categories that the message excludes while it is sent. A request that is part of a group, which holds the
     /// category already, does not wait for one that waits for the group.
     let categories: Set<String>
-    /// The type of the item, or of the request if that has interceptors or redirect rules; nil when the key is the message,
-    /// which gives the same answer for every type.
+    /// The type of the item, or of the request if that has interceptors or redirect rules; nil when the key is the
+    /// message, which gives the same answer for every type.
     private let type: ObjectIdentifier?
 
     init(

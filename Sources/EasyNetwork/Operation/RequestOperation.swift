@@ -35,9 +35,9 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     // MARK: - The cache
 
-    /// Called at most once, before ``ItemOperation/success``, with the cache's item, when the network's will follow: the
-    /// policy is ``CachePolicy/Reading/cacheThenNetwork``. Not once the operation is cancelled. Set it before the operation is
-    /// added to a queue. Default nil.
+    /// Called at most once, before ``ItemOperation/success``, with the cache's item, when the network's will follow:
+    /// the policy is ``CachePolicy/Reading/cacheThenNetwork``. Not once the operation is cancelled. Set it before the
+    /// operation is added to a queue. Default nil.
     public final var cached: (@Sendable (Request.Item) -> Void)? {
         get { Self.adapted(state.withLock { $0.closures.cached }) { $0 } }
         set { replace(Self.adapted(newValue) { Self.typed($0) }) { swap(&$0.cached, &$1) } }
@@ -48,8 +48,8 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         state.withLock { $0.cachedItem }.map(Self.typed)
     }
 
-    /// Whether the operation goes past the cache this once: nothing is read from there, whatever the request's policy says,
-    /// and nothing stored is confirmed. The answer is stored as the policy says. Default false.
+    /// Whether the operation goes past the cache this once: nothing is read from there, whatever the request's policy
+    /// says, and nothing stored is confirmed. The answer is stored as the policy says. Default false.
     ///
     /// ```swift
     /// let reload = RequestOperation(GetNews())

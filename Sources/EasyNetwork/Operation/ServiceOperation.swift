@@ -18,10 +18,11 @@ import Foundation
 /// it means that failure. A call that was cancelled counts only if no other call ended before it.
 /// ``finish(recovering:)`` ends it with success in any case.
 ///
-/// The calls are a part of the operation. While all of them wait for a retry, a credential or the network, its slot is given
-/// back. Their closures come on ``callbackQueue``. Calls made in `start()` wait for accessories and conditions. Cancelling
-/// the operation cancels them; calls that it makes afterwards, or after a dependency has failed, are refused with the
-/// operation's error, and nothing is sent. A call that is under way when the operation finishes goes on without a slot.
+/// The calls are a part of the operation. While all of them wait for a retry, a credential or the network, its slot is
+/// given back. Their closures come on ``callbackQueue``. Calls made in `start()` wait for accessories and conditions.
+/// Cancelling the operation cancels them; calls that it makes afterwards, or after a dependency has failed, are refused
+/// with the operation's error, and nothing is sent. A call that is under way when the operation finishes goes on
+/// without a slot.
 open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     // Sendable because `service` never changes; subclasses answer for their own.
 

@@ -9,14 +9,14 @@ import Foundation
 /// for await (completed, _) in upload.updates { print(completed) }
 /// ```
 ///
-/// The body is that of the request, or another in its place: data, a file, a stream, a multipart form. Files and streams are
-/// read while they are sent. The length is sent when it is known (`Content-Length`), else HTTP/1.1 sends the body in chunks
-/// (RFC 9112, section 7.1). ``URLSessionTransport`` writes a stream to a temporary file first.
+/// The body is that of the request, or another in its place: data, a file, a stream, a multipart form. Files and
+/// streams are read while they are sent. The length is sent when it is known (`Content-Length`), else HTTP/1.1 sends
+/// the body in chunks (RFC 9112, section 7.1). ``URLSessionTransport`` writes a stream to a temporary file first.
 ///
-/// A retry, a redirect that keeps the method, and a challenge send the body again from its beginning, for HTTP cannot resume
-/// an upload; so it cannot be paused either. A body that cannot be read twice (``TransportBodyStream/isReplayable``) is sent
-/// once. When a server answers before it has read the body, with `413 Content Too Large` for instance, the upload ends at
-/// once, and the rest is not sent.
+/// A retry, a redirect that keeps the method, and a challenge send the body again from its beginning, for HTTP cannot
+/// resume an upload; so it cannot be paused either. A body that cannot be read twice
+/// (``TransportBodyStream/isReplayable``) is sent once. When a server answers before it has read the body, with
+/// `413 Content Too Large` for instance, the upload ends at once, and the rest is not sent.
 ///
 /// Callbacks, ``ItemOperation/value`` and the rest are those of ``RequestOperation``. Uploads are never joined:
 /// ``RepeatPolicy/join`` means ``RepeatPolicy/allow`` here.
@@ -29,8 +29,8 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     ///
     /// - Parameters:
     ///   - request: with a method that has a body, POST or PUT.
-    ///   - body: the body, with its Content-Type; the parameters of the request go into its query then (`.path`). Default nil:
-    ///     that of the request.
+    ///   - body: the body, with its Content-Type; the parameters of the request go into its query then (`.path`).
+    ///     Default nil: that of the request.
     ///   - service: gives the host, and cancels this operation's call when it is cancelled itself. Default
     ///     ``HostConfiguration/shared`` as it is now.
     public init(
@@ -44,9 +44,10 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
 
     // MARK: - Progress
 
-    /// Bytes of the body that have been sent, and its length, nil while that is not known: as they change, at most ten times a
-    /// second, and once more at the end. Each call returns a new sequence. The rate in bytes a second and the seconds that
-    /// are left are in the `userInfo` of ``ItemOperation/progress``: `throughputKey` and `estimatedTimeRemainingKey`.
+    /// Bytes of the body that have been sent, and its length, nil while that is not known: as they change, at most ten
+    /// times a second, and once more at the end. Each call returns a new sequence. The rate in bytes a second and the
+    /// seconds that are left are in the `userInfo` of ``ItemOperation/progress``: `throughputKey` and
+    /// `estimatedTimeRemainingKey`.
     public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> { meter.updates() }
 
     override func claimProgress() -> OrderedProgress? { meter.claimShare() }
@@ -64,11 +65,11 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
 
     // MARK: - Bandwidth
 
-    /// The bytes a second that the body may be sent at, besides ``NetworkQueue/bandwidthLimit``; less than 1 counts as 1.
-    /// Default nil: no limit. It is kept on average, over a tenth of a second and more.
+    /// The bytes a second that the body may be sent at, besides ``NetworkQueue/bandwidthLimit``; less than 1 counts as
+    /// 1. Default nil: no limit. It is kept on average, over a tenth of a second and more.
     ///
-    /// Set it before the body begins. A later change takes effect at once for a stream, and for data and files when they are
-    /// sent again. A body with a limit is sent as a stream.
+    /// Set it before the body begins. A later change takes effect at once for a stream, and for data and files when
+    /// they are sent again. A body with a limit is sent as a stream.
     public var bandwidthLimit: Int? {
         get { limit.withLock { $0?.bytesPerSecond } }
         set {

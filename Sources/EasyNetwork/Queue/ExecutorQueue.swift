@@ -1,7 +1,7 @@
 import Foundation
 
-/// A ``NetworkQueue`` under Foundation's type, which forwards all calls to it. Foundation's part is to start operations that
-/// are not of this package, without a limit.
+/// A ``NetworkQueue`` under Foundation's type, which forwards all calls to it. Foundation's part is to start operations
+/// that are not of this package, without a limit.
 ///
 /// `operations` and `operationCount` are members of an extension on Linux, which cannot be overridden.
 final class ExecutorQueue: OperationQueue, @unchecked Sendable {

@@ -2,8 +2,8 @@ import Foundation
 
 /// Admission: the choice of the next job to start, by priority, limits and rates.
 ///
-/// A ready job stands in one lane. It joins the main lane. When its turn has come and one of its keys has no room, it moves
-/// to the lane of that key.
+/// A ready job stands in one lane. It joins the main lane. When its turn has come and one of its keys has no room, it
+/// moves to the lane of that key.
 ///
 /// ```
 ///                  veryHigh    high    normal     low    veryLow
@@ -12,9 +12,9 @@ import Foundation
 /// lane of tag t                d       f                           open: the tag has room again
 /// ```
 ///
-/// The next job is the best head of a row in the open lanes, by priority and then by turn: here `d`. If another key of it
-/// has no room, it moves to that lane, and the next best is tried. So the cost of a start depends on the number of open
-/// lanes and not on the number of jobs.
+/// The next job is the best head of a row in the open lanes, by priority and then by turn: here `d`. If another key of
+/// it has no room, it moves to that lane, and the next best is tried. So the cost of a start depends on the number of
+/// open lanes and not on the number of jobs.
 ///
 /// Every row exists twice: for jobs that need a slot, and for jobs that need none, which also start when all slots are
 /// taken.
@@ -196,8 +196,8 @@ extension JobGraph {
         return lane
     }
 
-    /// Removes a lane without jobs. It is kept while it has a rate, and while there are few lanes, since the next request
-    /// mostly goes to the same host.
+    /// Removes a lane without jobs. It is kept while it has a rate, and while there are few lanes, since the next
+    /// request mostly goes to the same host.
     private mutating func removeIfUnused(_ lane: Lane) {
         guard lane.userCount == 0, lane !== everything else { return }
         if case .group = lane.key {
@@ -209,8 +209,8 @@ extension JobGraph {
         lanes[lane.key] = nil
     }
 
-    /// Inserts the job by its turn. A job that has just become ready is last; one from another lane was a head there, so
-    /// few are before it.
+    /// Inserts the job by its turn. A job that has just become ready is last; one from another lane was a head there,
+    /// so few are before it.
     private mutating func join(_ lane: Lane, _ job: Job) {
         let index = Row.index(job.priority, needsSlot: job.needsSlot)
         var next: Job?

@@ -1,6 +1,7 @@
 import Foundation
 
-/// The jobs of a queue: which of them wait for which, and which may run. It knows nothing of operations, threads or clocks.
+/// The jobs of a queue: which of them wait for which, and which may run. It knows nothing of operations, threads or
+/// clocks.
 ///
 /// ```
 ///          submit         release         admission         finish
@@ -14,9 +15,9 @@ import Foundation
 /// ``end(_:_:)`` makes a job that has not started `ending`: it is started without a slot, only to finish.
 ///
 /// Each step returns in ``Actions`` which jobs are to be started or ended, and the owner of the graph does it. A job
-/// costs the same whatever the number of others: an edge is one entry at either end. A job that others depend on is in the
-/// graph before it is submitted, in the phase `expected`, so every dependency is an edge, whether that job is here, comes
-/// later, or runs elsewhere.
+/// costs the same whatever the number of others: an edge is one entry at either end. A job that others depend on is in
+/// the graph before it is submitted, in the phase `expected`, so every dependency is an edge, whether that job is here,
+/// comes later, or runs elsewhere.
 ///
 /// The graph accepts cycles, whose jobs stay blocked. ``DependencyCycleFinder`` finds them and ends one of the jobs.
 struct JobGraph<Payload> {
@@ -33,8 +34,8 @@ struct JobGraph<Payload> {
 
     /// Whether no job is started.
     var isSuspended = false
-    /// The number of starts of higher priority in a row after which a lower one is next; nil means no such number. Without
-    /// it a steady flow of urgent jobs would starve the others (OPQ-3).
+    /// The number of starts of higher priority in a row after which a lower one is next; nil means no such number.
+    /// Without it a steady flow of urgent jobs would starve the others (OPQ-3).
     var overtakingLimit: Int?
     /// The limit of each host that has none of its own.
     var hostLimit: Int? { didSet { refreshLimits() } }
@@ -65,7 +66,8 @@ struct JobGraph<Payload> {
     /// Makes a job of an expected one. It is held until ``release(_:_:)`` is called once for it, so that its
     /// dependencies can be declared first.
     ///
-    /// It waits for the barrier submitted before it, unless it passes barriers; a barrier waits for every job that is here.
+    /// It waits for the barrier submitted before it, unless it passes barriers; a barrier waits for every job that is
+    /// here.
     mutating func submit(_ job: Job, priority: JobPriority, keys: [LimitKey] = [], _ traits: Traits = Traits()) {
         guard job.phase == .expected else { return }
         submissionCount += 1
@@ -277,7 +279,8 @@ struct JobGraph<Payload> {
         actions.end.append(payload)
     }
 
-    /// Removes a job that has finished, here or, if it was expected, elsewhere: frees its slot and releases its dependents.
+    /// Removes a job that has finished, here or, if it was expected, elsewhere: frees its slot and releases its
+    /// dependents.
     mutating func finish(_ job: Job, succeeded: Bool, _ actions: inout Actions) {
         guard let payload = job.payload else { return }
         let hasStarted = job.phase == .running || job.phase == .parked
@@ -357,8 +360,8 @@ struct JobGraph<Payload> {
         refreshPriorities(of: [job])
     }
 
-    /// Recomputes the priorities of jobs, and of their dependencies as far as they change: a dependency goes as early as
-    /// the jobs that wait for it.
+    /// Recomputes the priorities of jobs, and of their dependencies as far as they change: a dependency goes as early
+    /// as the jobs that wait for it.
     ///
     /// The ready jobs that move join their new rows in the order in which they stood before.
     private mutating func refreshPriorities(of jobs: [Job]) {

@@ -37,8 +37,8 @@ extension NetworkQueue {
         cancel { _ in matching }
     }
 
-    /// - Parameter key: nil means all, hidden jobs included; with a key those are left alone, since they end with the jobs
-    ///   that they are a part of.
+    /// - Parameter key: nil means all, hidden jobs included; with a key those are left alone, since they end with the
+    ///   jobs that they are a part of.
     private func cancel(withKey key: LimitKey?) {
         cancel { graph in
             guard let key else { return graph.allJobs }
@@ -68,14 +68,15 @@ extension NetworkQueue {
 }
 
 extension NetworkQueue {
-    /// Shuts the queue down: accepts no more jobs, lets the present ones finish until the deadline, and cancels the rest.
+    /// Shuts the queue down: accepts no more jobs, lets the present ones finish until the deadline, and cancels the
+    /// rest.
     ///
     /// ```swift
     /// let undone = await queue.drain(deadline: 5)
     /// ```
     ///
-    /// From now on a job that is added ends with ``NetworkError/Code/refused``; present jobs may still add their children
-    /// and prerequisites. A suspended queue is resumed. Cancelling the task ends the wait at once.
+    /// From now on a job that is added ends with ``NetworkError/Code/refused``; present jobs may still add their
+    /// children and prerequisites. A suspended queue is resumed. Cancelling the task ends the wait at once.
     ///
     /// - Parameter deadline: seconds from now; zero or less cancels at once.
     /// - Returns: the jobs that were cancelled because they had not finished, in the order in which they were added.

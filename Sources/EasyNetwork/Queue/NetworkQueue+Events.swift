@@ -1,8 +1,8 @@
 import Foundation
 
 extension NetworkQueue {
-    /// The events of the queue and its jobs: first those that tell what is there now, then what happens, for as long as the
-    /// sequence is iterated. Any number of tasks may listen.
+    /// The events of the queue and its jobs: first those that tell what is there now, then what happens, for as long as
+    /// the sequence is iterated. Any number of tasks may listen.
     ///
     /// ```swift
     /// for await event in queue.events {
@@ -11,8 +11,9 @@ extension NetworkQueue {
     /// ```
     ///
     /// For each job that is there: ``NetworkEvent/Kind/added(waitingFor:)`` and, if it runs,
-    /// ``NetworkEvent/Kind/started``. A slow listener loses the oldest events: the last 4,096 are kept, and those of the
-    /// beginning. The sequence ends when the queue is deallocated. Nothing is spent on events while nothing listens.
+    /// ``NetworkEvent/Kind/started``. A slow listener loses the oldest events: the last 4,096 are kept, and those of
+    /// the beginning. The sequence ends when the queue is deallocated. Nothing is spent on events while nothing
+    /// listens.
     public var events: AsyncStream<NetworkEvent> {
         broadcast.stream(keeping: 4_096 + 2 * operationCount, add: listen)
     }

@@ -2,8 +2,8 @@ import Foundation
 
 /// How operations become jobs, and what they tell the queue afterwards.
 extension NetworkQueue {
-    /// The dependencies of an operation that becomes a job, whether anything outside of this queue waits for it, and whether
-    /// it only has to end.
+    /// The dependencies of an operation that becomes a job, whether anything outside of this queue waits for it, and
+    /// whether it only has to end.
     typealias Adoption = (dependencies: [OperationDependency], isAwaited: Bool, isOver: Bool)
 
     /// - Parameters:

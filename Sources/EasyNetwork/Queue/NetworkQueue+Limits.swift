@@ -1,6 +1,7 @@
 import Foundation
 
-/// Limits of the queue, by host and by tag, and rates. Each may be changed at any time. A lower limit stops no running job.
+/// Limits of the queue, by host and by tag, and rates. Each may be changed at any time. A lower limit stops no running
+/// job.
 extension NetworkQueue {
     /// Whether the queue starts no job. Running jobs go on. Default false.
     public var isSuspended: Bool {
@@ -64,9 +65,9 @@ extension NetworkQueue {
         changeAdmission { $0.setRate(limit, for: .tag(tag)) }
     }
 
-    /// The bytes a second that all uploads and downloads of this queue may move together, including those of batches and
-    /// chains; less than 1 counts as 1. A change applies to running transfers too. Default nil: no limit. It is kept on
-    /// average, over a tenth of a second and more. Other requests are not slowed down.
+    /// The bytes a second that all uploads and downloads of this queue may move together, including those of batches
+    /// and chains; less than 1 counts as 1. A change applies to running transfers too. Default nil: no limit. It is
+    /// kept on average, over a tenth of a second and more. Other requests are not slowed down.
     public var bandwidthLimit: Int? {
         get { bandwidth?.bytesPerSecond }
         set {
@@ -78,9 +79,9 @@ extension NetworkQueue {
     /// The limit that the transfers of this queue share.
     var bandwidth: BandwidthLimit? { state.withLock { $0.bandwidth } }
 
-    /// The source of the network's status. While there is no network, a job that has a ``NetworkOperation/host`` and whose
-    /// turn has come waits, without a slot and without failing; an unknown status counts as reachable. Default nil: no job
-    /// waits for the network. Jobs that have been started go on.
+    /// The source of the network's status. While there is no network, a job that has a ``NetworkOperation/host`` and
+    /// whose turn has come waits, without a slot and without failing; an unknown status counts as reachable. Default
+    /// nil: no job waits for the network. Jobs that have been started go on.
     ///
     /// ```swift
     /// queue.reachability = NetworkReachability.system

@@ -5,8 +5,8 @@ extension NetworkQueue {
     /// let users = try await NetworkQueue.shared.perform(ids.map { GetUser(id: $0) })
     /// ```
     ///
-    /// The first failure cancels the others. Cancelling the task cancels all. The same values may be performed again. For
-    /// many requests, or results one by one, see ``results(of:maxConcurrentOperationCount:service:)``.
+    /// The first failure cancels the others. Cancelling the task cancels all. The same values may be performed again.
+    /// For many requests, or results one by one, see ``results(of:maxConcurrentOperationCount:service:)``.
     ///
     /// - Parameters:
     ///   - requests: the requests, in the order of their items.
@@ -52,8 +52,8 @@ extension NetworkQueue {
     /// }
     /// ```
     ///
-    /// No request starts before the first call of `next()`. A request is taken from the sequence when there is room for it, on
-    /// the task that calls `next()`: running operations and results that have not been fetched never exceed
+    /// No request starts before the first call of `next()`. A request is taken from the sequence when there is room for
+    /// it, on the task that calls `next()`: running operations and results that have not been fetched never exceed
     /// `maxConcurrentOperationCount` together, so a lazy sequence of a million requests needs the memory of a few.
     ///
     /// A failure is a result like others. Leaving the loop or cancelling its task cancels the running operations; a
@@ -72,8 +72,8 @@ extension NetworkQueue {
         Results(self, requests, max(1, maxConcurrentOperationCount), service)
     }
 
-    /// The results of many requests, in the order in which they arrive. A second iteration runs the requests again, if the
-    /// sequence of requests can be iterated again.
+    /// The results of many requests, in the order in which they arrive. A second iteration runs the requests again, if
+    /// the sequence of requests can be iterated again.
     public struct Results<Requests: Sequence>: AsyncSequence, AsyncIteratorProtocol
     where Requests.Element: APIRequest {
         /// The index of the request in the sequence, and its result.
@@ -125,8 +125,8 @@ extension NetworkQueue {
 
 extension NetworkQueue.Results: Sendable where Requests: Sendable, Requests.Iterator: Sendable {}
 
-/// The running operations of one iteration, and their results. Its deinitialization cancels the operations, and so does the
-/// cancellation of the task that waits for a result.
+/// The running operations of one iteration, and their results. Its deinitialization cancels the operations, and so does
+/// the cancellation of the task that waits for a result.
 private final class ResultWindow<Request: APIRequest>: Sendable {
     typealias Element = (index: Int, result: Result<Request.Item, NetworkError>)
 

@@ -10,14 +10,14 @@ import Foundation
 /// NetworkQueue.shared.addOperations([signIn, profile], waitUntilFinished: false)
 /// ```
 ///
-/// The queue holds waiting jobs itself, and starts only those that may run. So a waiting job that is cancelled ends promptly
-/// though every slot is taken or the queue is suspended, and a job costs the same however many others wait.
+/// The queue holds waiting jobs itself, and starts only those that may run. So a waiting job that is cancelled ends
+/// promptly though every slot is taken or the queue is suspended, and a job costs the same however many others wait.
 ///
-/// Within a priority jobs start in the order in which they became ready. A dependency on this queue goes as early as the
-/// jobs that wait for it. Any `Operation` may be added, and may depend on any other, here, on another queue, or on none. A
-/// job that would wait for itself ends with ``NetworkError/Code/cycle``; only a cycle through a plain `OperationQueue`, a
-/// category or the limit of a batch is not seen. A queue stays alive while it has jobs. All members may be used from any
-/// thread.
+/// Within a priority jobs start in the order in which they became ready. A dependency on this queue goes as early as
+/// the jobs that wait for it. Any `Operation` may be added, and may depend on any other, here, on another queue, or on
+/// none. A job that would wait for itself ends with ``NetworkError/Code/cycle``; only a cycle through a plain
+/// `OperationQueue`, a category or the limit of a batch is not seen. A queue stays alive while it has jobs. All members
+/// may be used from any thread.
 public final class NetworkQueue: Sendable {
     /// The default limit of running jobs: as many as a browser opens connections to a host.
     public static let defaultMaxConcurrentOperationCount = 6
@@ -80,8 +80,8 @@ public final class NetworkQueue: Sendable {
     ///
     /// - Parameters:
     ///   - name: for debugging.
-    ///   - maxConcurrentOperationCount: the number of jobs that run at once; a negative number means no limit, 0 means that
-    ///     no job starts.
+    ///   - maxConcurrentOperationCount: the number of jobs that run at once; a negative number means no limit, 0 means
+    ///     that no job starts.
     ///   - maxConcurrentOperationCountPerHost: the same for each host.
     ///   - rateLimit: the rate at which jobs start; nil means no limit.
     ///   - callbackQueue: the queue of callbacks; nil means that of each operation's host.
@@ -118,12 +118,12 @@ public final class NetworkQueue: Sendable {
 
     /// Adds a job. An operation that was added before, or has been started, is not changed.
     ///
-    /// Its dependencies are not added with it. An operation that is also added to an `OperationQueue` stops the process, as
-    /// it does when it is added to two of those.
+    /// Its dependencies are not added with it. An operation that is also added to an `OperationQueue` stops the
+    /// process, as it does when it is added to two of those.
     ///
-    /// A plain `Operation` also waits until its `isReady` is true. No platform tells the queue of that, or of a change of
-    /// its `queuePriority`: the queue looks when a slot becomes free, and for `isReady` also periodically, at most 100 ms
-    /// late.
+    /// A plain `Operation` also waits until its `isReady` is true. No platform tells the queue of that, or of a change
+    /// of its `queuePriority`: the queue looks when a slot becomes free, and for `isReady` also periodically, at most
+    /// 100 ms late.
     public func addOperation(_ operation: Operation) {
         add(any: operation)
     }
@@ -133,7 +133,8 @@ public final class NetworkQueue: Sendable {
         addOperation(BlockNetworkOperation(block))
     }
 
-    /// Adds several jobs in order. They start when all have been added, so the one with the highest priority goes first.
+    /// Adds several jobs in order. They start when all have been added, so the one with the highest priority goes
+    /// first.
     ///
     /// - Parameters:
     ///   - operations: the jobs.

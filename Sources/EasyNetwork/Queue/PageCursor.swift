@@ -12,8 +12,8 @@ import Dispatch
 ///
 /// Or, in a task: `for try await list in cursor.pages { … }`.
 ///
-/// The cursor loads one page at a time. After a failure the same page may be loaded again. A page that is being loaded keeps the
-/// cursor alive. All members may be used from any thread.
+/// The cursor loads one page at a time. After a failure the same page may be loaded again. A page that is being loaded
+/// keeps the cursor alive. All members may be used from any thread.
 public final class PageCursor<Request: APIRequest>: Sendable {
     /// A page that is being loaded.
     private typealias Load = (request: Request, number: Int)
@@ -52,9 +52,9 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     ///   - service: gives the host. Default: ``HostConfiguration/shared`` as it is now.
     ///   - queue: runs each page as a job. Default: ``NetworkQueue/shared`` as it is now.
     ///   - callbackQueue: the queue of the closures. Default nil: the queue's, or else the host's callback queue.
-    ///   - next: makes the request for the next page, from the request and the item of a page; nil when that was the last.
-    ///     Called once for a page, on the callback queue before its closure, or in the task that reads ``pages``. An error
-    ///     that it throws fails the page.
+    ///   - next: makes the request for the next page, from the request and the item of a page; nil when that was the
+    ///     last. Called once for a page, on the callback queue before its closure, or in the task that reads ``pages``.
+    ///     An error that it throws fails the page.
     public init(
         first: Request,
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared),
@@ -84,9 +84,9 @@ public final class PageCursor<Request: APIRequest>: Sendable {
 
     /// Loads the first page again.
     ///
-    /// A page that is being loaded is cancelled, and its `failure` called with ``NetworkError/Code/cancelled``. The cursor
-    /// moves when the first page has arrived: if that fails, ``loadNext(success:failure:)`` continues from the old
-    /// position.
+    /// A page that is being loaded is cancelled, and its `failure` called with ``NetworkError/Code/cancelled``. The
+    /// cursor moves when the first page has arrived: if that fails, ``loadNext(success:failure:)`` continues from the
+    /// old position.
     ///
     /// - Parameters:
     ///   - success: called with the item, once, on the callback queue.
@@ -101,11 +101,11 @@ public final class PageCursor<Request: APIRequest>: Sendable {
     /// Loads the page after the one that arrived last; the first if none has.
     ///
     /// - Parameters:
-    ///   - success: called with the item, once, on the callback queue. By then the cursor has moved, and the next page may
-    ///     be loaded.
+    ///   - success: called with the item, once, on the callback queue. By then the cursor has moved, and the next page
+    ///     may be loaded.
     ///   - failure: called with the error, once, on the callback queue. The same page may be loaded again.
-    /// - Returns: whether loading began; false, and no closure is called, while a page is being loaded and after the last
-    ///   page.
+    /// - Returns: whether loading began; false, and no closure is called, while a page is being loaded and after the
+    ///   last page.
     @discardableResult
     public func loadNext(
         success: (@Sendable (Request.Item) -> Void)? = nil,
@@ -219,8 +219,8 @@ extension PageCursor {
     /// cancels the page that is being loaded. The sequence throws the ``NetworkError`` of a page and ends;
     /// ``loadNext(success:failure:)`` may load the same page again. It can be iterated once.
     ///
-    /// A cursor has one position. When other code starts it over, the sequence throws ``NetworkError/Code/cancelled``; while
-    /// other code is loading a page, it throws ``NetworkError/Code/refused``.
+    /// A cursor has one position. When other code starts it over, the sequence throws ``NetworkError/Code/cancelled``;
+    /// while other code is loading a page, it throws ``NetworkError/Code/refused``.
     public var pages: StreamedSequence<Request.Item> {
         StreamedSequence {
             let position = Locked<SequencePosition>((nil, false))

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The plain operations whose jobs have not started, as a value: which of them to look at, since they do not tell that they
-/// are ready, cancelled, or have another priority.
+/// The plain operations whose jobs have not started, as a value: which of them to look at, since they do not tell that
+/// they are ready, cancelled, or have another priority.
 struct PlainJobWatch {
     typealias Job = NetworkQueue.Job
 
@@ -34,7 +34,8 @@ struct PlainJobWatch {
         unready.removeValue(forKey: ObjectIdentifier(job)) != nil
     }
 
-    /// - Returns: the seconds until the next look at jobs that are not ready; nil when there are none, or it is scheduled.
+    /// - Returns: the seconds until the next look at jobs that are not ready; nil when there are none, or it is
+    ///   scheduled.
     mutating func nextLook() -> TimeInterval? {
         guard !unready.isEmpty, !isLookDue else { return nil }
         isLookDue = true
@@ -135,8 +136,9 @@ extension NetworkQueue {
         return isHeld ? job : nil
     }
 
-    /// Takes the slot back from a plain operation that is not ready: because it was given a dependency after it had been
-    /// added, which it tells no queue, or because its `isReady` is false. The job that makes it ready may need the slot.
+    /// Takes the slot back from a plain operation that is not ready: because it was given a dependency after it had
+    /// been added, which it tells no queue, or because its `isReady` is false. The job that makes it ready may need the
+    /// slot.
     func postpone(_ operation: Operation) -> Bool {
         let unfinished = operation.dependencies.filter { !$0.isFinished }
             .map { OperationDependency(operation: $0, policy: .allowFailure) }
@@ -162,8 +164,8 @@ extension NetworkQueue {
         return true
     }
 
-    /// Removes the job of a plain operation that has finished, or was cancelled and does not become ready, so that it never
-    /// will.
+    /// Removes the job of a plain operation that has finished, or was cancelled and does not become ready, so that it
+    /// never will.
     func finish(plain operation: Operation) {
         let (job, keptAlive) = state.withLock { state in
             let job = state.plainJobs.removeValue(forKey: ObjectIdentifier(operation))
@@ -227,7 +229,8 @@ extension NetworkQueue {
         }
     }
 
-    /// - Parameter jobs: called under the lock; the operations are read without it, since they may run code of the user.
+    /// - Parameter jobs: called under the lock; the operations are read without it, since they may run code of the
+    ///   user.
     private func look(at jobs: (inout State) -> [Job]) -> [Sight] {
         let operations = state.withLock { state in
             jobs(&state).compactMap { job -> (Job, Operation, Bool)? in

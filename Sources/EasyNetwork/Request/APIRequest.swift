@@ -21,8 +21,8 @@ public protocol APIRequest: BaseAPIRequest {
 
     /// Makes the item from an accepted answer. It is called on a background thread, once for each delivered answer.
     ///
-    /// By default a `Decodable` item is decoded from JSON; a ``NetworkResponse`` is the answer itself, and `Data` its body;
-    /// `Void` ignores it.
+    /// By default a `Decodable` item is decoded from JSON; a ``NetworkResponse`` is the answer itself, and `Data` its
+    /// body; `Void` ignores it.
     ///
     /// - Throws: any error; all but a ``NetworkError`` become ``NetworkError/Code/cannotParseResponse``.
     func item(from response: NetworkResponse) throws -> Item

@@ -21,33 +21,35 @@ import FoundationNetworking
 /// The properties are read when the request is built: once for each time it is sent, on the thread that sends it, which
 /// for an operation is a thread of its queue. ``priority`` is read when the operation is created, ``repeatPolicy`` then
 /// and together with ``repeatKey`` when the operation is added to a queue and when it starts. With a policy other than
-/// ``RepeatPolicy/allow`` the request is also built on the thread that adds the operation and on the one that starts it.
+/// ``RepeatPolicy/allow`` the request is also built on the thread that adds the operation and on the one that starts
+/// it.
 public protocol BaseAPIRequest: Sendable {
     /// The path below the host's base URL, or an absolute http or https URL.
     ///
-    /// It may have a query, which is kept, and a fragment, which stays last. Escaped bytes are left as they are; characters
-    /// that a URL may not hold (spaces, Unicode, control characters) are percent-encoded. A `..` leads to the parent
-    /// folder, as in any URL: percent-encode text from other sources before you insert it.
+    /// It may have a query, which is kept, and a fragment, which stays last. Escaped bytes are left as they are;
+    /// characters that a URL may not hold (spaces, Unicode, control characters) are percent-encoded. A `..` leads to
+    /// the parent folder, as in any URL: percent-encode text from other sources before you insert it.
     var api: String { get }
 
     /// Default ``NetworkService/Method/get``.
     var method: NetworkService.Method { get }
 
-    /// The place of the parameters. Default ``NetworkService/QueryType/automatic``: by the method, and as the host says.
+    /// The place of the parameters. Default ``NetworkService/QueryType/automatic``: by the method, and as the host
+    /// says.
     var query: NetworkService.QueryType { get }
 
     /// The parameters. Default nil.
     ///
-    /// A value may be a Bool, a number, a String, a Date (by default sent as ISO 8601 in UTC), a Data (as Base64), a URL,
-    /// a UUID, an enum with such a raw value, nil or `NSNull`, an array, or a dictionary with String keys. Anything
-    /// else is ``NetworkError/Code/invalidRequest``, with a message that names the place.
+    /// A value may be a Bool, a number, a String, a Date (by default sent as ISO 8601 in UTC), a Data (as Base64), a
+    /// URL, a UUID, an enum with such a raw value, nil or `NSNull`, an array, or a dictionary with String keys.
+    /// Anything else is ``NetworkError/Code/invalidRequest``, with a message that names the place.
     var params: [String: Any]? { get }
 
     /// The parameters as a value of a custom type, instead of ``params``. Default nil.
     ///
     /// They go to the place that ``query`` names and follow the rules of ``params``; a request with both is
-    /// ``NetworkError/Code/invalidRequest``. A nil property is left out, unless its type encodes it. The elements of a Set
-    /// come in any order.
+    /// ``NetworkError/Code/invalidRequest``. A nil property is left out, unless its type encodes it. The elements of a
+    /// Set come in any order.
     ///
     /// ```swift
     /// var encodableParams: (any Encodable & Sendable)? { filter }
@@ -60,13 +62,13 @@ public protocol BaseAPIRequest: Sendable {
     /// Header fields, which replace those of the host; the case of the names does not count. Default nil.
     var headers: [String: String]? { get }
 
-    /// The credential instead of the host's ``HostSettings/authentication``: a user with a password, or a token. It is sent
-    /// with the first attempt, and not refreshed when the server refuses it. An `Authorization` in ``headers`` replaces it.
-    /// Default nil.
+    /// The credential instead of the host's ``HostSettings/authentication``: a user with a password, or a token. It is
+    /// sent with the first attempt, and not refreshed when the server refuses it. An `Authorization` in ``headers``
+    /// replaces it. Default nil.
     var credential: HTTPCredential? { get }
 
-    /// Whether the host's ``HostSettings/authentication`` applies. False for a request that signs in: it carries no older
-    /// credential, and a refusal is its answer. Default true.
+    /// Whether the host's ``HostSettings/authentication`` applies. False for a request that signs in: it carries no
+    /// older credential, and a refusal is its answer. Default true.
     var isAuthenticated: Bool { get }
 
     /// The body, if it does not come from ``params``. Default nil.
@@ -75,8 +77,8 @@ public protocol BaseAPIRequest: Sendable {
     /// The longest time in seconds of one attempt, from its start to its last byte. Default nil: the host's.
     var timeout: TimeInterval? { get }
 
-    /// The longest time in seconds of all attempts together, from the building of the request to its last byte, delays and
-    /// redirects included; the time in a queue does not count. Afterwards the request ends with
+    /// The longest time in seconds of all attempts together, from the building of the request to its last byte, delays
+    /// and redirects included; the time in a queue does not count. Afterwards the request ends with
     /// ``NetworkError/Code/timedOut``. Default nil: no limit.
     var overallTimeout: TimeInterval? { get }
 
@@ -84,8 +86,8 @@ public protocol BaseAPIRequest: Sendable {
     /// idempotent methods.
     var retry: RetryPolicy? { get }
 
-    /// The value of `Idempotency-Key`, the same for every attempt: a server that knows the key acts once, so that a POST may
-    /// be retried. Default nil: none. It is read once for each time the request is sent.
+    /// The value of `Idempotency-Key`, the same for every attempt: a server that knows the key acts once, so that a
+    /// POST may be retried. Default nil: none. It is read once for each time the request is sent.
     var idempotencyKey: String? { get }
 
     /// The redirects that are followed. Default nil: the host's, by default up to 20.
@@ -102,11 +104,11 @@ public protocol BaseAPIRequest: Sendable {
     /// - Throws: any error; all but a ``NetworkError`` become ``NetworkError/Code/invalidRequest``.
     func validateParameters() throws
 
-    /// A finished message. It replaces everything above but ``timeout`` and the rules for answers, and goes out as it is,
-    /// without the host's headers, filters and credentials. Interceptors see it. Default nil.
+    /// A finished message. It replaces everything above but ``timeout`` and the rules for answers, and goes out as it
+    /// is, without the host's headers, filters and credentials. Interceptors see it. Default nil.
     ///
-    /// Its URL, method, headers, body and timeout are used. A body stream can be read once: such a request is never sent
-    /// again.
+    /// Its URL, method, headers, body and timeout are used. A body stream can be read once: such a request is never
+    /// sent again.
     var customURLRequest: URLRequest? { get }
 
     /// Whether the request may go over a cellular network. Default true. It has an effect on Apple's platforms only.
@@ -171,10 +173,12 @@ extension BaseAPIRequest {
 extension NetworkService {
     /// The place of a request's parameters.
     public enum QueryType: Hashable, Sendable {
-        /// For POST, PUT and PATCH that of ``HostSettings/query``, by default ``form``, since their parameters may be secrets
-        /// that do not belong in a URL. For other methods, and for a request with a ``BaseAPIRequest/body``, ``path``.
+        /// For POST, PUT and PATCH that of ``HostSettings/query``, by default ``form``, since their parameters may be
+        /// secrets that do not belong in a URL. For other methods, and for a request with a ``BaseAPIRequest/body``,
+        /// ``path``.
         case automatic
-        /// The query of the URL: `?page=2&tags%5B%5D=new`. Not for secrets: servers and proxies write URLs into their logs.
+        /// The query of the URL: `?page=2&tags%5B%5D=new`. Not for secrets: servers and proxies write URLs into their
+        /// logs.
         case path
         /// The body, as JSON with sorted keys; `Content-Type: application/json`.
         case json

@@ -16,8 +16,8 @@ public struct HTTPCredential: Hashable, Sendable {
     ///
     /// Both are sent in UTF-8 and in normalization form C (section 2.1).
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a user name with a colon, which would end it for the server, and
-    ///   for a control character in either.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a user name with a colon, which would end it for the server,
+    ///   and for a control character in either.
     public static func basic(user: String, password: String) throws(NetworkError) -> HTTPCredential {
         guard !user.utf8.contains(UInt8(ascii: ":")) else {
             throw invalid(

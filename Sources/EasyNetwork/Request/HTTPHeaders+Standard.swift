@@ -1,8 +1,8 @@
 import Foundation
 
 extension HTTPHeaders {
-    /// The program and the languages of its user: `User-Agent` (RFC 9110, section 10.1.5) and `Accept-Language` (section
-    /// 12.5.4), read once.
+    /// The program and the languages of its user: `User-Agent` (RFC 9110, section 10.1.5) and `Accept-Language`
+    /// (section 12.5.4), read once.
     public static let standard: HTTPHeaders = {
         var headers: HTTPHeaders = ["User-Agent": userAgent(Bundle.main.infoDictionary, ProcessInfo.processInfo)]
         if let languages = acceptLanguage(Locale.preferredLanguages) { headers["Accept-Language"] = languages }

@@ -129,8 +129,8 @@ extension JSONValue {
     }
 }
 
-/// A type of the standard library that holds values, read one level at a time. A cast to `[String: Any]` would lose the nil
-/// values of a dictionary of optionals, and would cast every element.
+/// A type of the standard library that holds values, read one level at a time. A cast to `[String: Any]` would lose the
+/// nil values of a dictionary of optionals, and would cast every element.
 private protocol ParameterContainer {
     func parameter(_ encoder: QueryEncoder, _ depth: Int) throws(EncodingError) -> JSONValue
 }

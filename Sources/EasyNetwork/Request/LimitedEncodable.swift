@@ -2,8 +2,8 @@ import Foundation
 
 /// A value whose encoding fails with an error when it holds itself. Foundation's encoders overflow the stack instead.
 ///
-/// The value is encoded once, by the encoder that gets this wrapper. Values that encoders of Foundation treat in their own
-/// ways (dates, bytes, dictionaries with String keys, …) reach them as they are, so that their strategies apply.
+/// The value is encoded once, by the encoder that gets this wrapper. Values that encoders of Foundation treat in their
+/// own ways (dates, bytes, dictionaries with String keys, …) reach them as they are, so that their strategies apply.
 struct LimitedEncodable<Value: Encodable>: Encodable {
     let value: Value
     /// The number of containers around the value.

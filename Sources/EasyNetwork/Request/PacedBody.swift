@@ -57,8 +57,8 @@ extension RequestBody {
     /// let body = RequestBody.multipart(form).paced(pieceSize: 16_384, delay: 0.2)     // at most 80 KiB a second
     /// ```
     ///
-    /// A body in memory or from a file is then sent as a stream. ``URLSessionTransport`` writes streams to a file before
-    /// it sends them, so that the delays apply to the writing and not to the sending.
+    /// A body in memory or from a file is then sent as a stream. ``URLSessionTransport`` writes streams to a file
+    /// before it sends them, so that the delays apply to the writing and not to the sending.
     ///
     /// - Parameters:
     ///   - pieceSize: in bytes, at least 1.

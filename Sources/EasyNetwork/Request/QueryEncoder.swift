@@ -7,8 +7,8 @@ import Foundation
 /// ```
 ///
 /// The same parameters always give the same text: keys are sorted. All but the unreserved characters of RFC 3986,
-/// section 2.3, are percent-encoded in a query; a form follows application/x-www-form-urlencoded of WHATWG's URL standard.
-/// The table shows the text without that encoding:
+/// section 2.3, are percent-encoded in a query; a form follows application/x-www-form-urlencoded of WHATWG's URL
+/// standard. The table shows the text without that encoding:
 ///
 /// | parameters | text |
 /// |-|-|
@@ -33,17 +33,17 @@ public struct QueryEncoder: Sendable {
 
     /// The style of arrays of plain values. Default ``ArrayStyle/brackets``.
     public var arrays: ArrayStyle
-    /// Whether the keys of a dictionary in a dictionary are written with dots, `a.b=1`, instead of brackets, `a[b]=1`. A
-    /// key with a dot then reads like two keys. Default false.
+    /// Whether the keys of a dictionary in a dictionary are written with dots, `a.b=1`, instead of brackets, `a[b]=1`.
+    /// A key with a dot then reads like two keys. Default false.
     public var usesDots: Bool
     /// Whether a Bool is written as `1` or `0` instead of `true` or `false`. Default false.
     public var usesNumericBools: Bool
     /// The text behind the key of nil and `NSNull`: with `""`, the default, `a`, which differs from an empty text; with
     /// `"="` `a=`; with `"=null"` `a=null`. Nil leaves the key out; the other elements of an array keep their indices.
     public var nulls: String?
-    /// Makes the value that is sent for a Date: a text, a number, or another value that parameters may hold. It also applies
-    /// to parameters that become JSON. Default nil: ISO 8601 in UTC, `2026-07-01T12:00:00Z`, with milliseconds if there are
-    /// any (RFC 3339), for the years 1 to 9999.
+    /// Makes the value that is sent for a Date: a text, a number, or another value that parameters may hold. It also
+    /// applies to parameters that become JSON. Default nil: ISO 8601 in UTC, `2026-07-01T12:00:00Z`, with milliseconds
+    /// if there are any (RFC 3339), for the years 1 to 9999.
     ///
     /// ```swift
     /// QueryEncoder(dates: { Int64($0.timeIntervalSince1970) })
@@ -145,8 +145,8 @@ extension QueryEncoder {
         )
     }
 
-    /// The value with a Double for each number that JSONSerialization reads as a decimal number because of its many digits,
-    /// if the Double has the same digits.
+    /// The value with a Double for each number that JSONSerialization reads as a decimal number because of its many
+    /// digits, if the Double has the same digits.
     private static func withoutLongNumbers(_ value: Any) -> Any {
         switch value {
         case let number as NSDecimalNumber:
@@ -162,8 +162,8 @@ extension QueryEncoder {
 }
 
 extension JSONEncoder {
-    /// An encoder that writes the same value as the same bytes: with sorted keys and plain slashes, and dates as a query
-    /// encoder makes them.
+    /// An encoder that writes the same value as the same bytes: with sorted keys and plain slashes, and dates as a
+    /// query encoder makes them.
     static func stable(_ encoder: QueryEncoder = QueryEncoder()) -> JSONEncoder {
         let json = JSONEncoder()
         json.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -12,9 +12,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// The interceptors of the host come first, then those of the request; for answers the order is reversed. Each is called
-/// for each attempt, but not for redirects: the header fields that it adds stay, except for credentials. Both methods run
-/// in a task that is cancelled with the request; both have a default that changes nothing.
+/// The interceptors of the host come first, then those of the request; for answers the order is reversed. Each is
+/// called for each attempt, but not for redirects: the header fields that it adds stay, except for credentials. Both
+/// methods run in a task that is cancelled with the request; both have a default that changes nothing.
 public protocol RequestInterceptor: Sendable {
     /// Changes the message of an attempt, before the credential is added.
     ///
@@ -61,8 +61,8 @@ public enum ResponseDecision: Sendable {
     /// Ends the request with ``NetworkError/Code/cancelled``, without a call of the closures and the delegate of its
     /// operation. The next interceptors are not called.
     case stop
-    /// Sends the request again after a delay in seconds, whatever its method, at most 20 times for one request. A body that
-    /// can be read only once cannot be sent again. The next interceptors are not called.
+    /// Sends the request again after a delay in seconds, whatever its method, at most 20 times for one request. A body
+    /// that can be read only once cannot be sent again. The next interceptors are not called.
     case sendAgain(after: TimeInterval = 0)
 }
 

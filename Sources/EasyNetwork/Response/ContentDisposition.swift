@@ -2,8 +2,8 @@ import Foundation
 
 /// The file name that a `Content-Disposition` proposes (RFC 6266).
 ///
-/// Invalid parameters are skipped, since the name is only a proposal. It is as the server wrote it, and may be a path; see
-/// ``SafeFileName``.
+/// Invalid parameters are skipped, since the name is only a proposal. It is as the server wrote it, and may be a path;
+/// see ``SafeFileName``.
 struct ContentDisposition: Equatable {
     /// The parameter `filename*`, else `filename`; nil if neither is valid and not empty. The first of several counts.
     let fileName: String?
@@ -57,7 +57,8 @@ struct ContentDisposition: Equatable {
         return String(bytes: scalars.map { UInt8($0.value) }, encoding: .utf8) ?? text
     }
 
-    /// The text of a value with its charset: `UTF-8'en'%E2%82%AC.txt` (RFC 8187, section 3.2). Nil if it is empty or invalid.
+    /// The text of a value with its charset: `UTF-8'en'%E2%82%AC.txt` (RFC 8187, section 3.2). Nil if it is empty or
+    /// invalid.
     private static func extendedText(_ value: String) -> String? {
         let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let bytes = bytes(parts[2]), !bytes.isEmpty else { return nil }
@@ -68,8 +69,8 @@ struct ContentDisposition: Equatable {
         }
     }
 
-    /// - Returns: nil for an invalid escape, and for a byte that must be escaped. Brackets are allowed, since JavaScript's
-    ///   `encodeURIComponent` does not escape them.
+    /// - Returns: nil for an invalid escape, and for a byte that must be escaped. Brackets are allowed, since
+    ///   JavaScript's `encodeURIComponent` does not escape them.
     private static func bytes(_ text: Substring) -> [UInt8]? {
         var rest = Array(text.utf8)[...]
         var bytes: [UInt8] = []

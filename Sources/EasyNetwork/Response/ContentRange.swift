@@ -9,8 +9,8 @@ struct ContentRange: Equatable {
     /// The length of the whole representation; nil if the server does not know it. Never nil if ``range`` is.
     let total: Int64?
 
-    /// - Parameter fieldValue: the value of the header field. The result is nil for other units than bytes, for a syntax
-    ///   error, and for a range that is not within its representation or exceeds `Int64`.
+    /// - Parameter fieldValue: the value of the header field. The result is nil for other units than bytes, for a
+    ///   syntax error, and for a range that is not within its representation or exceeds `Int64`.
     init?(_ fieldValue: String) {
         let words = fieldValue.trimmed.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
@@ -40,8 +40,8 @@ struct ContentRange: Equatable {
     }
 }
 
-/// A validator that proves that the rest of a representation belongs to the part that was received: the value of `If-Range`
-/// (RFC 9110, section 13.1.5).
+/// A validator that proves that the rest of a representation belongs to the part that was received: the value of
+/// `If-Range` (RFC 9110, section 13.1.5).
 enum RangeValidator: Codable, Hashable, Sendable {
     /// A strong entity tag, as the server wrote it.
     case entityTag(String)
@@ -54,8 +54,8 @@ enum RangeValidator: Codable, Hashable, Sendable {
     /// - Returns: nil if there is no strong validator, so that the body cannot be continued.
     init?(_ headers: HTTPHeaders, now: Date = Date()) {
         if headers["ETag"] != nil {
-            // The date is no replacement for a weak tag: such a server says that the bytes may differ while the tag, and
-            // most likely the date, stays the same.
+            // The date is no replacement for a weak tag: such a server says that the bytes may differ while the tag,
+            // and most likely the date, stays the same.
             guard let tag = EntityTag(headers), !tag.isWeak else { return nil }
             self = .entityTag(tag.text)
         } else {

@@ -13,8 +13,9 @@ import Foundation
 /// ]
 /// ```
 ///
-/// A dictionary literal is an object with these keys, a string literal exactly that text. Other keys are allowed. Kinds are
-/// told apart strictly, as by the mappers: a Bool is no number, and an integer has no fraction and fits into 64 bits.
+/// A dictionary literal is an object with these keys, a string literal exactly that text. Other keys are allowed. Kinds
+/// are told apart strictly, as by the mappers: a Bool is no number, and an integer has no fraction and fits into 64
+/// bits.
 ///
 /// A request or a host sets ``ResponseValidation/jsonShape``.
 public indirect enum JSONShape: Hashable, Sendable {
@@ -63,8 +64,8 @@ extension JSONShape: ExpressibleByDictionaryLiteral, ExpressibleByStringLiteral 
 // MARK: - Checking
 
 extension JSONShape {
-    /// The difference between JSON and this shape: `$.users[3].name: expected String but found null`, with the place from
-    /// `$`, the whole (RFC 9535, section 2.7).
+    /// The difference between JSON and this shape: `$.users[3].name: expected String but found null`, with the place
+    /// from `$`, the whole (RFC 9535, section 2.7).
     ///
     /// - Parameter json: a value as `JSONSerialization` returns it.
     /// - Returns: the first difference, with keys in alphabetical order; nil if there is none.
@@ -172,8 +173,8 @@ extension JSONShape {
 extension NetworkResponse {
     /// The body as JSON of this shape.
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is no JSON, and if it has another shape: then the
-    ///   message names the place, `$.users[3].name: expected String but found null`.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is no JSON, and if it has another shape: then
+    ///   the message names the place, `$.users[3].name: expected String but found null`.
     public func json(_ shape: JSONShape) throws(NetworkError) -> Any {
         let json = try json()
         guard let mismatch = shape.mismatch(in: json) else { return json }

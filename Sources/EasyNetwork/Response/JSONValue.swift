@@ -1,7 +1,7 @@
 import Foundation
 
-/// A value as it is written into a query, a form or JSON, or read from JSON. Types with one meaning become one case, so that
-/// all encoders agree.
+/// A value as it is written into a query, a form or JSON, or read from JSON. Types with one meaning become one case, so
+/// that all encoders agree.
 enum JSONValue: Hashable, Sendable {
     case null
     case bool(Bool)
@@ -41,8 +41,8 @@ extension JSONValue: Encodable {
 // MARK: - Numbers
 
 extension JSONValue {
-    /// A number or a Bool, told apart: `as?` reads an `NSNumber` of 1 as both. Nil for another value, and for an integer of
-    /// more than 64 bits.
+    /// A number or a Bool, told apart: `as?` reads an `NSNumber` of 1 as both. Nil for another value, and for an
+    /// integer of more than 64 bits.
     init?(number value: Any) {
         if type(of: value) is AnyClass {
             guard let number = value as? NSNumber else { return nil }
@@ -127,8 +127,8 @@ func jsonKind(of value: Any) -> String {
 
 // MARK: - Reading
 
-/// Reads a JSON value as a type, more strictly than `as?`, to which 1, 1.0 and true are equal: a Bool is no number, an integer
-/// has no fraction, and nothing is rounded or cut off.
+/// Reads a JSON value as a type, more strictly than `as?`, to which 1, 1.0 and true are equal: a Bool is no number, an
+/// integer has no fraction, and nothing is rounded or cut off.
 ///
 /// - Returns: nil if the value is of another type, or does not fit.
 func readJSON<T>(_ value: Any, as type: T.Type = T.self) -> T? {

@@ -1,8 +1,8 @@
 import Foundation
 
 extension NetworkResponse {
-    /// The body as JSON: `[String: Any]`, `[Any]`, `String`, `NSNumber` or `NSNull`. A single value is JSON too (RFC 8259,
-    /// section 2).
+    /// The body as JSON: `[String: Any]`, `[Any]`, `String`, `NSNumber` or `NSNull`. A single value is JSON too (RFC
+    /// 8259, section 2).
     ///
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is empty or no JSON.
     public func json() throws(NetworkError) -> Any {
@@ -23,8 +23,8 @@ extension NetworkResponse {
     /// system: GBK, GB18030, Big5, EUC-JP, EUC-KR, KOI8-R, the rest of ISO 8859, and more. On Linux these are those of
     /// `iconv`, of which some systems install only a part.
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the charset is unknown, or any of the bytes are invalid in it;
-    ///   the message names it.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the charset is unknown, or any of the bytes are invalid
+    ///   in it; the message names it.
     public func text() throws(NetworkError) -> String {
         try text(defaultCharset: "utf-8")
     }
@@ -40,10 +40,11 @@ extension NetworkResponse {
         throw error(.cannotParseResponse, message: "the body is no text in the charset \(name)")
     }
 
-    /// The body as a value of the type, read by ``decoder``. The default is a `JSONDecoder` that reads dates as text of RFC
-    /// 3339, or as numbers: seconds since 2001.
+    /// The body as a value of the type, read by ``decoder``. The default is a `JSONDecoder` that reads dates as text of
+    /// RFC 3339, or as numbers: seconds since 2001.
     ///
-    /// An empty body is nil for an optional type if the answer may have one, see ``ResponseValidation/allowsEmptyBody``.
+    /// An empty body is nil for an optional type if the answer may have one, see
+    /// ``ResponseValidation/allowsEmptyBody``.
     ///
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` with a message that names the place, as in
     ///   `users[3].age: expected Int but found String`. Its `underlying` is the `DecodingError`.

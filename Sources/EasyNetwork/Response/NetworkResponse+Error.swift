@@ -1,8 +1,8 @@
 import Foundation
 
 extension NetworkResponse {
-    /// An error with the status, the headers and the beginning of the body of this answer and, for a status of 400 and above,
-    /// the server's message.
+    /// An error with the status, the headers and the beginning of the body of this answer and, for a status of 400 and
+    /// above, the server's message.
     package func error(
         _ code: NetworkError.Code,
         message: String? = nil,
@@ -33,8 +33,8 @@ extension NetworkResponse {
 
     /// The error for what a mapper, or ``APIRequest/item(from:)``, threw.
     ///
-    /// A ``NetworkError`` is kept and completed. Another error becomes ``NetworkError/Code/cannotParseResponse`` with its
-    /// text, which for a ``ResponseMapperError`` names the key and the index.
+    /// A ``NetworkError`` is kept and completed. Another error becomes ``NetworkError/Code/cannotParseResponse`` with
+    /// its text, which for a ``ResponseMapperError`` names the key and the index.
     package func mappingError(_ error: any Error) -> NetworkError {
         switch error {
         case var error as NetworkError:
@@ -80,8 +80,8 @@ extension NetworkError {
 extension DecodingError {
     /// The place, the expected value and the found one.
     ///
-    /// - Parameter tree: the decoded dictionaries and arrays; nil if they are unknown. The found value is looked up there,
-    ///   since the text of a `DecodingError` differs by platform.
+    /// - Parameter tree: the decoded dictionaries and arrays; nil if they are unknown. The found value is looked up
+    ///   there, since the text of a `DecodingError` differs by platform.
     func message(in tree: Any?) -> String {
         switch self {
         case .keyNotFound(let key, let context):

@@ -4,8 +4,8 @@ extension NetworkResponse {
     /// The body as a property list, in XML or in binary: a dictionary, an array, a text, a number, a date or data, as
     /// `PropertyListSerialization` returns them.
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is empty or no property list, or nested deeper than 512
-    ///   levels. In binary, sets, and containers that are held by many others, are refused.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is empty or no property list, or nested deeper
+    ///   than 512 levels. In binary, sets, and containers that are held by many others, are refused.
     public func propertyList() throws(NetworkError) -> Any {
         guard !body.isEmpty else { throw emptyBodyError(wanted: "a property list") }
         var format = PropertyListSerialization.PropertyListFormat.xml
@@ -43,11 +43,11 @@ extension NetworkResponse {
     }
 }
 
-/// Refuses binary property lists that Foundation on Linux does not survive: it stops the process at sets and at the text of
-/// a date that is no number, and never ends at lists that hold others twice, many levels deep.
+/// Refuses binary property lists that Foundation on Linux does not survive: it stops the process at sets and at the
+/// text of a date that is no number, and never ends at lists that hold others twice, many levels deep.
 ///
-/// The format is that of CFBinaryPList.c: objects, a table of their offsets, and a trailer of 32 bytes that describes the
-/// table. Containers hold the numbers of other objects.
+/// The format is that of CFBinaryPList.c: objects, a table of their offsets, and a trailer of 32 bytes that describes
+/// the table. Containers hold the numbers of other objects.
 struct BinaryPropertyListCheck {
     private let bytes: [UInt8]
     private let offsetSize: Int

@@ -2,8 +2,8 @@ import Foundation
 
 /// The answer to a request: status, headers and the whole body.
 ///
-/// It is an immutable value; a request that is sent again gets another one. The body is decoded when it is asked for, on the
-/// caller's thread, each time again:
+/// It is an immutable value; a request that is sent again gets another one. The body is decoded when it is asked for,
+/// on the caller's thread, each time again:
 ///
 /// ```swift
 /// let user = try response.decode(User.self)
@@ -116,8 +116,8 @@ extension NetworkResponse {
         set { context.change { $0.history = newValue } }
     }
 
-    /// Values that a program attaches to the answer, for instance an interceptor for ``APIRequest/item(from:)``. Default
-    /// none. The cache does not keep them.
+    /// Values that a program attaches to the answer, for instance an interceptor for ``APIRequest/item(from:)``.
+    /// Default none. The cache does not keep them.
     ///
     /// ```swift
     /// func didReceive(_ result: Result<NetworkResponse, NetworkError>, context: AttemptContext) async -> ResponseDecision {
@@ -137,8 +137,8 @@ extension NetworkResponse {
         set { context.change { $0.requestMethod = newValue } }
     }
 
-    /// Whether an optional item may be decoded from an empty body: with ``ResponseValidation/allowsEmptyBody``, with a status
-    /// that never has a body (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5), and for HEAD (section 9.3.2).
+    /// Whether an optional item may be decoded from an empty body: with ``ResponseValidation/allowsEmptyBody``, with a
+    /// status that never has a body (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5), and for HEAD (section 9.3.2).
     var mayBeEmpty: Bool {
         [204, 205, 304].contains(statusCode) || requestMethod == .head || context.value.allowsEmptyBody
     }
@@ -151,7 +151,8 @@ extension NetworkResponse {
 }
 
 extension NetworkResponse: CustomDebugStringConvertible, CustomReflectable {
-    /// Status, headers and the beginning of the body on several lines, without the secrets that ``Redaction`` recognizes.
+    /// Status, headers and the beginning of the body on several lines, without the secrets that ``Redaction``
+    /// recognizes.
     public var debugDescription: String {
         let redaction = Redaction.standard
         var text = DebugText(title: "NetworkResponse \(statusCode) from \(source)")

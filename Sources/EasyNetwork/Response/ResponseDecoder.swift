@@ -15,8 +15,8 @@ public struct ResponseDecoder: Sendable {
     /// let cbor = ResponseDecoder { type, response in try CBORDecoder().decode(type, from: response.body) }
     /// ```
     ///
-    /// - Parameter decode: returns a value of the type. Called on the thread that decodes, possibly on several at once. An
-    ///   error that is no ``NetworkError`` becomes ``NetworkError/Code/cannotParseResponse``.
+    /// - Parameter decode: returns a value of the type. Called on the thread that decodes, possibly on several at once.
+    ///   An error that is no ``NetworkError`` becomes ``NetworkError/Code/cannotParseResponse``.
     public init(
         _ decode: @escaping @Sendable (_ type: any Decodable.Type, _ response: NetworkResponse) throws -> any Decodable
     ) {
@@ -68,8 +68,8 @@ public struct LenientArray<Element: Decodable>: Decodable {
     /// The decoded elements, in order.
     public private(set) var items: [Element] = []
 
-    /// The index of each element that was left out, and the reason, in order: a ``NetworkError`` that names the place, with
-    /// the `DecodingError` as its `underlying`.
+    /// The index of each element that was left out, and the reason, in order: a ``NetworkError`` that names the place,
+    /// with the `DecodingError` as its `underlying`.
     public private(set) var failures: [(index: Int, error: any Error)] = []
 
     /// Decodes the elements of an array one after the other.

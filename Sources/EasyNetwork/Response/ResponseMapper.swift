@@ -37,8 +37,8 @@ open class ResponseMapper<Item: ParsedItem> {
     /// - Parameters:
     ///   - json: the value that ``NetworkResponse/json()`` returns.
     ///   - parse: returns the item; nil means that an attribute is missing.
-    /// - Throws: ``ResponseMapperError/invalid`` if the JSON is no object, ``ResponseMapperError/missingAttribute`` if `parse`
-    ///   returns nil, and the errors of `parse`.
+    /// - Throws: ``ResponseMapperError/invalid`` if the JSON is no object, ``ResponseMapperError/missingAttribute`` if
+    ///   `parse` returns nil, and the errors of `parse`.
     public static func process(_ json: Any?, parse: (_ json: [String: Any]) throws -> Item?) throws -> Item {
         guard let object = json as? [String: Any] else { throw ResponseMapperError.invalid }
         guard let item = try parse(object) else { throw ResponseMapperError.missingAttribute }
@@ -71,7 +71,8 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
 
     /// Maps the elements that can be mapped, and reports the others.
     ///
-    /// - Returns: the mapped elements, in order, and the index of each element that was skipped with the reason, in order.
+    /// - Returns: the mapped elements, in order, and the index of each element that was skipped with the reason, in
+    ///   order.
     /// - Throws: ``ResponseMapperError/invalid`` if the JSON is no array.
     public static func processLeniently(
         _ json: Any?,
@@ -104,8 +105,8 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
 /// }
 /// ```
 ///
-/// Types are strict: a Bool is no Int, 1.5 is no Int, an Int is a Double only if it is exact, and a text is no number. Arrays
-/// and dictionaries are read element by element.
+/// Types are strict: a Bool is no Int, 1.5 is no Int, an Int is a Double only if it is exact, and a text is no number.
+/// Arrays and dictionaries are read element by element.
 extension [String: Any] {
     /// The value of a required key.
     ///

@@ -9,22 +9,24 @@ public struct ResponseValidation: Hashable, Sendable {
     /// The accepted status codes. Default 200 to 299.
     public var statusCodes: Set<Int>
 
-    /// The accepted media types, which may be `type/*` and `*/*`. Default nil: any. An empty body is accepted with any type.
+    /// The accepted media types, which may be `type/*` and `*/*`. Default nil: any. An empty body is accepted with any
+    /// type.
     public var contentTypes: Set<String>?
 
-    /// Whether every answer may have an empty body although an item is decoded from it, which is nil if it is an optional.
-    /// Answers with the statuses 204, 205 and 304 and those to HEAD always may. Default false.
+    /// Whether every answer may have an empty body although an item is decoded from it, which is nil if it is an
+    /// optional. Answers with the statuses 204, 205 and 304 and those to HEAD always may. Default false.
     public var allowsEmptyBody: Bool
 
-    /// The maximum length of the body in bytes, without content codings such as gzip. Default nil: only the limit of the
-    /// transport, ``TransportConfiguration/maximumDecodedBodyCount``.
+    /// The maximum length of the body in bytes, without content codings such as gzip. Default nil: only the limit of
+    /// the transport, ``TransportConfiguration/maximumDecodedBodyCount``.
     ///
     /// A longer body ends the request with ``NetworkError/Code/bodyTooLong``.
     public var maximumBodyCount: Int?
 
     /// The shape of the JSON in an accepted answer. Default nil: any body, JSON or not.
     ///
-    /// The body is parsed for it, and parsed again when it is decoded. An empty body is accepted if ``allowsEmptyBody`` allows it.
+    /// The body is parsed for it, and parsed again when it is decoded. An empty body is accepted if ``allowsEmptyBody``
+    /// allows it.
     public var jsonShape: JSONShape?
 
     /// Creates a rule. The defaults are those of the properties.

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Makes file names safe that a server or a URL proposes: the result names one visible file in the chosen folder (RFC 6266,
-/// section 4.3).
+/// Makes file names safe that a server or a URL proposes: the result names one visible file in the chosen folder (RFC
+/// 6266, section 4.3).
 ///
 /// It works on Unicode scalars, as file systems do: to Swift a slash with an accent is another character.
 enum SafeFileName {
@@ -60,7 +60,8 @@ enum SafeFileName {
         scalar == "." || scalar.properties.isWhitespace
     }
 
-    /// Whether the scalar is a control, a line break, or a mark of writing direction, which shows `txt.exe` as `exe.txt`.
+    /// Whether the scalar is a control, a line break, or a mark of writing direction, which shows `txt.exe` as
+    /// `exe.txt`.
     private static func isUnprintable(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true

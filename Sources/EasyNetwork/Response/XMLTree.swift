@@ -13,8 +13,8 @@ import FoundationXML
 /// }
 /// ```
 ///
-/// `XMLParser` of Foundation reads the document. Comments and processing instructions are left out, and CDATA is text. There
-/// are no entities but the five of XML: nothing outside the document is loaded, and nothing in it multiplies.
+/// `XMLParser` of Foundation reads the document. Comments and processing instructions are left out, and CDATA is text.
+/// There are no entities but the five of XML: nothing outside the document is loaded, and nothing in it multiplies.
 public struct XMLTree: Hashable, Sendable {
     enum Child: Hashable, Sendable {
         case element(XMLTree)
@@ -27,7 +27,8 @@ public struct XMLTree: Hashable, Sendable {
     /// The URI of the namespace; nil if there is none.
     public let namespace: String?
 
-    /// The attributes by their names as written, with their prefixes: `xml:lang`. Declarations of namespaces are left out.
+    /// The attributes by their names as written, with their prefixes: `xml:lang`. Declarations of namespaces are left
+    /// out.
     public let attributes: [String: String]
 
     /// Elements and text in document order, white space included. Two texts are never adjacent.
@@ -75,12 +76,12 @@ public struct XMLTree: Hashable, Sendable {
 extension NetworkResponse {
     /// The root element of the body, which is XML.
     ///
-    /// The charset is that of a byte order mark, else the one in `Content-Type`, else the one that the document declares,
-    /// else UTF-8 (RFC 7303, section 3).
+    /// The charset is that of a byte order mark, else the one in `Content-Type`, else the one that the document
+    /// declares, else UTF-8 (RFC 7303, section 3).
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` with line and column if the body is no XML. It is thrown too for
-    ///   a document type with definitions, for a processing instruction without content, for elements nested deeper than 128
-    ///   levels, and for an element with more than 10,000 attributes.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` with line and column if the body is no XML. It is thrown too
+    ///   for a document type with definitions, for a processing instruction without content, for elements nested deeper
+    ///   than 128 levels, and for an element with more than 10,000 attributes.
     public func xml() throws(NetworkError) -> XMLTree {
         guard !body.isEmpty else { throw emptyBodyError(wanted: "XML") }
         let document = try checkedXML(try text(defaultCharset: declaredCharset))
@@ -113,8 +114,8 @@ extension NetworkResponse {
     /// The document for `XMLParser`, in UTF-8, with blanks instead of the XML declaration and the document type.
     ///
     /// It refuses documents that `XMLParser` does not handle: on Linux it stops the process at a processing instruction
-    /// without content, and silently leaves out the entities of a document type. Its time for an element is the square of
-    /// the number of attributes.
+    /// without content, and silently leaves out the entities of a document type. Its time for an element is the square
+    /// of the number of attributes.
     private func checkedXML(_ document: String) throws(NetworkError) -> Data {
         var bytes = Array(document.utf8)
         // A parser could take bytes of zero for another encoding, whose markup this check does not see.

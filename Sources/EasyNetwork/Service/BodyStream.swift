@@ -9,8 +9,8 @@ import Foundation
 /// while let chunk = try await body.next() { try file.write(contentsOf: chunk) }
 /// ```
 ///
-/// The exchange is paused while more than ``unreadLimit`` bytes are unread, and resumed below half of that. A small answer
-/// is read with ``collect(upTo:)`` instead, which never pauses and wakes its task once.
+/// The exchange is paused while more than ``unreadLimit`` bytes are unread, and resumed below half of that. A small
+/// answer is read with ``collect(upTo:)`` instead, which never pauses and wakes its task once.
 final class BodyStream: Sendable {
     /// The result of ``collect(upTo:)``.
     struct Collected: Sendable {
@@ -152,8 +152,8 @@ final class BodyStream: Sendable {
 
     /// The head, when it has come.
     ///
-    /// - Throws: why there is none: the error of the exchange, or ``NetworkError/Code/cancelled`` as soon as the task or
-    ///   this stream is cancelled.
+    /// - Throws: why there is none: the error of the exchange, or ``NetworkError/Code/cancelled`` as soon as the task
+    ///   or this stream is cancelled.
     func head() async throws(NetworkError) -> TransportHead {
         await wait(for: .head)
         if let head = state.withLock({ $0.counts.head }) { return head }

@@ -25,7 +25,8 @@ extension EasyNetworkService {
 
     /// The answer that the cache has for a request, if it is valid by the request's policy; the request is not sent.
     ///
-    /// - Throws: ``NetworkError/Code/notCached``, with ``NetworkError/cacheMiss``; ``NetworkError/Code/invalidRequest``.
+    /// - Throws: ``NetworkError/Code/notCached``, with ``NetworkError/cacheMiss``;
+    ///   ``NetworkError/Code/invalidRequest``.
     public func cachedResponse(for request: some BaseAPIRequest) async throws(NetworkError) -> NetworkResponse {
         // Not on the caller's executor, which may be the main actor: it encodes the request and reads the answer.
         let result = await withCheckedContinuation { continuation in

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The name of the notification that is posted when a server answers 401 or refuses a credential in another way, and the
-/// request ends with that, before its failure is delivered. It is not posted when an ``Authenticator`` gets another
+/// The name of the notification that is posted when a server answers 401 or refuses a credential in another way, and
+/// the request ends with that, before its failure is delivered. It is not posted when an ``Authenticator`` gets another
 /// credential in time.
 ///
 /// It is posted on a background queue. Its object is the ``HostConfiguration``; its user info has the ``NetworkError``

@@ -47,10 +47,10 @@ public final class EasyNetworkService: Sendable {
 
     /// Sends a request and passes the JSON value of the answer to a closure.
     ///
-    /// Exactly one of the two closures is called, once, on the host's ``HostSettings/callbackQueue``, or on the operation's
-    /// ``ServiceOperation/callbackQueue`` for the service of a ``ServiceOperation``. Such a service calls neither
-    /// closure when the operation was cancelled and ``ServiceOperation/silencesCancellation`` is true, nor after
-    /// ``ResponseDecision/stop``, which ends the operation.
+    /// Exactly one of the two closures is called, once, on the host's ``HostSettings/callbackQueue``, or on the
+    /// operation's ``ServiceOperation/callbackQueue`` for the service of a ``ServiceOperation``. Such a service calls
+    /// neither closure when the operation was cancelled and ``ServiceOperation/silencesCancellation`` is true, nor
+    /// after ``ResponseDecision/stop``, which ends the operation.
     ///
     /// - Parameters:
     ///   - request: the request.

@@ -34,7 +34,8 @@ final class EventBroadcast: Sendable {
         self.state = Locked(state)
     }
 
-    /// Writes the events to standard error when the environment asks for it: `EASYNETWORK_LOG=debug`, `info` or `error`.
+    /// Writes the events to standard error when the environment asks for it: `EASYNETWORK_LOG=debug`, `info` or
+    /// `error`.
     private static let environmentLog: Listener? = {
         guard let name = ProcessInfo.processInfo.environment["EASYNETWORK_LOG"],
             let level = NetworkEvent.Level(name: name)

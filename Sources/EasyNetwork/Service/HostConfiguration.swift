@@ -110,10 +110,11 @@ public final class HostConfiguration: Sendable {
         self.init(settings)
     }
 
-    /// The events of the calls to this host from now on, those of jobs too, for as long as the sequence is iterated. Any
-    /// number of tasks may listen. ``NetworkQueue/events`` has the life of jobs.
+    /// The events of the calls to this host from now on, those of jobs too, for as long as the sequence is iterated.
+    /// Any number of tasks may listen. ``NetworkQueue/events`` has the life of jobs.
     ///
-    /// A slow listener loses the oldest events: the last 4,096 are kept. The sequence ends when the host is deallocated.
+    /// A slow listener loses the oldest events: the last 4,096 are kept. The sequence ends when the host is
+    /// deallocated.
     public var events: AsyncStream<NetworkEvent> {
         broadcast.stream(keeping: 4_096, add: broadcast.add)
     }

@@ -17,13 +17,14 @@ public struct HostSettings: Sendable {
     /// The base URL of requests with ``BaseAPIRequest/useCDN``. Default nil: ``baseURL``.
     public var cdnURL: URL?
 
-    /// Base URLs by the name of the environment, `develop` for instance, for ``HostConfiguration/switched(to:change:)``.
-    /// Default none.
+    /// Base URLs by the name of the environment, `develop` for instance, for
+    /// ``HostConfiguration/switched(to:change:)``. Default none.
     public var environments: [String: URL] = [:]
 
-    /// The place of the parameters of POST, PUT and PATCH requests that neither name one (``BaseAPIRequest/query``) nor have a
-    /// ``BaseAPIRequest/body``. Default ``NetworkService/QueryType/form``, and ``NetworkService/QueryType/automatic`` is that
-    /// too. The parameters of other methods go into the query of the URL.
+    /// The place of the parameters of POST, PUT and PATCH requests that neither name one (``BaseAPIRequest/query``) nor
+    /// have a ``BaseAPIRequest/body``. Default ``NetworkService/QueryType/form``, and
+    /// ``NetworkService/QueryType/automatic`` is that too. The parameters of other methods go into the query of the
+    /// URL.
     ///
     /// ```swift
     /// host.query = .json
@@ -31,7 +32,8 @@ public struct HostSettings: Sendable {
     public var query = NetworkService.QueryType.form
 
     /// How parameters are written into queries and forms, unless a request says otherwise
-    /// (``BaseAPIRequest/queryEncoder``). Default: arrays as `a[]=1`, Bools as `true` and `false`, see ``QueryEncoder``.
+    /// (``BaseAPIRequest/queryEncoder``). Default: arrays as `a[]=1`, Bools as `true` and `false`, see
+    /// ``QueryEncoder``.
     public var queryEncoder = QueryEncoder()
 
     /// Sent with every request unless ``headers`` or the request has a field of that name. Default
@@ -41,16 +43,17 @@ public struct HostSettings: Sendable {
     /// Sent with every request; a request's own header of the same name wins. Default none.
     public var headers = HTTPHeaders()
 
-    /// Change every request before it is encoded, in order, for example by a common parameter, a version in the path, or a
-    /// header. Default none.
+    /// Change every request before it is encoded, in order, for example by a common parameter, a version in the path,
+    /// or a header. Default none.
     ///
     /// ```swift
     /// host.filters = [{ draft in draft.parameters["lang"] = "de" }]
     /// ```
     ///
-    /// They apply to every request, also to one with an absolute URL, but not to a ``BaseAPIRequest/customURLRequest``. They
-    /// are called on the thread that builds the request, and more than once for a request with a ``RepeatPolicy``. An error
-    /// ends the request before it is sent; all but a ``NetworkError`` become ``NetworkError/Code/invalidRequest``.
+    /// They apply to every request, also to one with an absolute URL, but not to a ``BaseAPIRequest/customURLRequest``.
+    /// They are called on the thread that builds the request, and more than once for a request with a ``RepeatPolicy``.
+    /// An error ends the request before it is sent; all but a ``NetworkError`` become
+    /// ``NetworkError/Code/invalidRequest``.
     public var filters: [@Sendable (inout RequestDraft) throws -> Void] = []
 
     /// See and change every message and answer, in order, before those of the request. Default none.
@@ -70,8 +73,8 @@ public struct HostSettings: Sendable {
     /// retries of requests that can be repeated safely.
     public var retry = RetryPolicy()
 
-    /// The number of retries that all requests together may have beyond one for each five requests, which limits the load
-    /// on a server that is down. Default 10; `.infinity` means that only each request's policy limits its retries.
+    /// The number of retries that all requests together may have beyond one for each five requests, which limits the
+    /// load on a server that is down. Default 10; `.infinity` means that only each request's policy limits its retries.
     ///
     /// Every request adds a fifth of a retry, up to 100 in all, and every retry takes one. The retry of a download that
     /// gained bytes with its last attempt takes a tenth.
@@ -81,8 +84,8 @@ public struct HostSettings: Sendable {
     public var redirects = RedirectPolicy()
 
     /// Adds a credential to requests to the origin of ``baseURL``, and gets another one when it is refused: an
-    /// ``AuthenticationSession`` or a ``RequestAuthentication/password(user:password:allowsBasicWithoutTLS:)``. A request
-    /// with its own `Authorization` keeps it. Default nil.
+    /// ``AuthenticationSession`` or a ``RequestAuthentication/password(user:password:allowsBasicWithoutTLS:)``. A
+    /// request with its own `Authorization` keeps it. Default nil.
     public var authentication: RequestAuthentication?
 
     /// Stores the cookies of servers, and sends them back. A request with its own `Cookie` keeps it. Default nil: no
@@ -107,8 +110,9 @@ public struct HostSettings: Sendable {
     public var silencesCancellation = false
 
     /// Whether the start and the end of each request are posted to `NotificationCenter.default`, as
-    /// ``EasyNetworkService/requestDidStartNotification`` and ``EasyNetworkService/requestDidFinishNotification``. Default false: posting costs nearly a tenth of a small request.
-    /// ``DidPerformUnauthorizedOperation`` is posted in any case.
+    /// ``EasyNetworkService/requestDidStartNotification`` and ``EasyNetworkService/requestDidFinishNotification``.
+    /// Default false: posting costs nearly a tenth of a small request. ``DidPerformUnauthorizedOperation`` is posted in
+    /// any case.
     public var postsNotifications = false
 
     /// The source of the network's status. While there is no network, no message to this host begins; an unknown status
@@ -120,11 +124,12 @@ public struct HostSettings: Sendable {
     ///
     /// - Jobs in a ``NetworkQueue`` wait as with ``NetworkQueue/reachability``, which applies besides: a job that has a
     ///   ``NetworkOperation/host`` and whose turn has come waits, without a slot and without failing.
-    /// - Calls of an ``EasyNetworkService`` without a queue, and calls of jobs that have been started, wait before each of
-    ///   their messages, retries included, after the cache has been asked. The job has no slot in that time, and
+    /// - Calls of an ``EasyNetworkService`` without a queue, and calls of jobs that have been started, wait before each
+    ///   of their messages, retries included, after the cache has been asked. The job has no slot in that time, and
     ///   ``BaseAPIRequest/overallTimeout`` goes on.
     ///
-    /// The waits have no other end. For an error in place of one, add ``OperationCondition/reachable(_:waits:)`` to a job.
+    /// The waits have no other end. For an error in place of one, add ``OperationCondition/reachable(_:waits:)`` to a
+    /// job.
     public var reachability: NetworkReachability?
 
     /// The transport of the messages. Default ``TransportConfiguration/sharedTransport``.

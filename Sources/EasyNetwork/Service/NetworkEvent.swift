@@ -8,8 +8,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// ``NetworkQueue/events`` has those of a queue, ``HostConfiguration/events`` those of the calls to a host. A value holds
-/// messages and answers as they are, with their secrets; its description has none.
+/// ``NetworkQueue/events`` has those of a queue, ``HostConfiguration/events`` those of the calls to a host. A value
+/// holds messages and answers as they are, with their secrets; its description has none.
 public struct NetworkEvent: Sendable {
     /// The kind of an event. More may be added: a `switch` needs a `default`.
     public enum Kind: Sendable {
@@ -23,8 +23,8 @@ public struct NetworkEvent: Sendable {
         case slotReleased
         /// The job has a slot again.
         case slotRegained
-        /// The job has ended and its callbacks have run: with an error, or nil for success. A plain `Operation` has an error
-        /// only when it was cancelled.
+        /// The job has ended and its callbacks have run: with an error, or nil for success. A plain `Operation` has an
+        /// error only when it was cancelled.
         case finished(NetworkError?)
 
         // Of a call; told by its host and, but for the first two, by the queue of the job that makes it.
@@ -35,10 +35,11 @@ public struct NetworkEvent: Sendable {
         case callEnded(NetworkError?)
         /// A message goes out: the first of the call, a redirect, a retry.
         case attemptStarted(NetworkAttempt, TransportRequest)
-        /// Its answer has come, with a body unless that goes elsewhere as it comes, or there was none. After a cancel, the job
-        /// may have finished before.
+        /// Its answer has come, with a body unless that goes elsewhere as it comes, or there was none. After a cancel,
+        /// the job may have finished before.
         case attemptEnded(NetworkAttempt, Result<NetworkResponse, NetworkError>)
-        /// The call waits this number of seconds for its next attempt, because of the error or, when nil, of an interceptor.
+        /// The call waits this number of seconds for its next attempt, because of the error or, when nil, of an
+        /// interceptor.
         case retryScheduled(delay: TimeInterval, after: NetworkError?)
         /// The call waits for a credential: a sign-in or a refresh is under way.
         case credentialAwaited
@@ -46,8 +47,8 @@ public struct NetworkEvent: Sendable {
         case servedFromCache(NetworkResponse)
         /// The cache had no answer, for this reason.
         case missedCache(CacheMiss)
-        /// Bytes of an upload, a download or a request whose ``ItemOperation/progress`` is read, at most ten times a second;
-        /// the total is nil while it is not known. Only the queue tells it.
+        /// Bytes of an upload, a download or a request whose ``ItemOperation/progress`` is read, at most ten times a
+        /// second; the total is nil while it is not known. Only the queue tells it.
         case progress(completed: Int64, total: Int64?)
 
         // Of a queue.
@@ -56,7 +57,8 @@ public struct NetworkEvent: Sendable {
         case suspended
         /// The queue starts jobs again.
         case resumed
-        /// The queue accepts no job any more, and its jobs have finished or been cancelled: ``NetworkQueue/drain(deadline:)``.
+        /// The queue accepts no job any more, and its jobs have finished or been cancelled:
+        /// ``NetworkQueue/drain(deadline:)``.
         case drained
     }
 

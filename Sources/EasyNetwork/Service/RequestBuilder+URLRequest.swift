@@ -30,7 +30,8 @@ extension RequestBuilder {
     }
 
     private static func once(_ stream: InputStream) -> TransportBody {
-        // Not sendable as a type; the request has handed this one over, and InputStreamReader lets one reader alone read it.
+        // Not sendable as a type; the request has handed this one over, and InputStreamReader lets one reader alone
+        // read it.
         nonisolated(unsafe) let stream = stream
         return .stream(TransportBodyStream(isReplayable: false) { stream })
     }

@@ -5,10 +5,11 @@ import Synchronization
 
 /// A value behind a lock. Copies share both.
 ///
-/// Do not call a callback, a delegate or a transport inside ``withLock(_:)``: copy what the call needs, leave, then call.
+/// Do not call a callback, a delegate or a transport inside ``withLock(_:)``: copy what the call needs, leave, then
+/// call.
 ///
-/// The value and its POSIX mutex are one allocation, since there may be a hundred thousand operations with several locks
-/// each. `Mutex` of the Synchronization module needs macOS 15 and iOS 18.
+/// The value and its POSIX mutex are one allocation, since there may be a hundred thousand operations with several
+/// locks each. `Mutex` of the Synchronization module needs macOS 15 and iOS 18.
 package struct Locked<State>: @unchecked Sendable {
     // Sendable because the state is used only between lock and unlock.
     private let storage: ManagedBuffer<State, pthread_mutex_t>

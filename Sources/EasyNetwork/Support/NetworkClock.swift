@@ -55,8 +55,8 @@ public struct SystemClock: NetworkClock {
     }
 
     public func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer {
-        // A cancelled timer source releases its closure at once; a cancelled work item of `asyncAfter` keeps it until its
-        // time.
+        // A cancelled timer source releases its closure at once; a cancelled work item of `asyncAfter` keeps it until
+        // its time.
         let source = DispatchSource.makeTimerSource(queue: Self.queue)
         // After some hundred years the nanoseconds overflow. NaN counts as zero.
         let bounded = delay > 0 ? min(delay, 1_000_000_000) : 0

@@ -65,7 +65,8 @@ enum WorkQueue {
 
     /// Starts a task on the queue. Before macOS 15 and its siblings it runs where Swift puts it.
     ///
-    /// The task counts as user code, since interceptors, authenticators and requests run in it; only ``finish(_:)`` does not.
+    /// The task counts as user code, since interceptors, authenticators and requests run in it; only ``finish(_:)``
+    /// does not.
     static func task(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
         if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
             Task(executorPreference: Executor.shared) { await body() }
@@ -74,8 +75,8 @@ enum WorkQueue {
         }
     }
 
-    /// Runs the end of a task of ``task(_:)``. The first callback that it calls by ``call(on:_:)`` may run in place, and the
-    /// first work that it adds runs on this thread afterwards.
+    /// Runs the end of a task of ``task(_:)``. The first callback that it calls by ``call(on:_:)`` may run in place,
+    /// and the first work that it adds runs on this thread afterwards.
     static func finish(_ end: @escaping @Sendable () -> Void) {
         if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
             guard let turn else { return end() }

@@ -26,8 +26,8 @@ extension BodyReader {
 
 /// Reads an input stream, once.
 ///
-/// It keeps its own state: a closed stream is never read, and `streamError`, which on Linux stops the process if there is
-/// no error, is read only after one.
+/// It keeps its own state: a closed stream is never read, and `streamError`, which on Linux stops the process if there
+/// is no error, is read only after one.
 final class InputStreamReader: BodyReader, @unchecked Sendable {
     // Sendable because stream and state are used on the serial `queue` only.
     private enum State {

@@ -1,7 +1,7 @@
 /// Limits how many exchanges are under way to one origin, and in all.
 ///
-/// The others wait in order, first for a place with their origin, then for a place among all. Inside libcurl or a URLSession
-/// their deadlines would already run.
+/// The others wait in order, first for a place with their origin, then for a place among all. Inside libcurl or a
+/// URLSession their deadlines would already run.
 struct ConnectionAdmission<Exchange: AnyObject> {
     private struct Origin {
         var underWay = 0

@@ -24,8 +24,8 @@ public final class NetworkReachability: @unchecked Sendable {
         case reachable
     }
 
-    /// The network of the system: the status of `NWPathMonitor` on Apple's platforms, always ``Status/unknown`` on Linux.
-    /// It is watched from the first use until the process ends.
+    /// The network of the system: the status of `NWPathMonitor` on Apple's platforms, always ``Status/unknown`` on
+    /// Linux. It is watched from the first use until the process ends.
     public static let system: NetworkReachability = {
         let network = NetworkReachability(.unknown)
         #if canImport(Network)

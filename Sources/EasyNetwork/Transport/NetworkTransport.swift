@@ -24,12 +24,12 @@ import Foundation
 /// - Events come in order, never two at once: at most one `head`, then any number of `body`, then exactly one `end`.
 ///   Without a `head`, the end carries an error. Events may come before ``start(_:events:)`` returns.
 /// - Any number of `sent` come before the `end`, usually before the `head`; a server may answer before it has read the
-///   whole body. Each counts more bytes than the one before, unless the body was begun again. If all bytes were sent, the
-///   last one counts them all. A request without body has none.
+///   whole body. Each counts more bytes than the one before, unless the body was begun again. If all bytes were sent,
+///   the last one counts them all. A request without body has none.
 /// - An exchange always ends: by the answer, an error, a deadline, or a cancel.
 /// - ``TransportExchange/cancel()`` may be called at any time from any thread, also from inside `events`.
-/// - `events` is called on a thread of the transport, without a lock held. An implementation hands its work on and returns
-///   at once; no user code runs there.
+/// - `events` is called on a thread of the transport, without a lock held. An implementation hands its work on and
+///   returns at once; no user code runs there.
 public protocol NetworkTransport: Sendable {
     /// Starts an exchange.
     ///
@@ -50,8 +50,8 @@ public protocol TransportExchange: Sendable {
     /// Holds the sender of the body back until ``resume()``. Bytes that are on their way may still come, and so may the
     /// end. The idle deadline stops during the pause; the total one does not.
     ///
-    /// The bytes held are bounded: some 64 KB over HTTP/1.1; over HTTP/2 with ``CurlTransport`` up to the 32 MiB that libcurl
-    /// lets a server send ahead on one stream.
+    /// The bytes held are bounded: some 64 KB over HTTP/1.1; over HTTP/2 with ``CurlTransport`` up to the 32 MiB that
+    /// libcurl lets a server send ahead on one stream.
     ///
     /// Does nothing by default, and with ``URLSessionTransport`` on Linux, which cannot hold a sender back.
     func pause()

@@ -5,8 +5,8 @@ extension TransportBodyStream {
     ///
     /// - Parameters:
     ///   - moved: Called for each piece.
-    ///   - completion: Called once, on any thread, with a file that the caller has to remove. After a cancel it may not be
-    ///     called.
+    ///   - completion: Called once, on any thread, with a file that the caller has to remove. After a cancel it may not
+    ///     be called.
     /// - Returns: the task to cancel.
     package func spool(
         moved: @escaping @Sendable () -> Void = {},

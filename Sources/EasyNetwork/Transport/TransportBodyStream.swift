@@ -12,11 +12,11 @@ import Foundation
 /// While ``CurlTransport`` waits for them, it notices that a server closes the connection without an error answer only
 /// with the next bytes or by that deadline.
 public final class TransportBodyStream: Sendable {
-    /// The number of bytes. Any other number ends the exchange with ``NetworkError/Code/invalidRequest``. Default nil: over
-    /// HTTP/1.1 the body is sent in chunks (RFC 9112, section 7.1).
+    /// The number of bytes. Any other number ends the exchange with ``NetworkError/Code/invalidRequest``. Default nil:
+    /// over HTTP/1.1 the body is sent in chunks (RFC 9112, section 7.1).
     public let length: Int?
-    /// Whether the body can be made again from its beginning. If false, no retry and no redirect sends it again; to start it
-    /// again is ``NetworkError/Code/invalidRequest``. Default true.
+    /// Whether the body can be made again from its beginning. If false, no retry and no redirect sends it again; to
+    /// start it again is ``NetworkError/Code/invalidRequest``. Default true.
     public let isReplayable: Bool
     private let makeReader: @Sendable () throws -> any BodyReader
     /// Whether the body has been begun; kept only if that may happen once.
@@ -27,8 +27,8 @@ public final class TransportBodyStream: Sendable {
     /// - Parameters:
     ///   - length: In bytes. Default nil, unknown.
     ///   - isReplayable: False for bytes that are gone once they have been read. Default true.
-    ///   - makeStream: Returns a new stream. Called on a background queue, once each time the body is sent. A stream that was
-    ///     read before is ``NetworkError/Code/invalidRequest``, as is nil. An error it throws becomes
+    ///   - makeStream: Returns a new stream. Called on a background queue, once each time the body is sent. A stream
+    ///     that was read before is ``NetworkError/Code/invalidRequest``, as is nil. An error it throws becomes
     ///     ``NetworkError/underlying``.
     public convenience init(
         length: Int? = nil,
@@ -46,9 +46,9 @@ public final class TransportBodyStream: Sendable {
     /// - Parameters:
     ///   - length: In bytes. Default nil, unknown.
     ///   - isReplayable: False for bytes that are gone once they have been read. Default true.
-    ///   - makePieces: Returns the sequence. Called on a background queue, once each time the body is sent. An error that it or
-    ///     the sequence throws becomes ``NetworkError/underlying``. If the exchange ends first, the iterating task is
-    ///     cancelled.
+    ///   - makePieces: Returns the sequence. Called on a background queue, once each time the body is sent. An error
+    ///     that it or the sequence throws becomes ``NetworkError/underlying``. If the exchange ends first, the
+    ///     iterating task is cancelled.
     public convenience init<Pieces: AsyncSequence & Sendable>(
         length: Int? = nil,
         isReplayable: Bool = true,

@@ -10,16 +10,16 @@ import Foundation
 ///
 /// A transport takes its configuration once: a connection that was made under one trust is never used under another.
 public struct TransportConfiguration: Hashable, Sendable {
-    /// The most exchanges under way to one scheme, host and port. More wait, and their deadlines begin after that. Default
-    /// 64; the ``NetworkQueue`` limits how many requests run at once.
+    /// The most exchanges under way to one scheme, host and port. More wait, and their deadlines begin after that.
+    /// Default 64; the ``NetworkQueue`` limits how many requests run at once.
     public var maximumConnectionsPerHost: Int
 
     /// The most exchanges under way in all. Default 256.
     public var maximumConnections: Int
 
     /// The same as ``maximumConnectionsPerHost`` for a host that has answered over HTTP/2, where exchanges share a
-    /// connection; with ``CurlTransport`` from libcurl 8.1 on. Default 100, the least that RFC 9113, section 6.5.2, advises
-    /// servers to allow.
+    /// connection; with ``CurlTransport`` from libcurl 8.1 on. Default 100, the least that RFC 9113, section 6.5.2,
+    /// advises servers to allow.
     public var maximumStreamsPerHost: Int
 
     /// The trust in servers, and the client's certificate. Default: the system's trust, TLS 1.2 and later.
@@ -28,9 +28,9 @@ public struct TransportConfiguration: Hashable, Sendable {
     /// Default ``ProxyConfiguration/system``.
     public var proxy: ProxyConfiguration
 
-    /// The most bytes of a body whose content coding, such as gzip, is removed; nil means no limit. More ends the exchange
-    /// with ``NetworkError/Code/bodyTooLong``: a few bytes of gzip can become gigabytes. A body without content coding has no
-    /// limit here. Default 268,435,456 (256 MiB).
+    /// The most bytes of a body whose content coding, such as gzip, is removed; nil means no limit. More ends the
+    /// exchange with ``NetworkError/Code/bodyTooLong``: a few bytes of gzip can become gigabytes. A body without
+    /// content coding has no limit here. Default 268,435,456 (256 MiB).
     public var maximumDecodedBodyCount: Int?
 
     /// Creates a configuration. The defaults are those of the properties.
@@ -58,7 +58,8 @@ extension TransportConfiguration {
     /// Makes the platform's transport: `CurlTransport` on Linux, where URLSession loses answers and stops the process;
     /// ``URLSessionTransport`` on Apple's platforms.
     ///
-    /// On Linux without libcurl 7.81 or later it is ``URLSessionTransport`` too, and a line on standard error says so once.
+    /// On Linux without libcurl 7.81 or later it is ``URLSessionTransport`` too, and a line on standard error says so
+    /// once.
     ///
     /// - Parameter clock: The clock of the deadlines. Default the machine's.
     public func makeTransport(clock: any NetworkClock = SystemClock()) -> any NetworkTransport {
@@ -91,9 +92,10 @@ public enum ProxyConfiguration: Hashable, Sendable {
     case none
     /// This proxy, whatever `no_proxy` says, for http, and for https with CONNECT (RFC 9110, section 9.3.6).
     ///
-    /// The URL needs a port. Its scheme is `http`; with ``CurlTransport`` also `https`, `socks4`, `socks4a`, `socks5` or
-    /// `socks5h`. Its user and password are for the proxy. An `https` proxy has the system's trust: ``TLSConfiguration`` is
-    /// about the servers behind it. Any other URL ends every exchange with ``NetworkError/Code/invalidRequest``.
+    /// The URL needs a port. Its scheme is `http`; with ``CurlTransport`` also `https`, `socks4`, `socks4a`, `socks5`
+    /// or `socks5h`. Its user and password are for the proxy. An `https` proxy has the system's trust:
+    /// ``TLSConfiguration`` is about the servers behind it. Any other URL ends every exchange with
+    /// ``NetworkError/Code/invalidRequest``.
     case url(URL)
 }
 

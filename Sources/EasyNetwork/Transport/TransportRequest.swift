@@ -23,7 +23,8 @@ public struct TransportRequest: Sendable {
     public var body: TransportBody
     /// The deadlines. Default those of ``TransportDeadlines``.
     public var deadlines: TransportDeadlines
-    /// Whether the message may use a cellular network. Default true. Ignored on Linux, which does not tell networks apart.
+    /// Whether the message may use a cellular network. Default true. Ignored on Linux, which does not tell networks
+    /// apart.
     public var allowsCellularAccess = true
     /// The kind of traffic. Default `default`. Ignored on Linux.
     public var networkServiceType = URLRequest.NetworkServiceType.default
@@ -123,8 +124,8 @@ extension HTTPHeaders {
         }
     }
 
-    /// Checks that no field frames the body. Set by hand, such a field can only contradict the body, and the server then
-    /// waits for missing bytes.
+    /// Checks that no field frames the body. Set by hand, such a field can only contradict the body, and the server
+    /// then waits for missing bytes.
     func checkFraming() throws(NetworkError) {
         if let field = first(where: \.isFraming) {
             throw TransportRequest.invalid("the header \(field.name) follows from the body and is not to be set")

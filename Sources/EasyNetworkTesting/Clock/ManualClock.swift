@@ -11,8 +11,8 @@ import Foundation
 /// clock.advance(by: 10)
 /// ```
 ///
-/// A transport with the same clock, `InMemoryTransport(clock: clock)`, sets a timer for the deadlines of each exchange, by
-/// default 60 seconds of silence: ``waitForTimers(_:timeout:)`` counts those too.
+/// A transport with the same clock, `InMemoryTransport(clock: clock)`, sets a timer for the deadlines of each exchange,
+/// by default 60 seconds of silence: ``waitForTimers(_:timeout:)`` counts those too.
 ///
 /// A timer without delay waits for the next ``advance(by:)`` too; `advance(by: 0)` is enough.
 public final class ManualClock: NetworkClock, Sendable {
@@ -72,8 +72,8 @@ public final class ManualClock: NetworkClock, Sendable {
 
     /// Moves time forward and runs the due timers, in the order of their times, and of their creation for equal times.
     ///
-    /// While an action runs, ``now`` is its time; timers that it sets run as well if they are due by the end. The method
-    /// returns when all have run. It may be called on any thread, also by an action.
+    /// While an action runs, ``now`` is its time; timers that it sets run as well if they are due by the end. The
+    /// method returns when all have run. It may be called on any thread, also by an action.
     ///
     /// - Parameter seconds: a value below 0 counts as 0.
     public func advance(by seconds: TimeInterval) {

@@ -50,7 +50,8 @@ final class InMemoryExchange: TransportExchange, Sendable {
         if isOver { action() }
     }
 
-    /// Sets the timer of the earliest deadline. A single one is enough, because the bytes of an answer come all at once.
+    /// Sets the timer of the earliest deadline. A single one is enough, because the bytes of an answer come all at
+    /// once.
     func watchDeadlines() {
         let times = request.deadlines
         let idle = times.idle.map { ($0, "no byte came in for \($0) seconds") }

@@ -9,8 +9,8 @@ import Foundation
 /// transport.route("GET", "/users/1") { _ in .json(["name": "Ada"]) }
 /// ```
 ///
-/// Routes match the path only, so that every http or https host works. Bodies are delivered as they are scripted, without
-/// compression and decompression. Faults end an exchange as those of the server do:
+/// Routes match the path only, so that every http or https host works. Bodies are delivered as they are scripted,
+/// without compression and decompression. Faults end an exchange as those of the server do:
 ///
 /// | fault or answer | events |
 /// |-|-|
@@ -24,8 +24,8 @@ import Foundation
 /// | `.raw`, `.statusLine` | the end, with `.badServerResponse` |
 /// | any other malformation | the answer |
 ///
-/// An exchange sets one timer of the clock for its earliest deadline before ``start(_:events:)`` returns, and one for the
-/// delay of an answer, if there is one, after the closure of the route has returned.
+/// An exchange sets one timer of the clock for its earliest deadline before ``start(_:events:)`` returns, and one for
+/// the delay of an answer, if there is one, after the closure of the route has returned.
 ///
 /// ``init(har:clock:)`` answers from a recording.
 public final class InMemoryTransport: NetworkTransport, Sendable {
@@ -50,9 +50,9 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
     /// let host = HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: transport)
     /// ```
     ///
-    /// A request gets the answer that was recorded for its method and URL, and, if there are several with different bodies,
-    /// for its body. Equal requests get their answers in order; the last one repeats. A value that was redacted in the
-    /// file stands for any value. A recorded failure is one again. A request without an answer fails with
+    /// A request gets the answer that was recorded for its method and URL, and, if there are several with different
+    /// bodies, for its body. Equal requests get their answers in order; the last one repeats. A value that was redacted
+    /// in the file stands for any value. A recorded failure is one again. A request without an answer fails with
     /// `NetworkError.Code.invalidRequest`, which names the nearest ones; one whose body is not whole in the file with
     /// `.cannotParseResponse`. Answers come at once. A ``route(_:_:_:)`` replaces the answers for its path.
     ///

@@ -55,24 +55,24 @@ extension MockResponse {
         /// Stops reading and writing, like a machine without power. See ``halfOpen(at:)``.
         public static let halfOpen = halfOpen(at: .responseStart)
 
-        /// Sends nothing after this place. Further bytes of the client are read and discarded; the connection stays open until
-        /// the client closes it or the server stops.
+        /// Sends nothing after this place. Further bytes of the client are read and discarded; the connection stays
+        /// open until the client closes it or the server stops.
         public static func stall(at place: Place) -> Fault { breaksOff(.stall, place) }
 
-        /// Closes the connection at this place in an orderly way: the client sees the end of the stream (a FIN). The head
-        /// still announces the missing bytes.
+        /// Closes the connection at this place in an orderly way: the client sees the end of the stream (a FIN). The
+        /// head still announces the missing bytes.
         public static func close(at place: Place) -> Fault { breaksOff(.close, place) }
 
-        /// Resets the connection at this place: the client sees a TCP reset (RST). Bytes in the buffers of the connection may
-        /// be lost.
+        /// Resets the connection at this place: the client sees a TCP reset (RST). Bytes in the buffers of the
+        /// connection may be lost.
         public static func reset(at place: Place) -> Fault { breaksOff(.reset, place) }
 
-        /// Stops reading and writing at this place, and keeps the connection until the server stops, even if the client has
-        /// closed it. A client that continues to send fills the buffers of the connection and then blocks.
+        /// Stops reading and writing at this place, and keeps the connection until the server stops, even if the client
+        /// has closed it. A client that continues to send fills the buffers of the connection and then blocks.
         public static func halfOpen(at place: Place) -> Fault { breaksOff(.halfOpen, place) }
 
-        /// Answers with this status before the request is complete, and closes the connection: `413` for a long body. Further
-        /// bytes of the client are read for a while and discarded.
+        /// Answers with this status before the request is complete, and closes the connection: `413` for a long body.
+        /// Further bytes of the client are read for a while and discarded.
         ///
         /// - Parameters:
         ///   - statusCode: the status of the answer.
@@ -83,8 +83,8 @@ extension MockResponse {
 
         /// Sends the head of the whole body, then `count` bytes of the body, and closes the connection.
         ///
-        /// - Parameter count: bytes of the body, without the framing of chunks. With a `Content-Length`, a count of the whole
-        ///   body or more makes a complete answer; a chunked body lacks its last chunk.
+        /// - Parameter count: bytes of the body, without the framing of chunks. With a `Content-Length`, a count of the
+        ///   whole body or more makes a complete answer; a chunked body lacks its last chunk.
         public static func truncate(after count: Int) -> Fault { close(at: .responseBody(after: count)) }
 
         /// Sends these bytes in place of the whole answer. ``InMemoryTransport``, which reads no bytes, ends with
@@ -104,8 +104,8 @@ extension MockResponse.Fault {
         MockResponse.Fault(kind: .malformed(malformation))
     }
 
-    /// Sends this line, in UTF-8, in place of the status line; the rest of the answer is correct. ``InMemoryTransport`` ends
-    /// with `NetworkError.Code.badServerResponse`.
+    /// Sends this line, in UTF-8, in place of the status line; the rest of the answer is correct. ``InMemoryTransport``
+    /// ends with `NetworkError.Code.badServerResponse`.
     public static func statusLine(_ line: String) -> MockResponse.Fault { malformed(.statusLine(line)) }
 
     /// Sends `?!@ garbage` in place of the status line.
@@ -138,13 +138,14 @@ extension MockResponse.Fault {
     /// Sends a wrong `Content-Length`, also for a body that would be sent in chunks.
     ///
     /// - Parameter difference: bytes. Above 0 the length is too long, and the connection closes after the body; use
-    ///   ``stall(at:)`` in the body to keep the client waiting for the rest. Below 0 it is too short, down to a length of
-    ///   0, and the rest of the body follows on the connection like a next answer.
+    ///   ``stall(at:)`` in the body to keep the client waiting for the rest. Below 0 it is too short, down to a length
+    ///   of 0, and the rest of the body follows on the connection like a next answer.
     public static func contentLength(offBy difference: Int) -> MockResponse.Fault {
         malformed(.contentLength(offBy: difference))
     }
 
-    /// Sends a part of the body in chunks, then the line `zz` in place of the size of a chunk, and closes the connection.
+    /// Sends a part of the body in chunks, then the line `zz` in place of the size of a chunk, and closes the
+    /// connection.
     ///
     /// - Parameter count: the bytes before that line; default 0.
     public static func badChunk(after count: Int = 0) -> MockResponse.Fault {
@@ -167,23 +168,24 @@ extension MockResponse.Fault {
         let kind: Kind
 
         /// After the first byte of the request has arrived, before it is read. It applies to
-        /// ``MockServer/failNextRequests(_:with:)`` only; on a route it means ``requestBody(after:)`` with 0, and as the
-        /// fault of an answer it means ``responseStart``.
+        /// ``MockServer/failNextRequests(_:with:)`` only; on a route it means ``requestBody(after:)`` with 0, and as
+        /// the fault of an answer it means ``responseStart``.
         public static let requestStart = Place(kind: .requestStart)
 
-        /// After the head of the request and `count` bytes of its body, or a shorter body, have been read. More bytes may have
-        /// been read with them. An expected `100 Continue` is sent only for a count above 0. As the fault of an answer it
-        /// means ``responseStart``.
+        /// After the head of the request and `count` bytes of its body, or a shorter body, have been read. More bytes
+        /// may have been read with them. An expected `100 Continue` is sent only for a count above 0. As the fault of
+        /// an answer it means ``responseStart``.
         public static func requestBody(after count: Int) -> Place { Place(kind: .requestBody(after: max(count, 0))) }
 
         /// In place of the answer: after the request has been read and the delay has passed.
         public static let responseStart = Place(kind: .responseStart)
 
-        /// After `count` bytes of the answer's head, or after a shorter head. Interim answers before it are sent in full.
+        /// After `count` bytes of the answer's head, or after a shorter head. Interim answers before it are sent in
+        /// full.
         public static func responseHead(after count: Int) -> Place { Place(kind: .responseHead(after: max(count, 0))) }
 
-        /// After `count` bytes of the answer's body, without the framing of chunks, or after a shorter body. The latter is a
-        /// complete answer with a `Content-Length`; a chunked body lacks its last chunk.
+        /// After `count` bytes of the answer's body, without the framing of chunks, or after a shorter body. The latter
+        /// is a complete answer with a `Content-Length`; a chunked body lacks its last chunk.
         public static func responseBody(after count: Int) -> Place { Place(kind: .responseBody(after: max(count, 0))) }
 
         /// After the last byte of the complete answer.

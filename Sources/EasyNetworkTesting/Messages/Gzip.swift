@@ -29,8 +29,8 @@ enum Gzip {
         writer.write(0b101, bits: 3)
         writer.write(286 - 257, bits: 5)
         writer.write(1 - 1, bits: 5)
-        // The lengths of the code length codes, in their fixed order: 1 bit for "many zeros" (18), 2 bits for the lengths
-        // 2 and 1.
+        // The lengths of the code length codes, in their fixed order: 1 bit for "many zeros" (18), 2 bits for the
+        // lengths 2 and 1.
         let lengths: [UInt64] = [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2]
         writer.write(UInt64(lengths.count - 4), bits: 4)
         for length in lengths { writer.write(length, bits: 3) }
@@ -125,8 +125,8 @@ struct CRC32 {
         for byte in bytes { state = table[Int(UInt8(truncatingIfNeeded: state) ^ byte)] ^ state >> 8 }
     }
 
-    /// Appends zeros in a time logarithmic in their number: a zero changes the state by a linear map of its bits, which is
-    /// squared repeatedly.
+    /// Appends zeros in a time logarithmic in their number: a zero changes the state by a linear map of its bits, which
+    /// is squared repeatedly.
     mutating func appendZeros(_ count: Int) {
         // The images of the 32 bits.
         var map = (0..<32).map { bit -> UInt32 in

@@ -51,8 +51,8 @@ public struct MockRequest: Sendable {
 
     /// The names and values of the query, percent-decoded, in order.
     ///
-    /// A name without `=` has no value; a `+` is a plus, because it means a space only in forms. An item with an invalid
-    /// escape is not decoded.
+    /// A name without `=` has no value; a `+` is a plus, because it means a space only in forms. An item with an
+    /// invalid escape is not decoded.
     public var queryItems: [(name: String, value: String?)] {
         (query ?? "").split(separator: "&").map { item in
             let parts = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -69,8 +69,8 @@ public struct MockRequest: Sendable {
         text.removingPercentEncoding ?? String(text)
     }
 
-    /// Splits the target (RFC 9112, section 3.2): `/path?query`, `http://host/path?query`, or any other text, which is a
-    /// path.
+    /// Splits the target (RFC 9112, section 3.2): `/path?query`, `http://host/path?query`, or any other text, which is
+    /// a path.
     private static func split(_ target: String) -> (path: String, query: String?) {
         let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         var path = parts.first.map(String.init) ?? ""

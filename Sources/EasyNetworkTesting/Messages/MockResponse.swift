@@ -13,8 +13,8 @@ import Foundation
 ///
 /// The header fields are sent as they are, except for those that frame the message: `Content-Length` and
 /// `Transfer-Encoding` follow from the body. A scripted `Content-Length` stays in the answer to HEAD and in a 304. A
-/// response that cannot be sent, for example because of a line break in a header field, becomes a 500 whose body gives the
-/// reason.
+/// response that cannot be sent, for example because of a line break in a header field, becomes a 500 whose body gives
+/// the reason.
 public struct MockResponse: Sendable {
     /// The bytes of a body and their framing.
     ///
@@ -26,8 +26,8 @@ public struct MockResponse: Sendable {
         case data(Data)
         /// Sent with `Transfer-Encoding: chunked`, one chunk for each element that is not empty.
         case chunks([Data])
-        /// A repeated byte, sent with a `Content-Length`. The bytes are made while they are sent, so that a body of many
-        /// gigabytes takes no memory. A count below 0 counts as 0.
+        /// A repeated byte, sent with a `Content-Length`. The bytes are made while they are sent, so that a body of
+        /// many gigabytes takes no memory. A count below 0 counts as 0.
         case repeating(UInt8, count: Int)
     }
 
@@ -63,11 +63,11 @@ public struct MockResponse: Sendable {
     /// Answers before this one, after the delay: 100, 102, 103. Default none. A client of HTTP/1.0 gets none (RFC 9110,
     /// section 15.2). ``InMemoryTransport`` ignores them, as transports do.
     public var interim: [Interim]
-    /// The fields after the body, which is then sent in chunks. Default none. They are left out without a chunked body: for
-    /// HEAD, a status without body, a client of HTTP/1.0, and in ``InMemoryTransport``.
+    /// The fields after the body, which is then sent in chunks. Default none. They are left out without a chunked body:
+    /// for HEAD, a status without body, a client of HTTP/1.0, and in ``InMemoryTransport``.
     public var trailers: HTTPHeaders
-    /// The highest speed of the answer, head included, in bytes per second; a value below 1 counts as 1. Default nil, as
-    /// fast as the client reads. ``InMemoryTransport`` ignores it.
+    /// The highest speed of the answer, head included, in bytes per second; a value below 1 counts as 1. Default nil,
+    /// as fast as the client reads. ``InMemoryTransport`` ignores it.
     public var bytesPerSecond: Int?
 
     /// Creates an answer. The defaults are those of the properties.
@@ -140,8 +140,8 @@ extension MockResponse {
         typed("text/plain; charset=utf-8", Data(text.utf8), status, headers)
     }
 
-    /// A dictionary, an array or a single value as JSON with sorted keys and its `Content-Type`, unless `headers` has one. A
-    /// value that is no JSON gives a 500 whose body says so.
+    /// A dictionary, an array or a single value as JSON with sorted keys and its `Content-Type`, unless `headers` has
+    /// one. A value that is no JSON gives a 500 whose body says so.
     public static func json(
         _ value: Any,
         status: Int = 200,
@@ -212,8 +212,8 @@ extension MockResponse {
     ///
     /// - Parameters:
     ///   - data: the decoded bytes.
-    ///   - missing: the number of bytes that are cut from the end of the gzip stream, whose last 8 are the checksum and the
-    ///     length. The answer is complete and its `Content-Length` correct. Default 0.
+    ///   - missing: the number of bytes that are cut from the end of the gzip stream, whose last 8 are the checksum and
+    ///     the length. The answer is complete and its `Content-Length` correct. Default 0.
     ///   - status: default 200.
     ///   - headers: default none.
     public static func gzip(
@@ -228,7 +228,8 @@ extension MockResponse {
     /// A small gzip stream that inflates to `count` zeros, with a correct checksum.
     ///
     /// - Parameters:
-    ///   - count: the inflated size in bytes; about a 1,032th of it is sent, 1 MB for 1 GiB. A value below 0 counts as 0.
+    ///   - count: the inflated size in bytes; about a 1,032th of it is sent, 1 MB for 1 GiB. A value below 0 counts as
+    ///     0.
     ///   - status: default 200.
     ///   - headers: default none.
     public static func inflationBomb(

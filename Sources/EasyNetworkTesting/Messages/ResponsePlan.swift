@@ -195,8 +195,8 @@ extension ResponsePlan {
     ///
     /// - Parameters:
     ///   - closing: whether the connection is closed afterwards, which a header field announces.
-    ///   - minorVersion: the version of the request. A client of HTTP/1.0 gets the bytes without chunks, up to the end of
-    ///     the connection.
+    ///   - minorVersion: the version of the request. A client of HTTP/1.0 gets the bytes without chunks, up to the end
+    ///     of the connection.
     func wire(closing: Bool, minorVersion: Int) -> [WireSegment] {
         let framesChunks = isChunked && minorVersion > 0
         var segments: [WireSegment] = []

@@ -13,8 +13,8 @@ import Foundation
 /// ```
 ///
 /// The server keeps connections open, answers pipelined requests in order, reads bodies with a length or in chunks, and
-/// answers `Expect: 100-continue`. An invalid request gets a 400, its connection is closed, and it is not in ``requests``.
-/// The server stops with ``stop()`` or when it is released.
+/// answers `Expect: 100-continue`. An invalid request gets a 400, its connection is closed, and it is not in
+/// ``requests``. The server stops with ``stop()`` or when it is released.
 ///
 /// All members may be used on any thread.
 public final class MockServer: Sendable {
@@ -27,8 +27,8 @@ public final class MockServer: Sendable {
 
     /// Starts a server.
     ///
-    /// - Throws: `NetworkError.Code.cannotConnect` when the system gives no socket, with a `POSIXError` as its underlying
-    ///   error.
+    /// - Throws: `NetworkError.Code.cannotConnect` when the system gives no socket, with a `POSIXError` as its
+    ///   underlying error.
     public init() throws {
         let routes = Locked(MockRoutes())
         let faults = Locked(RequestFaults())
@@ -63,8 +63,8 @@ public final class MockServer: Sendable {
     ///   - method: in any case; `*` matches every method. HEAD needs its own route, or `*`.
     ///   - path: compared with the raw path of the request, escapes included; a `*` at its end matches any rest. The
     ///     latest of several matching routes answers.
-    ///   - answer: called on a concurrent queue, for several connections at once, for one connection in the order of its
-    ///     requests.
+    ///   - answer: called on a concurrent queue, for several connections at once, for one connection in the order of
+    ///     its requests.
     public func route(
         _ method: String,
         _ path: String,
@@ -116,8 +116,8 @@ public final class MockServer: Sendable {
         await loop.state.wait(timeout: timeout) { $0.connections.count == count }
     }
 
-    /// Closes the port and every connection, and releases the routes. When it returns, no descriptor is left. A second call
-    /// does nothing.
+    /// Closes the port and every connection, and releases the routes. When it returns, no descriptor is left. A second
+    /// call does nothing.
     public func stop() {
         loop.stop()
         // Routes may hold the server.
@@ -129,8 +129,8 @@ public final class MockServer: Sendable {
 }
 
 extension MockServer {
-    /// Makes every request of a route fail. ``requests`` holds complete requests only, and so none that broke off before its
-    /// answer.
+    /// Makes every request of a route fail. ``requests`` holds complete requests only, and so none that broke off
+    /// before its answer.
     ///
     /// ```swift
     /// server.route("POST", "/upload", fault: .reset(at: .requestBody(after: 4_096)))
@@ -169,8 +169,8 @@ extension MockServer {
         await loop.state.wait(timeout: timeout) { $0.faultCount >= count }
     }
 
-    /// Sends unrequested bytes on each connection that waits for a request, such as the 408 of a server that closes an idle
-    /// connection, or a second answer. The connections stay open.
+    /// Sends unrequested bytes on each connection that waits for a request, such as the 408 of a server that closes an
+    /// idle connection, or a second answer. The connections stay open.
     ///
     /// - Parameters:
     ///   - bytes: the bytes to send.
@@ -183,8 +183,8 @@ extension MockServer {
         return await loop.state.wait(timeout: timeout) { $0.unaskedCount > count }
     }
 
-    /// Answers a path and all paths below it with a redirect to a new path: `/loop` leads to `/loop/1`, that to `/loop/2`,
-    /// and so on without end. No URL comes twice, so that only a limit stops a client.
+    /// Answers a path and all paths below it with a redirect to a new path: `/loop` leads to `/loop/1`, that to
+    /// `/loop/2`, and so on without end. No URL comes twice, so that only a limit stops a client.
     ///
     /// - Parameters:
     ///   - path: without a slash at its end.

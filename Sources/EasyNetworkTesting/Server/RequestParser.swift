@@ -3,9 +3,9 @@ import Foundation
 
 /// Parses requests from a stream of bytes in pieces of any size (RFC 9112).
 ///
-/// After each ``append(_:)`` call ``next()`` until it returns nil. The parser is strict, so that a test shows the mistakes
-/// of a client: line ends are CRLF, field names are tokens, there is one length. It reads each byte a constant number of
-/// times, even if they come one by one.
+/// After each ``append(_:)`` call ``next()`` until it returns nil. The parser is strict, so that a test shows the
+/// mistakes of a client: line ends are CRLF, field names are tokens, there is one length. It reads each byte a constant
+/// number of times, even if they come one by one.
 struct RequestParser {
     /// The longest head, and the longest trailers, in bytes.
     static let headLimit = 1_048_576

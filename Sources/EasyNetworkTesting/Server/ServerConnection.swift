@@ -16,8 +16,8 @@ final class ServerConnection {
         case writing(then: MockResponse.Fault.Action?)
         /// The connection is neither read nor written.
         case halfOpen
-        /// All bytes are sent. Further bytes of the client are discarded until it closes the connection. With unread bytes an
-        /// immediate close would be a reset, and the client might lose the answer.
+        /// All bytes are sent. Further bytes of the client are discarded until it closes the connection. With unread
+        /// bytes an immediate close would be a reset, and the client might lose the answer.
         case draining(timer: any ClockTimer)
     }
 
@@ -58,8 +58,8 @@ final class ServerConnection {
     /// Whether to wait until the system accepts bytes.
     var wantsOutput: Bool { hasOutput && !isPaused }
 
-    /// Whether to read. During an answer the loop reads too, to notice a client that closes, but only up to a limit, so that
-    /// a client with many requests does not fill the memory.
+    /// Whether to read. During an answer the loop reads too, to notice a client that closes, but only up to a limit, so
+    /// that a client with many requests does not fill the memory.
     var wantsInput: Bool {
         if isInputEnded { return false }
         switch phase {

@@ -119,8 +119,8 @@ extension ServerLoop {
         connection.phase = .draining(timer: timer)
     }
 
-    /// Handles the end of the client's side. The client still gets an answer that is being made or sent; in all other states
-    /// the connection closes.
+    /// Handles the end of the client's side. The client still gets an answer that is being made or sent; in all other
+    /// states the connection closes.
     func inputEnded(_ connection: ServerConnection) {
         switch connection.phase {
         case .reading:

@@ -30,8 +30,8 @@ final class ServerLoop: @unchecked Sendable {
     struct Script: Sendable {
         /// Answers a request; called on a concurrent queue.
         var answer: @Sendable (MockRequest) -> MockResponse
-        /// Whether there is a fault for the next request. This closure and those below run no user code; they are called on
-        /// the loop's thread.
+        /// Whether there is a fault for the next request. This closure and those below run no user code; they are
+        /// called on the loop's thread.
         var hasNext: @Sendable () -> Bool
         /// Removes the fault for the next request.
         var next: @Sendable () -> MockResponse.Fault?
@@ -89,7 +89,8 @@ final class ServerLoop: @unchecked Sendable {
         thread.start()
     }
 
-    /// Closes everything, and returns when that is done. The wait is for one round of the loop, which runs no user code.
+    /// Closes everything, and returns when that is done. The wait is for one round of the loop, which runs no user
+    /// code.
     func stop() {
         mailbox.withLock { mailbox in
             mailbox.isStopping = true
@@ -106,8 +107,8 @@ final class ServerLoop: @unchecked Sendable {
         }
     }
 
-    /// Writes under the lock that also guards the closing of the pipe, because the system may give its descriptor to another
-    /// file afterwards.
+    /// Writes under the lock that also guards the closing of the pipe, because the system may give its descriptor to
+    /// another file afterwards.
     private func wake(_ mailbox: inout Mailbox) {
         guard !mailbox.isWoken, !mailbox.isClosed else { return }
         mailbox.isWoken = true
@@ -144,7 +145,8 @@ final class ServerLoop: @unchecked Sendable {
         let polled = Array(connections.values)
         var entries = [
             pollfd(fd: pipe.reading, events: Int16(POLLIN), revents: 0),
-            // poll ignores a negative descriptor: the loop accepts no connection as long as it has no descriptor for it.
+            // poll ignores a negative descriptor: the loop accepts no connection as long as it has no descriptor for
+            // it.
             pollfd(fd: isOutOfDescriptors ? -1 : listener, events: Int16(POLLIN), revents: 0),
         ]
         for connection in polled {

@@ -9,8 +9,8 @@ import Glibc
 import Musl
 #endif
 
-/// The system calls of the server, with the differences between the platforms. All sockets are non-blocking and closed in
-/// child processes.
+/// The system calls of the server, with the differences between the platforms. All sockets are non-blocking and closed
+/// in child processes.
 enum Socket {
     enum Transfer {
         case count(Int)

@@ -21,8 +21,8 @@ struct TransportFault: Sendable, CustomTestStringConvertible {
     var isSilent = false
     /// Whether the connection is dead without showing it.
     var leavesDeadConnection = false
-    /// Whether the server closes the connection of a whole answer. A request that is sent before the client can see that is
-    /// lost.
+    /// Whether the server closes the connection of a whole answer. A request that is sent before the client can see
+    /// that is lost.
     var closesConnection = false
     /// The capability that a transport needs for this.
     var needs: TransportCapability?

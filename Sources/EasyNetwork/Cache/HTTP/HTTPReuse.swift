@@ -12,8 +12,8 @@ enum HTTPReuse: Hashable, Sendable {
     case revalidate
     /// Not at all: the request differs in a field that `Vary` names.
     case varies
-    /// Not at all: the request or the response is not one of GET, the request is for a part or conditional, or one of the two
-    /// has `no-store`.
+    /// Not at all: the request or the response is not one of GET, the request is for a part or conditional, or one of
+    /// the two has `no-store`.
     case unusable
     /// Not at all, and the request must not be sent: it fails with ``NetworkError/Code/notCached``.
     case onlyIfCached
@@ -61,8 +61,9 @@ extension StoredResponse {
 
     /// Whether the response may replace the error of a GET (RFC 5861, section 4).
     ///
-    /// `stale-if-error` of the request has precedence over that of the response. An error that is not one of the server, such
-    /// as an invalid or cancelled request, is not replaced, nor is that of an insecure connection, which must not be hidden.
+    /// `stale-if-error` of the request has precedence over that of the response. An error that is not one of the
+    /// server, such as an invalid or cancelled request, is not replaced, nor is that of an insecure connection, which
+    /// must not be hidden.
     func standsIn(for error: NetworkError, of request: HTTPHeaders, at now: Date) -> Bool {
         switch error.code {
         case .cannotConnect, .notConnected, .timedOut, .connectionLost, .badServerResponse: break

@@ -65,10 +65,11 @@ extension HTTPHeaders {
     /// RFC 9110, section 9.2.1. Unknown methods are unsafe.
     private static let safeMethods = ["GET", "HEAD", "OPTIONS", "TRACE"]
 
-    /// The URLs whose stored responses are out of date after this response to an unsafe request (RFC 9111, section 4.4),
-    /// absolute and without fragment, the target first.
+    /// The URLs whose stored responses are out of date after this response to an unsafe request (RFC 9111, section
+    /// 4.4), absolute and without fragment, the target first.
     ///
-    /// Empty after a safe method or an error. Without URLs of other origins, since a server must not clear their caches.
+    /// Empty after a safe method or an error. Without URLs of other origins, since a server must not clear their
+    /// caches.
     ///
     /// - Parameter target: the URL of the request.
     func invalidatedURLs(method: NetworkService.Method, target: URL, status: Int) -> [URL] {

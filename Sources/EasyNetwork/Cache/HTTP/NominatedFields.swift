@@ -1,6 +1,7 @@
 import Foundation
 
-/// The request fields that `Vary` names. A stored response is for requests with the same values (RFC 9111, section 4.1).
+/// The request fields that `Vary` names. A stored response is for requests with the same values (RFC 9111, section
+/// 4.1).
 ///
 /// Has only the SHA-256 of each value, since a `Cookie` or an `Authorization` may be among them.
 struct NominatedFields: Hashable, Codable, Sendable {
@@ -41,8 +42,8 @@ struct NominatedFields: Hashable, Codable, Sendable {
     /// The fields in which case and spaces have no meaning.
     private static let caselessFields: Set<String> = ["accept-charset", "accept-encoding", "accept-language"]
 
-    /// The value without differences that have no meaning: spaces at its ends and around commas, and in some fields case,
-    /// except between quotes.
+    /// The value without differences that have no meaning: spaces at its ends and around commas, and in some fields
+    /// case, except between quotes.
     private static func normalized(_ value: String, _ name: String) -> [UInt8] {
         let isCaseless = caselessFields.contains(name)
         var reader = HTTPFieldReader(value.trimmed)

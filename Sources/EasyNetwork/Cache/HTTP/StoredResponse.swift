@@ -112,8 +112,8 @@ struct StoredResponse: Hashable, Sendable {
 }
 
 extension StoredResponse {
-    /// The age at a date. If the clock has been set back, the size of the step counts, so that an entry from the future does
-    /// not stay fresh.
+    /// The age at a date. If the clock has been set back, the size of the step counts, so that an entry from the future
+    /// does not stay fresh.
     func age(at now: Date) -> TimeInterval {
         initialAge + abs(now.timeIntervalSince(responseDate))
     }
@@ -164,8 +164,8 @@ extension StoredResponse {
 extension StoredResponse {
     /// The fields of a validation request; none without a validator (RFC 9111, section 4.3.1).
     ///
-    /// Has both validators, for servers that do not support entity tags, and the date as it was received, for servers that
-    /// compare texts.
+    /// Has both validators, for servers that do not support entity tags, and the date as it was received, for servers
+    /// that compare texts.
     var conditionalHeaders: HTTPHeaders {
         var conditions = HTTPHeaders()
         if let tag = EntityTag(headers) { conditions["If-None-Match"] = tag.text }
@@ -181,7 +181,8 @@ extension StoredResponse {
     /// - Parameters:
     ///   - response: the fields of the 304.
     ///   - request: the fields of the request, without the conditions of the cache.
-    /// - Returns: nil when the 304 has another validator. Then remove the entry, and repeat the request without conditions.
+    /// - Returns: nil when the 304 has another validator. Then remove the entry, and repeat the request without
+    ///   conditions.
     func freshened(
         by response: HTTPHeaders,
         request: HTTPHeaders,
@@ -208,8 +209,9 @@ extension StoredResponse {
 
     /// Whether the validators of a 304 are those of this response.
     ///
-    /// More lenient than section 4.3.4, since the request was for one stored response: accepts a 304 without a validator,
-    /// and a tag that differs in weakness only. nginx makes the tag of a compressed response weak, but not that of a 304.
+    /// More lenient than section 4.3.4, since the request was for one stored response: accepts a 304 without a
+    /// validator, and a tag that differs in weakness only. nginx makes the tag of a compressed response weak, but not
+    /// that of a 304.
     private func isConfirmed(by response: HTTPHeaders) -> Bool {
         switch (EntityTag(headers), EntityTag(response)) {
         case (let stored?, let confirmed?):

@@ -38,8 +38,8 @@ struct CacheCoordinator: Sendable {
     private(set) var generation = 0
     /// The generation of the last removal of many entries. Older responses are not stored.
     private var oldestGeneration = 0
-    /// The generation of the last invalidation by the hash of the key, since keys may be long. After a collision a response
-    /// is not stored.
+    /// The generation of the last invalidation by the hash of the key, since keys may be long. After a collision a
+    /// response is not stored.
     private var invalidations: [Int: Int] = [:]
 
     init(memory: RecencyList<CacheEntry>, hasDisk: Bool) {
@@ -106,8 +106,8 @@ extension CacheCoordinator {
 extension CacheCoordinator {
     /// Stores an entry in some tiers, and removes the old one from all others.
     ///
-    /// - Parameter generation: the generation of the request, after which the entry may have become out of date. Nil means
-    ///   that it is stored in any case.
+    /// - Parameter generation: the generation of the request, after which the entry may have become out of date. Nil
+    ///   means that it is stored in any case.
     /// - Returns: the number of the change to write; nil when there is none.
     mutating func store(_ entry: CacheEntry, in tiers: CacheStorage, askedIn generation: Int?) -> Int? {
         let key = entry.header.key
@@ -173,10 +173,11 @@ extension CacheCoordinator {
 // MARK: - Removing many entries
 
 extension CacheCoordinator {
-    /// Begins a removal. Until it ends, no entry is read from disk that the predicate selects. Without a disk it ends at once.
+    /// Begins a removal. Until it ends, no entry is read from disk that the predicate selects. Without a disk it ends
+    /// at once.
     ///
-    /// - Returns: the number of the removal, and the entries among which the predicate selects, outside of the lock, the
-    ///   ones for ``drop(_:)``.
+    /// - Returns: the number of the removal, and the entries among which the predicate selects, outside of the lock,
+    ///   the ones for ``drop(_:)``.
     mutating func beginRemoval(_ removal: @escaping Removal) -> (number: Int, candidates: [CacheEntry]) {
         endGeneration()
         let number = nextNumber()

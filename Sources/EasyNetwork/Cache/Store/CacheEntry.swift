@@ -39,7 +39,8 @@ extension NetworkCache {
         public internal(set) var receivedAt: Date
         /// The size of the body in bytes.
         public internal(set) var bodyCount = 0
-        /// The values that explicit policies compare: the version, the digest of sensitive data, the version of the app.
+        /// The values that explicit policies compare: the version, the digest of sensitive data, the version of the
+        /// app.
         var attributes: [String: String] = [:]
         /// The request fields that the response depends on, by the rules of HTTP.
         var nominated: NominatedFields?

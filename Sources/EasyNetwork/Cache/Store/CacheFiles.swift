@@ -34,8 +34,8 @@ class CacheFiles: @unchecked Sendable {
         return (try file.read(upToCount: count(status.size)) ?? Data(), status)
     }
 
-    /// Creates a file that only its owner can read, and that was last used at `date`. Fails if the file exists. After an
-    /// error a part of the file may exist.
+    /// Creates a file that only its owner can read, and that was last used at `date`. Fails if the file exists. After
+    /// an error a part of the file may exist.
     func create(_ path: String, _ pieces: [Data], usedAt date: Date) throws {
         let descriptor = try Self.check(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600))
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)

@@ -1,11 +1,12 @@
 import Dispatch
 import Foundation
 
-/// The files of entries in a directory, with an index that keeps them within limits, and the queues on which they are used.
+/// The files of entries in a directory, with an index that keeps them within limits, and the queues on which they are
+/// used.
 ///
-/// The path of an entry is `ab/abcd…`: its name is the SHA-256 of its key in 64 hexadecimal digits, its folder the first
-/// two of them. The file is written as `ab/abcd….<UUID>.tmp` and renamed when it is whole, so that a reader in this process
-/// or another finds the whole entry or none. Files with other names are ignored.
+/// The path of an entry is `ab/abcd…`: its name is the SHA-256 of its key in 64 hexadecimal digits, its folder the
+/// first two of them. The file is written as `ab/abcd….<UUID>.tmp` and renamed when it is whole, so that a reader in
+/// this process or another finds the whole entry or none. Files with other names are ignored.
 ///
 /// Changes run one after the other, in the order in which they were added. Reading does not wait for them.
 final class DiskCache: @unchecked Sendable {

@@ -1,4 +1,5 @@
-/// Values by key in the order of their last use, with the sum of their costs. All operations take constant time on average.
+/// Values by key in the order of their last use, with the sum of their costs. All operations take constant time on
+/// average.
 ///
 /// `NSCache` is not usable: on Linux it keeps the oldest values.
 struct RecencyList<Value: Sendable>: Sendable {
@@ -77,7 +78,8 @@ struct RecencyList<Value: Sendable>: Sendable {
 extension RecencyList<CacheEntry> {
     /// Stores an entry by its key, unless it exceeds the limits alone.
     ///
-    /// - Returns: the replaced entry, and the ones that were removed to make room, for release outside of the caller's lock.
+    /// - Returns: the replaced entry, and the ones that were removed to make room, for release outside of the caller's
+    ///   lock.
     mutating func store(_ entry: CacheEntry) -> [CacheEntry] {
         let (key, cost) = (entry.header.key, entry.cost)
         let fits = cost <= costLimit && countLimit > 0

@@ -19,7 +19,8 @@ struct DownloadLocation: Hashable, Sendable {
     /// - Throws: ``NetworkError/Code/invalidRequest`` when no file can lie there.
     init(_ destination: URL, resource: String) throws(NetworkError) {
         let path = destination.standardizedFileURL.path
-        // A C string ends at the first zero byte, and so, on Linux, does Foundation's path: the file would have another name.
+        // A C string ends at the first zero byte, and so, on Linux, does Foundation's path: the file would have another
+        // name.
         let hasZero = destination.absoluteString.contains("%00") || path.utf8.contains(0)
         guard destination.isFileURL, !path.isEmpty, !hasZero else {
             throw NetworkError(

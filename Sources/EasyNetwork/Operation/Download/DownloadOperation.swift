@@ -9,14 +9,14 @@ import Foundation
 /// ```
 ///
 /// The bytes are written to a part beside the destination, `.easynetwork-….part`, which has a journal. When the file is
-/// complete and its length and its digest are right, it takes its place in one step (`rename(2)`): the destination has the
-/// old file or the new one, whole. In a directory it gets its name from the server (`Content-Disposition`, RFC 6266), never
-/// a path, or from the URL.
+/// complete and its length and its digest are right, it takes its place in one step (`rename(2)`): the destination has
+/// the old file or the new one, whole. In a directory it gets its name from the server (`Content-Disposition`, RFC
+/// 6266), never a path, or from the URL.
 ///
 /// A part is resumed after a retry, ``pause()``, a cancel, a failure, a crash of the process or, as far as the disk has
-/// it, of the machine: by an operation with the same destination and address, or with a redirect to the same one. With a
-/// ``sha256`` the address may be another one, as that of a mirror or a signed URL, unless the destination
-/// is a directory. The server is asked for the rest with `Range` and `If-Range` (RFC 9110, sections 13.1.5 and 14.2). A file
+/// it, of the machine: by an operation with the same destination and address, or with a redirect to the same one. With
+/// a ``sha256`` the address may be another one, as that of a mirror or a signed URL, unless the destination is a
+/// directory. The server is asked for the rest with `Range` and `If-Range` (RFC 9110, sections 13.1.5 and 14.2). A file
 /// that has changed, or that has no strong validator, comes from its beginning, as does one that was compressed for the
 /// transfer. The part of another user is not resumed. Progress resets the retry count of the ``RetryPolicy``.
 ///
@@ -54,8 +54,8 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - request: what is asked for; only a GET can be resumed.
-    ///   - destination: the file URL of the file, or of a directory, in which the server names the file. It is a directory
-    ///     when its path ends with a slash, or when a directory lies there. The directory must exist.
+    ///   - destination: the file URL of the file, or of a directory, in which the server names the file. It is a
+    ///     directory when its path ends with a slash, or when a directory lies there. The directory must exist.
     ///   - service: gives the host, and cancels the operation's calls when it is cancelled itself. Default
     ///     ``HostConfiguration/shared`` as it is now.
     public init(
@@ -80,26 +80,27 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     // MARK: - Options
 
     /// Whether a file that lies at the destination is replaced, in one step when the download is complete and has been
-    /// checked. With false it stays, and is the result: it fetches nothing when its name is known before, and little when the
-    /// server names the file. A link to a file counts as the file, and is replaced itself.
+    /// checked. With false it stays, and is the result: it fetches nothing when its name is known before, and little
+    /// when the server names the file. A link to a file counts as the file, and is replaced itself.
     ///
-    /// Default nil: a file that the destination names is replaced; in a directory, where the server would choose the file to
-    /// replace, both stay, the new one with a number: `report (2).pdf`. Set it before the operation is added to a queue.
+    /// Default nil: a file that the destination names is replaced; in a directory, where the server would choose the
+    /// file to replace, both stay, the new one with a number: `report (2).pdf`. Set it before the operation is added to
+    /// a queue.
     public var replacesExistingFile: Bool? {
         get { download.withLock { $0.replacesExistingFile } }
         set { download.withLock { $0.replacesExistingFile = newValue } }
     }
 
-    /// The SHA-256 digest (FIPS 180-4) that the file must have, 64 hexadecimal digits; any other text is an error of the
-    /// operation. Default nil: any digest. Set it before the operation is added to a queue.
+    /// The SHA-256 digest (FIPS 180-4) that the file must have, 64 hexadecimal digits; any other text is an error of
+    /// the operation. Default nil: any digest. Set it before the operation is added to a queue.
     public var sha256: String? {
         get { download.withLock { $0.sha256 } }
         set { download.withLock { $0.sha256 = newValue } }
     }
 
     /// The number of ranges that are fetched at once, each of at least a megabyte, when the server sends
-    /// `Accept-Ranges: bytes`, a length and a strong validator. Less than 1 counts as 1. Default 1. Set it before the operation
-    /// is added to a queue.
+    /// `Accept-Ranges: bytes`, a length and a strong validator. Less than 1 counts as 1. Default 1. Set it before the
+    /// operation is added to a queue.
     ///
     /// They belong to one operation, and count once in the limits of a queue.
     public var segmentCount: Int {
@@ -107,16 +108,17 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         set { download.withLock { $0.segmentCount = newValue } }
     }
 
-    /// Whether the part is kept when the operation fails or is cancelled, so that another one can resume it. Default true. Set
-    /// it at any time before the end. A part that stays is removed seven days after it was changed last, by the first download
-    /// of a process into the same directory.
+    /// Whether the part is kept when the operation fails or is cancelled, so that another one can resume it. Default
+    /// true. Set it at any time before the end. A part that stays is removed seven days after it was changed last, by
+    /// the first download of a process into the same directory.
     public var keepsPart: Bool {
         get { download.withLock { $0.keepsPart } }
         set { download.withLock { $0.keepsPart = newValue } }
     }
 
-    /// The bytes a second that the file may come at, besides ``NetworkQueue/bandwidthLimit``; less than 1 counts as 1. Default
-    /// nil: no limit. It is kept on average, over a tenth of a second and more. A change takes effect with the next bytes.
+    /// The bytes a second that the file may come at, besides ``NetworkQueue/bandwidthLimit``; less than 1 counts as 1.
+    /// Default nil: no limit. It is kept on average, over a tenth of a second and more. A change takes effect with the
+    /// next bytes.
     public var bandwidthLimit: Int? {
         get { download.withLock { $0.limit }?.bytesPerSecond }
         set {
@@ -128,9 +130,10 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     // MARK: - Progress
 
-    /// Bytes that are there, and the length of the file, nil while that is not known: as they change, at most ten times a
-    /// second, and once more at the end. Each call returns a new sequence. The rate in bytes a second and the seconds that
-    /// are left are in the `userInfo` of ``ItemOperation/progress``: `throughputKey` and `estimatedTimeRemainingKey`.
+    /// Bytes that are there, and the length of the file, nil while that is not known: as they change, at most ten times
+    /// a second, and once more at the end. Each call returns a new sequence. The rate in bytes a second and the seconds
+    /// that are left are in the `userInfo` of ``ItemOperation/progress``: `throughputKey` and
+    /// `estimatedTimeRemainingKey`.
     public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> { meter.updates() }
 
     override func claimProgress() -> OrderedProgress? { meter.claimShare() }
@@ -299,8 +302,8 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     // MARK: - The part
 
-    /// Keeps other downloads of this process away from a part. The lock of ``PartialFile`` keeps other processes away, and
-    /// cannot tell that a download is about to release its part.
+    /// Keeps other downloads of this process away from a part. The lock of ``PartialFile`` keeps other processes away,
+    /// and cannot tell that a download is about to release its part.
     private struct Claim {
         let owner: DownloadOperation
         var waiters: [OneShot] = []
@@ -363,7 +366,8 @@ extension ItemOperation {
     ///
     /// - Parameters:
     ///   - destination: as that of a ``DownloadOperation``.
-    ///   - next: called once, on a thread of the queue, when the download starts. An error that it throws is the download's error.
+    ///   - next: called once, on a thread of the queue, when the download starts. An error that it throws is the
+    ///     download's error.
     public final func then<Next: BaseAPIRequest>(
         downloadTo destination: URL,
         _ next: @escaping @Sendable (Item) throws -> Next

@@ -97,8 +97,8 @@ struct DownloadPlan: Sendable {
         )
     }
 
-    /// A validator tells states of one resource apart, not resources (RFC 9110, section 8.8). An entity tag may count for
-    /// another address when a digest will check the file.
+    /// A validator tells states of one resource apart, not resources (RFC 9110, section 8.8). An entity tag may count
+    /// for another address when a digest will check the file.
     private func isOrigin(_ location: String?, _ validator: RangeValidator) -> Bool {
         if state.resource == resource { return true }
         if let location, location == state.location { return true }
@@ -122,7 +122,8 @@ struct DownloadPlan: Sendable {
         mayContinue: Bool = true
     ) -> Answer {
         if let question, head.statusCode == 416 { return unsatisfied(head, question, of: index) }
-        // Before `isAccepted` is looked at: the whole was accepted, and a range need not repeat its type (section 15.3.7).
+        // Before `isAccepted` is looked at: the whole was accepted, and a range need not repeat its type (section
+        // 15.3.7).
         if let question, head.statusCode == 206 {
             guard let range = fittingRange(head, question) else { return giveUp() }
             join(location)
@@ -145,8 +146,8 @@ struct DownloadPlan: Sendable {
             begin(head, at: location, mayContinue: mayContinue)
             return .whole
         }
-        // The whole (section 15.3.1), whatever its Content-Range says (section 14.4). Its length is the same as before under
-        // the same tag.
+        // The whole (section 15.3.1), whatever its Content-Range says (section 14.4). Its length is the same as before
+        // under the same tag.
         var expected: Int64?
         if case .entityTag = question.validator, RangeValidator(head.headers) == question.validator,
             !Self.isCoded(head.headers)
@@ -265,7 +266,8 @@ struct DownloadPlan: Sendable {
     /// Where the next bytes of a segment go.
     ///
     /// - Parameter end: the offset after the range that the server sends; nil for the whole file.
-    /// - Returns: how many of the bytes are to be written, and whether that is enough although the server would send more.
+    /// - Returns: how many of the bytes are to be written, and whether that is enough although the server would send
+    ///   more.
     func place(_ count: Int, of index: Int, upTo end: Int64?) -> (offset: Int64, count: Int, isEnough: Bool) {
         let segment = segments[index]
         let offset = segment.lower + segment.count
@@ -301,8 +303,8 @@ struct DownloadPlan: Sendable {
         }
     }
 
-    /// Whether a segment has more bytes than it ever had, which need not come again. The first bytes of a file that comes
-    /// from its beginning each time are no gain.
+    /// Whether a segment has more bytes than it ever had, which need not come again. The first bytes of a file that
+    /// comes from its beginning each time are no gain.
     mutating func hasGained(_ index: Int) -> Bool {
         guard state.validator != nil, segments.indices.contains(index) else { return false }
         let before = farthest[index] ?? 0

@@ -57,7 +57,8 @@ final class PartialFile: @unchecked Sendable {
                 )
             }
             let isInPlace = Self.isSame(descriptor, location.part)
-            // A kill while the part was moved leaves it with a second name; writing to it would change the finished file.
+            // A kill while the part was moved leaves it with a second name; writing to it would change the finished
+            // file.
             let isPart = isNew || (!isReadOnly && Self.ownStatus(descriptor).map { $0.st_nlink <= 1 } == true)
             if isInPlace, isPart { return }
             let isGone = !isInPlace || unlink(location.part) == 0
@@ -109,8 +110,8 @@ final class PartialFile: @unchecked Sendable {
         throw .file("the download needs \(wanted) more bytes in \(location.directory), and \(free) are free", ENOSPC)
     }
 
-    /// - Returns: a closure that returns when all that was written has reached the disk. It has a descriptor of its own, for
-    ///   it may take long on another thread.
+    /// - Returns: a closure that returns when all that was written has reached the disk. It has a descriptor of its
+    ///   own, for it may take long on another thread.
     func makeSync() -> (@Sendable () -> Bool)? {
         let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
         guard copy >= 0 else { return nil }

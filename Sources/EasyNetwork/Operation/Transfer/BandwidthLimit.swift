@@ -2,8 +2,8 @@ import Foundation
 
 /// How many bytes a second transfers may move together: a token bucket.
 ///
-/// A taker gets its bytes at once and waits for the debt afterwards. After a pause, a tenth of a second is free. The bytes
-/// that TLS and HTTP add do not count.
+/// A taker gets its bytes at once and waits for the debt afterwards. After a pause, a tenth of a second is free. The
+/// bytes that TLS and HTTP add do not count.
 final class BandwidthLimit: Sendable {
     private static let burst: TimeInterval = 0.1
 

@@ -1,10 +1,11 @@
 import Dispatch
 import Foundation
 
-/// Publishes how far a transfer is: in a `Progress`, in asynchronous sequences, and as a share in the progress of a group.
+/// Publishes how far a transfer is: in a `Progress`, in asynchronous sequences, and as a share in the progress of a
+/// group.
 ///
-/// Counts may come thousands of times a second, on a thread that must not be blocked. They are published at most ten times
-/// a second, on other threads. All members may be used from any thread.
+/// Counts may come thousands of times a second, on a thread that must not be blocked. They are published at most ten
+/// times a second, on other threads. All members may be used from any thread.
 final class TransferMeter: Sendable {
     /// The bytes that have been moved, and the length of the body, nil while that is not known.
     typealias Count = (completedBytes: Int64, totalBytes: Int64?)
@@ -57,8 +58,8 @@ final class TransferMeter: Sendable {
     /// The time after which a rate is published again although nothing has come, in seconds: it has fallen.
     private static let silence: TimeInterval = 1
 
-    /// In bytes; indeterminate until the total is known. It is finished when the transfer has succeeded and not before, for a
-    /// finished progress must not go back when the transfer begins again. After a failure it stays where it was.
+    /// In bytes; indeterminate until the total is known. It is finished when the transfer has succeeded and not before,
+    /// for a finished progress must not go back when the transfer begins again. After a failure it stays where it was.
     let progress = OrderedProgress.root()
     private let clock: any NetworkClock
     let state = Locked(State())
@@ -231,8 +232,8 @@ final class TransferMeter: Sendable {
 
     // MARK: - Listening
 
-    /// The latest value now, the next ones at most ten times a second, and a last one at the end. A slow reader misses the
-    /// values between. The progress has been changed before.
+    /// The latest value now, the next ones at most ten times a second, and a last one at the end. A slow reader misses
+    /// the values between. The progress has been changed before.
     func updates() -> AsyncStream<Count> {
         let (stream, listener) = AsyncStream.makeStream(of: Count.self, bufferingPolicy: .bufferingNewest(1))
         let (number, isOver) = state.withLock { state in
@@ -256,8 +257,8 @@ final class TransferMeter: Sendable {
 
     /// The share that a group makes a part of its own progress, once, for it can have one parent.
     ///
-    /// The group finishes it when the operation has finished in any way. It counts in thousandths: fractions of byte counts
-    /// have no common denominator that Foundation on Linux could keep exact.
+    /// The group finishes it when the operation has finished in any way. It counts in thousandths: fractions of byte
+    /// counts have no common denominator that Foundation on Linux could keep exact.
     func claimShare() -> OrderedProgress? {
         let share = OrderedProgress.root()
         share.totalUnitCount = Self.shareTotal

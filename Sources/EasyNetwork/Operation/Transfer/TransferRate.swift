@@ -2,8 +2,8 @@ import Foundation
 
 /// An exponentially weighted average of the speed.
 ///
-/// Bytes and time have the same weights, so that the first seconds are not averaged with a zero before them: the rate is the
-/// weighted bytes divided by the weighted time since the beginning.
+/// Bytes and time have the same weights, so that the first seconds are not averaged with a zero before them: the rate
+/// is the weighted bytes divided by the weighted time since the beginning.
 struct TransferRate {
     /// The age in seconds at which bytes have 1/e of their weight.
     private static let span: TimeInterval = 5

@@ -10,8 +10,8 @@ import Foundation
 /// ```
 ///
 /// An answer is stored after it has been accepted and mapped. With ``Reading/http`` the headers of request and answer
-/// decide (RFC 9111), otherwise this policy alone. A request whose body is a file, a stream or a multipart form is cached
-/// only with a ``key``.
+/// decide (RFC 9111), otherwise this policy alone. A request whose body is a file, a stream or a multipart form is
+/// cached only with a ``key``.
 public struct CachePolicy: Sendable {
     /// The order of cache and network.
     public enum Reading: Hashable, Sendable {
@@ -24,9 +24,9 @@ public struct CachePolicy: Sendable {
         case cacheElseNetwork
         /// A valid cached answer, otherwise ``NetworkError/Code/notCached``. It sends nothing.
         case cacheOnly
-        /// The rules of HTTP (RFC 9111, for a private cache): GET only, fresh answers from the cache, stale answers after
-        /// revalidation. A stale answer also serves during the revalidation, or instead of an error, if the server allows
-        /// it (RFC 5861).
+        /// The rules of HTTP (RFC 9111, for a private cache): GET only, fresh answers from the cache, stale answers
+        /// after revalidation. A stale answer also serves during the revalidation, or instead of an error, if the
+        /// server allows it (RFC 5861).
         case http
     }
 
@@ -36,8 +36,8 @@ public struct CachePolicy: Sendable {
     /// The places where answers are stored. Default ``CacheStorage/all`` unless the policy is ``never``.
     public var storage: CacheStorage
 
-    /// The longest age of a valid answer in seconds; an answer from the future is not valid either. Default nil: the limit
-    /// of the cache alone. Not for ``Reading/http``.
+    /// The longest age of a valid answer in seconds; an answer from the future is not valid either. Default nil: the
+    /// limit of the cache alone. Not for ``Reading/http``.
     public var maximumAge: TimeInterval?
 
     /// The version of the answer's format; an answer stored with another version is not valid. Default 0. Not for
@@ -49,8 +49,8 @@ public struct CachePolicy: Sendable {
     /// ``HostSettings/cachePartition``. Default nil. Not for ``Reading/http``.
     public var sensitiveData: String?
 
-    /// The version of the app; an answer stored by another version is not valid. See ``currentAppVersion``. Default nil: any
-    /// version. Not for ``Reading/http``.
+    /// The version of the app; an answer stored by another version is not valid. See ``currentAppVersion``. Default
+    /// nil: any version. Not for ``Reading/http``.
     public var appVersion: String?
 
     /// A text that is added to the key of the answer. Default nil. Not for ``Reading/http``.
@@ -60,8 +60,8 @@ public struct CachePolicy: Sendable {
     /// ``HostSettings/cachePartition`` are added to it. Default nil. Not for ``Reading/http``.
     public var key: String?
 
-    /// The names of query parameters that the key of the answer leaves out, such as a time or a signature. Default none. Not
-    /// for ``Reading/http``.
+    /// The names of query parameters that the key of the answer leaves out, such as a time or a signature. Default
+    /// none. Not for ``Reading/http``.
     public var ignoredParameters: Set<String>
 
     /// Whether this answer is stored. Called on a background queue after the answer has been mapped. Default nil: each

@@ -1,12 +1,12 @@
 /// The rules for following redirects (RFC 9110, section 15.4), as a value.
 ///
 /// A request follows 301, 302, 303, 307 and 308 with a `Location`. A 303 turns every method but HEAD into a GET without
-/// body, a 301 or 302 turns a POST into it; 307 and 308 keep method and body. A redirect that cannot be followed ends the
-/// request with ``NetworkError/Code/redirectFailed``; its ``NetworkError/history`` lists the redirects before.
+/// body, a 301 or 302 turns a POST into it; 307 and 308 keep method and body. A redirect that cannot be followed ends
+/// the request with ``NetworkError/Code/redirectFailed``; its ``NetworkError/history`` lists the redirects before.
 ///
 /// Another origin (scheme, host or port) gets the body and the header fields that HTTP itself defines and that are no
-/// secrets: `Accept` and its relatives, `User-Agent`, `Range`, `Cache-Control`, `Pragma`, `Prefer`, `Priority`, `TE`, the
-/// conditions (`If-…`), the fields of the content (`Content-Type`, `Content-Encoding`, …), `Idempotency-Key` and
+/// secrets: `Accept` and its relatives, `User-Agent`, `Range`, `Cache-Control`, `Pragma`, `Prefer`, `Priority`, `TE`,
+/// the conditions (`If-…`), the fields of the content (`Content-Type`, `Content-Encoding`, …), `Idempotency-Key` and
 /// `Last-Event-ID`. It gets no other field: neither `Authorization` nor `Cookie` nor the credential of the host, unless
 /// ``crossOriginHeaders`` names the field.
 ///
@@ -21,11 +21,12 @@ public struct RedirectPolicy: Sendable {
     /// Whether https may redirect to http. Default false: the request fails.
     public var allowsDowngrade: Bool
 
-    /// The names of further header fields for another origin, secrets included; their case does not count. Default none.
+    /// The names of further header fields for another origin, secrets included; their case does not count. Default
+    /// none.
     public var crossOriginHeaders: Set<String>
 
-    /// Decides about each redirect after the rules above have been applied, with the message that would follow it and the
-    /// answer that is the redirect, whose ``NetworkResponse/url`` is the address before. Called in a separate task.
+    /// Decides about each redirect after the rules above have been applied, with the message that would follow it and
+    /// the answer that is the redirect, whose ``NetworkResponse/url`` is the address before. Called in a separate task.
     ///
     /// It returns the message to send, changed or not, http and https only; nil makes the redirect the answer, for the
     /// ``ResponseValidation`` to judge. Default nil: all redirects are followed.

@@ -6,14 +6,14 @@
 /// ```
 ///
 /// Two requests are alike if they would send the same message to the same ``HostConfiguration``: method, URL with its
-/// parameters, header fields, body, and whether the host adds its credential (``BaseAPIRequest/isAuthenticated``). With a
-/// ``BaseAPIRequest/repeatKey`` they are alike if the keys are equal, whatever they send: for example all searches of a
-/// search field.
+/// parameters, header fields, body, and whether the host adds its credential (``BaseAPIRequest/isAuthenticated``). With
+/// a ``BaseAPIRequest/repeatKey`` they are alike if the keys are equal, whatever they send: for example all searches of
+/// a search field.
 ///
 /// A queue compares its own jobs only. On a plain `OperationQueue` a policy has no effect.
 public enum RepeatPolicy: Hashable, Sendable {
-    /// Sends each request. A request with this policy and without a ``BaseAPIRequest/repeatKey`` is never compared, at no
-    /// cost, and is invisible to requests with another policy.
+    /// Sends each request. A request with this policy and without a ``BaseAPIRequest/repeatKey`` is never compared, at
+    /// no cost, and is invisible to requests with another policy.
     case allow
 
     /// Cancels the earlier requests when this one is added.

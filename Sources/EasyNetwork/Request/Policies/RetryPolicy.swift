@@ -8,19 +8,19 @@ import Foundation
 /// ```
 ///
 /// A request is sent again when its failure may be temporary and the server cannot act twice: its method is idempotent
-/// (RFC 9110, section 9.2.2), or it carries an `Idempotency-Key`, or it never reached the server. The key must be the same
-/// for every attempt: if an interceptor changes it for the retry, the request ends with the failure before it. A body that
-/// can be read only once is never sent again. Between two attempts the operation gives its slot back.
+/// (RFC 9110, section 9.2.2), or it carries an `Idempotency-Key`, or it never reached the server. The key must be the
+/// same for every attempt: if an interceptor changes it for the retry, the request ends with the failure before it. A
+/// body that can be read only once is never sent again. Between two attempts the operation gives its slot back.
 ///
-/// The delay is random, from zero to a bound that doubles with each retry ("full jitter"), so that the clients of a server
-/// that recovers do not return at the same moment. A `Retry-After` (RFC 9110, section 10.2.3) is its minimum.
+/// The delay is random, from zero to a bound that doubles with each retry ("full jitter"), so that the clients of a
+/// server that recovers do not return at the same moment. A `Retry-After` (RFC 9110, section 10.2.3) is its minimum.
 public struct RetryPolicy: Hashable, Sendable {
-    /// The number of retries. Default 2. Progress of a download resets the count, up to a hundred times as many retries in
-    /// all.
+    /// The number of retries. Default 2. Progress of a download resets the count, up to a hundred times as many retries
+    /// in all.
     public var maximumRetryCount: Int
 
-    /// The methods that are sent again even if the server may have acted. Default: the idempotent methods GET, HEAD, PUT,
-    /// DELETE, OPTIONS and TRACE.
+    /// The methods that are sent again even if the server may have acted. Default: the idempotent methods GET, HEAD,
+    /// PUT, DELETE, OPTIONS and TRACE.
     public var methods: Set<NetworkService.Method>
 
     /// The statuses that may be temporary, if they are not accepted. Default 408, 425, 429, 500, 502, 503, 504.
@@ -88,8 +88,8 @@ public struct RetryPolicy: Hashable, Sendable {
         return floor > maximumRetryAfter ? nil : max(jitter, floor)
     }
 
-    /// The factor on ``maximumRetryCount`` for a request that makes progress. It ends requests to a server that sends one
-    /// byte an attempt.
+    /// The factor on ``maximumRetryCount`` for a request that makes progress. It ends requests to a server that sends
+    /// one byte an attempt.
     private static let progressFactor = 100
 
     /// Whether a request that makes progress may be sent again.
@@ -110,8 +110,8 @@ public struct RetryPolicy: Hashable, Sendable {
         methods.contains(message.method) || message.headers["Idempotency-Key"] != nil
     }
 
-    /// The seconds that a server asks to wait (RFC 9110, section 10.2.3): the longest of all fields, 0 for a date in the
-    /// past.
+    /// The seconds that a server asks to wait (RFC 9110, section 10.2.3): the longest of all fields, 0 for a date in
+    /// the past.
     ///
     /// - Parameter now: the time of the wall clock, for a field with a date.
     /// - Returns: nil without a valid field.

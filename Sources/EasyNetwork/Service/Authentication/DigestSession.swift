@@ -4,10 +4,11 @@ import Foundation
 ///
 /// It begins with a challenge, and uses the nonce of the challenge, with a count, until the server sends another one.
 ///
-/// A challenge without `qop` is answered as in RFC 2069, which some servers still require. `auth-int` is not supported; the
-/// `domain` of a challenge is ignored: the protection space is the origin.
+/// A challenge without `qop` is answered as in RFC 2069, which some servers still require. `auth-int` is not supported;
+/// the `domain` of a challenge is ignored: the protection space is the origin.
 struct DigestSession: Sendable {
-    /// The algorithms (section 6.1), the strongest last. SHA-512-256 is left out: neither CryptoKit nor servers have it.
+    /// The algorithms (section 6.1), the strongest last. SHA-512-256 is left out: neither CryptoKit nor servers have
+    /// it.
     enum Algorithm: String, CaseIterable, Sendable {
         case md5 = "MD5"
         case md5Session = "MD5-sess"

@@ -19,7 +19,8 @@ struct Cookie: Hashable, Sendable, Codable {
     let isHostOnly: Bool
     /// The cookie is sent to paths that begin with this one, as whole segments.
     let path: String
-    /// The end of the cookie's life; nil for a session cookie, which lasts as long as the jar and is not written to a file.
+    /// The end of the cookie's life; nil for a session cookie, which lasts as long as the jar and is not written to a
+    /// file.
     let expires: Date?
     /// Whether the cookie is sent over https only.
     let isSecure: Bool
@@ -48,9 +49,9 @@ struct Cookie: Hashable, Sendable, Codable {
         try check()
     }
 
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a name, value, domain or path that is not valid, for a domain of
-    ///   a single label or an address that is not host-only, and for a name that begins with `__Secure-` or `__Host-`
-    ///   without the properties that this requires.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a name, value, domain or path that is not valid, for a domain
+    ///   of a single label or an address that is not host-only, and for a name that begins with `__Secure-` or
+    ///   `__Host-` without the properties that this requires.
     func check() throws(NetworkError) {
         guard let fault else { return }
         throw NetworkError(code: .invalidRequest, message: "the cookie \(name.prefix(40).debugDescription) \(fault)")
@@ -143,8 +144,8 @@ extension Cookie {
     /// - Parameters:
     ///   - request: that of the answer with the field.
     ///   - date: the current date.
-    /// - Returns: nil for a field without name or `=`, with a control character, or with too long a name and value; and for
-    ///   a cookie that the server may not set.
+    /// - Returns: nil for a field without name or `=`, with a control character, or with too long a name and value; and
+    ///   for a cookie that the server may not set.
     init?(_ field: String, from request: CookieRequest, at date: Date) {
         guard HTTPSyntax.isFieldValue(field.utf8) else { return nil }
         let parts = field.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)

@@ -11,13 +11,13 @@ import FoundationNetworking
 /// let host = HostConfiguration(baseURL: url) { $0.cookies = CookieJar() }
 /// ```
 ///
-/// Several hosts may share a jar. Cookies are kept in memory, and with a file beyond the end of the program. The package
-/// has no list of public suffixes: a server cannot set a cookie for a single label such as `com`, but a server at
-/// `a.co.uk` can for `co.uk`. Use one jar for each server if the servers do not trust each other.
+/// Several hosts may share a jar. Cookies are kept in memory, and with a file beyond the end of the program. The
+/// package has no list of public suffixes: a server cannot set a cookie for a single label such as `com`, but a server
+/// at `a.co.uk` can for `co.uk`. Use one jar for each server if the servers do not trust each other.
 ///
-/// A cookie has at most 4,096 bytes of name and value. A jar keeps 50 cookies for a domain and 3,000 in all, and removes
-/// the least recently used ones first. It reads the first 200 `Set-Cookie` fields of a response. All members can be used
-/// from any thread; none waits for the file.
+/// A cookie has at most 4,096 bytes of name and value. A jar keeps 50 cookies for a domain and 3,000 in all, and
+/// removes the least recently used ones first. It reads the first 200 `Set-Cookie` fields of a response. All members
+/// can be used from any thread; none waits for the file.
 public final class CookieJar: Sendable {
     private struct State {
         var store = CookieStore()
@@ -39,12 +39,13 @@ public final class CookieJar: Sendable {
         readError = nil
     }
 
-    /// Creates a jar that is kept in a file, which only its owner can read. The file and its folder are created when they
-    /// do not exist.
+    /// Creates a jar that is kept in a file, which only its owner can read. The file and its folder are created when
+    /// they do not exist.
     ///
-    /// Reads the file at once. A damaged file is renamed, with `.damaged` appended to its name; the jar is empty then, and
-    /// ``readError`` has the reason. Changes are written soon, in the background and as a whole; ``save()`` waits for that.
-    /// Session cookies are not written. Two jars with one file do not know of each other: the last one to write wins.
+    /// Reads the file at once. A damaged file is renamed, with `.damaged` appended to its name; the jar is empty then,
+    /// and ``readError`` has the reason. Changes are written soon, in the background and as a whole; ``save()`` waits
+    /// for that. Session cookies are not written. Two jars with one file do not know of each other: the last one to
+    /// write wins.
     public init(file: URL) {
         let file = CookieFile(url: file)
         do throws(NetworkError) {
@@ -96,9 +97,9 @@ public final class CookieJar: Sendable {
     /// if let theme { try jar.set(theme) }
     /// ```
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a name, value, domain or path that is not valid, for a domain of
-    ///   a single label or an address that begins with a dot, and for a name that begins with `__Secure-` or `__Host-`
-    ///   without the properties that this requires.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a name, value, domain or path that is not valid, for a domain
+    ///   of a single label or an address that begins with a dot, and for a name that begins with `__Secure-` or
+    ///   `__Host-` without the properties that this requires.
     public func set(_ cookie: HTTPCookie) throws(NetworkError) {
         let cookie = try Cookie(cookie)
         let now = Date()
@@ -112,8 +113,8 @@ public final class CookieJar: Sendable {
 
     /// Removes some cookies.
     ///
-    /// - Parameter isUnwanted: called once for each cookie, on the caller's thread. A cookie with a value that Foundation
-    ///   refuses comes with an empty one.
+    /// - Parameter isUnwanted: called once for each cookie, on the caller's thread. A cookie with a value that
+    ///   Foundation refuses comes with an empty one.
     public func remove(where isUnwanted: (HTTPCookie) -> Bool) {
         // User code does not run under the lock.
         let all = state.withLock { $0.store }.cookies(at: .distantPast)
@@ -123,8 +124,8 @@ public final class CookieJar: Sendable {
 
     /// Returns when all earlier changes are in the file; at once for a jar in memory.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when the file cannot be written, or could neither be read nor renamed.
-    ///   The cookies stay in memory, and the next change tries again.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` when the file cannot be written, or could neither be read nor
+    ///   renamed. The cookies stay in memory, and the next change tries again.
     public func save() async throws(NetworkError) {
         guard let file else {
             if let readError { throw readError }
@@ -177,8 +178,8 @@ private struct CookieFile {
     }
 
     /// - Returns: an empty array when there is no file.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when the file cannot be read. It has been renamed, unless the error
-    ///   says that it stays.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` when the file cannot be read. It has been renamed, unless the
+    ///   error says that it stays.
     func read() throws(NetworkError) -> [Cookie] {
         do {
             let decoder = JSONDecoder()

@@ -2,8 +2,8 @@ import Foundation
 
 /// Splits bytes into lines, wherever they were cut.
 ///
-/// A line ends with a line feed, or with a carriage return and a line feed, which are not part of it. Bytes that are not
-/// UTF-8 become U+FFFD.
+/// A line ends with a line feed, or with a carriage return and a line feed, which are not part of it. Bytes that are
+/// not UTF-8 become U+FFFD.
 struct LineSplitter {
     private static let lineFeed = UInt8(ascii: "\n")
     private static let carriageReturn = UInt8(ascii: "\r")

@@ -11,16 +11,18 @@ extension EasyNetworkService {
     /// for try await event in service.events(GetNews()) { show(event.data) }
     /// ```
     ///
-    /// The first connection is made when the first event is asked for; each iterator has its own connections. The messages have
-    /// `Accept: text/event-stream` and `Cache-Control: no-store`; an answer of another type is an error.
+    /// The first connection is made when the first event is asked for; each iterator has its own connections. The
+    /// messages have `Accept: text/event-stream` and `Cache-Control: no-store`; an answer of another type is an error.
     ///
-    /// When the stream ends, breaks off, or fails with one of the ``RetryPolicy/errorCodes`` of the request's policy, another
-    /// connection is made with `Last-Event-ID`, without end. The time before that is what the server said last with `retry`,
-    /// from 0.1 seconds to an hour, else `reconnectionTime`. It doubles after each connection that brought no byte, and,
-    /// after 20 connections in a row without an event, after each. An ID that no header field can hold is not sent.
+    /// When the stream ends, breaks off, or fails with one of the ``RetryPolicy/errorCodes`` of the request's policy,
+    /// another connection is made with `Last-Event-ID`, without end. The time before that is what the server said last
+    /// with `retry`, from 0.1 seconds to an hour, else `reconnectionTime`. It doubles after each connection that
+    /// brought no byte, and, after 20 connections in a row without an event, after each. An ID that no header field can
+    /// hold is not sent.
     ///
-    /// A request that must not be sent twice (``RetryPolicy/methods``: a POST without ``BaseAPIRequest/idempotencyKey``) is
-    /// sent once: its events end with its connection. Status 204 ends the events too.
+    /// A request that must not be sent twice (``RetryPolicy/methods``: a POST without
+    /// ``BaseAPIRequest/idempotencyKey``) is sent once: its events end with its connection. Status 204 ends the events
+    /// too.
     ///
     /// ``BaseAPIRequest/timeout`` and ``BaseAPIRequest/overallTimeout`` are for one connection. A server that is silent
     /// for longer than ``TransportDeadlines/idle`` of the host, without even a comment, is connected again.
@@ -81,8 +83,8 @@ private struct ServerSentEvents {
     /// The body of the connection; nil when there is none.
     var chunks: StreamedResponse.AsyncIterator?
 
-    /// - Returns: nil when the server wants no more connections, which it says with status 204, or when the request must
-    ///   not be sent again.
+    /// - Returns: nil when the server wants no more connections, which it says with status 204, or when the request
+    ///   must not be sent again.
     mutating func next() async throws -> ServerSentEvent? {
         while true {
             guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
@@ -140,7 +142,8 @@ private struct ServerSentEvents {
 
 /// Decides when a stream of events is connected again: a value.
 struct EventReconnection {
-    /// The times that a server may ask for, in seconds. A shorter one would be no pause, a longer one the end in practice.
+    /// The times that a server may ask for, in seconds. A shorter one would be no pause, a longer one the end in
+    /// practice.
     static let retryTimes: ClosedRange<TimeInterval> = 0.1...3_600
 
     /// After so many connections in a row without an event, bytes alone do not reset the waiting time.

@@ -10,10 +10,10 @@ import Foundation
 /// The head has arrived; the body comes as fast as it is read. While more than 256 KiB are unread, the sender is
 /// paused, if ``TransportExchange/pause()`` of the transport can do that.
 ///
-/// The body can be iterated over once, in chunks of at least one byte or in ``lines(maximumByteCount:)``. A second iteration
-/// throws ``NetworkError/Code/invalidRequest``. An exchange that breaks off throws its error after all bytes that came
-/// before it. The exchange is cancelled when this value and its iterators are gone. Cancelling the task that iterates
-/// cancels it at once, and unread bytes are dropped.
+/// The body can be iterated over once, in chunks of at least one byte or in ``lines(maximumByteCount:)``. A second
+/// iteration throws ``NetworkError/Code/invalidRequest``. An exchange that breaks off throws its error after all bytes
+/// that came before it. The exchange is cancelled when this value and its iterators are gone. Cancelling the task that
+/// iterates cancels it at once, and unread bytes are dropped.
 public struct StreamedResponse: AsyncSequence, Sendable {
     public typealias Element = Data
 
@@ -38,8 +38,8 @@ public struct StreamedResponse: AsyncSequence, Sendable {
     /// for try await line in answer.lines() { rows.append(try decoder.decode(Row.self, from: Data(line.utf8))) }
     /// ```
     ///
-    /// A line ends with LF or CRLF, which is not part of it; empty lines count. The text after the last end is a line too,
-    /// unless it is empty. A line that is cut by an error is not returned. Bytes that are not UTF-8 become U+FFFD.
+    /// A line ends with LF or CRLF, which is not part of it; empty lines count. The text after the last end is a line
+    /// too, unless it is empty. A line that is cut by an error is not returned. Bytes that are not UTF-8 become U+FFFD.
     ///
     /// - Parameter maximumByteCount: of a line, without its end. A longer one ends the sequence with
     ///   ``NetworkError/Code/bodyTooLong``, and cancels the exchange. Default 1 MiB.
@@ -128,8 +128,8 @@ public struct StreamedResponse: AsyncSequence, Sendable {
 /// for try await line in answer.lines() { print(line) }
 /// ```
 ///
-/// All errors are ``NetworkError``s: ``NetworkError/Code/cancelled`` when the task was cancelled. After an error, as after
-/// the end, the iteration returns nil. Releasing the iterator cancels what it reads from.
+/// All errors are ``NetworkError``s: ``NetworkError/Code/cancelled`` when the task was cancelled. After an error, as
+/// after the end, the iteration returns nil. Releasing the iterator cancels what it reads from.
 public struct StreamedSequence<Element: Sendable>: AsyncSequence, Sendable {
     /// Called for each iterator; the function that it returns reads the next element.
     let begin: @Sendable () -> () async throws -> Element?

@@ -3,8 +3,8 @@ import Foundation
 
 /// The bytes of a request's body, read piece by piece on the loop's thread.
 ///
-/// The bytes of a stream are read or made off that thread: the body holds the piece that is being sent, and asks for the next
-/// one when it is out.
+/// The bytes of a stream are read or made off that thread: the body holds the piece that is being sent, and asks for
+/// the next one when it is out.
 final class CurlBody {
     /// The input of other threads.
     private struct Inbox {

@@ -53,12 +53,13 @@ struct CurlDeadlines {
         if delay > 0 { timer = clock.schedule(after: delay) { [weak loop] in loop?.timerFired() } }
     }
 
-    /// The milliseconds for which the loop may wait. Without a deadline: 10 after something has moved, doubled each time
-    /// that nothing has, 1,000 at most.
+    /// The milliseconds for which the loop may wait. Without a deadline: 10 after something has moved, doubled each
+    /// time that nothing has, 1,000 at most.
     ///
-    /// libcurl marks a transfer that needs another look, such as one whose stream has just ended, with an expired timer.
-    /// If another timer of that transfer expires within a millisecond of it, libcurl before 8.4 drops both and the
-    /// transfer waits for ever. Seen with 7.88, whose timer 200 milliseconds after connecting met the end of an answer.
+    /// libcurl marks a transfer that needs another look, such as one whose stream has just ended, with an expired
+    /// timer. If another timer of that transfer expires within a millisecond of it, libcurl before 8.4 drops both and
+    /// the transfer waits for ever. Seen with 7.88, whose timer 200 milliseconds after connecting met the end of an
+    /// answer.
     mutating func pollTimeout(underWay count: Int, hasMoved: Bool) -> Int32 {
         guard count > 0 else { return .max }
         let wait = hasMoved ? Self.shortestPoll : nextPoll

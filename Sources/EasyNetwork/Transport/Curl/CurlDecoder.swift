@@ -29,8 +29,8 @@ final class CurlDecoder {
         return names.isEmpty ? nil : names.joined(separator: ", ")
     }()
 
-    /// - Returns: nil if the body is to be passed on as is: it has no coding, several, or an unknown one; or it is a part of
-    ///   what was coded as a whole (RFC 9110, section 14.2).
+    /// - Returns: nil if the body is to be passed on as is: it has no coding, several, or an unknown one; or it is a
+    ///   part of what was coded as a whole (RFC 9110, section 14.2).
     init?(_ head: TransportHead) {
         guard head.statusCode != 206 else { return nil }
         let fields = head.headers.values(for: "Content-Encoding")
@@ -89,8 +89,8 @@ final class CurlDecoder {
         return nil
     }
 
-    /// The reason why the bytes so far are not a whole body; nil if they are. No byte at all is: servers name a coding for
-    /// empty bodies too.
+    /// The reason why the bytes so far are not a whole body; nil if they are. No byte at all is: servers name a coding
+    /// for empty bodies too.
     var problem: NetworkError? {
         guard !isEmpty, !ccoding_is_at_end(decoder) else { return nil }
         return NetworkError(code: .cannotParseResponse, message: "the body ends before its \(name) does")

@@ -69,8 +69,8 @@ extension CurlExchange {
 
     /// Has the callbacks of the handle come to this exchange.
     ///
-    /// The pointer is not retained: libcurl calls on the loop's thread, and only while the handle is in the loop's multi
-    /// handle. Until it is removed from there, the worker keeps the exchange.
+    /// The pointer is not retained: libcurl calls on the loop's thread, and only while the handle is in the loop's
+    /// multi handle. Until it is removed from there, the worker keeps the exchange.
     func setContext(of handle: CurlHandle) {
         let context = Unmanaged.passUnretained(self).toOpaque()
         _ = ccurl_set_pointer(handle.easy, CCURLOPT_PRIVATE, context)

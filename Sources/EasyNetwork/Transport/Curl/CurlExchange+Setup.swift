@@ -159,8 +159,8 @@ extension ProxyConfiguration {
     }
 }
 
-/// Where a message goes, read from the bytes of its address: to ask a `URL` for its components costs as much as sending a
-/// small message.
+/// Where a message goes, read from the bytes of its address: to ask a `URL` for its components costs as much as sending
+/// a small message.
 struct CurlTarget {
     static let none = CurlTarget(address: "")
 

@@ -5,8 +5,8 @@ import Synchronization
 
 /// An exchange over libcurl: the object of its caller and of the loop.
 final class CurlExchange: TransportExchange, @unchecked Sendable {
-    // Sendable because any thread may use `flags` and `loop`; everything else is written by `start`, then belongs to the
-    // loop's thread, to which `CurlLoop.post` hands it over under a lock.
+    // Sendable because any thread may use `flags` and `loop`; everything else is written by `start`, then belongs to
+    // the loop's thread, to which `CurlLoop.post` hands it over under a lock.
 
     // Set before the loop hears of it: no event follows a cancel, or a pause, that was made inside another event.
     private static let started: UInt8 = 1
@@ -166,9 +166,9 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
                 isAnswered = true
                 return false
             }
-            // The connection was closed before a byte of the answer, and the server may have acted: whether to send again
-            // is not for libcurl to say. On a connection that served nothing else, libcurl only sends again what the server
-            // refused unread (RFC 9113, sections 8.7 and 13.3); on others it does not tell the difference.
+            // The connection was closed before a byte of the answer, and the server may have acted: whether to send
+            // again is not for libcurl to say. On a connection that served nothing else, libcurl only sends again what
+            // the server refused unread (RFC 9113, sections 8.7 and 13.3); on others it does not tell the difference.
             guard isReused == false, let connection, !connection.isReused else {
                 failure = NetworkError(code: .connectionLost, message: "the kept connection was closed")
                 return false
@@ -264,7 +264,8 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         }
     }
 
-    /// - Returns: how many bytes were put into the buffer, 0 after the last; another number for libcurl to break off or pause.
+    /// - Returns: how many bytes were put into the buffer, 0 after the last; another number for libcurl to break off or
+    ///   pause.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         guard !isCancelled else { return Int(CCURL_READFUNC_ABORT) }
         do throws(NetworkError) {
@@ -308,7 +309,8 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
 
     /// Goes on with the answer's body after a pause. A pause itself is noticed with the next bytes.
     ///
-    /// - Returns: an error if the exchange is to end: a callback refused what libcurl had kept, and libcurl does no more.
+    /// - Returns: an error if the exchange is to end: a callback refused what libcurl had kept, and libcurl does no
+    ///   more.
     func resumeReceiving() -> ccurl_code {
         guard !isOver else { return CCURLE_OK }
         let isPaused = isPaused

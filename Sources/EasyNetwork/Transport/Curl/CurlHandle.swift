@@ -23,11 +23,12 @@ final class CurlHeaderList {
     }
 }
 
-/// An easy handle of libcurl's with the memory that belongs to it; used on the loop's thread only, for one message after
-/// the other.
+/// An easy handle of libcurl's with the memory that belongs to it; used on the loop's thread only, for one message
+/// after the other.
 final class CurlHandle {
-    /// Whether a handle may serve several messages. Before libcurl 8.1 it keeps a pointer to the last header field of an
-    /// answer, freed with the next: an answer whose first field line is folded, which a server can send, writes there.
+    /// Whether a handle may serve several messages. Before libcurl 8.1 it keeps a pointer to the last header field of
+    /// an answer, freed with the next: an answer whose first field line is folded, which a server can send, writes
+    /// there.
     static let isReusable = CurlLibrary.version >= 0x08_01_00
 
     let easy: UnsafeMutableRawPointer

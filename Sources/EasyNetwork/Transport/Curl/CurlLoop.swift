@@ -4,8 +4,8 @@ import Foundation
 
 /// The queue between other threads and the loop's thread, which a ``CurlWorker`` runs.
 ///
-/// The thread begins with the first exchange and ends after ``stop()``, or if the system cannot let it wait. It keeps the
-/// loop, never the transport.
+/// The thread begins with the first exchange and ends after ``stop()``, or if the system cannot let it wait. It keeps
+/// the loop, never the transport.
 final class CurlLoop: Sendable {
     private struct Inbox {
         /// Exchanges that were started, cancelled, paused or resumed, or whose body has bytes again.

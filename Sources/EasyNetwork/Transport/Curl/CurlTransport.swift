@@ -8,17 +8,18 @@ import Foundation
 /// let host = HostConfiguration(baseURL: url, transport: CurlTransport())
 /// ```
 ///
-/// A single thread does all the work. Connections are kept open and reused. An exchange that finds all of them taken waits for
-/// one, and its deadlines begin after that. The transport sets `Content-Length` and `Transfer-Encoding` itself and ignores
-/// those of the request, as it does a user and password in the URL. With `Expect: 100-continue` the body waits for the
-/// server, one second at most; a 417 is the answer and may lack its body.
+/// A single thread does all the work. Connections are kept open and reused. An exchange that finds all of them taken
+/// waits for one, and its deadlines begin after that. The transport sets `Content-Length` and `Transfer-Encoding`
+/// itself and ignores those of the request, as it does a user and password in the URL. With `Expect: 100-continue` the
+/// body waits for the server, one second at most; a 417 is the answer and may lack its body.
 ///
-/// A message is sent twice only if the server cannot have acted on it: if its kept connection turns out to be closed, or
-/// to hold an unsolicited answer, before a byte of the message went out, or if a server refuses it unread on a connection
-/// that serves it alone (RFC 9113, section 8.7). Everything else is up to ``RetryPolicy``.
+/// A message is sent twice only if the server cannot have acted on it: if its kept connection turns out to be closed,
+/// or to hold an unsolicited answer, before a byte of the message went out, or if a server refuses it unread on a
+/// connection that serves it alone (RFC 9113, section 8.7). Everything else is up to ``RetryPolicy``.
 ///
-/// Content codings are removed by the libraries that libcurl itself uses: zlib, brotli and libzstd. `Accept-Encoding` names
-/// those that are installed, unless the request sets it. A body in an unknown coding, or in several, is passed on as is.
+/// Content codings are removed by the libraries that libcurl itself uses: zlib, brotli and libzstd. `Accept-Encoding`
+/// names those that are installed, unless the request sets it. A body in an unknown coding, or in several, is passed on
+/// as is.
 ///
 /// The transport needs libcurl 7.81 or later, found at run time. Without it each exchange ends with
 /// ``NetworkError/Code/invalidRequest``. <doc:Transports> lists the differences between versions.

@@ -116,8 +116,9 @@ final class CurlWorker {
             guard let handle = idleHandles.popLast() ?? CurlHandle() else {
                 throw NetworkError(code: .cannotConnect, message: "libcurl has no memory left")
             }
-            // Only hosts that answered over HTTP/2 have a limit of their own. A request to an unknown host does not wait
-            // for a connection: with libcurl 8.14, requests to a host without HTTP/2 would run one after the other.
+            // Only hosts that answered over HTTP/2 have a limit of their own. A request to an unknown host does not
+            // wait for a connection: with libcurl 8.14, requests to a host without HTTP/2 would run one after the
+            // other.
             try exchange.configure(handle, waitsForConnection: admission.hasOwnLimit(origin: exchange.target.origin))
             let result = ccurl_multi_add_handle(multi, handle.easy)
             guard result == CCURLM_OK else { throw Self.error(result) }

@@ -20,8 +20,8 @@ extension NetworkError {
         }
         // A malformed chunk comes with the code of a lost connection; only the text tells.
         if result == CCURLE_RECV_ERROR, detail.contains("chunk") { code = .badServerResponse }
-        // With TLS 1.3 a server refuses the client's certificate after the client's part of the handshake. Other alerts do
-        // not tell what went before.
+        // With TLS 1.3 a server refuses the client's certificate after the client's part of the handshake. Other alerts
+        // do not tell what went before.
         let isAlert = detail.contains("SSL") && detail.contains(" alert ")
         if result == CCURLE_RECV_ERROR || result == CCURLE_SEND_ERROR, isAlert,
             detail.contains("certificate") || detail.contains("unknown ca")
@@ -61,8 +61,8 @@ extension NetworkError.Code {
             CCURLE_NOT_BUILT_IN, CCURLE_UNKNOWN_OPTION, CCURLE_SETOPT_OPTION_SYNTAX, CCURLE_RECURSIVE_API_CALL:
             self = .invalidRequest
         default:
-            // Partial file, got nothing, send and receive errors, broken HTTP/2 streams; a body that cannot be made again
-            // for the new connection that libcurl would use after such a loss.
+            // Partial file, got nothing, send and receive errors, broken HTTP/2 streams; a body that cannot be made
+            // again for the new connection that libcurl would use after such a loss.
             self = .connectionLost
         }
     }

@@ -68,8 +68,8 @@ public struct PublicKeyPin: Hashable, Sendable, CustomStringConvertible {
         return Data([tag] + length) + contents
     }
 
-    /// After one slash, a second one belongs to the digest if the digest is too short without it: a slash is a character of
-    /// base64 too.
+    /// After one slash, a second one belongs to the digest if the digest is too short without it: a slash is a
+    /// character of base64 too.
     private static func base64(of text: String) -> String? {
         let prefix = "sha256/"
         guard text.hasPrefix(prefix) else { return nil }

@@ -18,11 +18,12 @@ import Foundation
 /// | ``pinnedPublicKeys`` | yes | yes | no |
 /// | ``clientCertificate`` | yes | no | no |
 ///
-/// A setting that a transport does not support ends every exchange with ``NetworkError/Code/invalidRequest`` at its start,
-/// and nothing is sent: a transport never weakens the trust. On Apple's platforms pins match RSA keys and keys of the
-/// curves P-256, P-384 and P-521.
+/// A setting that a transport does not support ends every exchange with ``NetworkError/Code/invalidRequest`` at its
+/// start, and nothing is sent: a transport never weakens the trust. On Apple's platforms pins match RSA keys and keys
+/// of the curves P-256, P-384 and P-521.
 public struct TLSConfiguration: Hashable, Sendable {
-    /// The authorities whose signature makes a server's certificate valid. The host's name and the dates are checked too.
+    /// The authorities whose signature makes a server's certificate valid. The host's name and the dates are checked
+    /// too.
     public enum Trust: Hashable, Sendable {
         /// The authorities that the system knows.
         case system
@@ -30,8 +31,8 @@ public struct TLSConfiguration: Hashable, Sendable {
         case certificateFile(URL)
         /// Only those in a folder of PEM files, named by their hashes as `openssl rehash` does.
         case certificateDirectory(URL)
-        /// No check but the pins: an attacker on the way can read and change everything. Only for tests against your own
-        /// server.
+        /// No check but the pins: an attacker on the way can read and change everything. Only for tests against your
+        /// own server.
         case dangerouslyTrustingEveryServer
     }
 

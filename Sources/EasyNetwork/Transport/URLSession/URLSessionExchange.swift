@@ -6,8 +6,8 @@ import FoundationNetworking
 
 /// An exchange over a `URLSession`.
 ///
-/// Its events go out on the session's serial delegate queue. It ends there once: when the task completes, or as soon as it
-/// is cancelled or late, without waiting for the task.
+/// Its events go out on the session's serial delegate queue. It ends there once: when the task completes, or as soon as
+/// it is cancelled or late, without waiting for the task.
 final class URLSessionExchange: TransportExchange {
     /// A time limit that never passes: on Linux a session counts whole seconds, and the wait for a connection.
     static let noTimeout: TimeInterval = 7 * 24 * 3_600
@@ -17,8 +17,8 @@ final class URLSessionExchange: TransportExchange {
 
     private struct State {
         var events: (@Sendable (TransportEvent) -> Void)?
-        /// Set under the lock before the task is cancelled. On Linux, calling a handler of the task's afterwards stops the
-        /// process.
+        /// Set under the lock before the task is cancelled. On Linux, calling a handler of the task's afterwards stops
+        /// the process.
         var isStopped = false
         var task: URLSessionTask?
         var watch: DeadlineWatch?
@@ -249,8 +249,8 @@ final class URLSessionExchange: TransportExchange {
     /// Calls a completion handler of the session's. After a cancel it is told to give up on Apple's platforms, where a
     /// session waits for every handler; it is not called on Linux, where that would stop the process.
     ///
-    /// The handler is called under the lock, so that a cancel comes either before it or after it. It belongs to Foundation
-    /// and only enqueues work.
+    /// The handler is called under the lock, so that a cancel comes either before it or after it. It belongs to
+    /// Foundation and only enqueues work.
     ///
     /// - Parameter handler: Told whether the task was cancelled.
     func answer(_ handler: (_ isStopped: Bool) -> Void) {
@@ -321,8 +321,8 @@ final class URLSessionExchange: TransportExchange {
             guard !state.isStopped, state.isPaused != isPaused else { return }
             state.isPaused = isPaused
             state.watch?.setPaused(isPaused, now: now)
-            // Under the lock, so that changes come in order; it only enqueues work. Before the head, the task is held when
-            // the head comes.
+            // Under the lock, so that changes come in order; it only enqueues work. Before the head, the task is held
+            // when the head comes.
             if let task = state.task, state.hasHead || !isPaused { change(task) }
         }
         if !isPaused { checkDeadlines() }

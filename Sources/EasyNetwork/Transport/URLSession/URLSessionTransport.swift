@@ -11,8 +11,8 @@ import FoundationNetworking
 /// let host = HostConfiguration(baseURL: url, transport: transport)
 /// ```
 ///
-/// It uses one session without cache, cookies and credentials, has its own deadlines and decides itself when an exchange
-/// begins. On Linux any other use stops the process or loses answers. <doc:Transports> lists its limits there.
+/// It uses one session without cache, cookies and credentials, has its own deadlines and decides itself when an
+/// exchange begins. On Linux any other use stops the process or loses answers. <doc:Transports> lists its limits there.
 ///
 /// A body from a ``TransportBodyStream`` is first written to a temporary file, which is removed at the end.
 public final class URLSessionTransport: NetworkTransport {
@@ -31,11 +31,11 @@ public final class URLSessionTransport: NetworkTransport {
     /// Creates a transport with its session.
     ///
     /// - Parameters:
-    ///   - configuration: Limits, trust and proxy. `maximumStreamsPerHost` is ignored: a session does not tell its protocol.
-    ///     Default: those of ``TransportConfiguration``.
+    ///   - configuration: Limits, trust and proxy. `maximumStreamsPerHost` is ignored: a session does not tell its
+    ///     protocol. Default: those of ``TransportConfiguration``.
     ///   - clock: The clock of the deadlines.
-    ///   - change: Changes the session's configuration, for instance its protocol classes. Called at once. Cache, cookies,
-    ///     credentials and time limits must stay as they are.
+    ///   - change: Changes the session's configuration, for instance its protocol classes. Called at once. Cache,
+    ///     cookies, credentials and time limits must stay as they are.
     public convenience init(
         _ configuration: TransportConfiguration = TransportConfiguration(),
         clock: any NetworkClock = SystemClock(),
@@ -49,8 +49,8 @@ public final class URLSessionTransport: NetworkTransport {
     public typealias ChallengeHook =
         @Sendable (URLAuthenticationChallenge) -> (URLSession.AuthChallengeDisposition, URLCredential?)?
 
-    /// A transport that asks about each challenge of a connection, for a server's certificate or a client's: for identities in
-    /// the keychain, and for trust that ``TLSConfiguration`` cannot express.
+    /// A transport that asks about each challenge of a connection, for a server's certificate or a client's: for
+    /// identities in the keychain, and for trust that ``TLSConfiguration`` cannot express.
     ///
     /// - Parameters:
     ///   - configuration: See ``init(_:clock:change:)``.

@@ -98,8 +98,8 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
             }
         }
         #else
-        // A task whose challenge gets default handling never completes here. By now all of the 401 has arrived, and there
-        // are no challenges for anything but credentials.
+        // A task whose challenge gets default handling never completes here. By now all of the 401 has arrived, and
+        // there are no challenges for anything but credentials.
         exchange(for: task)?.completedWithChallenge()
         #endif
     }
@@ -108,7 +108,8 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
     private func judge(
         _ challenge: URLAuthenticationChallenge
     ) -> (URLSession.AuthChallengeDisposition, URLCredential?) {
-        // The session has no credentials, so default handling means the system's trust for TLS and the 401 itself for HTTP.
+        // The session has no credentials, so default handling means the system's trust for TLS and the 401 itself for
+        // HTTP.
         guard let serverTrust = challenge.protectionSpace.serverTrust, !tls.isSystems else {
             return (.performDefaultHandling, nil)
         }

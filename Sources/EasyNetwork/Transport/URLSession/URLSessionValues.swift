@@ -65,7 +65,8 @@ extension URLSessionConfiguration {
 }
 
 extension HTTPHeaders {
-    /// The fields of a session's answer, ordered by name: a session keeps a dictionary and joins repeated fields by commas.
+    /// The fields of a session's answer, ordered by name: a session keeps a dictionary and joins repeated fields by
+    /// commas.
     ///
     /// `Set-Cookie` is split again: one field would be one cookie with the attributes of all (RFC 6265, section 3).
     /// Foundation's `HTTPCookie` gives cookies instead of fields, by its own rules.
@@ -80,8 +81,8 @@ extension HTTPHeaders {
         }
     }
 
-    /// Cuts at each comma before a cookie's name and an equals sign. Neither follows a comma in a date, and a value has no
-    /// comma (RFC 6265, section 4.1.1).
+    /// Cuts at each comma before a cookie's name and an equals sign. Neither follows a comma in a date, and a value has
+    /// no comma (RFC 6265, section 4.1.1).
     private static func cookies(in joined: String) -> [String] {
         func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
         // As browsers read names (RFC 6265bis, section 5.6), except for blanks and quotes.

@@ -6,8 +6,8 @@ import Testing
 
 @testable import EasyNetwork
 
-/// Kills a program that writes to a cache, `CACHE_KILLS` times for each seed; without this environment variable the test
-/// does not run.
+/// Kills a program that writes to a cache, `CACHE_KILLS` times for each seed; without this environment variable the
+/// test does not run.
 ///
 /// Serialized: on Linux, Foundation's `Process.run()` was seen to read foreign data when hundreds of processes start at
 /// the same time.
