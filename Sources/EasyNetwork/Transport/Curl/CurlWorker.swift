@@ -62,14 +62,14 @@ final class CurlWorker {
             collect()
             if deadlines.takeDue() { for exchange in exchanges { watch(exchange) } }
             beginAdmitted()
-            if let failure = wait() {
-                for exchange in loop.close() { attend(to: exchange) }
-                return finish(failure)
-            }
+            if let failure = wait() { return finish(failure) }
         }
     }
 
     private func finish(_ error: NetworkError) {
+        for exchange in exchanges { end(exchange, error, admitsNext: false) }
+        // Only now, when all of this thread's exchanges are over: the next thread may be told to cancel one of them.
+        for exchange in loop.close() { attend(to: exchange) }
         for exchange in exchanges { end(exchange, error, admitsNext: false) }
         idleHandles = []
         ccurl_multi_cleanup(multi)
