@@ -93,6 +93,11 @@ final class BodyStream: Sendable {
             Collected(head: counts.head, body: body, end: end)
         }
 
+        /// Usually one chunk; several if some came before ``BodyStream/collect(upTo:)`` was called.
+        var unread: Collected {
+            collected(chunks.count == 1 ? chunks[0] : chunks.reduce(into: Data()) { $0 += $1 })
+        }
+
         /// Ends the stream before its exchange.
         mutating func finish(_ end: TransportEnd) -> Stopped {
             self.end = end
@@ -195,9 +200,7 @@ final class BodyStream: Sendable {
                 state.chunks = []
                 state.unreadCount = 0
             }
-            // Usually one chunk; several if some came before this method was called.
-            let body = state.chunks.count == 1 ? state.chunks[0] : state.chunks.reduce(into: Data()) { $0 += $1 }
-            return state.collected(body)
+            return state.unread
         }
         if collected.end == nil { cancel() }
         return collected
@@ -213,6 +216,9 @@ final class BodyStream: Sendable {
 
     /// Why the answer is not whole; nil when it is, and before its end.
     var failure: NetworkError? { state.withLock { $0.collected().failure } }
+
+    /// What has come and was not read; it stays unread.
+    var unread: Collected { state.withLock { $0.unread } }
 
     /// The number of bytes that have come and were not read.
     var unreadCount: Int { state.withLock { $0.unreadCount } }

@@ -75,16 +75,22 @@ struct RecencyList<Value: Sendable>: Sendable {
     }
 }
 
-extension RecencyList<CacheEntry> {
-    /// Stores an entry by its key, unless it exceeds the limits alone.
+extension RecencyList {
+    /// Stores a value, unless it exceeds the limits alone.
     ///
-    /// - Returns: the replaced entry, and the ones that were removed to make room, for release outside of the caller's
+    /// - Returns: the replaced value, and the ones that were removed to make room, for release outside of the caller's
     ///   lock.
-    mutating func store(_ entry: CacheEntry) -> [CacheEntry] {
-        let (key, cost) = (entry.header.key, entry.cost)
+    mutating func store(_ value: Value, cost: Int, for key: String) -> [Value] {
         let fits = cost <= costLimit && countLimit > 0
-        var removed = [fits ? insert(entry, cost: cost, for: key) : remove(key)]
+        var removed = [fits ? insert(value, cost: cost, for: key) : remove(key)]
         while isOverfull, let oldest = oldest() { removed.append(remove(oldest.key)) }
         return removed.compactMap { $0 }
+    }
+}
+
+extension RecencyList<CacheEntry> {
+    /// ``store(_:cost:for:)`` with the entry's own cost and key.
+    mutating func store(_ entry: CacheEntry) -> [CacheEntry] {
+        store(entry, cost: entry.cost, for: entry.header.key)
     }
 }

@@ -1,0 +1,93 @@
+import Foundation
+
+/// The loads that wait, and which of them starts next: the highest rank first, and within a rank the oldest or the
+/// newest.
+struct ResourceOrder: Sendable {
+    /// The importance of a load: a prefetch, or the priority of the receipt that wants it most.
+    enum Rank: Int, Comparable, CaseIterable, Sendable {
+        case prefetch, veryLow, low, normal, high, veryHigh
+
+        init(_ priority: Operation.QueuePriority) {
+            self = Rank(rawValue: Int(JobPriority(priority).rawValue) + 1) ?? .normal
+        }
+
+        /// The priority of the job; a prefetch has the lowest.
+        var priority: Operation.QueuePriority {
+            switch self {
+            case .prefetch, .veryLow: .veryLow
+            case .low: .low
+            case .normal: .normal
+            case .high: .high
+            case .veryHigh: .veryHigh
+            }
+        }
+
+        static func < (one: Rank, other: Rank) -> Bool { one.rawValue < other.rawValue }
+    }
+
+    private typealias Entry = (key: String, number: Int)
+
+    /// Entries of keys that have left or moved stay until they would be next.
+    private struct Bucket {
+        var entries: [Entry] = []
+        var first = 0
+    }
+
+    private let isLIFO: Bool
+    private var buckets = Array(repeating: Bucket(), count: Rank.allCases.count)
+    private var places: [String: (rank: Rank, number: Int)] = [:]
+    private var lastNumber = 0
+
+    init(isLIFO: Bool) {
+        self.isLIFO = isLIFO
+    }
+
+    var count: Int { places.count }
+
+    /// The entries, those that are skipped included.
+    var entryCount: Int { buckets.reduce(0) { $0 + $1.entries.count } }
+
+    /// Adds a key as the newest of its rank, or moves it there from another rank.
+    mutating func insert(_ key: String, _ rank: Rank) {
+        guard places[key]?.rank != rank else { return }
+        lastNumber += 1
+        places[key] = (rank, lastNumber)
+        var bucket = buckets[rank.rawValue]
+        buckets[rank.rawValue] = Bucket()
+        if bucket.entries.count > 2 * places.count + 32 {
+            // Bounded, although keys come and go.
+            bucket.entries = bucket.entries[bucket.first...].filter { places[$0.key]?.number == $0.number }
+            bucket.first = 0
+        }
+        bucket.entries.append((key, lastNumber))
+        buckets[rank.rawValue] = bucket
+    }
+
+    mutating func remove(_ key: String) {
+        places[key] = nil
+    }
+
+    /// Removes and returns the key that starts next.
+    ///
+    /// - Parameter lowest: keys of a lower rank stay.
+    mutating func takeNext(from lowest: Rank) -> String? {
+        for rank in Rank.allCases.reversed() where rank >= lowest {
+            while let entry = takeEntry(&buckets[rank.rawValue]) {
+                guard places[entry.key]?.number == entry.number else { continue }
+                places[entry.key] = nil
+                return entry.key
+            }
+        }
+        return nil
+    }
+
+    private func takeEntry(_ bucket: inout Bucket) -> Entry? {
+        if isLIFO { return bucket.entries.count > bucket.first ? bucket.entries.popLast() : nil }
+        guard bucket.first < bucket.entries.count else {
+            bucket = Bucket()
+            return nil
+        }
+        bucket.first += 1
+        return bucket.entries[bucket.first - 1]
+    }
+}
