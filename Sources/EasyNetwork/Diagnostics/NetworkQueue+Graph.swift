@@ -2,6 +2,10 @@ import Foundation
 
 extension NetworkQueue {
     /// The languages of ``graph(_:)``.
+    ///
+    /// ```swift
+    /// try Data(queue.graph(.dot).utf8).write(to: URL(fileURLWithPath: "queue.dot"))   // dot -Tsvg queue.dot
+    /// ```
     public enum GraphFormat: Sendable {
         /// Lines for a terminal.
         case text
@@ -90,17 +94,25 @@ private struct JobDrawing {
                 )
             )
         }
-        for (index, entry) in entries.enumerated() {
-            for (other, policy) in entry.waitsFor {
-                let from = indexes[ObjectIdentifier(other)] ?? nodes.count
-                if from == nodes.count {
-                    indexes[ObjectIdentifier(other)] = from
-                    nodes.append(Node(label: Self.label(of: other), state: "is not on this queue", isHere: false))
-                }
-                edges.append(Edge(from: from, to: index, isOptional: policy == .allowFailure))
+        var others: [Operation] = []
+        func addEdge(from other: Operation, to index: Int, _ policy: DependencyPolicy) {
+            let from = indexes[ObjectIdentifier(other)] ?? nodes.count
+            if from == nodes.count {
+                indexes[ObjectIdentifier(other)] = from
+                nodes.append(Node(label: Self.label(of: other), state: "is not on this queue", isHere: false))
+                others.append(other)
             }
+            edges.append(Edge(from: from, to: index, isOptional: policy == .allowFailure))
+        }
+        for (index, entry) in entries.enumerated() {
+            for (other, policy) in entry.waitsFor { addEdge(from: other, to: index, policy) }
             guard let group = entry.group, !groups.contains(where: { $0.id == group }) else { continue }
             groups.append((group, indexes[group].map { nodes[$0].label } ?? "a group"))
+        }
+        // The queue does not end a circle through jobs that are elsewhere.
+        while let other = others.popLast() {
+            guard let index = indexes[ObjectIdentifier(other)] else { continue }
+            for next in other.dependencies where !next.isFinished { addEdge(from: next, to: index, .requireSuccess) }
         }
         markCircles()
     }
@@ -114,7 +126,7 @@ private struct JobDrawing {
             case .veryHigh: ", very high"
             default: ""
             }
-        return operation.nameForMessages + priority
+        return Redaction.standard.redacted(operation.nameForMessages) + priority
     }
 
     /// Marks the circles, and what lies between two of them.
@@ -168,8 +180,8 @@ private struct JobDrawing {
     }
 
     var dot: String {
-        var lines = ["digraph {", "    label=\(Self.quoted(title))", "    rankdir=LR", "    node [shape=box]"]
-        append(to: &lines, group: { "subgraph cluster\($0) { label=\(Self.quoted($1))" }, end: "}") { index, node in
+        var lines = ["digraph {", "    label=\(Self.dotText(title))", "    rankdir=LR", "    node [shape=box]"]
+        append(to: &lines, group: { "subgraph cluster\($0) { label=\(Self.dotText($1))" }, end: "}") { index, node in
             let style =
                 switch Self.kind(of: node) {
                 case "circle": " color=red penwidth=3"
@@ -177,7 +189,7 @@ private struct JobDrawing {
                 case "elsewhere": " style=dashed"
                 default: ""
                 }
-            return "j\(index) [label=\(Self.quoted(node.label + "\n" + node.state))\(style)]"
+            return "j\(index) [label=\(Self.dotText(node.label + "\n" + node.state))\(style)]"
         }
         for edge in edges {
             lines.append("    j\(edge.from) -> j\(edge.to)\(edge.isOptional ? " [style=dashed]" : "")")
@@ -206,25 +218,42 @@ private struct JobDrawing {
         node.isInCircle ? "circle" : !node.isHere ? "elsewhere" : node.isRunning ? "running" : nil
     }
 
-    /// A string of DOT or YAML.
-    private static func quoted(_ text: String) -> String {
-        let escaped = text.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"")
-        return "\"" + escaped.replacingOccurrences(of: "\r", with: "").replacingOccurrences(of: "\n", with: "\\n")
-            + "\""
+    /// A string of DOT, in which Graphviz reads entities of HTML.
+    private static func dotText(_ text: String) -> String {
+        quoted(text.replacingOccurrences(of: "&", with: "&amp;"))
     }
 
-    /// Mermaid knows entities by number, and reads some of a label as Markdown or HTML.
+    /// A string of DOT or YAML.
+    private static func quoted(_ text: String) -> String {
+        var result = "\""
+        for scalar in shown(text) {
+            switch scalar {
+            case "\n": result += "\\n"
+            case "\"", "\\": result += "\\\(scalar)"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result + "\""
+    }
+
+    /// Mermaid knows entities by number, and reads some of a label as Markdown, HTML or TeX.
     private static func mermaidText(_ text: String) -> String {
         var result = ""
-        for scalar in text.unicodeScalars {
+        for scalar in shown(text) {
             switch scalar {
             case "\n": result += "<br/>"
-            case "\"", "#", "<", ">", "&", "`", "\\", "*", "_", "[", "]", "{", "}", "|", ";":
+            case "\"", "#", "<", ">", "&", "`", "*", "_", "[", "]", "{", "}", "|", ";":
                 result += "#\(scalar.value);"
-            case _ where scalar.value < 32: continue
+            // With a space without width, as `\n` and `$$` mean something after the entities have been read.
+            case "\\", "$": result += "#\(scalar.value);#8203;"
             default: result.unicodeScalars.append(scalar)
             }
         }
         return result
+    }
+
+    /// Without control characters other than the line feed, which no picture can have.
+    private static func shown(_ text: String) -> [Unicode.Scalar] {
+        text.unicodeScalars.filter { $0 == "\n" || $0.properties.generalCategory != .control }
     }
 }

@@ -73,4 +73,47 @@ struct NetworkQueueGraphTests {
         gate.open()
         await batch.finished()
     }
+
+    /// Names that mean something to Graphviz or Mermaid.
+    private static let oddNames = [
+        "say \"a\" 'b' `c`", "two\nlines", "<b>bold</b> <br/> &amp; &lt; AT&T &#65; #35;", "[1] {2} (3) |4| <5>",
+        "back\\slash \\n \\N \\l \\\"", "emoji 🧵👩‍👩‍👧 é", "a;b%%{init}%% %%c", "--> j0 -.-> end",
+        "1. first\n- second\n# third",
+        "العربية 中文", "*a* _b_ **c** ~d~", "$x$ $$y$$", "https://x.example/a_b?c=d&amp=e", "subgraph",
+        "nul\u{0}bell\u{7}",
+    ]
+
+    @Test("DIA-1: odd names, many jobs and a circle through a job elsewhere are drawn")
+    func oddQueue() async throws {
+        let queue = NetworkQueue(name: Self.oddNames.joined(separator: " "))
+        queue.isSuspended = true
+        let jobs = (0..<200).map { number in
+            let job = TestJob()
+            job.name = number < Self.oddNames.count ? Self.oddNames[number] : "job \(number)"
+            return job
+        }
+        for (job, next) in zip(jobs, jobs.dropFirst(7)) { next.addDependency(job) }
+        let elsewhere = BlockOperation()
+        elsewhere.name = "elsewhere"
+        jobs[0].addDependency(elsewhere)
+        queue.addOperations(jobs, waitUntilFinished: false)
+        // Not seen by the queue.
+        elsewhere.addDependency(jobs[7])
+        let (text, dot, mermaid) = (queue.graph(), queue.graph(.dot), queue.graph(.mermaid))
+        #expect(text.components(separatedBy: "in a circle").count == 3, "\(text)")
+        #expect(dot.components(separatedBy: " color=red ").count == 4, "\(dot)")
+        #expect(dot.contains("&amp;lt; AT&amp;T ") && dot.contains("'nulbell'"), "\(dot)")
+        #expect(mermaid.components(separatedBy: ":::circle").count == 4, "\(mermaid)")
+        // .ci/graph asks for the pictures, and compares the names in them.
+        if let path = ProcessInfo.processInfo.environment["GRAPH_OUT"] {
+            let folder = URL(fileURLWithPath: path)
+            try Data(dot.utf8).write(to: folder.appendingPathComponent("graph.dot"))
+            try Data(mermaid.utf8).write(to: folder.appendingPathComponent("graph.mmd"))
+            let names = jobs.map { $0.name?.filter { $0 == "\n" || $0 >= " " } }
+            try JSONEncoder().encode(names).write(to: folder.appendingPathComponent("names.json"))
+        }
+        queue.cancelAllOperations()
+        for job in jobs { await job.finished() }
+        withExtendedLifetime(elsewhere) {}
+    }
 }
