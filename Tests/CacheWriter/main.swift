@@ -1,6 +1,8 @@
-// Writes entries to a cache until it is killed: `CacheWriter <directory> <seed> <first version>`.
+// Writes until it is killed:
 //
-// Prints `begin <key> <version>` before and `done <key> <version>` after each step; version 0 is a removal.
+// - entries to a cache: `CacheWriter <directory> <seed> <first version>`. Prints `begin <key> <version>` before and
+//   `done <key> <version>` after each step; version 0 is a removal.
+// - calls to a recording of traffic: `CacheWriter <file> <seed>`. Prints the number of the calls that have been written.
 
 #if DEBUG
 import Foundation
@@ -39,12 +41,55 @@ final class Writer: Sendable {
         Self.tell("done \(key) \(version)")
     }
 
-    private static func tell(_ line: String) {
+    static func tell(_ line: String) {
         FileHandle.standardOutput.write(Data((line + "\n").utf8))
     }
 }
 
+/// Answers at once, with a body of as many bytes as the path says.
+struct Answers: NetworkTransport {
+    private struct Exchange: TransportExchange {
+        func cancel() {}
+    }
+
+    func start(
+        _ request: TransportRequest,
+        events: @escaping @Sendable (TransportEvent) -> Void
+    ) -> any TransportExchange {
+        let count = Int(request.url.lastPathComponent) ?? 0
+        events(.head(TransportHead(statusCode: 200, headers: ["Content-Type": "text/plain"])))
+        events(.body(Data(repeating: UInt8(ascii: "a"), count: count)))
+        events(.end(TransportEnd()))
+        return Exchange()
+    }
+}
+
+struct Call: APIRequest {
+    typealias Item = NetworkResponse
+    var api: String
+}
+
+func record(_ file: URL, seed: UInt64) async throws {
+    let recorder = try TrafficRecorder(file: file, maximumBodyCount: .max)
+    Writer.tell("0")
+    let host = HostConfiguration(baseURL: URL(string: "http://localhost"), transport: Answers())
+    recorder.record(host)
+    let service = EasyNetworkService(host)
+    var count = seed
+    for number in 1... {
+        count = (count &* 2_862_933_555_777_941_757 &+ 3_037_000_493) % 60_000
+        _ = try await service.send(Call(api: "\(number)/\(count)"))
+        // Several at once, so that entries are written one after the other.
+        guard number.isMultiple(of: 8) else { continue }
+        try await recorder.settled()
+        Writer.tell("\(number)")
+    }
+}
+
 let arguments = CommandLine.arguments
+if arguments.count == 3, let seed = UInt64(arguments[2]) {
+    try await record(URL(fileURLWithPath: arguments[1]), seed: seed)
+}
 if arguments.count == 4, let seed = UInt64(arguments[2]), let version = Int(arguments[3]) {
     let writer = try Writer(URL(fileURLWithPath: arguments[1], isDirectory: true), seed: seed, version: version)
     while true { await writer.step() }

@@ -4,6 +4,9 @@ import Foundation
 /// A HAR file that is whole after each entry: an entry and the end of the document replace the end before, in one
 /// write.
 ///
+/// Each entry is a line, also when a kill cuts the last one: systems write page after page, and end a process between
+/// two. The line feed comes before the comma, so that a cut behind it changes nothing.
+///
 /// Sendable because what changes is used on the queue only.
 final class HARFile: @unchecked Sendable {
     private struct Load {
@@ -46,8 +49,8 @@ final class HARFile: @unchecked Sendable {
 
     /// - Parameters:
     ///   - count: the bytes that the entry keeps in memory.
-    ///   - entry: makes the entry, on the file's queue; nil for none.
-    func append(_ count: Int, _ entry: @escaping @Sendable () -> String?) {
+    ///   - entry: makes the entry, on the file's queue.
+    func append(_ count: Int, _ entry: @escaping @Sendable () -> String) {
         let isTaken = load.withLock { load in
             guard load.count == 0 || load.count + count <= Self.maximumLoad else {
                 load.droppedEntries += 1
@@ -58,8 +61,8 @@ final class HARFile: @unchecked Sendable {
         }
         guard isTaken else { return }
         queue.async {
-            if self.failure == nil, let entry = entry() {
-                self.failure = self.write((self.hasEntries ? ",\n" : "\n") + entry)
+            if self.failure == nil {
+                self.failure = self.write((self.hasEntries ? "\n," : "\n") + entry())
                 self.hasEntries = true
             }
             self.load.withLock { $0.count -= count }

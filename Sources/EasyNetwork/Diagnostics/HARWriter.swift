@@ -5,60 +5,60 @@ struct HARWriter {
     let redaction: Redaction?
     let maximumBodyCount: Int
 
-    /// The entry on one line; nil if it cannot be written as JSON.
-    func json(_ entry: HAREntry) -> String? {
-        var object: [String: Any] = [
+    /// The entry on one line.
+    func json(_ entry: HAREntry) -> String {
+        var object: [String: JSONValue] = [
             "startedDateTime": Self.text(entry.date),
             "request": request(entry),
             "response": response(entry),
-            "cache": [String: Any](),
+            "cache": .object([:]),
         ]
         let timings = Timings(entry.source)
-        object["timings"] = timings.json
-        object["time"] = timings.total
+        object["timings"] = .object(timings.json)
+        object["time"] = .double(timings.total)
         if case .sent(let attempt, let number, _) = entry.source {
-            object["_reason"] = attempt.reason.rawValue
-            object["_attempt"] = number
-            if attempt.delay > 0 { object["_delay"] = attempt.delay }
-            object["_cache"] = attempt.cacheMiss?.rawValue
+            object["_reason"] = .string(attempt.reason.rawValue)
+            object["_attempt"] = .integer(Int64(number))
+            if attempt.delay > 0 { object["_delay"] = .double(attempt.delay) }
+            object["_cache"] = (attempt.cacheMiss?.rawValue).map(JSONValue.string)
             if let address = attempt.metrics?.remoteAddress, let colon = address.lastIndex(of: ":") {
-                object["serverIPAddress"] = address[..<colon].filter { $0 != "[" && $0 != "]" }
-                object["connection"] = String(address[address.index(after: colon)...])
+                object["serverIPAddress"] = .string(address[..<colon].filter { $0 != "[" && $0 != "]" })
+                object["connection"] = .string(String(address[address.index(after: colon)...]))
             }
         } else {
-            object["_fromCache"] = true
+            object["_fromCache"] = .bool(true)
         }
-        object["_call"] = entry.callNumber
+        object["_call"] = .unsigned(entry.callNumber)
         if let job = entry.job {
             var description = named(job.id, job.name)
-            description["host"] = job.host
-            description["tags"] = job.tags.map(redacted).sorted()
-            object["_job"] = description
-            object["_dependsOn"] = job.dependencies.map(named)
+            description["host"] = job.host.map(JSONValue.string)
+            description["tags"] = .array(job.tags.map(redacted).sorted().map(JSONValue.string))
+            object["_job"] = .object(description)
+            object["_dependsOn"] = .array(job.dependencies.map { .object(named($0.id, $0.name)) })
         }
-        guard JSONSerialization.isValidJSONObject(object),
-            let data = try? JSONSerialization.data(
-                withJSONObject: object,
-                options: [.sortedKeys, .withoutEscapingSlashes]
-            )
-        else { return nil }
-        return String(decoding: data, as: UTF8.self)
+        var text: [UInt8] = []
+        JSONValue.object(object).write(to: &text)
+        return String(decoding: text, as: UTF8.self)
     }
 
-    private static func text(_ date: Date) -> String {
-        date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+    private static func text(_ date: Date) -> JSONValue {
+        .string(date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)))
     }
 
     private func redacted(_ text: String) -> String { redaction?.redacted(text) ?? text }
 
-    private func redacted(_ headers: HTTPHeaders) -> [[String: Any]] {
-        (redaction?.redacted(headers) ?? headers).map { ["name": $0.name, "value": $0.value] }
+    private func redacted(_ headers: HTTPHeaders) -> JSONValue {
+        .array((redaction?.redacted(headers) ?? headers).map { Self.pair($0.name, $0.value) })
     }
 
-    private func named(_ id: UInt64?, _ name: String?) -> [String: Any] {
-        var object: [String: Any] = [:]
-        object["id"] = id
-        object["name"] = name.map(redacted)
+    private static func pair(_ name: String, _ value: String) -> JSONValue {
+        .object(["name": .string(name), "value": .string(value)])
+    }
+
+    private func named(_ id: UInt64?, _ name: String?) -> [String: JSONValue] {
+        var object: [String: JSONValue] = [:]
+        object["id"] = id.map(JSONValue.unsigned)
+        object["name"] = name.map { .string(redacted($0)) }
         return object
     }
 }
@@ -66,16 +66,15 @@ struct HARWriter {
 // MARK: - Messages
 
 extension HARWriter {
-    private func request(_ entry: HAREntry) -> [String: Any] {
+    private func request(_ entry: HAREntry) -> JSONValue {
         let url = redacted(entry.url.absoluteString)
-        let items = URLComponents(string: url)?.queryItems ?? []
-        var object: [String: Any] = [
-            "method": entry.method,
-            "url": url,
+        var object: [String: JSONValue] = [
+            "method": .string(entry.method),
+            "url": .string(url),
             "httpVersion": version(entry),
             "headers": redacted(entry.headers),
-            "cookies": entry.headers.values(for: "Cookie").flatMap(cookies),
-            "queryString": items.map { ["name": $0.name, "value": $0.value ?? ""] },
+            "cookies": .array(entry.headers.values(for: "Cookie").flatMap(cookies)),
+            "queryString": Self.items(of: url),
         ]
         let contentType = entry.headers["Content-Type"] ?? ""
         var count: Int?
@@ -86,78 +85,87 @@ extension HARWriter {
             if body.count > 0 { object["postData"] = postData(body, contentType) }
         case .elsewhere(let length):
             count = length
-            let comment = "left out: it is read or made while it is sent"
-            object["postData"] = ["mimeType": contentType, "params": [Any](), "text": "", "comment": comment]
+            object["postData"] = .object([
+                "mimeType": .string(contentType), "params": .array([]), "text": .string(""),
+                "comment": .string("left out: it is read or made while it is sent"),
+            ])
         }
-        object["bodySize"] = count ?? -1
+        object["bodySize"] = .integer(Int64(count ?? -1))
         object["headersSize"] = size(metrics(entry)?.bytesSent, without: count)
-        return object
+        return .object(object)
     }
 
-    private func response(_ entry: HAREntry) -> [String: Any] {
+    private func response(_ entry: HAREntry) -> JSONValue {
         let headers = entry.response?.headers ?? HTTPHeaders()
         let statusCode = entry.response?.statusCode ?? 0
-        var object: [String: Any] = [
-            "status": statusCode,
+        let location = (300..<400).contains(statusCode) ? headers["Location"] : nil
+        var object: [String: JSONValue] = [
+            "status": .integer(Int64(statusCode)),
             // No transport reports it.
-            "statusText": "",
+            "statusText": .string(""),
             "httpVersion": version(entry),
             "headers": redacted(headers),
-            "cookies": headers.values(for: "Set-Cookie").compactMap(setCookie),
-            "redirectURL": (300..<400).contains(statusCode) ? redacted(headers["Location"] ?? "") : "",
-            "content": content(entry.response, headers),
+            "cookies": .array(headers.values(for: "Set-Cookie").compactMap(setCookie)),
+            "redirectURL": .string(location.map(redacted) ?? ""),
+            "content": .object(content(entry.response, headers)),
         ]
         if let error = entry.error {
-            object["_error"] = "\(error.code)"
-            object["comment"] = redacted(error.localizedDescription)
+            object["_error"] = .string("\(error.code)")
+            object["comment"] = .string(redacted(error.localizedDescription))
         }
         var count = headers["Content-Length"].flatMap { Int($0) }
         if case .fromCache = entry.source { count = 0 }
         if statusCode == 304 || entry.method == "HEAD" { count = 0 }
-        object["bodySize"] = entry.error == nil ? count ?? -1 : -1
-        object["headersSize"] = entry.error == nil ? size(metrics(entry)?.bytesReceived, without: count) : -1
-        return object
+        object["bodySize"] = .integer(Int64(entry.error == nil ? count ?? -1 : -1))
+        object["headersSize"] = size(entry.error == nil ? metrics(entry)?.bytesReceived : nil, without: count)
+        return .object(object)
     }
 
     private func metrics(_ entry: HAREntry) -> TransportMetrics? {
         if case .sent(let attempt, _, _) = entry.source { attempt.metrics } else { nil }
     }
 
-    private func version(_ entry: HAREntry) -> String { metrics(entry)?.networkProtocol ?? "unknown" }
+    private func version(_ entry: HAREntry) -> JSONValue { .string(metrics(entry)?.networkProtocol ?? "unknown") }
 
     /// The size of a head; -1 if it is not known.
-    private func size(_ total: Int?, without bodyCount: Int?) -> Int {
-        guard let total, let bodyCount, total > bodyCount else { return -1 }
-        return total - bodyCount
+    private func size(_ total: Int?, without bodyCount: Int?) -> JSONValue {
+        guard let total, let bodyCount, total > bodyCount else { return .integer(-1) }
+        return .integer(Int64(total - bodyCount))
     }
 
-    private func cookies(_ field: String) -> [[String: Any]] {
-        field.split(separator: ";").map(pair)
+    /// The parameters of a URL.
+    private static func items(of url: String) -> JSONValue {
+        guard url.utf8.contains(UInt8(ascii: "?")) else { return .array([]) }
+        return .array((URLComponents(string: url)?.queryItems ?? []).map { pair($0.name, $0.value ?? "") })
     }
 
-    private func pair(_ text: Substring) -> [String: Any] {
+    private func cookies(_ field: String) -> [JSONValue] {
+        field.split(separator: ";").map { .object(cookie($0)) }
+    }
+
+    private func cookie(_ text: Substring) -> [String: JSONValue] {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.trimmed)
         let value = parts.count > 1 ? parts[1] : ""
-        return ["name": parts.first ?? "", "value": redaction == nil ? value : Redaction.mark]
+        return ["name": .string(parts.first ?? ""), "value": .string(redaction == nil ? value : Redaction.mark)]
     }
 
-    private func setCookie(_ field: String) -> [String: Any]? {
+    private func setCookie(_ field: String) -> JSONValue? {
         let parts = field.split(separator: ";")
         guard let first = parts.first else { return nil }
-        var cookie = pair(first)
+        var cookie = cookie(first)
         for part in parts.dropFirst() {
             let attribute = part.split(separator: "=", maxSplits: 1).map(\.trimmed)
             let value = attribute.count > 1 ? attribute[1] : ""
             switch attribute.first?.lowercased() {
-            case "path": cookie["path"] = value
-            case "domain": cookie["domain"] = value
+            case "path": cookie["path"] = .string(value)
+            case "domain": cookie["domain"] = .string(value)
             case "expires": cookie["expires"] = Date(httpText: value, now: Date()).map(Self.text)
-            case "httponly": cookie["httpOnly"] = true
-            case "secure": cookie["secure"] = true
+            case "httponly": cookie["httpOnly"] = .bool(true)
+            case "secure": cookie["secure"] = .bool(true)
             default: break
             }
         }
-        return cookie
+        return .object(cookie)
     }
 }
 
@@ -172,49 +180,48 @@ extension HARWriter {
         case leftOut(String)
     }
 
-    private func postData(_ body: HAREntry.Body, _ contentType: String) -> [String: Any] {
-        var object: [String: Any] = ["mimeType": contentType, "params": [Any](), "text": ""]
+    private func postData(_ body: HAREntry.Body, _ contentType: String) -> JSONValue {
+        var object: [String: JSONValue] = ["mimeType": .string(contentType), "params": .array([]), "text": .string("")]
         switch form(of: body, contentType) {
         case .text(let text):
             let (text, comment) = cut(text)
-            object["text"] = text
-            object["comment"] = comment
+            object["text"] = .string(text)
+            object["comment"] = comment.map(JSONValue.string)
             if MediaType(contentType)?.essence == "application/x-www-form-urlencoded" {
-                let items = URLComponents(string: "?" + text.replacingOccurrences(of: "+", with: "%20"))?.queryItems
-                object["params"] = (items ?? []).map { ["name": $0.name, "value": $0.value ?? ""] }
+                object["params"] = Self.items(of: "?" + text.replacingOccurrences(of: "+", with: "%20"))
             }
-        case .bytes: object["comment"] = "left out: \(body.count) bytes that are no text"
-        case .leftOut(let reason): object["comment"] = reason
+        case .bytes: object["comment"] = .string("left out: \(body.count) bytes that are no text")
+        case .leftOut(let reason): object["comment"] = .string(reason)
         }
-        return object
+        return .object(object)
     }
 
-    private func content(_ response: HAREntry.Response?, _ headers: HTTPHeaders) -> [String: Any] {
+    private func content(_ response: HAREntry.Response?, _ headers: HTTPHeaders) -> [String: JSONValue] {
         let contentType = headers["Content-Type"]
-        var object: [String: Any] = ["mimeType": contentType ?? "x-unknown"]
+        var object: [String: JSONValue] = ["mimeType": .string(contentType ?? "x-unknown")]
         guard let response else {
-            object["size"] = 0
+            object["size"] = .integer(0)
             return object
         }
         guard let body = response.body else {
-            object["size"] = headers["Content-Length"].flatMap { Int($0) } ?? 0
-            object["comment"] = "left out: it was used while it came"
-            object["_isIncomplete"] = true
+            object["size"] = .integer(headers["Content-Length"].flatMap { Int64($0) } ?? 0)
+            object["comment"] = .string("left out: it was used while it came")
+            object["_isIncomplete"] = .bool(true)
             return object
         }
-        object["size"] = body.count
+        object["size"] = .integer(Int64(body.count))
         switch form(of: body, contentType) {
         case .text(let text):
             let (text, comment) = cut(text)
-            object["text"] = text
-            object["comment"] = comment ?? (body.isWhole ? nil : Self.beginning)
+            object["text"] = .string(text)
+            object["comment"] = (comment ?? (body.isWhole ? nil : Self.beginning)).map(JSONValue.string)
         case .bytes(let bytes):
-            object["text"] = bytes.prefix(maximumBodyCount).base64EncodedString()
-            object["encoding"] = "base64"
-            if body.count > maximumBodyCount { object["comment"] = Self.beginning }
-        case .leftOut(let reason): object["comment"] = reason
+            object["text"] = .string(bytes.prefix(maximumBodyCount).base64EncodedString())
+            object["encoding"] = .string("base64")
+            if body.count > maximumBodyCount { object["comment"] = .string(Self.beginning) }
+        case .leftOut(let reason): object["comment"] = .string(reason)
         }
-        if object["comment"] != nil { object["_isIncomplete"] = true }
+        if object["comment"] != nil { object["_isIncomplete"] = .bool(true) }
         return object
     }
 
@@ -322,11 +329,11 @@ extension HARWriter {
         }
 
         /// Sending is a part of the wait for the answer: no transport measures it.
-        var json: [String: Any] {
+        var json: [String: JSONValue] {
             [
                 "blocked": blocked ?? -1, "dns": dns ?? -1, "connect": connect ?? -1, "ssl": ssl ?? -1, "send": 0,
                 "wait": wait, "receive": receive,
-            ].mapValues(Self.rounded)
+            ].mapValues { .double(Self.rounded($0)) }
         }
 
         var total: Double { Self.rounded((blocked ?? 0) + (dns ?? 0) + (connect ?? 0) + wait + receive) }
@@ -336,5 +343,52 @@ extension HARWriter {
         }
 
         private static func rounded(_ time: Double) -> Double { (time * 1_000).rounded() / 1_000 }
+    }
+}
+
+// MARK: - JSON
+
+extension JSONValue {
+    /// Appends the value as text. Foundation's serialization would take most of the time of an entry.
+    fileprivate func write(to text: inout [UInt8]) {
+        switch self {
+        case .null: text += "null".utf8
+        case .bool(let value): text += (value ? "true" : "false").utf8
+        case .integer(let value): text += "\(value)".utf8
+        case .unsigned(let value): text += "\(value)".utf8
+        case .double(let value): text += (value.isFinite ? "\(value)" : "null").utf8
+        case .decimal(let value): text += "\(value)".utf8
+        case .string(let value): Self.write(value, to: &text)
+        case .array(let values):
+            text.append(UInt8(ascii: "["))
+            for (index, value) in values.enumerated() {
+                if index > 0 { text.append(UInt8(ascii: ",")) }
+                value.write(to: &text)
+            }
+            text.append(UInt8(ascii: "]"))
+        case .object(let values):
+            text.append(UInt8(ascii: "{"))
+            for (index, (key, value)) in values.sorted(by: { $0.key < $1.key }).enumerated() {
+                if index > 0 { text.append(UInt8(ascii: ",")) }
+                Self.write(key, to: &text)
+                text.append(UInt8(ascii: ":"))
+                value.write(to: &text)
+            }
+            text.append(UInt8(ascii: "}"))
+        }
+    }
+
+    private static func write(_ string: String, to text: inout [UInt8]) {
+        let hexadecimal = Array("0123456789abcdef".utf8)
+        text.append(UInt8(ascii: "\""))
+        for byte in string.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): text += [UInt8(ascii: "\\"), byte]
+            case UInt8(ascii: "\n"): text += #"\n"#.utf8
+            case 0..<0x20: text += #"\u00"#.utf8 + [hexadecimal[Int(byte >> 4)], hexadecimal[Int(byte & 15)]]
+            default: text.append(byte)
+            }
+        }
+        text.append(UInt8(ascii: "\""))
     }
 }

@@ -22,7 +22,7 @@ struct HARRecording: Sendable {
         name = file.lastPathComponent
         let json: Any
         do {
-            json = try JSONSerialization.jsonObject(with: Data(contentsOf: file))
+            json = try Self.document(Data(contentsOf: file))
         } catch {
             let message = "the recording \(file.path) cannot be read"
             throw NetworkError(code: .cannotParseResponse, message: message, underlying: error)
@@ -82,6 +82,20 @@ struct HARRecording: Sendable {
 // MARK: - Reading
 
 extension HARRecording {
+    /// The JSON of a file, without the last line if that is cut: the recorder was killed while it wrote the entry.
+    private static func document(_ data: Data) throws -> Any {
+        do {
+            return try JSONSerialization.jsonObject(with: data)
+        } catch {
+            // Without the line feed at the end of the file.
+            let lines = data.dropLast()
+            guard let end = lines.lastIndex(of: UInt8(ascii: "\n")),
+                let json = try? JSONSerialization.jsonObject(with: lines[..<end] + Data("]}}".utf8))
+            else { throw error }
+            return json
+        }
+    }
+
     /// - Returns: nil for an entry without an answer: a cancelled one, a WebSocket.
     private static func entry(_ json: [String: Any]) -> Entry? {
         guard let request = json["request"] as? [String: Any], let response = json["response"] as? [String: Any],
