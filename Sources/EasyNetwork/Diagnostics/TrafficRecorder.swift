@@ -11,10 +11,11 @@ import Foundation
 ///
 /// Each attempt is an entry: redirects, retries and the refresh of a credential, too. An answer of the cache is an
 /// entry with `_fromCache`. Entries are in the order in which their attempts ended. Fields that begin with an
-/// underscore name job, call, reason, number of the attempt, delay and dependencies.
+/// underscore name job, call, reason, number of the attempt, delay and dependencies. An attempt that is under way when
+/// the recording ends is an entry with the error ``NetworkError/Code/cancelled``.
 ///
 /// The file is a whole HAR after each entry, so that it can be read while the program runs and after it was killed. A
-/// new file may be read by its owner only. It is written on a serial queue of the recorder. If the disk is slower than
+/// kill in the moment of a write may cut the last line, which is an entry. A new file may be read by its owner only. It is written on a serial queue of the recorder. If the disk is slower than
 /// the traffic, at most 32 MiB of bodies wait, and further entries are dropped; `_dropped` in the file is their number.
 ///
 /// | body | in the file |
@@ -29,6 +30,7 @@ import Foundation
 public final class TrafficRecorder: Sendable {
     /// An attempt that has begun.
     private struct Start {
+        let attempt: NetworkAttempt
         let message: TransportRequest
         let date: Date
         let number: Int
@@ -87,26 +89,36 @@ public final class TrafficRecorder: Sendable {
         record(host.broadcast, host.subscribe)
     }
 
-    /// Ends the recording. When it returns, every attempt that has ended is in the file.
+    /// Ends the recording. When it returns, every attempt is in the file, those under way as cancelled.
     ///
     /// - Throws: ``NetworkError/Code/cannotWriteFile`` if an entry could not be written; the file has those before it.
     public func finish() async throws(NetworkError) {
-        defer {
-            let subscriptions = state.withLock { state in
-                state.isFinished = true
-                state.calls = [:]
-                return state.subscriptions.take()
-            }
-            // Released outside the lock.
-            withExtendedLifetime(subscriptions) {}
+        await told()
+        let (subscriptions, calls) = state.withLock { state in
+            state.isFinished = true
+            defer { state.calls = [:] }
+            return (state.subscriptions.take(), state.calls)
         }
-        try await settled()
+        // Released outside the lock.
+        withExtendedLifetime(subscriptions) {}
+        let now = Date()
+        for (number, call) in calls.sorted(by: { $0.key < $1.key }) {
+            guard let start = call.start else { continue }
+            let error = NetworkError(code: .cancelled, message: "under way when the recording ended")
+            append(start, start.attempt, .failure(error), until: now, number)
+        }
+        try await file.settled()
     }
 
     /// Returns when every attempt that has ended is in the file.
     func settled() async throws(NetworkError) {
-        for subscription in state.withLock({ $0.subscriptions }) { await subscription.settled() }
+        await told()
         try await file.settled()
+    }
+
+    /// Returns when all events up to now have been received.
+    private func told() async {
+        for subscription in state.withLock({ $0.subscriptions }) { await subscription.settled() }
     }
 
     private func record(
@@ -122,25 +134,16 @@ public final class TrafficRecorder: Sendable {
     private func receive(_ event: NetworkEvent, from source: ObjectIdentifier) {
         guard let callNumber = event.callNumber else { return }
         switch event.kind {
-        case .attemptStarted(_, let message):
+        case .attemptStarted(let attempt, let message):
             let job = HAREntry.Job(event)
             withCall(callNumber, from: source) { call in
-                call.attemptCount += 1
-                call.start = Start(message: message, date: event.date, number: call.attemptCount, job: job)
+                let number = call.attemptCount + 1
+                call.attemptCount = number
+                call.start = Start(attempt: attempt, message: message, date: event.date, number: number, job: job)
             }
         case .attemptEnded(let attempt, let result):
             guard let start = withCall(callNumber, from: source, { $0.start.take() }) ?? nil else { return }
-            let duration = event.date.timeIntervalSince(start.date)
-            append(
-                HAREntry(
-                    start.message,
-                    result,
-                    from: .sent(attempt, number: start.number, duration: duration),
-                    at: start.date,
-                    callNumber: callNumber,
-                    job: start.job
-                )
-            )
+            append(start, attempt, result, until: event.date, callNumber)
         case .servedFromCache(let response):
             guard withCall(callNumber, from: source, { _ in }) != nil, let url = response.url else { return }
             append(
@@ -175,6 +178,26 @@ public final class TrafficRecorder: Sendable {
             }
             return result
         }
+    }
+
+    private func append(
+        _ start: Start,
+        _ attempt: NetworkAttempt,
+        _ result: Result<NetworkResponse, NetworkError>,
+        until end: Date,
+        _ callNumber: UInt64
+    ) {
+        let duration = end.timeIntervalSince(start.date)
+        append(
+            HAREntry(
+                start.message,
+                result,
+                from: .sent(attempt, number: start.number, duration: duration),
+                at: start.date,
+                callNumber: callNumber,
+                job: start.job
+            )
+        )
     }
 
     private func append(_ entry: HAREntry) {

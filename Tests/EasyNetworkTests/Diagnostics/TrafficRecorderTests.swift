@@ -179,6 +179,23 @@ struct TrafficRecorderTests {
         }
     }
 
+    @Test("DIA-1: an attempt that is under way when the recording ends is an entry, as cancelled")
+    func underWay() async throws {
+        server.route("GET", "/slow") { _ in .fault(.stall) }
+        let recorder = try TrafficRecorder(file: file)
+        recorder.record(queue)
+        let operation = RequestOperation(Send(api: "slow"), service: service)
+        queue.addOperation(operation)
+        await server.waitForRequests(1)
+        try await recorder.finish()
+        operation.cancel()
+        await operation.finished()
+        try await recorder.finish()
+        let recording = try recording()
+        #expect(recording.lines == ["/slow 0 first"])
+        #expect(recording.part(0, "response", "_error") as? String == "cancelled")
+    }
+
     @Test("DIA-1: a queue and its host recorded together have each attempt once, and a call without a job, too")
     func queueAndHost() async throws {
         let recorder = try TrafficRecorder(file: file)
