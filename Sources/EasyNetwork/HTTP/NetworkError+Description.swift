@@ -111,7 +111,7 @@ extension NetworkError: CustomDebugStringConvertible, CustomReflectable {
         text.add("Headers", error.headers)
         text.add("Server's message", error.serverMessage.map(redaction.redacted))
         text.add("Body", error.responseBody, contentType: error.headers["Content-Type"])
-        text.add("Path", error.dependencyPath.joined(separator: " → "))
+        text.add("Path", redaction.redacted(error.dependencyPath.joined(separator: " → ")))
         text.add("Metrics", error.metrics?.summary)
         return text.lines
     }

@@ -54,6 +54,8 @@ public struct Redaction: Hashable, Sendable {
     /// The text with the secrets of URLs and forms in it replaced: `https://user:password@host`, `token=abc`, and
     /// `token="a b"`.
     public func redacted(_ text: String) -> String {
+        // No secret is without one of them.
+        guard text.utf8.contains(where: { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") }) else { return text }
         let bytes = Array(text.utf8)
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)

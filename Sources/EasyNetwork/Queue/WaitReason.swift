@@ -42,8 +42,10 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
     /// It has finished.
     case finished
 
-    /// The end of a sentence that begins with the name of the job.
-    public var description: String {
+    /// The end of a sentence that begins with the name of the job, without the secrets that ``Redaction`` recognizes.
+    public var description: String { Redaction.standard.redacted(text) }
+
+    private var text: String {
         switch self {
         case .notHere: "is not on this queue"
         case .dependency(let name, true): "waits for \(name)"

@@ -12,6 +12,12 @@ import Foundation
 /// holds messages and answers as they are, with their secrets; its description has none.
 public struct NetworkEvent: Sendable {
     /// The kind of an event. More may be added: a `switch` needs a `default`.
+    ///
+    /// ```swift
+    /// for await event in queue.events {
+    ///     if case .retryScheduled(let delay, _) = event.kind { print("again in", delay) }
+    /// }
+    /// ```
     public enum Kind: Sendable {
         // Of a job; only its queue tells it.
 
@@ -63,6 +69,10 @@ public struct NetworkEvent: Sendable {
     }
 
     /// How important an event is.
+    ///
+    /// ```swift
+    /// let logger = NetworkLogger(level: .debug)
+    /// ```
     public enum Level: Int, Comparable, Sendable {
         /// Everything.
         case debug
@@ -161,7 +171,7 @@ extension NetworkEvent: CustomStringConvertible, CustomReflectable {
 
     private var subject: String? {
         if let operation {
-            let name = operation.name.map { $0.isEmpty ? nil : "'\($0)'" } ?? nil
+            let name = operation.name.map { $0.isEmpty ? nil : "'\(Redaction.standard.redacted($0))'" } ?? nil
             return (name ?? "\(type(of: operation))") + (operationID.map { " #\($0)" } ?? "")
         }
         return callNumber.map { "call \($0)" + (host.map { " to \($0)" } ?? "") }
