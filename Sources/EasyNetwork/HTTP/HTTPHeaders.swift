@@ -10,6 +10,10 @@
 /// ```
 public struct HTTPHeaders: Hashable, Sendable {
     /// A header field.
+    ///
+    /// ```swift
+    /// for field in response.headers { print(field.name, field.value) }
+    /// ```
     public struct Field: Hashable, Sendable {
         /// The name, as it is sent. Comparisons ignore its case.
         public var name: String

@@ -13,6 +13,10 @@ import Foundation
 public struct NetworkAttempt: Sendable {
     /// The reason why a message was sent.
     ///
+    /// ```swift
+    /// let redirects = response.history.filter { $0.reason == .redirect }
+    /// ```
+    ///
     /// A struct and not an enum, so that a new reason breaks no `switch`.
     public struct Reason: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         public let rawValue: String

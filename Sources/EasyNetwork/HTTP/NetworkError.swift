@@ -179,6 +179,10 @@ public struct NetworkError: Error, Sendable {
     }
 
     /// The head of a request.
+    ///
+    /// ```swift
+    /// if let request = error.request { print(request.method, request.url.path) }
+    /// ```
     public struct Request: Hashable, Sendable {
         /// The method, such as `GET`.
         public var method: String

@@ -12,6 +12,10 @@
 public enum NetworkService {
     /// A request method, always in upper case (RFC 9110, section 9.1).
     ///
+    /// ```swift
+    /// var method: NetworkService.Method { .delete }
+    /// ```
+    ///
     /// Any token is a method: `NetworkService.Method(rawValue: "PROPFIND")`. A request with another text, such as one
     /// with a space, fails with ``NetworkError/Code/invalidRequest``.
     public struct Method: RawRepresentable, Hashable, Sendable, CustomStringConvertible {

@@ -19,6 +19,10 @@ open class BatchOperation: GroupOperation, @unchecked Sendable {
     // Sendable because nothing changes here; subclasses answer for their own state.
 
     /// The meaning of a child's failure.
+    ///
+    /// ```swift
+    /// let batch = BatchOperation(operations, policy: .collectAll)
+    /// ```
     public enum Policy: Sendable {
         /// The first failure cancels the other children and fails the batch: its ``NetworkOperation/error`` has the
         /// code, the status and the other properties of the child's, a message that names the child, and the child's

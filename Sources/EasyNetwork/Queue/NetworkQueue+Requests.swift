@@ -74,6 +74,10 @@ extension NetworkQueue {
 
     /// The results of many requests, in the order in which they arrive. A second iteration runs the requests again, if
     /// the sequence of requests can be iterated again.
+    ///
+    /// ```swift
+    /// for await (index, result) in queue.results(of: requests) { print(index, result) }
+    /// ```
     public struct Results<Requests: Sequence>: AsyncSequence, AsyncIteratorProtocol
     where Requests.Element: APIRequest {
         /// The index of the request in the sequence, and its result.

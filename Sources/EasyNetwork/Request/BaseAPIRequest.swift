@@ -172,6 +172,10 @@ extension BaseAPIRequest {
 
 extension NetworkService {
     /// The place of a request's parameters.
+    ///
+    /// ```swift
+    /// var query: NetworkService.QueryType { .json }
+    /// ```
     public enum QueryType: Hashable, Sendable {
         /// For POST, PUT and PATCH that of ``HostSettings/query``, by default ``form``, since their parameters may be
         /// secrets that do not belong in a URL. For other methods, and for a request with a ``BaseAPIRequest/body``,

@@ -22,6 +22,10 @@ import Foundation
 /// A double without fraction is written as an integer, `5` and not `5.0`, as in JSON.
 public struct QueryEncoder: Sendable {
     /// How an array of plain values is written. An array that holds arrays or dictionaries always has indices.
+    ///
+    /// ```swift
+    /// var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .indices) }
+    /// ```
     public enum ArrayStyle: Hashable, Sendable {
         /// `a[]=1&a[]=2`, the default.
         case brackets

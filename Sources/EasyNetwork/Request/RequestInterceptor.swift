@@ -67,6 +67,14 @@ public enum ResponseDecision: Sendable {
 }
 
 /// The surroundings of an attempt, for interceptors.
+///
+/// ```swift
+/// func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
+///     var message = message
+///     message.headers["X-Attempt"] = "\(context.history.count + 1)"
+///     return message
+/// }
+/// ```
 public struct AttemptContext: Sendable {
     /// The original request.
     public let request: any BaseAPIRequest

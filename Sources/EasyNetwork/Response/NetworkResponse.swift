@@ -66,6 +66,10 @@ public struct NetworkResponse: Sendable {
 
     /// The source of an answer.
     ///
+    /// ```swift
+    /// if response.source == .cache { print("nothing was sent") }
+    /// ```
+    ///
     /// A struct and not an enum, so that a new source breaks no `switch`.
     public struct Source: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         public let rawValue: String

@@ -1,9 +1,21 @@
 import Foundation
 
 /// A struct that a mapper makes from an answer.
+///
+/// ```swift
+/// struct User: ParsedItem { let id: Int; let name: String? }
+/// ```
 public protocol ParsedItem: Sendable {}
 
 /// A mapper from JSON, as ``NetworkResponse/json()`` returns it, to an item.
+///
+/// ```swift
+/// final class UserMapper: ResponseMapper<User>, ResponseMapperProtocol {
+///     static func process(_ json: Any?) throws -> User {
+///         try process(json) { json in User(id: try json.required("id"), name: try json.optional("name")) }
+///     }
+/// }
+/// ```
 public protocol ResponseMapperProtocol {
     /// The type that the mapper makes.
     associatedtype Item

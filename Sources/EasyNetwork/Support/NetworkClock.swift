@@ -38,12 +38,22 @@ extension NetworkClock {
 }
 
 /// A call that a ``NetworkClock`` makes later.
+///
+/// ```swift
+/// let timer = clock.schedule(after: 5) { print("too late") }
+/// timer.cancel()
+/// ```
 public protocol ClockTimer: Sendable {
     /// Cancels the call and releases its closure. A running call is not stopped.
     func cancel()
 }
 
 /// The machine's monotonic clock, with timers on a background queue.
+///
+/// ```swift
+/// let clock: any NetworkClock = SystemClock()
+/// print(clock.now)
+/// ```
 public struct SystemClock: NetworkClock {
     private static let queue = DispatchQueue(label: "EasyNetwork.SystemClock", attributes: .concurrent)
 

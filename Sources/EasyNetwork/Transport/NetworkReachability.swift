@@ -15,6 +15,10 @@ public final class NetworkReachability: @unchecked Sendable {
     // Sendable because the monitor is not used after its start; not every SDK declares it Sendable.
 
     /// Whether there is a network, as far as known.
+    ///
+    /// ```swift
+    /// if NetworkReachability.system.status == .unreachable { print("offline") }
+    /// ```
     public enum Status: Hashable, Sendable {
         /// Not known. Counts as reachable.
         case unknown

@@ -43,6 +43,11 @@ public protocol NetworkTransport: Sendable {
 }
 
 /// A message under way.
+///
+/// ```swift
+/// let exchange = transport.start(TransportRequest(url: url)) { event in print(event) }
+/// exchange.cancel()
+/// ```
 public protocol TransportExchange: Sendable {
     /// Stops the exchange. Its end follows soon, with ``NetworkError/Code/cancelled`` unless it had already ended.
     func cancel()
@@ -90,6 +95,10 @@ public enum TransportEvent: Sendable {
 }
 
 /// The status line and header fields of an answer.
+///
+/// ```swift
+/// events(.head(TransportHead(statusCode: 200, headers: ["Content-Type": "text/plain"])))
+/// ```
 public struct TransportHead: Hashable, Sendable {
     /// The status code.
     public var statusCode: Int
@@ -176,6 +185,10 @@ struct DecodedBodyLimit {
 }
 
 /// The end of an exchange.
+///
+/// ```swift
+/// events(.end(TransportEnd(error: NetworkError(code: .notConnected))))
+/// ```
 public struct TransportEnd: Sendable {
     /// Nil if the whole answer arrived.
     public var error: NetworkError?

@@ -64,6 +64,10 @@ extension TransportRequest: CustomStringConvertible, CustomDebugStringConvertibl
 }
 
 /// The source of a request's body.
+///
+/// ```swift
+/// let message = TransportRequest(method: .put, url: url, body: .file(file))
+/// ```
 public enum TransportBody: Hashable, Sendable {
     /// No body.
     case none

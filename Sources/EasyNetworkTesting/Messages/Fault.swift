@@ -155,6 +155,10 @@ extension MockResponse.Fault {
 
 extension MockResponse.Fault {
     /// A place in an exchange. A count below 0 counts as 0.
+    ///
+    /// ```swift
+    /// server.failNextRequests(with: .reset(at: .responseBody(after: 1_000)))
+    /// ```
     public struct Place: Hashable, Sendable {
         enum Kind: Hashable, Sendable {
             case requestStart

@@ -22,6 +22,10 @@ struct CacheEntry: Hashable, Sendable {
 
 extension NetworkCache {
     /// The properties of an entry, without its body.
+    ///
+    /// ```swift
+    /// try await cache.remove { entry in entry.url?.host == "old.example.com" }
+    /// ```
     public struct Entry: Hashable, Codable, Sendable {
         /// Any text.
         public internal(set) var key: String

@@ -14,6 +14,10 @@ import Foundation
 /// cached only with a ``key``.
 public struct CachePolicy: Sendable {
     /// The order of cache and network.
+    ///
+    /// ```swift
+    /// var cache: CachePolicy? { CachePolicy(.cacheElseNetwork, maximumAge: 300) }
+    /// ```
     public enum Reading: Hashable, Sendable {
         /// The network alone. The answer may still be stored for other requests.
         case network

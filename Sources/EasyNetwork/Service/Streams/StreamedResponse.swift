@@ -154,6 +154,11 @@ public struct StreamedSequence<Element: Sendable>: AsyncSequence, Sendable {
     }
 
     /// Reads one element after the other.
+    ///
+    /// ```swift
+    /// var lines = answer.lines().makeAsyncIterator()
+    /// let first = try await lines.next()
+    /// ```
     public struct AsyncIterator: AsyncIteratorProtocol {
         /// Nil when the iteration is over.
         var read: (() async throws -> Element?)?

@@ -3,6 +3,11 @@ import Foundation
 /// The digest of a public key that a server's certificate must have: SHA-256 of the SubjectPublicKeyInfo (RFC 7469,
 /// section 2.4).
 ///
+/// ```swift
+/// var tls = TLSConfiguration()
+/// tls.pinnedPublicKeys = [try PublicKeyPin("sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=")]
+/// ```
+///
 /// It stays the same when a certificate is renewed with its old key. To get the pin of a server:
 ///
 /// ```sh

@@ -24,6 +24,10 @@ import Foundation
 public struct TLSConfiguration: Hashable, Sendable {
     /// The authorities whose signature makes a server's certificate valid. The host's name and the dates are checked
     /// too.
+    ///
+    /// ```swift
+    /// let tls = TLSConfiguration(trust: .certificateFile(authorities))
+    /// ```
     public enum Trust: Hashable, Sendable {
         /// The authorities that the system knows.
         case system
@@ -37,6 +41,11 @@ public struct TLSConfiguration: Hashable, Sendable {
     }
 
     /// The certificate that identifies this program to a server.
+    ///
+    /// ```swift
+    /// let certificate = TLSConfiguration.ClientCertificate(certificateFile: certificateFile, keyFile: keyFile)
+    /// let tls = TLSConfiguration(clientCertificate: certificate)
+    /// ```
     public struct ClientCertificate: Hashable, Sendable {
         /// A PEM file: the certificate, then the intermediate ones.
         public var certificateFile: URL
