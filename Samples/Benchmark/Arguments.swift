@@ -5,12 +5,14 @@ struct Arguments {
         case queue
         case transport
         case cache
+        case diagnostics
 
         var summary: String {
             switch self {
             case .queue: "the costs of a job, of NetworkQueue and of OperationQueue; about a minute"
             case .transport: "the costs of requests and large bodies, also of URLSession and libcurl; several minutes"
             case .cache: "the costs of stored answers, also of URLCache; several seconds"
+            case .diagnostics: "the costs of a log, a recording of traffic and a timeline; half a minute"
             }
         }
     }

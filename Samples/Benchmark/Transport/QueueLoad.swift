@@ -3,8 +3,8 @@ import Foundation
 
 /// `RequestOperation`s on a `NetworkQueue`, all of them added at once.
 final class QueueLoad: Load {
-    private let service: EasyNetworkService
-    private let queue: NetworkQueue
+    let service: EasyNetworkService
+    let queue: NetworkQueue
     private let url: URL
 
     init(_ transport: any NetworkTransport, _ url: URL, atOnce width: Int) {
