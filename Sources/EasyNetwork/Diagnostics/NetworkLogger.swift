@@ -8,7 +8,7 @@ import os
 ///
 /// ```swift
 /// let logger = NetworkLogger(level: .info)
-/// logger.log(.shared)
+/// logger.log(NetworkQueue.shared)
 /// // info 'profile' #3: first: GET https://api.example.com/me?token=REDACTED → 200, 0.041 s
 /// // info 'profile' #3: succeeded
 /// ```

@@ -4,7 +4,7 @@ import Foundation
 ///
 /// ```swift
 /// let timeline = Timeline()
-/// timeline.record(.shared)
+/// timeline.record(NetworkQueue.shared)
 /// // … run the jobs …
 /// let page = await timeline.html()
 /// try Data(page.utf8).write(to: URL(fileURLWithPath: "timeline.html"))

@@ -62,7 +62,7 @@ extension NSError {
     /// ``NetworkError/Code/cannotParseResponse`` as an `NSError`, for an unexpected answer.
     ///
     /// ```swift
-    /// catch { handleFailure(NSError.cannotParseResponse()) }
+    /// do { show(try UserMapper.process(json)) } catch { handleFailure(NSError.cannotParseResponse()) }
     /// ```
     public static func cannotParseResponse() -> NSError {
         NetworkError(code: .cannotParseResponse).bridged

@@ -6,7 +6,7 @@ extension NetworkQueue {
     ///
     /// ```swift
     /// for await event in queue.events {
-    ///     if case .finished(let error?) = event.kind { report(event.operation, error) }
+    ///     if case .finished(let error?) = event.kind { print(event.operation?.name ?? "", error) }
     /// }
     /// ```
     ///

@@ -12,7 +12,7 @@ public protocol ParsedItem: Sendable {}
 /// ```swift
 /// final class UserMapper: ResponseMapper<User>, ResponseMapperProtocol {
 ///     static func process(_ json: Any?) throws -> User {
-///         try process(json) { json in User(id: try json.required("id"), name: try json.optional("name")) }
+///         try process(json) { json in User(id: try json.required("id"), name: try json.required("name")) }
 ///     }
 /// }
 /// ```
@@ -110,10 +110,10 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
 /// Reading a JSON object key by key, with errors that name the key.
 ///
 /// ```swift
-/// static func process(_ json: Any?) throws -> User {
-///     try process(json) { json in
-///         User(id: try json.required("id"), city: try json.optional("address.city"))
-///     }
+/// struct Address: ParsedItem { let id: Int; let city: String? }
+///
+/// let address = try ResponseMapper<Address>.process(json) { json in
+///     Address(id: try json.required("id"), city: try json.optional("address.city"))
 /// }
 /// ```
 ///

@@ -6,7 +6,7 @@ import Foundation
 /// let body = BodyStream()
 /// body.start(message, over: transport)
 /// let head = try await body.head()
-/// while let chunk = try await body.next() { try file.write(contentsOf: chunk) }
+/// while let chunk = try await body.next() { try handle.write(contentsOf: chunk) }
 /// ```
 ///
 /// The exchange is paused while more than ``unreadLimit`` bytes are unread, and resumed below half of that. A small

@@ -19,7 +19,8 @@ import Foundation
 ///     func refresh(_ credential: Credential?, over service: EasyNetworkService) async throws -> Credential {
 ///         guard let credential else { throw NetworkError(code: .unauthorized, message: "no user is signed in") }
 ///         let response = try await service.send(RefreshTokens(token: credential.refreshToken))
-///         return try Credential(response.decode(TokenAnswer.self))
+///         let answer = try response.decode(TokenAnswer.self)
+///         return Credential(access: try .bearer(answer.token), refreshToken: answer.refreshToken)
 ///     }
 /// }
 /// ```

@@ -4,7 +4,7 @@ import Foundation
 ///
 /// ```swift
 /// let answer = try await service.stream(GetExport())
-/// for try await data in answer { try file.write(contentsOf: data) }
+/// for try await data in answer { try handle.write(contentsOf: data) }
 /// ```
 ///
 /// The head has arrived; the body comes as fast as it is read. While more than 256 KiB are unread, the sender is
