@@ -1,8 +1,7 @@
 import Dispatch
 import Foundation
 
-/// A HAR file that is whole after each entry: an entry and the end of the document replace the end before, in one
-/// write.
+/// A HAR file that is whole after each entry: entries and the end of the document replace the end before, in one write.
 ///
 /// Each entry is a line, also when a kill cuts the last one: systems write page after page, and end a process between
 /// two. The line feed comes before the comma, so that a cut behind it changes nothing.
@@ -10,9 +9,10 @@ import Foundation
 /// Sendable because what changes is used on the queue only.
 final class HARFile: @unchecked Sendable {
     private struct Load {
-        /// The bytes of the entries that wait.
+        /// The bytes of the entries that wait or are being written.
         var count = 0
         var droppedEntries = 0
+        var entries: [(count: Int, text: @Sendable () -> String)] = []
     }
 
     /// The bytes that may wait. A single entry may have more.
@@ -51,22 +51,31 @@ final class HARFile: @unchecked Sendable {
     ///   - count: the bytes that the entry keeps in memory.
     ///   - entry: makes the entry, on the file's queue.
     func append(_ count: Int, _ entry: @escaping @Sendable () -> String) {
-        let isTaken = load.withLock { load in
+        let isFirst = load.withLock { load in
             guard load.count == 0 || load.count + count <= Self.maximumLoad else {
                 load.droppedEntries += 1
                 return false
             }
             load.count += count
-            return true
+            load.entries.append((count, entry))
+            return load.entries.count == 1
         }
-        guard isTaken else { return }
-        queue.async {
-            if self.failure == nil {
-                self.failure = self.write((self.hasEntries ? "\n," : "\n") + entry())
-                self.hasEntries = true
+        // Those that come until the queue runs are written together.
+        if isFirst { queue.async { self.writeEntries() } }
+    }
+
+    private func writeEntries() {
+        let entries = load.withLock { $0.entries.take() }
+        if failure == nil {
+            var text = ""
+            for entry in entries {
+                text += (hasEntries ? "\n," : "\n") + entry.text()
+                hasEntries = true
             }
-            self.load.withLock { $0.count -= count }
+            failure = write(text)
         }
+        let count = entries.reduce(0) { $0 + $1.count }
+        load.withLock { $0.count -= count }
     }
 
     /// Returns when all entries up to now have been written.

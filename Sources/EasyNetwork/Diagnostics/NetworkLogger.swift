@@ -20,6 +20,8 @@ public final class NetworkLogger: Sendable {
     private let level: NetworkEvent.Level
     private let write: @Sendable (NetworkEvent.Level, String) -> Void
     private let subscriptions = EventSubscriptions()
+    /// Those that the writer has not taken yet. It is woken for the first one.
+    private let events = Locked<[NetworkEvent]>([])
     /// Calls `write`, so that a slow log holds up no job.
     private let writer = DispatchQueue(label: "EasyNetwork.log")
 
@@ -64,7 +66,14 @@ public final class NetworkLogger: Sendable {
 
     private func receive(_ event: NetworkEvent) {
         guard event.level >= level else { return }
-        writer.async { [write] in write(event.level, event.description) }
+        let isFirst = events.withLock { events in
+            events.append(event)
+            return events.count == 1
+        }
+        guard isFirst else { return }
+        writer.async { [write, events] in
+            for event in events.withLock({ $0.take() }) { write(event.level, event.description) }
+        }
     }
 
     #if canImport(os)

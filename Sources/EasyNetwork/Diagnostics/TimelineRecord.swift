@@ -105,13 +105,14 @@ struct TimelineRecord: Sendable {
     }
 
     mutating func note(_ event: NetworkEvent, from source: Source) {
-        guard let number = number(for: event, from: source), let row = rows[number] else { return }
+        guard let number = number(for: event, from: source), let isToldByQueue = rows[number]?.isToldByQueue
+        else { return }
         if source == .queue {
-            if !row.isToldByQueue { rows[number]?.setToldByQueue() }
-        } else if row.isToldByQueue, event.isRepeated {
+            if !isToldByQueue { rows[number]?.setToldByQueue() }
+        } else if isToldByQueue, event.isRepeated {
             return
         }
-        if case .added(let others) = event.kind, row.dependencies.isEmpty {
+        if case .added(let others) = event.kind, !others.isEmpty, rows[number]?.dependencies.isEmpty == true {
             let shown = others.filter { !$0.isHiddenJob }.prefix(Self.partLimit)
             let dependencies = shown.map { (key: key(of: $0), name: Self.text(Self.name(of: $0))) }
             rows[number]?.dependencies = dependencies
@@ -173,6 +174,9 @@ struct TimelineRecord: Sendable {
     /// A text without secrets, control characters and line breaks.
     static func text(_ text: String, limit: Int = 300) -> String {
         let text = Redaction.standard.redacted(text.cleaned(limit: 4_000))
+        guard text.utf8.contains(where: { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: ":") }) else {
+            return text.cleaned(limit: limit)
+        }
         return withoutSecretFields(text).cleaned(limit: limit)
     }
 
@@ -198,7 +202,9 @@ struct TimelineRecord: Sendable {
 
     /// Whether credentials follow the word.
     private static func isScheme(_ word: Substring) -> Bool {
-        ["basic", "bearer", "digest", "negotiate"].contains(word.filter(\.isLetter).lowercased())
+        // Longer words are none.
+        let letters = word.utf8.lazy.filter(\.isLetter).prefix(10).map(\.lowercasedASCII)
+        return ["basic", "bearer", "digest", "negotiate"].contains { $0.utf8.elementsEqual(letters) }
     }
 }
 

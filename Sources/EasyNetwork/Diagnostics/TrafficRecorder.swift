@@ -91,7 +91,7 @@ public final class TrafficRecorder: Sendable {
 
     /// Ends the recording. When it returns, every attempt is in the file, those under way as cancelled.
     ///
-    /// - Throws: ``NetworkError/Code/cannotWriteFile`` if an entry could not be written; the file has those before it.
+    /// - Throws: ``NetworkError/Code/cannotWriteFile`` if an entry could not be written; the file has those that were written before.
     public func finish() async throws(NetworkError) {
         await told()
         let (subscriptions, calls) = state.withLock { state in
