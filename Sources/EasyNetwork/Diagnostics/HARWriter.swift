@@ -255,7 +255,9 @@ extension HARWriter {
         // The last character of a beginning may be cut.
         for cut in 0...(body.isWhole ? 0 : 3) {
             guard let text = String(data: body.bytes.dropLast(cut), encoding: .utf8) else { continue }
-            let isText = text.utf8.allSatisfy { $0 >= 0x20 || [0x09, 0x0A, 0x0C, 0x0D, 0x1B].contains($0) }
+            let isText = text.utf8.allSatisfy { byte in
+                byte >= 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0C || byte == 0x0D || byte == 0x1B
+            }
             return isText ? text : nil
         }
         return nil
@@ -379,15 +381,21 @@ extension JSONValue {
     }
 
     private static func write(_ string: String, to text: inout [UInt8]) {
-        let hexadecimal = Array("0123456789abcdef".utf8)
         text.append(UInt8(ascii: "\""))
-        for byte in string.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): text += [UInt8(ascii: "\\"), byte]
-            case UInt8(ascii: "\n"): text += #"\n"#.utf8
-            case 0..<0x20: text += #"\u00"#.utf8 + [hexadecimal[Int(byte >> 4)], hexadecimal[Int(byte & 15)]]
-            default: text.append(byte)
+        // Most texts need no escape.
+        if string.utf8.contains(where: { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) {
+            for byte in string.utf8 {
+                switch byte {
+                case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                    text.append(UInt8(ascii: "\\"))
+                    text.append(byte)
+                case UInt8(ascii: "\n"): text += #"\n"#.utf8
+                case 0..<0x20: text += ((byte < 16 ? #"\u000"# : #"\u00"#) + String(byte, radix: 16)).utf8
+                default: text.append(byte)
+                }
             }
+        } else {
+            text += string.utf8
         }
         text.append(UInt8(ascii: "\""))
     }

@@ -196,6 +196,29 @@ struct TrafficRecorderTests {
         #expect(recording.part(0, "response", "_error") as? String == "cancelled")
     }
 
+    @Test("DIA-1: a write that a kill cuts costs its own entry, and no other one is lost when the file is replayed")
+    func cut() async throws {
+        let recorder = try TrafficRecorder(file: file)
+        recorder.record(queue)
+        var states = [try Data(contentsOf: file)]
+        for path in ["user", "bytes"] {
+            _ = try await queue.perform(Send(api: path), service: service)
+            try await recorder.settled()
+            states.append(try Data(contentsOf: file))
+        }
+        for (index, (before, after)) in zip(states, states.dropFirst()).enumerated() {
+            let start = zip(before, after).prefix { $0 == $1 }.count
+            for count in Array(start..<start + 10) + Array(stride(from: start + 10, to: after.count, by: 97)) {
+                try (after.prefix(count) + before.dropFirst(count)).write(to: file)
+                let transport = try InMemoryTransport(har: file)
+                guard index > 0 else { continue }
+                let host = HostConfiguration(baseURL: server.baseURL, transport: transport)
+                let user = try await EasyNetworkService(host).perform(GetUser())
+                #expect(user.name == "Ada", "cut after \(count) bytes")
+            }
+        }
+    }
+
     @Test("DIA-1: a queue and its host recorded together have each attempt once, and a call without a job, too")
     func queueAndHost() async throws {
         let recorder = try TrafficRecorder(file: file)
