@@ -39,13 +39,13 @@ struct NominatedFields: Hashable, Codable, Sendable {
         return SHA256.digest(of: Data(normalized(value, name.lowercased())))
     }
 
-    /// The fields in which case and spaces have no meaning.
-    private static let caselessFields: Set<String> = ["accept-charset", "accept-encoding", "accept-language"]
+    /// The lists of preferences, in which case, spaces and order have no meaning (RFC 9110, section 12.5).
+    private static let preferenceFields: Set<String> = ["accept-charset", "accept-encoding", "accept-language"]
 
     /// The value without differences that have no meaning: spaces at its ends and around commas, and in some fields
-    /// case, except between quotes.
+    /// case, except between quotes, and order.
     private static func normalized(_ value: String, _ name: String) -> [UInt8] {
-        let isCaseless = caselessFields.contains(name)
+        let isPreference = preferenceFields.contains(name)
         var reader = HTTPFieldReader(value.trimmed)
         var bytes: [UInt8] = []
         while let byte = reader.next {
@@ -59,11 +59,26 @@ struct NominatedFields: Hashable, Codable, Sendable {
             case UInt8(ascii: " "), UInt8(ascii: "\t"):
                 reader.skipBlanks()
                 let isAtComma = reader.next == UInt8(ascii: ",") || bytes.last == UInt8(ascii: ",")
-                if !isAtComma && !isCaseless { bytes += reader.bytes[start..<reader.position] }
+                if !isAtComma && !isPreference { bytes += reader.bytes[start..<reader.position] }
             default:
-                bytes.append(isCaseless ? byte.lowercasedASCII : byte)
+                bytes.append(isPreference ? byte.lowercasedASCII : byte)
             }
         }
-        return bytes
+        return isPreference ? sorted(bytes) ?? bytes : bytes
+    }
+
+    /// The members of a list of preferences in alphabetical order, each with its weight; nil for an invalid list.
+    private static func sorted(_ list: [UInt8]) -> [UInt8]? {
+        var members: [String] = []
+        for member in list.split(separator: UInt8(ascii: ",")) {
+            let parts = member.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
+            let weight = parts.count == 1 ? "q=1" : String(decoding: parts[1], as: UTF8.self)
+            guard parts.count <= 2, HTTPSyntax.isToken(parts[0]), weight.hasPrefix("q="),
+                weight.utf8.dropFirst(2).allSatisfy({ $0.isDigit || $0 == UInt8(ascii: ".") }),
+                let number = Double(weight.dropFirst(2))
+            else { return nil }
+            members.append("\(String(decoding: parts[0], as: UTF8.self));\(number)")
+        }
+        return Array(members.sorted().joined(separator: ",").utf8)
     }
 }

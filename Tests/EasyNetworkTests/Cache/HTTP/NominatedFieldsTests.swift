@@ -45,6 +45,34 @@ struct NominatedFieldsTests {
         #expect(!match(vary: vary, second, first))
     }
 
+    @Test(
+        "BEY-10: RFC 9110, section 12.5: preferences with the same weights match, in any order and spelling",
+        arguments: [
+            ("Accept-Language", "en, de", "de, en"), ("Accept-Language", "en, de", "eN, De"),
+            ("Accept-Language", "en, de", " en ,   de"), ("Accept-Language", "en,de;q=0.5", "de;Q=0.50, en;q=1"),
+            ("Accept-Language", "en;q=1.000, , fr;q=0", "fr;q=0.0,en"),
+            ("Accept-Encoding", "gzip, br;q=0.8", "br; q=0.8,gzip;q=1"),
+            ("Accept-Charset", "utf-8, *;q=0.1", "*;q=.1,UTF-8"),
+        ]
+    )
+    func samePreferences(name: String, first: String, second: String) {
+        #expect(match(vary: "Vary: \(name)", "\(name): \(first)", "\(name): \(second)"))
+        #expect(match(vary: "Vary: \(name)", "\(name): \(second)", "\(name): \(first)"))
+    }
+
+    @Test(
+        "BEY-10: RFC 9110, section 12.5: preferences with other weights, and invalid ones in another order, do not match",
+        arguments: [
+            ("en, de;q=0.5", "en;q=0.5, de"), ("en, de", "en, de;q=0.9"), ("en, de;q=0", "en"),
+            ("en, fr;q=x", "fr;q=x, en"),
+            ("en, fr;q=0.5;a=b", "fr;q=0.5;a=b, en"), ("en, fr;q=nan", "fr;q=nan, en"), ("en-GB", "en"),
+            ("en, de", "ende"), ("en, d/e", "d/e, en"),
+        ]
+    )
+    func otherPreferences(first: String, second: String) {
+        #expect(!match(vary: "Vary: Accept-Language", "Accept-Language: \(first)", "Accept-Language: \(second)"))
+    }
+
     @Test("BEY-10: RFC 9111, section 4.1: further fields can be nominated")
     func more() {
         let request = HTTPHeaders.lines("Authorization: Bearer a | Foo: 1")
