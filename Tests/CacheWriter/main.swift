@@ -1,7 +1,8 @@
 // Writes until it is killed:
 //
 // - entries to a cache: `CacheWriter <directory> <seed> <first version>`. Prints `begin <key> <version>` before and
-//   `done <key> <version>` after each step; version 0 is a removal.
+//   `done <key> <version>` after each step; version 0 is a removal. `<key>/<n>` is the variant for `Foo: n`; its removal
+//   is that of all variants.
 // - calls to a recording of traffic: `CacheWriter <file> <seed>`. Prints the number of the calls that have been written.
 
 #if DEBUG
@@ -26,19 +27,24 @@ final class Writer: Sendable {
             state.version += 1
             return (Int(state.random >> 33), state.version)
         }
-        let key = "key \(random % 8)"
+        let index = random % 8
+        // From 4 on, a URL with ten variants, of which eight are kept.
+        let variant = index < 4 ? nil : random / 512 % 10
+        let key = "key \(index)"
         let version = random / 8 % 8 == 0 ? 0 : next
-        Self.tell("begin \(key) \(version)")
+        let place = variant.map { "\(key)/\($0)" } ?? key
+        Self.tell("begin \(place) \(version)")
         if version > 0 {
             let body = Data(repeating: UInt8(version % 251), count: random / 64 % 10_000)
             let attributes = ["version": "\(version)", "count": "\(body.count)"]
-            let header = NetworkCache.Entry(key: key, requestedAt: Date(), receivedAt: Date(), attributes: attributes)
+            var header = NetworkCache.Entry(key: key, requestedAt: Date(), receivedAt: Date(), attributes: attributes)
+            header.nominated = variant.map { NominatedFields(vary: ["Vary": "Foo"], of: ["Foo": "\($0)"]) }
             cache.store(CacheEntry(header: header, body: body), in: .disk)
         } else {
             cache.remove(key)
         }
         await cache.flush()
-        Self.tell("done \(key) \(version)")
+        Self.tell("done \(place) \(version)")
     }
 
     static func tell(_ line: String) {

@@ -35,6 +35,14 @@ enum CacheKey {
         joined(["HTTP", address(url, without: [])], partition, nil)
     }
 
+    /// The key of a response that another one with other nominated fields has replaced under the key of their URL.
+    static func variant(_ fields: NominatedFields, of key: String) -> String {
+        let values = fields.digests.sorted { $0.key < $1.key }.map {
+            "\($0.key):\($0.value?.base64EncodedString() ?? "")"
+        }
+        return "\(key)\nvariant\n\(SHA256.digest(of: Data(values.joined(separator: ",").utf8)).hexadecimal)"
+    }
+
     /// Joins the escaped parts with line feeds, so that different parts have different keys.
     private static func joined(_ parts: [String], _ partition: String?, _ extra: String?) -> String {
         let lines = parts + (partition.map { ["partition", $0] } ?? []) + (extra.map { ["extra", $0] } ?? [])

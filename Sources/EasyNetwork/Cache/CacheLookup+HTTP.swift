@@ -66,10 +66,10 @@ extension CacheDeposit {
     /// Updates the stored response to a GET after a HEAD, or removes it if they differ (RFC 9111, section 4.3.5).
     func update(by response: NetworkResponse, at date: Date) {
         guard response.statusCode == 200, let key = use.key(for: message) else { return }
-        use.cache.load(key, isPromoting: false) { found in
+        let request = request(varyingIn: response.headers.listMembers("Vary"))
+        use.cache.load(key, for: request, isPromoting: false) { found in
             guard let entry = try? found.get() else { return }
             let stored = StoredResponse(entry.header)
-            let request = self.request(varyingIn: response.headers.listMembers("Vary"))
             guard stored.nominated.match(request) else { return }
             let length = response.headers["Content-Length"]
             guard length == nil || length == stored.headers["Content-Length"],

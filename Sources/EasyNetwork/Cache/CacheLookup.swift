@@ -41,14 +41,20 @@ final class CacheLookup: Sendable {
     /// Loads the entry.
     ///
     /// - Parameter completion: called before this method returns if the disk is not read; else on ``WorkQueue``.
-    func find(_ key: String?, _ completion: @escaping @Sendable (Result<CacheEntry, CacheMiss>) -> Void) {
+    func find(
+        _ key: String?,
+        for message: TransportRequest,
+        _ completion: @escaping @Sendable (Result<CacheEntry, CacheMiss>) -> Void
+    ) {
         guard let key else { return completion(.failure(.noKey)) }
         switch order {
         case .pass(let miss): return completion(.failure(miss))
         case .ignore: return completion(.failure(.ignored))
         case .standard, .refresh: break
         }
-        cache.load(key, isPromoting: policy.storage.contains(.memory), completion: completion)
+        let isPromoting = policy.storage.contains(.memory)
+        guard policy.reading == .http else { return cache.load(key, isPromoting: isPromoting, completion: completion) }
+        cache.load(key, for: message.headers, isPromoting: isPromoting, completion: completion)
     }
 
     /// - Returns: nil for a request without a key; see ``CachePolicy``.

@@ -19,14 +19,31 @@ extension NetworkCache {
         }
     }
 
-    /// Stores an entry in some tiers, and removes the old one from all others.
+    /// Loads the response of a URL whose nominated fields match a request; another one if there is none.
+    func load(
+        _ key: String,
+        for request: HTTPHeaders,
+        isPromoting: Bool,
+        completion: @escaping @Sendable (Result<CacheEntry, CacheMiss>) -> Void
+    ) {
+        load(key, isPromoting: isPromoting) { found in
+            guard let variant = (try? found.get())?.header.variant(for: request) else { return completion(found) }
+            self.load(CacheKey.variant(variant, of: key), isPromoting: isPromoting) { other in
+                // The variant may have been evicted.
+                completion((try? other.get())?.header.nominated == variant ? other : found)
+            }
+        }
+    }
+
+    /// Stores an entry in some tiers, and removes the old one from all others. By the rules of HTTP, an old one with
+    /// other nominated fields becomes a variant; see ``CacheEntry/replacing(_:lastUse:)``.
     ///
     /// If the entry cannot be stored, the old one is still removed.
     ///
     /// - Parameter generation: the ``generation`` at the time of the request. The entry is not stored if its key was
     ///   invalidated since, or many entries were removed. Default nil: it is always stored.
     func store(_ entry: CacheEntry, in tiers: CacheStorage = .all, askedIn generation: Int? = nil) {
-        change(entry.header.key) { $0.store(entry, in: tiers, askedIn: generation) }
+        change { $0.store(entry, in: tiers, askedIn: generation) }
     }
 
     /// The number of invalidations and removals of many entries, for ``store(_:in:askedIn:)``.
@@ -34,14 +51,14 @@ extension NetworkCache {
         coordinator.withLock { $0.generation }
     }
 
-    /// Removes an outdated entry. Pending responses for its key are not stored.
+    /// Removes an outdated entry with its variants. Pending responses for its key are not stored.
     func invalidate(_ key: String) {
-        change(key) { $0.invalidate(key) }
+        change { $0.invalidate(key) }
     }
 
-    /// Removes an entry from all tiers.
+    /// Removes an entry with its variants from all tiers.
     func remove(_ key: String) {
-        change(key) { $0.remove(key) }
+        change { $0.remove(key) }
     }
 
     /// Releases removed entries outside of the lock.
@@ -54,23 +71,18 @@ extension NetworkCache {
 }
 
 extension NetworkCache {
-    private func change(_ key: String, _ body: (inout CacheCoordinator) -> Int?) {
+    private func change(_ body: (inout CacheCoordinator) -> [CacheCoordinator.Change]) {
         withCoordinator { coordinator in
             // Under the lock, so that the order of changes is the same on disk.
-            if let number = body(&coordinator) { disk?.add { self.write(key, number) } }
+            for (key, number) in body(&coordinator) { disk?.add { self.write(key, number) } }
         }
     }
 
     /// Writes a change, unless a later one with the same key will be written.
     private func write(_ key: String, _ number: Int) {
-        guard let entry = coordinator.withLock({ $0.pending(key, number) }) else { return }
-        // After a failure there is no entry with the key.
-        if let entry {
-            try? disk?.store(entry, now: clock.date)
-        } else {
-            try? disk?.remove(named: DiskCache.name(of: key))
-        }
-        withCoordinator { $0.settle(key, number) }
+        guard let (entry, isMerged) = coordinator.withLock({ $0.pending(key, number) }) else { return }
+        let written = disk?.replace(key, by: entry, isMerged: isMerged, now: clock.date)
+        withCoordinator { $0.settle(key, number, written) }
     }
 
     private func read(_ key: String, _ flight: Int, _ removals: [CacheCoordinator.Removal]) {

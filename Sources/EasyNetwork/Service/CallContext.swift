@@ -166,10 +166,11 @@ final class CallContext: Sendable {
     /// Asks the cache. Suspends only when the disk is read.
     func look(_ message: TransportRequest, key: String?) async -> CacheLookup.Verdict {
         guard let cache else { return .send(.absent, nil) }
+        let message = withCookies(message)
         let found = await withCheckedContinuation { continuation in
-            cache.find(key) { continuation.resume(returning: $0) }
+            cache.find(key, for: message) { continuation.resume(returning: $0) }
         }
-        return cache.judge(found, for: withCookies(message), at: clock.date, accept: accepted)
+        return cache.judge(found, for: message, at: clock.date, accept: accepted)
     }
 
     /// Hands over an answer of the cache that is followed by the network's, after the interceptors.

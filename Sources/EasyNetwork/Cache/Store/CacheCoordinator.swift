@@ -5,6 +5,9 @@ struct CacheCoordinator: Sendable {
     typealias Answer = Result<CacheEntry, CacheMiss>
     typealias Removal = @Sendable (NetworkCache.Entry) -> Bool
 
+    /// A change to write to disk.
+    typealias Change = (key: String, number: Int)
+
     /// A load that waits for the disk, and whether the entry is stored in memory too.
     typealias Waiter = (isPromoting: Bool, completion: @Sendable (Answer) -> Void)
 
@@ -26,8 +29,9 @@ struct CacheCoordinator: Sendable {
     /// The entries that were removed, for release outside of the lock.
     var released: [CacheEntry] = []
     private let hasDisk: Bool
-    /// The pending changes of files. An entry of nil means removal.
-    private var changes: [String: (number: Int, entry: CacheEntry?)] = [:]
+    /// The pending changes of files. An entry of nil means removal; one that is not merged does not list the variants of
+    /// the file that it replaces.
+    private var changes: [String: (number: Int, entry: CacheEntry?, isMerged: Bool)] = [:]
     private var waitingCost = 0
     private var removals: [Int: Removal] = [:]
     private var flights: [Int: (key: String, waiters: [Waiter])] = [:]
@@ -104,26 +108,37 @@ extension CacheCoordinator {
 // MARK: - Changing
 
 extension CacheCoordinator {
-    /// Stores an entry in some tiers, and removes the old one from all others.
+    /// Stores an entry in some tiers, and removes the old one from all others, or keeps it as a variant.
     ///
     /// - Parameter generation: the generation of the request, after which the entry may have become out of date. Nil
     ///   means that it is stored in any case.
-    /// - Returns: the number of the change to write; nil when there is none.
-    mutating func store(_ entry: CacheEntry, in tiers: CacheStorage, askedIn generation: Int?) -> Int? {
+    /// - Returns: the changes to write.
+    mutating func store(_ entry: CacheEntry, in tiers: CacheStorage, askedIn generation: Int?) -> [Change] {
         let key = entry.header.key
         if let generation {
             // The stored entry may be even older.
             guard generation >= oldestGeneration else { return remove(key) }
             // The invalidation has removed the old entry; a present one is newer than this response.
-            guard generation >= invalidations[key.hashValue] ?? 0 else { return nil }
+            guard generation >= invalidations[key.hashValue] ?? 0 else { return [] }
         }
-        if tiers.contains(.memory) { released += memory.store(entry) } else { release(memory.remove(key)) }
+        let old = memory[key] ?? changes[key]?.entry
+        let isMerged = changes[key]?.isMerged ?? (old != nil || entry.header.nominated == nil)
+        var (newest, demoted, dropped) = entry.replacing(old) { memory.lastUse(of: $0) ?? 0 }
+        if newest.header.nominated != nil, !tiers.contains(.disk) { newest.header.isInMemoryOnly = true }
+        let tiersOfDemoted = demoted?.header.isInMemoryOnly == true ? .memory : tiers
+        // In this order, so that a kill between two of them loses none.
+        let stored = [demoted.flatMap { put($0, in: tiersOfDemoted) }, put(newest, in: tiers, isMerged: isMerged)]
+        return stored.compactMap { $0 } + dropped.compactMap { delete($0) }
+    }
+
+    private mutating func put(_ entry: CacheEntry, in tiers: CacheStorage, isMerged: Bool = true) -> Change? {
+        if tiers.contains(.memory) { released += memory.store(entry) } else { release(memory.remove(entry.header.key)) }
         let isWritten = tiers.contains(.disk) && waitingCost + entry.cost <= Self.waitingLimit
-        return change(key, isWritten ? entry : nil)
+        return change(entry.header.key, isWritten ? entry : nil, isMerged: isMerged || !isWritten)
     }
 
     /// Removes an outdated entry. Responses to earlier requests for its key are not stored.
-    mutating func invalidate(_ key: String) -> Int? {
+    mutating func invalidate(_ key: String) -> [Change] {
         if invalidations.count >= Self.invalidationLimit {
             endGeneration()
         } else {
@@ -133,31 +148,48 @@ extension CacheCoordinator {
         return remove(key)
     }
 
-    mutating func remove(_ key: String) -> Int? {
+    /// Removes an entry and the variants that it lists.
+    mutating func remove(_ key: String) -> [Change] {
+        let variants = (memory[key] ?? changes[key]?.entry)?.header.variantKeys ?? []
+        return ([key] + variants).compactMap { delete($0) }
+    }
+
+    private mutating func delete(_ key: String) -> Change? {
         release(memory.remove(key))
         return change(key, nil)
     }
 
     /// The change to write; nil when a later one replaces it.
-    func pending(_ key: String, _ number: Int) -> CacheEntry?? {
+    func pending(_ key: String, _ number: Int) -> (entry: CacheEntry?, isMerged: Bool)? {
         guard let change = changes[key], change.number == number else { return nil }
-        return .some(change.entry)
+        return (change.entry, change.isMerged)
     }
 
     /// Ends a change, after success or failure.
-    mutating func settle(_ key: String, _ number: Int) {
-        if changes[key]?.number == number { setChange(key, nil) }
+    ///
+    /// - Parameter written: the entry with the variants of the file that it replaced.
+    mutating func settle(_ key: String, _ number: Int, _ written: CacheEntry?) {
+        guard let change = changes[key], change.number == number else { return }
+        if let written, !change.isMerged {
+            if memory[key]?.header == change.entry?.header { released += memory.store(written) }
+            // An older response may be in memory under the key of a variant that was written now.
+            for variant in written.header.variantKeys where change.entry?.header.variantKeys.contains(variant) != true {
+                currentFlights[variant] = nil
+                release(memory.remove(variant))
+            }
+        }
+        setChange(key, nil)
     }
 
-    /// - Returns: the number of the change; nil without a disk.
-    private mutating func change(_ key: String, _ entry: CacheEntry?) -> Int? {
+    /// - Returns: nil without a disk.
+    private mutating func change(_ key: String, _ entry: CacheEntry?, isMerged: Bool = true) -> Change? {
         guard hasDisk else { return nil }
         let number = nextNumber()
-        setChange(key, (number, entry))
-        return number
+        setChange(key, (number, entry, isMerged))
+        return (key, number)
     }
 
-    private mutating func setChange(_ key: String, _ change: (number: Int, entry: CacheEntry?)?) {
+    private mutating func setChange(_ key: String, _ change: (number: Int, entry: CacheEntry?, isMerged: Bool)?) {
         currentFlights[key] = nil
         let old = changes[key]?.entry
         waitingCost += (change?.entry?.cost ?? 0) - (old?.cost ?? 0)
@@ -193,7 +225,7 @@ extension CacheCoordinator {
             if memory[key]?.header == entry.header { release(memory.remove(key)) }
             if let waiting = changes[key], waiting.entry?.header == entry.header {
                 // With the same number: if the entry is being written, the removal follows.
-                setChange(key, (waiting.number, nil))
+                setChange(key, (waiting.number, nil, true))
             }
         }
     }

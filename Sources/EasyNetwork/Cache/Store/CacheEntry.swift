@@ -18,6 +18,44 @@ struct CacheEntry: Hashable, Sendable {
         let attributes = header.attributes.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 32 }
         return 256 + texts + fields + attributes + body.count
     }
+
+    /// The number of responses that are kept for a URL.
+    static let variantLimit = 8
+
+    /// The entry as the newest of its URL. The one that it replaces becomes a variant if it has other nominated fields.
+    ///
+    /// - Parameters:
+    ///   - old: the entry with the same key.
+    ///   - lastUse: the order of the last uses of keys. The least recently used variant gives way.
+    /// - Returns: the entry with the list of its variants, the replaced one under its new key, and the keys of the
+    ///   variants that are no longer listed.
+    func replacing(
+        _ old: CacheEntry?,
+        lastUse: (String) -> Int = { _ in 0 }
+    ) -> (entry: CacheEntry, demoted: CacheEntry?, dropped: [String]) {
+        guard let nominated = header.nominated, let old, let former = old.header.nominated else {
+            return (self, nil, [])
+        }
+        let key = header.key
+        var variants = header.variants ?? []
+        let isListed = variants.contains(former)
+        for other in [former] + (old.header.variants ?? []) where other != nominated && !variants.contains(other) {
+            variants.append(other)
+        }
+        let uses = variants.map { lastUse(CacheKey.variant($0, of: key)) }
+        // The first has been in use until now.
+        let order = variants.indices.dropFirst().sorted { (uses[$0], $1) < (uses[$1], $0) }
+        let surplus = order.prefix(max(0, variants.count + 1 - Self.variantLimit))
+        variants = variants.indices.filter { !surplus.contains($0) }.map { variants[$0] }
+        var entry = self
+        entry.header.variants = variants.isEmpty ? nil : variants
+        var demoted = old
+        demoted.header.key = CacheKey.variant(former, of: key)
+        demoted.header.variants = nil
+        let kept = entry.header.variantKeys
+        let dropped = (header.variantKeys + old.header.variantKeys).filter { !kept.contains($0) }
+        return (entry, former == nominated || isListed ? nil : demoted, dropped)
+    }
 }
 
 extension NetworkCache {
@@ -48,6 +86,21 @@ extension NetworkCache {
         var attributes: [String: String] = [:]
         /// The request fields that the response depends on, by the rules of HTTP.
         var nominated: NominatedFields?
+        /// The nominated fields of the other responses of the URL, the newest first; see
+        /// ``CacheKey/variant(_:of:)``.
+        var variants: [NominatedFields]?
+        /// Whether the response must not be on disk, also when it becomes a variant of one that may.
+        var isInMemoryOnly: Bool?
+
+        /// The newest of the other responses that is for a request; nil if this one is.
+        func variant(for request: HTTPHeaders) -> NominatedFields? {
+            guard let variants, nominated?.match(request) != true else { return nil }
+            return variants.first { $0.match(request) }
+        }
+
+        var variantKeys: [String] {
+            (variants ?? []).map { CacheKey.variant($0, of: key) }
+        }
     }
 }
 

@@ -116,6 +116,29 @@ extension DiskCache {
         }
     }
 
+    /// Writes or removes an entry, and removes the variants that are no longer listed. After a failure there is no entry
+    /// with the key.
+    ///
+    /// - Parameter isMerged: whether the entry lists the variants of the file that it replaces.
+    /// - Returns: the entry as it was written, with these variants.
+    func replace(_ key: String, by entry: CacheEntry?, isMerged: Bool, now: Date) -> CacheEntry? {
+        var written = entry
+        let name = Self.name(of: key)
+        // An entry of an explicit policy has no variants.
+        let old = entry != nil && entry?.header.nominated == nil ? nil : try? header(named: name)
+        if !isMerged, let entry, let old, old.nominated != entry.header.nominated || old.variants != nil {
+            let (merged, demoted, _) = entry.replacing(try? load(key, now: now).entry)
+            if let demoted { try? store(demoted, now: now) }
+            written = merged
+        }
+        if let written { try? store(written, now: now) } else { try? remove(named: name) }
+        let kept = written?.header.variantKeys ?? []
+        for variant in (old?.variantKeys ?? []) + (entry?.header.variantKeys ?? []) where !kept.contains(variant) {
+            try? remove(named: Self.name(of: variant))
+        }
+        return written
+    }
+
     private func write(_ pieces: [Data], named name: String, usedAt date: Date) throws {
         let temporary = "\(path(of: name)).\(UUID().uuidString).tmp"
         do {

@@ -107,6 +107,15 @@ extension NetworkCache {
         }
     }
 
+    func loaded(_ key: String, for request: HTTPHeaders) async -> Result<CacheEntry, CacheMiss> {
+        await withCheckedContinuation { continuation in
+            load(key, for: request, isPromoting: false) { found in
+                let isFor = (try? found.get())?.header.nominated?.match(request) == true
+                continuation.resume(returning: isFor ? found : .failure(.absent))
+            }
+        }
+    }
+
     func stored(_ entry: CacheEntry, in tiers: CacheStorage = .all) async {
         store(entry, in: tiers)
         await flush()
