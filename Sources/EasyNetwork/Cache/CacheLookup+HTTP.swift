@@ -4,19 +4,39 @@ import Foundation
 extension CacheLookup {
     func judgeByHTTP(_ entry: CacheEntry, _ message: TransportRequest, _ date: Date) -> Verdict {
         let stored = StoredResponse(entry.header)
-        let reuse = stored.reuse(for: message.method, message.headers, at: date)
+        let part = stored.part(for: message.headers, bodyCount: entry.body.count)
+        // A request for a part is sent as it is: a 304 would have no part.
+        let candidate = part == nil ? StoredCandidate(entry, stored, message) : nil
+        let reuse = stored.reuse(for: message.method, message.headers, isPart: part != nil, at: date)
         switch reuse {
         case .fresh, .stale, .staleWhileRevalidate:
-            guard order != .refresh else { return .send(.expired, StoredCandidate(entry, stored, message)) }
-            let response = NetworkResponse(entry, headers: stored.headers(at: date))
-            return .answer(response, isRefreshed: reuse == .staleWhileRevalidate)
+            guard order != .refresh else { return .send(.expired, candidate) }
+            return .answer(response(entry, stored, part, date), isRefreshed: reuse == .staleWhileRevalidate)
         case .revalidate:
-            let miss = stored.isFresh(at: date) ? CacheMiss.mustAsk : .expired
-            return .send(miss, StoredCandidate(entry, stored, message))
+            return .send(stored.isFresh(at: date) ? .mustAsk : .expired, candidate)
         case .onlyIfCached: return .refuse(.expired)
         case .varies: return .send(.varies, nil)
         case .unusable: return .send(.mustAsk, nil)
         }
+    }
+
+    /// A stored response, or the 206 with a part of it.
+    private func response(
+        _ entry: CacheEntry,
+        _ stored: StoredResponse,
+        _ part: ContentRange?,
+        _ date: Date
+    ) -> NetworkResponse {
+        var (entry, headers) = (entry, stored.headers(at: date))
+        if let range = part?.range, let start = stored.contents(entry.body.count)?.range?.lowerBound {
+            entry.header.statusCode = 206
+            entry.body = entry.body.subdata(in: Int(range.lowerBound - start)..<Int(range.upperBound - start))
+            headers["Content-Range"] = part?.fieldValue
+            headers["Content-Length"] = String(range.count)
+            // The digests of the whole body.
+            for name in ["Content-Digest", "Content-MD5"] { headers.remove(name) }
+        }
+        return NetworkResponse(entry, headers: headers)
     }
 
     /// The stored response that replaces an error, if the server or the request allows it (RFC 5861, section 4).
@@ -45,8 +65,14 @@ extension CacheLookup {
             responseDate: date
         )
         // The credential that the host added is for a partition, or for a public response (section 3.5).
-        guard !deposit.isCredentialAdded || partition != nil || control.isPublic else { return (stored, .notStorable) }
-        return (stored, stored.storability(control, method: deposit.message.method, request: request))
+        let isShared = !deposit.isCredentialAdded || partition != nil || control.isPublic
+        var storability = HTTPStorability.notStorable
+        if isShared { storability = stored.storability(control, method: deposit.message.method, request: request) }
+        // A part does not outdate the whole.
+        if response.statusCode == 206, storability == .notStorable || stored.contents(response.body.count) == nil {
+            storability = .unrelated
+        }
+        return (stored, storability)
     }
 }
 
@@ -65,7 +91,10 @@ extension CacheDeposit {
 
     /// Updates the stored response to a GET after a HEAD, or removes it if they differ (RFC 9111, section 4.3.5).
     func update(by response: NetworkResponse, at date: Date) {
-        guard response.statusCode == 200, let key = use.key(for: message) else { return }
+        // `Range` has no meaning in a HEAD.
+        guard response.statusCode == 200, message.headers["Range"] == nil, let key = use.key(for: message) else {
+            return
+        }
         let request = request(varyingIn: response.headers.listMembers("Vary"))
         use.cache.load(key, for: request, isPromoting: false) { found in
             guard let entry = try? found.get() else { return }

@@ -197,8 +197,9 @@ struct CacheDeposit: Sendable {
         switch use.keeping(response, self, at: date) {
         case .store(let entry) where use.policy.isStorable?(response) ?? true:
             use.cache.store(entry, in: use.policy.storage, askedIn: generation)
-        // By HTTP's rules the entry is out of date after a newer response.
-        case .store(let entry) where use.policy.reading == .http: use.cache.remove(entry.header.key)
+        // By HTTP's rules the entry is out of date after a newer whole response.
+        case .store(let entry) where use.policy.reading == .http && entry.header.statusCode != 206:
+            use.cache.remove(entry.header.key)
         case .remove(let key): use.cache.remove(key)
         case .store, .leave: return
         }

@@ -115,7 +115,7 @@ public struct CacheMiss: RawRepresentable, Hashable, Error, CustomStringConverti
     public static let unreadable = CacheMiss(rawValue: "unreadable")
     /// It answers a request with other header fields (`Vary`; RFC 9111, section 4.1).
     public static let varies = CacheMiss(rawValue: "varies")
-    /// The request or the entry requires asking the server (`no-cache`, a range, a precondition of the request).
+    /// The request or the entry requires asking the server (`no-cache`, a range that it does not have, a precondition).
     public static let mustAsk = CacheMiss(rawValue: "must ask")
     /// The call ignored the cache: ``RequestOperation/ignoresCache``.
     public static let ignored = CacheMiss(rawValue: "ignored")

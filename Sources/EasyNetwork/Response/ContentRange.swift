@@ -27,6 +27,41 @@ struct ContentRange: Equatable {
         }
     }
 
+    /// The whole of a body.
+    init(bodyCount: Int) {
+        (range, total) = (0..<Int64(bodyCount), Int64(bodyCount))
+    }
+
+    private init(range: Range<Int64>, total: Int64?) {
+        (self.range, self.total) = (range, total)
+    }
+
+    /// The part that a `Range` field asks for (RFC 9110, section 14.1.2).
+    ///
+    /// - Returns: nil if these bytes do not contain it, and for several parts, other units, and syntax errors.
+    func part(_ fieldValue: String) -> ContentRange? {
+        let words = fieldValue.trimmed.split(separator: "=", omittingEmptySubsequences: false)
+        guard let range, words.count == 2, words[0].lowercased() == "bytes" else { return nil }
+        let bounds = words[1].trimmed.split(separator: "-", omittingEmptySubsequences: false)
+        guard bounds.count == 2 else { return nil }
+        let end = total ?? .max
+        let wanted: Range<Int64>
+        switch (Self.number(bounds[0]), Self.number(bounds[1])) {
+        case (let first?, let last?) where first <= last && first < end: wanted = first..<min(last, end - 1) + 1
+        case (let first?, nil) where bounds[1].isEmpty && total != nil && first < end: wanted = first..<end
+        case (nil, let count?) where bounds[0].isEmpty && total != nil && count > 0 && end > 0:
+            wanted = max(0, end - count)..<end
+        default: return nil
+        }
+        guard range.lowerBound <= wanted.lowerBound, wanted.upperBound <= range.upperBound else { return nil }
+        return ContentRange(range: wanted, total: total)
+    }
+
+    /// The value of the field; nil without a range.
+    var fieldValue: String? {
+        range.map { "bytes \($0.lowerBound)-\($0.upperBound - 1)/\(total.map(String.init) ?? "*")" }
+    }
+
     private static func range(_ text: Substring) -> Range<Int64>? {
         let bounds = text.split(separator: "-", omittingEmptySubsequences: false)
         guard bounds.count == 2, let first = number(bounds[0]), let last = number(bounds[1]), first <= last, last < .max

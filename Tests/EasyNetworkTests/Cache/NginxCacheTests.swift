@@ -49,5 +49,33 @@ struct NginxCacheTests {
         #expect(second.history.map(\.statusCode) == [304])
         #expect(second.metrics?.bytesReceived ?? .max < first.body.count)
     }
+
+    @Test(
+        "BEY-10: a part of a stored response is that of the server",
+        arguments: ["0-0", "0-99", "100-", "-1", "-100", "50-1000000", "-1000000", "1000000-"]
+    )
+    func part(range: String) async throws {
+        let client = try await NginxClient()
+        let settings = HostConfiguration(
+            baseURL: nil,
+            deadlines: TransportDeadlines(idle: nil),
+            transport: client.transport
+        ) {
+            $0.cache = NetworkCache(disk: nil)
+            $0.validation = ResponseValidation(statusCodes: [200, 206, 416])
+        }
+        let service = EasyNetworkService(settings)
+        var call = Call(api: client.server.url(.http, "/ranges").absoluteString)
+        let whole = try await service.send(call)
+        call.headers = ["Range": "bytes=\(range)", "Cache-Control": "max-stale"]
+        let stored = try await service.send(call)
+        let sent = try await service.send(call, ignoringCache: true)
+        #expect(whole.statusCode == 200 && sent.source == .network)
+        #expect(stored.source == (sent.statusCode == 416 ? .network : .cache))
+        #expect(stored.statusCode == sent.statusCode && stored.body == sent.body)
+        for name in ["Content-Range", "Content-Length", "ETag", "Last-Modified", "Content-Type"] {
+            #expect(stored.headers[name] == sent.headers[name], "\(name)")
+        }
+    }
 }
 #endif

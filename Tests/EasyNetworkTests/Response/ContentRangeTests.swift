@@ -18,6 +18,32 @@ struct ContentRangeTests {
     }
 
     @Test(
+        "BEY-10: RFC 9110, section 14.1.2: the part that a Range field asks for, if these bytes contain it",
+        arguments: [
+            ("bytes 0-9/10", "bytes=0-1", "bytes 0-1/10"), ("bytes 0-9/10", "Bytes=7-", "bytes 7-9/10"),
+            ("bytes 0-9/10", "bytes=-3", "bytes 7-9/10"), ("bytes 0-9/10", "bytes=-30", "bytes 0-9/10"),
+            ("bytes 0-9/10", "bytes=5-30", "bytes 5-9/10"), ("bytes 0-9/10", "bytes=10-", nil),
+            ("bytes 0-9/10", "bytes=10-11", nil), ("bytes 0-9/10", "bytes=-0", nil), ("bytes 0-9/10", "bytes=3-2", nil),
+            ("bytes 0-9/10", "bytes=0-0,2-2", nil), ("bytes 0-9/10", "bytes", nil), ("bytes 0-9/10", "bytes=-", nil),
+            ("bytes 0-9/10", "items=0-1", nil), ("bytes 0-9/10", "bytes=+1-2", nil), ("bytes 0-9/10", "bytes=1=2", nil),
+            ("bytes 4-6/10", "bytes=4-6", "bytes 4-6/10"), ("bytes 4-6/10", "bytes=5-5", "bytes 5-5/10"),
+            ("bytes 4-6/10", "bytes=3-5", nil), ("bytes 4-6/10", "bytes=5-7", nil), ("bytes 4-6/10", "bytes=5-", nil),
+            ("bytes 4-9/10", "bytes=-6", "bytes 4-9/10"), ("bytes 4-9/10", "bytes=-7", nil),
+            ("bytes 4-6/*", "bytes=4-5", "bytes 4-5/*"), ("bytes 4-6/*", "bytes=4-7", nil),
+            ("bytes 4-6/*", "bytes=4-", nil),
+            ("bytes 4-6/*", "bytes=-1", nil), ("bytes */10", "bytes=0-1", nil),
+            ("bytes 0-9/*", "bytes=0-9223372036854775807", nil),
+            ("bytes 0-9/10", "bytes=0-9223372036854775807", "bytes 0-9/10"),
+            ("bytes 0-9/10", "bytes=0-9223372036854775808", nil),
+            ("bytes 0-9/10", "bytes=-9223372036854775807", "bytes 0-9/10"),
+        ] as [(String, String, String?)]
+    )
+    func part(contents: String, field: String, expected: String?) throws {
+        #expect(try #require(ContentRange(contents)).part(field)?.fieldValue == expected)
+        #expect(ContentRange(bodyCount: 0).part(field) == nil)
+    }
+
+    @Test(
         "TRF-3: RFC 9110, section 14.4: the form of a 416 has only the length",
         arguments: [("bytes */0", 0), ("bytes */7", 7)]
     )

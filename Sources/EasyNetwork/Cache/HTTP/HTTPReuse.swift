@@ -12,18 +12,25 @@ enum HTTPReuse: Hashable, Sendable {
     case revalidate
     /// Not at all: the request differs in a field that `Vary` names.
     case varies
-    /// Not at all: the request or the response is not one of GET, the request is for a part or conditional, or one of
-    /// the two has `no-store`.
+    /// Not at all: the request or the response is not one of GET, the request is conditional or for a part that the
+    /// response does not have, the response is a part only, or one of the two has `no-store`.
     case unusable
     /// Not at all, and the request must not be sent: it fails with ``NetworkError/Code/notCached``.
     case onlyIfCached
 }
 
 extension StoredResponse {
-    /// - Parameter request: the fields of the new request, with credentials and cookies.
-    func reuse(for method: NetworkService.Method, _ request: HTTPHeaders, at now: Date) -> HTTPReuse {
+    /// - Parameters:
+    ///   - request: the fields of the new request, with credentials and cookies.
+    ///   - isPart: whether the response has the part that the request asks for. Default false.
+    func reuse(
+        for method: NetworkService.Method,
+        _ request: HTTPHeaders,
+        isPart: Bool = false,
+        at now: Date
+    ) -> HTTPReuse {
         let asked = CacheControl(request: request)
-        let reuse = reuse(for: method, request, asked, at: now)
+        let reuse = reuse(for: method, request, asked, isPart, at: now)
         switch reuse {
         case .revalidate, .varies, .unusable: return asked.onlyIfCached ? .onlyIfCached : reuse
         case .fresh, .stale, .staleWhileRevalidate, .onlyIfCached: return reuse
@@ -34,9 +41,11 @@ extension StoredResponse {
         for method: NetworkService.Method,
         _ request: HTTPHeaders,
         _ asked: CacheControl,
+        _ isPart: Bool,
         at now: Date
     ) -> HTTPReuse {
-        guard method == .get, self.method == .get, !request.hasConditions, !asked.noStore, !forbidsUse
+        guard method == .get, self.method == .get, !asked.noStore, !forbidsUse,
+            isPart ? !request.hasPreconditions : !request.hasConditions && status != 206
         else { return .unusable }
         guard nominated.match(request) else { return .varies }
         guard !asked.noCache, !cacheControl.noCache else { return .revalidate }
@@ -81,8 +90,9 @@ extension StoredResponse {
 
 extension HTTPHeaders {
     /// Whether a request is for a part, or conditional (RFC 9110, sections 13.1 and 14.2).
-    var hasConditions: Bool {
-        ["Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"]
-            .contains { self[$0] != nil }
+    var hasConditions: Bool { hasPreconditions || self["Range"] != nil || self["If-Range"] != nil }
+
+    var hasPreconditions: Bool {
+        ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"].contains { self[$0] != nil }
     }
 }

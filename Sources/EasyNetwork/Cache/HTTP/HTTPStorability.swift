@@ -12,13 +12,14 @@ enum HTTPStorability: Hashable, Sendable {
 }
 
 extension StoredResponse {
-    /// The statuses with a heuristic lifetime (RFC 9110, section 15.1), without 206, since this cache stores no parts.
-    static let heuristicStatuses: Set<Int> = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]
+    /// The statuses with a heuristic lifetime (RFC 9110, section 15.1).
+    static let heuristicStatuses: Set<Int> = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501]
 
     /// The statuses whose caching requirements this cache fulfills, for `must-understand` (RFC 9111, section 5.2.2.3).
     private static let understoodStatuses = heuristicStatuses.union([302, 303, 307, 400, 403, 500, 502, 503, 504])
 
-    /// Whether the response, as it would be stored, may be stored.
+    /// Whether the response, as it would be stored, may be stored. Of a 206 the caller checks
+    /// ``StoredResponse/contents(_:)``.
     ///
     /// - Parameters:
     ///   - control: the directives of the response as it arrived.
@@ -33,7 +34,8 @@ extension StoredResponse {
         guard method == .get else { return .unrelated }
         guard status >= 200, status != 304 else { return .notStorable }
         // In responses other than 206, `Content-Range` has no meaning (RFC 9110, section 14.4).
-        guard status != 206, status == 200 || !request.hasConditions else { return .unrelated }
+        guard status == 206 ? request["Range"] != nil : status == 200 || !request.hasConditions
+        else { return .unrelated }
         // A request with credentials must not receive a challenge.
         guard status != 401, status != 407 else { return .notStorable }
         guard !asked.noStore else { return .unrelated }
@@ -51,7 +53,8 @@ extension StoredResponse {
 
     /// Whether any request can use it: while it is fresh, after validation, or stale.
     private func isUseful(_ control: CacheControl, _ asked: CacheControl) -> Bool {
-        if !conditionalHeaders.isEmpty { return true }
+        // A part is not validated.
+        if !conditionalHeaders.isEmpty, status != 206 { return true }
         if control.noCache { return false }
         if lifetime > 0 { return true }
         if control.mustRevalidate { return false }

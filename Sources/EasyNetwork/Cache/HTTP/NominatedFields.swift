@@ -3,7 +3,8 @@ import Foundation
 /// The request fields that `Vary` names. A stored response is for requests with the same values (RFC 9111, section
 /// 4.1).
 ///
-/// Has only the SHA-256 of each value, since a `Cookie` or an `Authorization` may be among them.
+/// Has only the SHA-256 of each value, since a `Cookie` or an `Authorization` may be among them. A part of a response
+/// nominates `Range`, with its `Content-Range` as the value: it is for requests for bytes that it contains.
 struct NominatedFields: Hashable, Codable, Sendable {
     /// By name in lower case; nil for a field that is not in the request.
     var digests: [String: Data?] = [:]
@@ -13,7 +14,13 @@ struct NominatedFields: Hashable, Codable, Sendable {
     /// - Parameters:
     ///   - names: further fields that responses depend on.
     ///   - request: the fields as they were sent, with credentials and cookies.
-    init(vary response: HTTPHeaders, and names: [String] = [], of request: HTTPHeaders) {
+    ///   - part: the bytes of a 206. Default nil: the response is whole.
+    init(
+        vary response: HTTPHeaders,
+        and names: [String] = [],
+        of request: HTTPHeaders,
+        part: ContentRange? = nil
+    ) {
         for name in response.listMembers("Vary") + names {
             guard name != "*", HTTPSyntax.isToken(name.utf8) else {
                 matchesNone = true
@@ -23,15 +30,23 @@ struct NominatedFields: Hashable, Codable, Sendable {
             // `updateValue` also stores nil, for an absent field.
             if !digests.keys.contains(key) { digests.updateValue(Self.digest(key, of: request), forKey: key) }
         }
+        if let text = part?.fieldValue { digests["range"] = Data(text.utf8) }
     }
 
     /// Whether a request has the same values. A request with a further credential does not match; cookies count only if
     /// they are nominated.
     func match(_ request: HTTPHeaders) -> Bool {
-        !matchesNone && digests.allSatisfy { $0.value == Self.digest($0.key, of: request) }
+        !matchesNone && digests.allSatisfy { Self.match($0.key, $0.value, request) }
             && request.allSatisfy { field in
                 !field.isCredential || field.isCookie || digests.keys.contains(field.name.lowercased())
             }
+    }
+
+    private static func match(_ name: String, _ value: Data?, _ request: HTTPHeaders) -> Bool {
+        if name == "range", let value, let part = ContentRange(String(decoding: value, as: UTF8.self)) {
+            return request["Range"].flatMap(part.part) != nil
+        }
+        return value == digest(name, of: request)
     }
 
     private static func digest(_ name: String, of request: HTTPHeaders) -> Data? {

@@ -96,7 +96,12 @@ struct StoredResponse: Hashable, Sendable {
             method: method,
             status: status,
             headers: Self.dated(response.storedFields(control), responseDate),
-            nominated: NominatedFields(vary: response, and: names, of: request),
+            nominated: NominatedFields(
+                vary: response,
+                and: names,
+                of: request,
+                part: status == 206 ? response["Content-Range"].flatMap(ContentRange.init) : nil
+            ),
             requestDate: requestDate,
             responseDate: responseDate
         )
@@ -125,6 +130,23 @@ extension StoredResponse {
 
     func isFresh(at now: Date) -> Bool {
         lifetime > age(at: now)
+    }
+
+    /// The bytes of the representation that a body has; nil for other responses than 200 and 206, for a 206 with another
+    /// length than its `Content-Range`, and for a content coding, which has been removed from the body of a 200.
+    func contents(_ bodyCount: Int) -> ContentRange? {
+        guard headers["Content-Encoding"] == nil, status == 200 || status == 206 else { return nil }
+        guard status == 206 else { return ContentRange(bodyCount: bodyCount) }
+        let contents = headers["Content-Range"].flatMap(ContentRange.init)
+        return contents?.range?.count == bodyCount ? contents : nil
+    }
+
+    /// The part of the body that a request asks for (RFC 9110, sections 13.1.5 and 14.2); nil if the server has to
+    /// answer, also for an `If-Range` that is not the strong validator of this response.
+    func part(for request: HTTPHeaders, bodyCount: Int) -> ContentRange? {
+        guard let range = request["Range"], let part = contents(bodyCount)?.part(range) else { return nil }
+        let isSame = request["If-Range"].map { $0 == RangeValidator(headers, now: responseDate)?.fieldValue }
+        return isSame ?? true ? part : nil
     }
 
     /// The fields when the response is used, with its `Age` (RFC 9111, sections 4 and 5.1).

@@ -142,6 +142,21 @@ struct HTTPReuseTests {
         #expect(reuse("ETag: \"a\" | Cache-Control: max-age=60", field, after: 1) == .unusable)
     }
 
+    @Test("BEY-10: RFC 9111, section 3.3: a stored part is never used as the whole")
+    func part() {
+        let fields = "Cache-Control: max-age=60 | Content-Range: bytes 0-8/9"
+        let stored = StoredResponse.stub(fields, request: "Range: bytes=0-", status: 206)
+        func reuse(_ request: String, isPart: Bool) -> HTTPReuse {
+            stored.reuse(for: .get, .lines(request), isPart: isPart, at: Arrival.date + 1)
+        }
+        #expect(reuse("", isPart: false) == .unusable)
+        #expect(reuse("Range: bytes=2-3", isPart: true) == .fresh)
+        #expect(reuse("Range: bytes=2-3 | If-Match: \"a\"", isPart: true) == .unusable)
+        #expect(reuse("Range: bytes=2-9", isPart: true) == .fresh, "the end is that of the whole")
+        #expect(reuse("Range: bytes=9-", isPart: true) == .varies)
+        #expect(!stored.nominated.match(HTTPHeaders()))
+    }
+
     @Test(
         "BEY-10: RFC 9111, section 4: the cache is used for GET only",
         arguments: ["HEAD", "POST", "PUT", "DELETE", "OPTIONS"]

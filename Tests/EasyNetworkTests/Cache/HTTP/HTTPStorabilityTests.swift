@@ -99,6 +99,16 @@ struct HTTPStorabilityTests {
         #expect(storability(stored, status: 404, request: field) == .unrelated)
     }
 
+    @Test("BEY-10: RFC 9111, section 3.3: a part that was asked for is stored if it can be used without validation")
+    func parts() {
+        let part = "ETag: \"a\" | Content-Range: bytes 0-1/9"
+        #expect(
+            storability("\(part) | Cache-Control: max-age=60", status: 206, request: "Range: bytes=0-1") == .storable
+        )
+        #expect(storability(part, status: 206, request: "Range: bytes=0-1") == .notStorable)
+        #expect(storability("\(part) | Cache-Control: max-age=60", status: 206) == .unrelated)
+    }
+
     @Test(
         "BEY-10: RFC 5861, section 4: a response that is never fresh is stored for requests that accept stale ones",
         arguments: ["max-stale", "max-stale=60", "stale-if-error=60"]
