@@ -1,9 +1,10 @@
 // Writes until it is killed:
 //
 // - entries to a cache: `CacheWriter <directory> <seed> <first version>`. Prints `begin <key> <version>` before and
-//   `done <key> <version>` after each step; version 0 is a removal. `<key>/<n>` is the variant for `Foo: n`; its removal
-//   is that of all variants.
-// - calls to a recording of traffic: `CacheWriter <file> <seed>`. Prints the number of the calls that have been written.
+//   `done <key> <version>` after each step; version 0 is a removal. `<key>/<n>` is the variant for `Foo: n`; its
+//   removal is that of all variants.
+// - calls to a recording of traffic: `CacheWriter <file> <seed>`. Prints the number of the calls that have been
+//   written.
 
 #if DEBUG
 import Foundation

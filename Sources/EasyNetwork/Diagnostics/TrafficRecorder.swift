@@ -15,8 +15,9 @@ import Foundation
 /// the recording ends is an entry with the error ``NetworkError/Code/cancelled``.
 ///
 /// The file is a whole HAR after each entry, so that it can be read while the program runs and after it was killed. A
-/// kill in the moment of a write may cut the last line, which is an entry. A new file may be read by its owner only. It is written on a serial queue of the recorder. If the disk is slower than
-/// the traffic, at most 32 MiB of bodies wait, and further entries are dropped; `_dropped` in the file is their number.
+/// kill in the moment of a write may cut the last line, which is an entry. A new file may be read by its owner only. It
+/// is written on a serial queue of the recorder. If the disk is slower than the traffic, at most 32 MiB of bodies wait,
+/// and further entries are dropped; `_dropped` in the file is their number.
 ///
 /// | body | in the file |
 /// |-|-|
@@ -91,7 +92,8 @@ public final class TrafficRecorder: Sendable {
 
     /// Ends the recording. When it returns, every attempt is in the file, those under way as cancelled.
     ///
-    /// - Throws: ``NetworkError/Code/cannotWriteFile`` if an entry could not be written; the file has those that were written before.
+    /// - Throws: ``NetworkError/Code/cannotWriteFile`` if an entry could not be written; the file has those that were
+    ///   written before.
     public func finish() async throws(NetworkError) {
         await told()
         let (subscriptions, calls) = state.withLock { state in

@@ -10,6 +10,11 @@ import Foundation
 /// ```
 public struct ResourceLoaderOptions: Sendable {
     /// The order in which loads of one priority start.
+    ///
+    /// ```swift
+    /// var options = ResourceLoaderOptions()
+    /// options.order = .lifo
+    /// ```
     public enum Order: Hashable, Sendable {
         /// The oldest first.
         case fifo
@@ -17,12 +22,12 @@ public struct ResourceLoaderOptions: Sendable {
         case lifo
     }
 
-    /// The order in which loads of one priority start. Default ``Order/fifo``. A load whose priority has changed counts as
-    /// the newest.
+    /// The order in which loads of one priority start. Default ``Order/fifo``. A load whose priority has changed counts
+    /// as the newest.
     public var order = Order.fifo
 
-    /// The number of loads at once; less than 1 counts as 1. Default 6. The limits of the queue hold as well: with a lower
-    /// one there, the loads that wait for it run in the queue's order.
+    /// The number of loads at once; less than 1 counts as 1. Default 6. The limits of the queue hold as well: with a
+    /// lower one there, the loads that wait for it run in the queue's order.
     public var maximumLoadCount = 6
 
     /// The sum of the costs of the resources in memory. Default 64,000,000. A resource of a higher cost is not kept.
@@ -41,8 +46,8 @@ public struct ResourceLoaderOptions: Sendable {
         url.absoluteString.prefix { $0 != "#" }.description
     }
 
-    /// The request for a URL, with its headers, deadlines, retries and rules for the cache. Called once a load. Default: a
-    /// GET with ``CachePolicy/http``.
+    /// The request for a URL, with its headers, deadlines, retries and rules for the cache. Called once a load.
+    /// Default: a GET with ``CachePolicy/http``.
     public var request: @Sendable (URL) -> any BaseAPIRequest = { GetResource(url: $0) }
 
     /// Options with the defaults of the properties.
@@ -59,10 +64,10 @@ public struct ResourceLoaderOptions: Sendable {
 /// }
 /// ```
 ///
-/// Many callers that want the same resource share one load: one message, one decoding. Each has a ``ResourceReceipt``. A
-/// load is a job of a ``NetworkQueue``, with its limits, conditions, events and cancellation, and the answer may come from
-/// the host's cache (``HostSettings/cache``) by the rules of HTTP. The decoded resources are kept in memory by cost
-/// and count, the least recently used leave first; they stay until then, fresh or not. An answer with
+/// Many callers that want the same resource share one load: one message, one decoding. Each has a ``ResourceReceipt``.
+/// A load is a job of a ``NetworkQueue``, with its limits, conditions, events and cancellation, and the answer may come
+/// from the host's cache (``HostSettings/cache``) by the rules of HTTP. The decoded resources are kept in memory by
+/// cost and count, the least recently used leave first; they stay until then, fresh or not. An answer with
 /// `Cache-Control: no-store` is not kept. On Apple's platforms memory pressure empties the memory; on Linux call
 /// ``removeAll()``.
 ///
@@ -78,7 +83,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         /// Tells it from earlier loads of its key.
         let number: Int
         let url: URL
-        private(set) var receipts: [ObjectIdentifier: (receipt: ResourceReceipt<Resource>, rank: ResourceOrder.Rank)] = [:]
+        private(set) var receipts: [ObjectIdentifier: (receipt: ResourceReceipt<Resource>, rank: ResourceOrder.Rank)] =
+            [:]
         /// The number of receipts of each rank.
         private var counts = Array(repeating: 0, count: ResourceOrder.Rank.allCases.count)
         private(set) var wantsPartials = false
@@ -143,10 +149,10 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     ///   - options: order, limits, keys, requests.
     ///   - cost: the cost of a resource in memory, such as the bytes of its pixels. Default nil: the bytes of the
     ///     answer's body. Called on a background thread, once a load.
-    ///   - decodePartial: makes a resource of the beginning of an answer for ``partialResources(at:priority:)``; nil when
-    ///     that is not enough. Called on a background thread, at most ten times a second for a load. Default nil.
-    ///   - decode: makes the resource of an accepted answer. Called on a background thread, once a load, and not when all
-    ///     receipts were cancelled. An error that it throws is the error of the load.
+    ///   - decodePartial: makes a resource of the beginning of an answer for ``partialResources(at:priority:)``; nil
+    ///     when that is not enough. Called on a background thread, at most ten times a second for a load. Default nil.
+    ///   - decode: makes the resource of an accepted answer. Called on a background thread, once a load, and not when
+    ///     all receipts were cancelled. An error that it throws is the error of the load.
     public init(
         queue: NetworkQueue = .shared,
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared),
@@ -232,8 +238,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         }
     }
 
-    /// Loads resources that may be wanted soon. They give way: they start after everything that somebody waits for, with
-    /// half of the places at most, and asking for one of them makes it an ordinary load.
+    /// Loads resources that may be wanted soon. They give way: they start after everything that somebody waits for,
+    /// with half of the places at most, and asking for one of them makes it an ordinary load.
     ///
     /// - Parameter urls: the addresses, the first to start first.
     /// - Returns: the receipts, to cancel what is not wanted any more.
@@ -311,7 +317,9 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     func leave(_ receipt: ResourceReceipt<Resource>) {
         let key = receipt.key
         let stopped = state.withLock { state -> Load? in
-            guard state.loads[key]?.remove(receipt) == true, state.loads[key]?.receipts.isEmpty == true else { return nil }
+            guard state.loads[key]?.remove(receipt) == true, state.loads[key]?.receipts.isEmpty == true else {
+                return nil
+            }
             state.order.remove(key)
             return state.loads.removeValue(forKey: key)
         }

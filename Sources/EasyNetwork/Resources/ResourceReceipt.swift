@@ -11,8 +11,8 @@ import Foundation
 /// ```
 ///
 /// It ends once: with the resource, with the error of the load, or with ``NetworkError/Code/cancelled``. The load stops
-/// when its last receipt is cancelled. A receipt that is released without having been cancelled leaves its load going on,
-/// as a task does. All members may be used from any thread.
+/// when its last receipt is cancelled. A receipt that is released without having been cancelled leaves its load going
+/// on, as a task does. All members may be used from any thread.
 public final class ResourceReceipt<Resource: Sendable>: Sendable {
     typealias Partials = AsyncThrowingStream<Resource, any Error>.Continuation
 
@@ -78,8 +78,8 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
         }
     }
 
-    /// Ends the receipt with ``NetworkError/Code/cancelled``, and its load if no other receipt is left. After the end it
-    /// does nothing.
+    /// Ends the receipt with ``NetworkError/Code/cancelled``, and its load if no other receipt is left. After the end
+    /// it does nothing.
     public func cancel() {
         guard result == nil else { return }
         loader.leave(self)

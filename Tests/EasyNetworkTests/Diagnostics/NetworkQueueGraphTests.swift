@@ -93,7 +93,7 @@ struct NetworkQueueGraphTests {
             return job
         }
         for (job, next) in zip(jobs, jobs.dropFirst(7)) { next.addDependency(job) }
-        let elsewhere = BlockOperation()
+        let elsewhere = BlockOperation {}
         elsewhere.name = "elsewhere"
         jobs[0].addDependency(elsewhere)
         queue.addOperations(jobs, waitUntilFinished: false)

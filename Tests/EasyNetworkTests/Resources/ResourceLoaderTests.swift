@@ -16,7 +16,8 @@ struct ResourceLoaderTests {
         let decodeCount = Locked(0)
         let loader: ResourceLoader<String>
 
-        init(_ change: (inout ResourceLoaderOptions) -> Void = { _ in }, host: (inout HostSettings) -> Void = { _ in }) {
+        init(_ change: (inout ResourceLoaderOptions) -> Void = { _ in }, host: (inout HostSettings) -> Void = { _ in })
+        {
             let (transport, clock) = (InMemoryTransport(), ManualClock())
             (self.transport, self.clock) = (transport, clock)
             let service = EasyNetworkService(
@@ -271,7 +272,9 @@ struct ResourceLoaderTests {
     func rememberedFailures() async throws {
         let fixture = Fixture({ $0.failureLifetime = 10 })
         for _ in 0..<3 {
-            let error = await #expect(throws: NetworkError.self) { try await fixture.loader.resource(at: fixture.url("bad")) }
+            let error = await #expect(throws: NetworkError.self) {
+                try await fixture.loader.resource(at: fixture.url("bad"))
+            }
             #expect(error?.code == .cannotParseResponse)
         }
         #expect(fixture.paths == ["/bad"])

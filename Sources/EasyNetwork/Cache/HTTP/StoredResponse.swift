@@ -132,8 +132,9 @@ extension StoredResponse {
         lifetime > age(at: now)
     }
 
-    /// The bytes of the representation that a body has; nil for other responses than 200 and 206, for a 206 with another
-    /// length than its `Content-Range`, and for a content coding, which has been removed from the body of a 200.
+    /// The bytes of the representation that a body has; nil for other responses than 200 and 206, for a 206 with
+    /// another length than its `Content-Range`, and for a content coding, which has been removed from the body of a
+    /// 200.
     func contents(_ bodyCount: Int) -> ContentRange? {
         guard headers["Content-Encoding"] == nil, status == 200 || status == 206 else { return nil }
         guard status == 206 else { return ContentRange(bodyCount: bodyCount) }

@@ -29,8 +29,8 @@ struct CacheCoordinator: Sendable {
     /// The entries that were removed, for release outside of the lock.
     var released: [CacheEntry] = []
     private let hasDisk: Bool
-    /// The pending changes of files. An entry of nil means removal; one that is not merged does not list the variants of
-    /// the file that it replaces.
+    /// The pending changes of files. An entry of nil means removal; one that is not merged does not list the variants
+    /// of the file that it replaces.
     private var changes: [String: (number: Int, entry: CacheEntry?, isMerged: Bool)] = [:]
     private var waitingCost = 0
     private var removals: [Int: Removal] = [:]

@@ -116,8 +116,8 @@ extension DiskCache {
         }
     }
 
-    /// Writes or removes an entry, and removes the variants that are no longer listed. After a failure there is no entry
-    /// with the key.
+    /// Writes or removes an entry, and removes the variants that are no longer listed. After a failure there is no
+    /// entry with the key.
     ///
     /// - Parameter isMerged: whether the entry lists the variants of the file that it replaces.
     /// - Returns: the entry as it was written, with these variants.
