@@ -16,6 +16,10 @@ extension Registry {
                 PostForm(name: try $0.string("name"), isUrgent: try $0.bool("urgent", default: false))
             },
             download("report", "downloads a file") { GetReport(size: try $0.int("size", default: 262_144)) },
+            job("resources", "pictures, each for many at once") { values, service in
+                let (count, askers) = (try values.int("count", default: 5), try values.int("askers", default: 3))
+                return LoadPictures(count: max(0, count), askerCount: max(0, askers), service: service)
+            },
         ],
         configure: { host in host.cookies = CookieJar() }
     )

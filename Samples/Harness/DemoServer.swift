@@ -47,6 +47,7 @@ enum DemoServer {
             let size = item("size", of: request).flatMap(Int.init) ?? 0
             return MockResponse(headers: ["ETag": "\"\(size)\""], body: .repeating(UInt8(ascii: "."), count: size))
         }
+        server.route("GET", "/pictures/*") { request in .text("picture \(request.path.dropFirst("/pictures/".count))") }
         return server
     }
 

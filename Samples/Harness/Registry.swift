@@ -77,6 +77,15 @@ func download<Request: BaseAPIRequest>(
     }
 }
 
+/// Registers a job of another kind.
+func job(
+    _ name: String,
+    _ summary: String,
+    _ make: @escaping @Sendable (Values, EasyNetworkService) throws -> NetworkOperation
+) -> API {
+    API(name: name, summary: summary, make: make)
+}
+
 /// The arguments of one job. An argument without default is required.
 final class Values {
     /// An argument that was read: `("page", "[page=<whole number>]")`.

@@ -88,6 +88,14 @@ struct HarnessTests {
         #expect(server.requests.isEmpty)
     }
 
+    @Test("IMG-1: pictures that many ask for at once are sent once each")
+    func resources() async throws {
+        defer { clean() }
+        #expect(await run(["run", "resources", "count=3", "askers=4", "--json"]) == 0)
+        #expect(Set(server.requests.map(\.path)) == ["/pictures/0", "/pictures/1", "/pictures/2"])
+        #expect(server.requests.count == 3)
+    }
+
     @Test("TOL-1: an API runs by its name, with its arguments in their place, and the result is JSON")
     func runOne() async throws {
         defer { clean() }

@@ -15,6 +15,10 @@ struct CacheBenchmark {
     /// The highest cost of a `RequestOperation` with a memory hit in microseconds.
     static let hitLimit = 20.0
 
+    /// The highest cost of a resource that a `ResourceLoader` has in memory in microseconds, and the number of hits.
+    static let resourceLimit = 5.0
+    static let resourceHits = 10_000
+
     let report: Report
 
     func run() throws {
@@ -34,6 +38,15 @@ struct CacheBenchmark {
         report.line("")
         report.line("a RequestOperation that the memory answers: \(Report.number(hit)) microseconds of the processor")
         report.bar("a memory hit through RequestOperation", hit, atMost: Self.hitLimit, unit: " µs")
+        let resources = ResourceContender(50)
+        for (name, figure) in [
+            ("cachedResource", resources.direct(Self.resourceHits)),
+            ("await resource", resources.awaited(Self.resourceHits)),
+            ("load, to its completion", resources.told(Self.resourceHits)),
+        ] {
+            report.line("a decoded resource in memory, \(name): \(Report.number(figure)) microseconds")
+            report.bar("a resource in memory, \(name)", figure, atMost: Self.resourceLimit, unit: " µs")
+        }
     }
 
     private func row(_ name: String, _ ours: Double, _ foundations: Double) {

@@ -161,6 +161,9 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         decodePartial: (@Sendable (NetworkResponse) throws -> Resource?)? = nil,
         decode: @escaping @Sendable (NetworkResponse) throws -> Resource
     ) {
+        var options = options
+        // Sums of costs up to this limit do not overflow.
+        options.memoryCostLimit = min(options.memoryCostLimit, 1 << 60)
         (self.queue, self.service, self.options) = (queue, service, options)
         (self.cost, self.decodePartial, self.decode) = (cost, decodePartial, decode)
         state = Locked(

@@ -20,11 +20,14 @@ struct ResourceRequest<Resource: Sendable>: RequestWrapper, APIRequest {
     let wrapped: any BaseAPIRequest
     let decode: @Sendable (NetworkResponse) throws -> Resource
     let cost: (@Sendable (Resource) -> Int)?
+    /// Whether nobody wants the resource any more. A call whose answer has come maps it although it was cancelled.
+    let isCancelled = Locked(false)
 
     /// The loader has one load for each key.
     var repeatPolicy: RepeatPolicy { .allow }
 
     func item(from response: NetworkResponse) throws -> Item {
+        guard !isCancelled.withLock({ $0 }) else { throw NetworkError(code: .cancelled) }
         let resource = try decode(response)
         return Item(
             resource: resource,
@@ -51,6 +54,7 @@ final class ResourceOperation<Resource: Sendable>: RequestOperation<ResourceRequ
     private let partials = Locked(Partials())
     private let decodePartial: (@Sendable (NetworkResponse) throws -> Resource?)?
     private let url: URL
+    private let isRequestCancelled: Locked<Bool>
 
     init(
         _ request: ResourceRequest<Resource>,
@@ -59,8 +63,14 @@ final class ResourceOperation<Resource: Sendable>: RequestOperation<ResourceRequ
         decodePartial: (@Sendable (NetworkResponse) throws -> Resource?)?
     ) {
         self.url = url
+        isRequestCancelled = request.isCancelled
         self.decodePartial = decodePartial
         super.init(request, service: service)
+    }
+
+    override func cancel() {
+        isRequestCancelled.exchange(true)
+        super.cancel()
     }
 
     /// Passes on what can be decoded while the answer comes, at most ten times a second.

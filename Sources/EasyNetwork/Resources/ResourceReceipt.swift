@@ -110,6 +110,7 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
         for waiter in ended.waiters { waiter.resume() }
         if let error = result.failure { ended.partials?.finish(throwing: error) } else { ended.partials?.finish() }
         guard let completion = ended.completion else { return }
-        WorkQueue.call(on: loader.callbackQueue) { WorkQueue.userCode { completion(result) } }
+        // Not in place: a completion that blocks would hold up the other receipts and the next load.
+        loader.callbackQueue.async { completion(result) }
     }
 }

@@ -139,6 +139,59 @@ struct ResourceLoaderTests {
         #expect(try await other.value == "/a")
     }
 
+    @Test("IMG-1: nothing is decoded when the last receipt was cancelled after the answer had come")
+    func cancelledBeforeDecoding() async throws {
+        final class Canceller: RequestInterceptor {
+            let receipt = Locked<ResourceReceipt<String>?>(nil)
+
+            func didReceive(
+                _ result: Result<NetworkResponse, NetworkError>,
+                context: AttemptContext
+            ) async -> ResponseDecision {
+                receipt.exchange(nil)?.cancel()
+                return .proceed
+            }
+        }
+        /// Held by the closure that decodes, and so by the call that may use it.
+        final class Decoder: Sendable {}
+        let (transport, canceller, decodeCount) = (SteeredTransport(), Canceller(), Locked(0))
+        weak var freed: Decoder?
+        do {
+            let decoder = Decoder()
+            freed = decoder
+            let service = EasyNetworkService(transport.host { $0.interceptors = [canceller] })
+            let loader = ResourceLoader<String>(queue: NetworkQueue(), service: service) { [decoder] response in
+                withExtendedLifetime(decoder) { decodeCount.withLock { $0 += 1 } }
+                return try response.text()
+            }
+            let url = try #require(URL(string: "https://api.example.com/a"))
+            let receipt = loader.load(url)
+            canceller.receipt.exchange(receipt)
+            let exchange = try #require(await transport.exchange(0))
+            exchange.head()
+            exchange.body("a")
+            exchange.end()
+            await #expect(throws: NetworkError.self) { _ = try await receipt.value }
+        }
+        #expect(await eventually { freed == nil })
+        #expect(decodeCount.withLock { $0 } == 0)
+    }
+
+    @Test("IMG-1: a completion that blocks holds up neither other receipts nor the next load")
+    func blockedCompletion() async throws {
+        let fixture = Fixture({ $0.maximumLoadCount = 1 })
+        let (blocked, wasFreed) = (DispatchSemaphore(value: 0), Locked<Bool?>(nil))
+        fixture.loader.load(fixture.url("a")) { _ in
+            let isInTime = blocked.wait(timeout: .now() + 30) == .success
+            wasFreed.exchange(isInTime)
+        }
+        let (other, next) = (fixture.loader.load(fixture.url("a")), fixture.loader.load(fixture.url("b")))
+        _ = try await (other.value, next.value)
+        blocked.signal()
+        #expect(await eventually { wasFreed.withLock { $0 } != nil })
+        #expect(wasFreed.withLock { $0 } == true)
+    }
+
     @Test("IMG-1: when the queue or the service cancels a load, its receipts end, and the next loads run")
     func cancelledByOthers() async throws {
         let fixture = Fixture({ $0.maximumLoadCount = 1 })
@@ -227,6 +280,23 @@ struct ResourceLoaderTests {
         let kept = ["a", "b", "c", "long"].filter { costly.loader.cachedResource(for: costly.url($0)) != nil }
         // Two bytes each; "/long" has five and replaces all.
         #expect(kept == ["long"])
+    }
+
+    @Test("IMG-1: costs of any size do not overflow")
+    func largeCosts() async throws {
+        let fixture = Fixture()
+        var options = ResourceLoaderOptions()
+        options.memoryCostLimit = .max
+        let loader = ResourceLoader(
+            queue: fixture.queue,
+            service: EasyNetworkService(
+                HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: fixture.transport)
+            ),
+            options: options,
+            cost: { $0 == "/long" ? .max : 1 << 59 }
+        ) { try $0.text() }
+        for path in ["a", "b", "c", "long", "long"] { _ = try await loader.resource(at: fixture.url(path)) }
+        #expect(loader.state.withLock { $0.memory.cost } == 1 << 60)
     }
 
     @Test("IMG-1: removed resources are loaded again, an answer with no-store is not kept, the user's cost counts")

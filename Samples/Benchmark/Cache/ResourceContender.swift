@@ -1,0 +1,64 @@
+import Dispatch
+import EasyNetwork
+import Foundation
+
+/// Decoded resources in the memory of a `ResourceLoader`.
+struct ResourceContender {
+    private struct Picture: BaseAPIRequest {
+        let index: Int
+        var api: String { "pictures/\(index)" }
+        var cache: CachePolicy? { CachePolicy(.cacheOnly, storage: .memory) }
+    }
+
+    private let service: EasyNetworkService
+    private let loader: ResourceLoader<Int>
+    private let urls: [URL]
+
+    init(_ count: Int) {
+        let base = "http://localhost"
+        service = EasyNetworkService(
+            HostConfiguration(baseURL: URL(string: base)) { $0.cache = NetworkCache(disk: nil) }
+        )
+        loader = ResourceLoader(service: service, queue: NetworkQueue()) { $0.body.count }
+        urls = (0..<count).compactMap { URL(string: "\(base)/pictures/\($0)") }
+        let response = NetworkResponse(body: Data(count: 1_024))
+        Measurement.wait { [service, loader] in
+            for index in 0..<count {
+                try? service.store(response, for: Picture(index: index))
+                guard (try? await loader.resource(for: Picture(index: index))) == 1_024 else {
+                    Report.stop("the loader has lost a resource")
+                }
+            }
+        }
+    }
+
+    /// The microseconds of a hit that is asked for and got at once.
+    func direct(_ count: Int) -> Double {
+        Measurement.microseconds(count) {
+            for index in 0..<count where loader.cachedResource(for: urls[index % urls.count]) != 1_024 {
+                Report.stop("the loader has lost a resource")
+            }
+        }
+    }
+
+    /// The microseconds of a hit until its task goes on.
+    func awaited(_ count: Int) -> Double {
+        Measurement.microseconds(count) {
+            Measurement.wait { [loader, urls] in
+                for index in 0..<count { _ = try? await loader.resource(for: urls[index % urls.count]) }
+            }
+        }
+    }
+
+    /// The microseconds of a hit with a receipt, until all completions have been called.
+    func told(_ count: Int) -> Double {
+        Measurement.microseconds(count) {
+            let group = DispatchGroup()
+            for index in 0..<count {
+                group.enter()
+                loader.load(urls[index % urls.count]) { _ in group.leave() }
+            }
+            group.wait()
+        }
+    }
+}

@@ -1,0 +1,33 @@
+import EasyNetwork
+import Foundation
+
+/// Several pictures, each asked for by many at once: a `ResourceLoader` sends one request for each picture.
+final class LoadPictures: ServiceOperation, @unchecked Sendable {
+    // Sendable because nothing changes here.
+    private let count: Int
+    private let askerCount: Int
+
+    init(count: Int, askerCount: Int, service: EasyNetworkService) {
+        (self.count, self.askerCount) = (count, askerCount)
+        super.init(service: service)
+    }
+
+    override func execute() {
+        // The newest first, as in a list that scrolls. An app would make an image of the body.
+        let pictures = ResourceLoader(service: service, queue: NetworkQueue(), order: .lifo) { $0.body }
+        let urls = (0..<count).compactMap { URL(string: "pictures/\($0)") }
+        Task { [askerCount] in
+            do {
+                try await withThrowingTaskGroup(of: Data.self) { group in
+                    for url in urls {
+                        for _ in 0..<askerCount { group.addTask { try await pictures.resource(for: url) } }
+                    }
+                    try await group.waitForAll()
+                }
+                finish()
+            } catch {
+                finish(error as? NetworkError ?? NetworkError(code: .cancelled))
+            }
+        }
+    }
+}
