@@ -14,13 +14,15 @@ final class LoadPictures: ServiceOperation, @unchecked Sendable {
 
     override func execute() {
         // The newest first, as in a list that scrolls. An app would make an image of the body.
-        let pictures = ResourceLoader(service: service, queue: NetworkQueue(), order: .lifo) { $0.body }
+        var options = ResourceLoaderOptions()
+        options.order = .lifo
+        let pictures = ResourceLoader(queue: NetworkQueue(), service: service, options: options) { $0.body }
         let urls = (0..<count).compactMap { URL(string: "pictures/\($0)") }
         Task { [askerCount] in
             do {
                 try await withThrowingTaskGroup(of: Data.self) { group in
                     for url in urls {
-                        for _ in 0..<askerCount { group.addTask { try await pictures.resource(for: url) } }
+                        for _ in 0..<askerCount { group.addTask { try await pictures.resource(at: url) } }
                     }
                     try await group.waitForAll()
                 }

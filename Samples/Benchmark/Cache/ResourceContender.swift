@@ -5,8 +5,8 @@ import Foundation
 /// Decoded resources in the memory of a `ResourceLoader`.
 struct ResourceContender {
     private struct Picture: BaseAPIRequest {
-        let index: Int
-        var api: String { "pictures/\(index)" }
+        let url: URL
+        var api: String { url.absoluteString }
         var cache: CachePolicy? { CachePolicy(.cacheOnly, storage: .memory) }
     }
 
@@ -19,13 +19,15 @@ struct ResourceContender {
         service = EasyNetworkService(
             HostConfiguration(baseURL: URL(string: base)) { $0.cache = NetworkCache(disk: nil) }
         )
-        loader = ResourceLoader(service: service, queue: NetworkQueue()) { $0.body.count }
+        var options = ResourceLoaderOptions()
+        options.request = { Picture(url: $0) }
+        loader = ResourceLoader(queue: NetworkQueue(), service: service, options: options) { $0.body.count }
         urls = (0..<count).compactMap { URL(string: "\(base)/pictures/\($0)") }
         let response = NetworkResponse(body: Data(count: 1_024))
-        Measurement.wait { [service, loader] in
-            for index in 0..<count {
-                try? service.store(response, for: Picture(index: index))
-                guard (try? await loader.resource(for: Picture(index: index))) == 1_024 else {
+        Measurement.wait { [service, loader, urls] in
+            for url in urls {
+                try? service.store(response, for: Picture(url: url))
+                guard (try? await loader.resource(at: url)) == 1_024 else {
                     Report.stop("the loader has lost a resource")
                 }
             }
@@ -45,7 +47,7 @@ struct ResourceContender {
     func awaited(_ count: Int) -> Double {
         Measurement.microseconds(count) {
             Measurement.wait { [loader, urls] in
-                for index in 0..<count { _ = try? await loader.resource(for: urls[index % urls.count]) }
+                for index in 0..<count { _ = try? await loader.resource(at: urls[index % urls.count]) }
             }
         }
     }
