@@ -35,13 +35,17 @@ struct RequestCarrierTests {
     func steps() async throws {
         let queue = NetworkQueue()
         queue.isSuspended = true
+        let carriers = { queue.repeats.withLock { Array($0.carriers.values) } }
+        // Each is on the queue before the next step, which may cancel all there.
         let share = { name in
             let count = queue.joinedCount
             let task = Task { await queue.answer(to: Self.message(name), for: TestJob()) }
-            #expect(await eventually { queue.joinedCount == count + 1 })
+            let isOnQueue = await eventually {
+                queue.joinedCount == count + 1 && carriers().allSatisfy { $0.scheduling != nil }
+            }
+            #expect(isOnQueue)
             return task
         }
-        let carriers = { queue.repeats.withLock { Array($0.carriers.values) } }
         let first = await share("a")
         let carrier = try #require(carriers().first)
         let (second, other) = (await share("a"), await share("b"))
