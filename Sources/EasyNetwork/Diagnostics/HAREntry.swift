@@ -64,6 +64,8 @@ struct HAREntry: Sendable {
     let callNumber: UInt64
     let job: Job?
     let source: Source
+    /// Of a message that was sent.
+    let metrics: TransportMetrics?
     let method: String
     let url: URL
     let headers: HTTPHeaders
@@ -81,6 +83,7 @@ struct HAREntry: Sendable {
         job: Job?
     ) {
         (self.source, self.date, self.callNumber, self.job) = (source, date, callNumber, job)
+        if case .sent(let attempt, _, _) = source { metrics = attempt.metrics } else { metrics = nil }
         (method, url, headers) = (message.method.rawValue, message.url, message.headers)
         switch message.body {
         case .none: body = .none

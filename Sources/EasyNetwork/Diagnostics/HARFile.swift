@@ -8,11 +8,12 @@ import Foundation
 ///
 /// Sendable because what changes is used on the queue only.
 final class HARFile: @unchecked Sendable {
+    private typealias Entry = (count: Int, write: @Sendable (inout [UInt8]) -> Void)
+
     private struct Load {
         /// The bytes of the entries that wait or are being written.
         var count = 0
         var droppedEntries = 0
-        var entries: [(count: Int, text: @Sendable () -> String)] = []
     }
 
     /// The bytes that may wait. A single entry may have more.
@@ -23,7 +24,7 @@ final class HARFile: @unchecked Sendable {
 
     private let path: String
     private let descriptor: Int32
-    private let queue = DispatchQueue(label: "EasyNetwork.TrafficRecorder")
+    private let queue = BatchQueue<Entry>(label: "EasyNetwork.TrafficRecorder")
     private let load = Locked(Load())
 
     /// The offset of the end of the document.
@@ -40,7 +41,7 @@ final class HARFile: @unchecked Sendable {
         // Opened first: without a descriptor nothing of this object is released.
         descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw .file("the recording \(path) cannot be made") }
-        if let failure = write(Self.beginning) { throw failure }
+        if let failure = write(Array(Self.beginning.utf8)) { throw failure }
     }
 
     deinit {
@@ -49,27 +50,25 @@ final class HARFile: @unchecked Sendable {
 
     /// - Parameters:
     ///   - count: the bytes that the entry keeps in memory.
-    ///   - entry: makes the entry, on the file's queue.
-    func append(_ count: Int, _ entry: @escaping @Sendable () -> String) {
-        let isFirst = load.withLock { load in
+    ///   - entry: appends the entry to a text, on the file's queue.
+    func append(_ count: Int, _ entry: @escaping @Sendable (inout [UInt8]) -> Void) {
+        let hasRoom = load.withLock { load in
             guard load.count == 0 || load.count + count <= Self.maximumLoad else {
                 load.droppedEntries += 1
                 return false
             }
             load.count += count
-            load.entries.append((count, entry))
-            return load.entries.count == 1
+            return true
         }
-        // Those that come until the queue runs are written together.
-        if isFirst { queue.async { self.writeEntries() } }
+        if hasRoom { queue.add((count, entry)) { self.write($0) } }
     }
 
-    private func writeEntries() {
-        let entries = load.withLock { $0.entries.take() }
+    private func write(_ entries: [Entry]) {
         if failure == nil {
-            var text = ""
+            var text: [UInt8] = []
             for entry in entries {
-                text += (hasEntries ? "\n," : "\n") + entry.text()
+                text += (hasEntries ? "\n," : "\n").utf8
+                entry.write(&text)
                 hasEntries = true
             }
             failure = write(text)
@@ -83,9 +82,9 @@ final class HARFile: @unchecked Sendable {
     /// - Throws: the error of the first one that could not be.
     func settled() async throws(NetworkError) {
         let failure = await withCheckedContinuation { (continuation: CheckedContinuation<NetworkError?, Never>) in
-            queue.async {
+            queue.settle({ self.write($0) }) {
                 // Entries may have been dropped after the last one.
-                if self.failure == nil { self.failure = self.write("") }
+                if self.failure == nil { self.failure = self.write([]) }
                 continuation.resume(returning: self.failure)
             }
         }
@@ -93,21 +92,21 @@ final class HARFile: @unchecked Sendable {
     }
 
     /// Writes a text and the end of the document in place of the end before.
-    private func write(_ text: String) -> NetworkError? {
+    private func write(_ text: [UInt8]) -> NetworkError? {
         let dropped = load.withLock { $0.droppedEntries }
         let ending = "\n]" + (dropped == 0 ? "" : #","_dropped":\#(dropped)"#) + "}}\n"
-        guard !write(Data((text + ending).utf8)) else {
-            end += text.utf8.count
+        guard !writeAtEnd(text + ending.utf8) else {
+            end += text.count
             return nil
         }
         let error = NetworkError.file("the recording \(path) cannot be written")
         // There is room for the end that was there.
-        if end > 0, write(Data(ending.utf8)) { ftruncate(descriptor, off_t(end + ending.utf8.count)) }
+        if end > 0, writeAtEnd(Array(ending.utf8)) { ftruncate(descriptor, off_t(end + ending.utf8.count)) }
         return error
     }
 
-    private func write(_ data: Data) -> Bool {
-        data.withUnsafeBytes { bytes in
+    private func writeAtEnd(_ text: [UInt8]) -> Bool {
+        text.withUnsafeBytes { bytes in
             var done = 0
             while done < bytes.count {
                 let rest = bytes.baseAddress.map { $0 + done }

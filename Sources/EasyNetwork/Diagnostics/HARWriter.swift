@@ -5,167 +5,174 @@ struct HARWriter {
     let redaction: Redaction?
     let maximumBodyCount: Int
 
-    /// The entry on one line.
-    func json(_ entry: HAREntry) -> String {
-        var object: [String: JSONValue] = [
-            "startedDateTime": Self.text(entry.date),
-            "request": request(entry),
-            "response": response(entry),
-            "cache": .object([:]),
-        ]
-        let timings = Timings(entry.source)
-        object["timings"] = .object(timings.json)
-        object["time"] = .double(timings.total)
-        if case .sent(let attempt, let number, _) = entry.source {
-            object["_reason"] = .string(attempt.reason.rawValue)
-            object["_attempt"] = .integer(Int64(number))
-            if attempt.delay > 0 { object["_delay"] = .double(attempt.delay) }
-            object["_cache"] = (attempt.cacheMiss?.rawValue).map(JSONValue.string)
-            if let address = attempt.metrics?.remoteAddress, let colon = address.lastIndex(of: ":") {
-                object["serverIPAddress"] = .string(address[..<colon].filter { $0 != "[" && $0 != "]" })
-                object["connection"] = .string(String(address[address.index(after: colon)...]))
-            }
-        } else {
-            object["_fromCache"] = .bool(true)
-        }
-        object["_call"] = .unsigned(entry.callNumber)
-        if let job = entry.job {
-            var description = named(job.id, job.name)
-            description["host"] = job.host.map(JSONValue.string)
-            description["tags"] = .array(job.tags.map(redacted).sorted().map(JSONValue.string))
-            object["_job"] = .object(description)
-            object["_dependsOn"] = .array(job.dependencies.map { .object(named($0.id, $0.name)) })
-        }
-        var text: [UInt8] = []
-        JSONValue.object(object).write(to: &text)
-        return String(decoding: text, as: UTF8.self)
+    /// Appends the entry on one line, with sorted keys.
+    func write(_ entry: HAREntry, to bytes: inout [UInt8]) {
+        // A text of its own, since what is before it decides about a comma.
+        var text = JSONText()
+        text.bytes.reserveCapacity(4_096)
+        text.object { write(entry, to: &$0) }
+        bytes += text.bytes
     }
 
-    private static func text(_ date: Date) -> JSONValue {
-        .string(date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)))
+    private func write(_ entry: HAREntry, to text: inout JSONText) {
+        var sent: (attempt: NetworkAttempt, number: Int)?
+        if case .sent(let attempt, let number, _) = entry.source { sent = (attempt, number) }
+        if let sent { text.add("_attempt", sent.number) }
+        if let miss = sent?.attempt.cacheMiss { text.add("_cache", miss.rawValue) }
+        text.add("_call", entry.callNumber)
+        if let sent, sent.attempt.delay > 0 { text.add("_delay", sent.attempt.delay) }
+        if let job = entry.job {
+            text.array("_dependsOn") { text in
+                for other in job.dependencies { text.object { addNamed(other.id, other.name, to: &$0) } }
+            }
+        }
+        if sent == nil { text.add("_fromCache", true) }
+        if let job = entry.job {
+            text.object("_job") { text in
+                if let host = job.host { text.add("host", host) }
+                addNamed(job.id, job.name, to: &text)
+                text.array("tags") { text in
+                    for tag in job.tags.map(redacted).sorted() { text.add(tag) }
+                }
+            }
+        }
+        if let sent { text.add("_reason", sent.attempt.reason.rawValue) }
+        text.object("cache") { _ in }
+        let address = entry.metrics?.remoteAddress.flatMap(Self.parts)
+        if let address { text.add("connection", address.port) }
+        text.object("request") { addRequest(entry, to: &$0) }
+        text.object("response") { addResponse(entry, to: &$0) }
+        if let address { text.add("serverIPAddress", address.host) }
+        text.add("startedDateTime", entry.date.timestamp)
+        let timings = Timings(entry.source)
+        text.add("time", timings.total)
+        text.object("timings") { timings.write(to: &$0) }
+    }
+
+    /// Host and port of `192.0.2.1:443` or `[2001:db8::1]:443`; nil without a port.
+    private static func parts(of address: String) -> (host: String, port: String)? {
+        guard let colon = address.utf8.lastIndex(of: UInt8(ascii: ":")) else { return nil }
+        let host = address.utf8[..<colon].filter { $0 != UInt8(ascii: "[") && $0 != UInt8(ascii: "]") }
+        return (String(decoding: host, as: UTF8.self), String(address[address.utf8.index(after: colon)...]))
     }
 
     private func redacted(_ text: String) -> String { redaction?.redacted(text) ?? text }
 
-    private func redacted(_ headers: HTTPHeaders) -> JSONValue {
-        .array((redaction?.redacted(headers) ?? headers).map { Self.pair($0.name, $0.value) })
+    private func add(_ key: StaticString, _ headers: HTTPHeaders, to text: inout JSONText) {
+        text.array(key) { text in
+            for field in headers {
+                let field = redaction?.redacted(field) ?? field
+                Self.addPair(field.name, field.value, to: &text)
+            }
+        }
     }
 
-    private static func pair(_ name: String, _ value: String) -> JSONValue {
-        .object(["name": .string(name), "value": .string(value)])
+    private static func addPair(_ name: String, _ value: String, to text: inout JSONText) {
+        text.object { text in
+            text.add("name", name)
+            text.add("value", value)
+        }
     }
 
-    private func named(_ id: UInt64?, _ name: String?) -> [String: JSONValue] {
-        var object: [String: JSONValue] = [:]
-        object["id"] = id.map(JSONValue.unsigned)
-        object["name"] = name.map { .string(redacted($0)) }
-        return object
+    private func addNamed(_ id: UInt64?, _ name: String?, to text: inout JSONText) {
+        if let id { text.add("id", id) }
+        if let name { text.add("name", redacted(name)) }
     }
 }
 
 // MARK: - Messages
 
 extension HARWriter {
-    private func request(_ entry: HAREntry) -> JSONValue {
+    private func addRequest(_ entry: HAREntry, to text: inout JSONText) {
         let url = redacted(entry.url.absoluteString)
-        var object: [String: JSONValue] = [
-            "method": .string(entry.method),
-            "url": .string(url),
-            "httpVersion": version(entry),
-            "headers": redacted(entry.headers),
-            "cookies": .array(entry.headers.values(for: "Cookie").flatMap(cookies)),
-            "queryString": Self.items(of: url),
-        ]
-        let contentType = entry.headers["Content-Type"] ?? ""
-        var count: Int?
-        switch entry.body {
-        case .none: count = 0
-        case .data(let body):
-            count = body.count
-            if body.count > 0 { object["postData"] = postData(body, contentType) }
-        case .elsewhere(let length):
-            count = length
-            object["postData"] = .object([
-                "mimeType": .string(contentType), "params": .array([]), "text": .string(""),
-                "comment": .string("left out: it is read or made while it is sent"),
-            ])
+        let count: Int? =
+            switch entry.body {
+            case .none: 0
+            case .data(let body): body.count
+            case .elsewhere(let length): length
+            }
+        text.add("bodySize", count ?? -1)
+        text.array("cookies") { text in
+            for field in entry.headers.values(for: "Cookie") {
+                for cookie in field.split(separator: ";") { text.object { addCookie(String(cookie), to: &$0) } }
+            }
         }
-        object["bodySize"] = .integer(Int64(count ?? -1))
-        object["headersSize"] = size(metrics(entry)?.bytesSent, without: count)
-        return .object(object)
+        add("headers", entry.headers, to: &text)
+        text.add("headersSize", size(entry.metrics?.bytesSent, without: count))
+        text.add("httpVersion", entry.metrics?.networkProtocol ?? "unknown")
+        text.add("method", entry.method)
+        addPostData(entry, to: &text)
+        Self.addItems(of: url, "queryString", to: &text)
+        text.add("url", url)
     }
 
-    private func response(_ entry: HAREntry) -> JSONValue {
+    private func addResponse(_ entry: HAREntry, to text: inout JSONText) {
         let headers = entry.response?.headers ?? HTTPHeaders()
         let statusCode = entry.response?.statusCode ?? 0
         let location = (300..<400).contains(statusCode) ? headers["Location"] : nil
-        var object: [String: JSONValue] = [
-            "status": .integer(Int64(statusCode)),
-            // No transport reports it.
-            "statusText": .string(""),
-            "httpVersion": version(entry),
-            "headers": redacted(headers),
-            "cookies": .array(headers.values(for: "Set-Cookie").compactMap(setCookie)),
-            "redirectURL": .string(location.map(redacted) ?? ""),
-            "content": .object(content(entry.response, headers)),
-        ]
-        if let error = entry.error {
-            object["_error"] = .string("\(error.code)")
-            object["comment"] = .string(redacted(error.localizedDescription))
-        }
         var count = headers["Content-Length"].flatMap { Int($0) }
         if case .fromCache = entry.source { count = 0 }
         if statusCode == 304 || entry.method == "HEAD" { count = 0 }
-        object["bodySize"] = .integer(Int64(entry.error == nil ? count ?? -1 : -1))
-        object["headersSize"] = size(entry.error == nil ? metrics(entry)?.bytesReceived : nil, without: count)
-        return .object(object)
+        if let error = entry.error { text.add("_error", "\(error.code)") }
+        text.add("bodySize", entry.error == nil ? count ?? -1 : -1)
+        if let error = entry.error { text.add("comment", redacted(error.localizedDescription)) }
+        text.object("content") { addContent(entry.response, headers, to: &$0) }
+        text.array("cookies") { text in
+            for field in headers.values(for: "Set-Cookie") { addSetCookie(field, to: &text) }
+        }
+        add("headers", headers, to: &text)
+        text.add("headersSize", size(entry.error == nil ? entry.metrics?.bytesReceived : nil, without: count))
+        text.add("httpVersion", entry.metrics?.networkProtocol ?? "unknown")
+        text.add("redirectURL", location.map(redacted) ?? "")
+        text.add("status", statusCode)
+        // No transport reports it.
+        text.add("statusText", "")
     }
-
-    private func metrics(_ entry: HAREntry) -> TransportMetrics? {
-        if case .sent(let attempt, _, _) = entry.source { attempt.metrics } else { nil }
-    }
-
-    private func version(_ entry: HAREntry) -> JSONValue { .string(metrics(entry)?.networkProtocol ?? "unknown") }
 
     /// The size of a head; -1 if it is not known.
-    private func size(_ total: Int?, without bodyCount: Int?) -> JSONValue {
-        guard let total, let bodyCount, total > bodyCount else { return .integer(-1) }
-        return .integer(Int64(total - bodyCount))
+    private func size(_ total: Int?, without bodyCount: Int?) -> Int {
+        guard let total, let bodyCount, total > bodyCount else { return -1 }
+        return total - bodyCount
     }
 
-    /// The parameters of a URL.
-    private static func items(of url: String) -> JSONValue {
-        guard url.utf8.contains(UInt8(ascii: "?")) else { return .array([]) }
-        return .array((URLComponents(string: url)?.queryItems ?? []).map { pair($0.name, $0.value ?? "") })
-    }
-
-    private func cookies(_ field: String) -> [JSONValue] {
-        field.split(separator: ";").map { .object(cookie($0)) }
-    }
-
-    private func cookie(_ text: Substring) -> [String: JSONValue] {
-        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.trimmed)
-        let value = parts.count > 1 ? parts[1] : ""
-        return ["name": .string(parts.first ?? ""), "value": .string(redaction == nil ? value : Redaction.mark)]
-    }
-
-    private func setCookie(_ field: String) -> JSONValue? {
-        let parts = field.split(separator: ";")
-        guard let first = parts.first else { return nil }
-        var cookie = cookie(first)
-        for part in parts.dropFirst() {
-            let attribute = part.split(separator: "=", maxSplits: 1).map(\.trimmed)
-            let value = attribute.count > 1 ? attribute[1] : ""
-            switch attribute.first?.lowercased() {
-            case "path": cookie["path"] = .string(value)
-            case "domain": cookie["domain"] = .string(value)
-            case "expires": cookie["expires"] = Date(httpText: value, now: Date()).map(Self.text)
-            case "httponly": cookie["httpOnly"] = .bool(true)
-            case "secure": cookie["secure"] = .bool(true)
-            default: break
-            }
+    /// Adds the parameters of a URL.
+    private static func addItems(of url: String, _ key: StaticString, to text: inout JSONText) {
+        text.array(key) { text in
+            guard url.utf8.contains(UInt8(ascii: "?")) else { return }
+            for item in URLComponents(string: url)?.queryItems ?? [] { addPair(item.name, item.value ?? "", to: &text) }
         }
-        return .object(cookie)
+    }
+
+    /// The name and the value of `name=value`.
+    private func pair(_ text: some StringProtocol) -> (name: String, value: String) {
+        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.trimmed)
+        return (parts.first ?? "", parts.count > 1 ? parts[1] : "")
+    }
+
+    private func addCookie(_ cookie: String, _ path: String? = nil, isSecure: Bool = false, to text: inout JSONText) {
+        let (name, value) = pair(cookie)
+        text.add("name", name)
+        if let path { text.add("path", path) }
+        if isSecure { text.add("secure", true) }
+        text.add("value", redaction == nil ? value : Redaction.mark)
+    }
+
+    private func addSetCookie(_ field: String, to text: inout JSONText) {
+        let parts = field.split(separator: ";")
+        guard let first = parts.first else { return }
+        var attributes: [String: String] = [:]
+        for part in parts.dropFirst() {
+            let (name, value) = pair(part)
+            attributes[name.lowercased()] = value
+        }
+        text.object { text in
+            if let domain = attributes["domain"] { text.add("domain", domain) }
+            if let date = attributes["expires"].flatMap({ Date(httpText: $0, now: Date()) }) {
+                text.add("expires", date.timestamp)
+            }
+            if attributes["httponly"] != nil { text.add("httpOnly", true) }
+            addCookie(String(first), attributes["path"], isSecure: attributes["secure"] != nil, to: &text)
+        }
     }
 }
 
@@ -180,49 +187,60 @@ extension HARWriter {
         case leftOut(String)
     }
 
-    private func postData(_ body: HAREntry.Body, _ contentType: String) -> JSONValue {
-        var object: [String: JSONValue] = ["mimeType": .string(contentType), "params": .array([]), "text": .string("")]
-        switch form(of: body, contentType) {
-        case .text(let text):
-            let (text, comment) = cut(text)
-            object["text"] = .string(text)
-            object["comment"] = comment.map(JSONValue.string)
-            if MediaType(contentType)?.essence == "application/x-www-form-urlencoded" {
-                object["params"] = Self.items(of: "?" + text.replacingOccurrences(of: "+", with: "%20"))
+    private func addPostData(_ entry: HAREntry, to text: inout JSONText) {
+        let contentType = entry.headers["Content-Type"] ?? ""
+        var content = ""
+        var comment: String?
+        switch entry.body {
+        case .none: return
+        case .elsewhere: comment = "left out: it is read or made while it is sent"
+        case .data(let body):
+            guard body.count > 0 else { return }
+            switch form(of: body, contentType) {
+            case .text(let text): (content, comment) = cut(text)
+            case .bytes: comment = "left out: \(body.count) bytes that are no text"
+            case .leftOut(let reason): comment = reason
             }
-        case .bytes: object["comment"] = .string("left out: \(body.count) bytes that are no text")
-        case .leftOut(let reason): object["comment"] = .string(reason)
         }
-        return .object(object)
+        text.object("postData") { text in
+            if let comment { text.add("comment", comment) }
+            text.add("mimeType", contentType)
+            let isForm = !content.isEmpty && MediaType(contentType)?.essence == "application/x-www-form-urlencoded"
+            let items = isForm ? "?" + content.replacingOccurrences(of: "+", with: "%20") : ""
+            Self.addItems(of: items, "params", to: &text)
+            text.add("text", content)
+        }
     }
 
-    private func content(_ response: HAREntry.Response?, _ headers: HTTPHeaders) -> [String: JSONValue] {
+    private func addContent(_ response: HAREntry.Response?, _ headers: HTTPHeaders, to text: inout JSONText) {
         let contentType = headers["Content-Type"]
-        var object: [String: JSONValue] = ["mimeType": .string(contentType ?? "x-unknown")]
-        guard let response else {
-            object["size"] = .integer(0)
-            return object
+        var size = 0
+        var content: String?
+        var encoding: String?
+        var comment: String?
+        if let body = response?.body {
+            size = body.count
+            switch form(of: body, contentType) {
+            case .text(let text):
+                let (text, reason) = cut(text)
+                (content, comment) = (text, reason ?? (body.isWhole ? nil : Self.beginning))
+            case .bytes(let bytes):
+                (content, encoding) = (bytes.prefix(maximumBodyCount).base64EncodedString(), "base64")
+                if body.count > maximumBodyCount { comment = Self.beginning }
+            case .leftOut(let reason): comment = reason
+            }
+        } else if response != nil {
+            size = headers["Content-Length"].flatMap { Int($0) } ?? 0
+            comment = "left out: it was used while it came"
         }
-        guard let body = response.body else {
-            object["size"] = .integer(headers["Content-Length"].flatMap { Int64($0) } ?? 0)
-            object["comment"] = .string("left out: it was used while it came")
-            object["_isIncomplete"] = .bool(true)
-            return object
+        if let comment {
+            text.add("_isIncomplete", true)
+            text.add("comment", comment)
         }
-        object["size"] = .integer(Int64(body.count))
-        switch form(of: body, contentType) {
-        case .text(let text):
-            let (text, comment) = cut(text)
-            object["text"] = .string(text)
-            object["comment"] = (comment ?? (body.isWhole ? nil : Self.beginning)).map(JSONValue.string)
-        case .bytes(let bytes):
-            object["text"] = .string(bytes.prefix(maximumBodyCount).base64EncodedString())
-            object["encoding"] = .string("base64")
-            if body.count > maximumBodyCount { object["comment"] = .string(Self.beginning) }
-        case .leftOut(let reason): object["comment"] = .string(reason)
-        }
-        if object["comment"] != nil { object["_isIncomplete"] = .bool(true) }
-        return object
+        if let encoding { text.add("encoding", encoding) }
+        text.add("mimeType", contentType ?? "x-unknown")
+        text.add("size", size)
+        if let content { text.add("text", content) }
     }
 
     private static let beginning = "only the beginning"
@@ -239,9 +257,9 @@ extension HARWriter {
             if body.isWhole, let text = redaction.redactedText(of: body.bytes, contentType: contentType) {
                 return .text(text)
             }
-            let type = contentType.flatMap(MediaType.init)
             guard let text = Self.text(body) else {
-                return type?.isText == true ? .leftOut("left out: its secrets cannot be found") : .bytes(body.bytes)
+                return contentType.flatMap(MediaType.init)?.isText == true
+                    ? .leftOut("left out: its secrets cannot be found") : .bytes(body.bytes)
             }
             guard body.isWhole else { return .leftOut("left out: secrets cannot be found in its beginning alone") }
             guard !redaction.hasSecretName(text) else { return .leftOut("left out: it has secrets") }
@@ -255,10 +273,15 @@ extension HARWriter {
         // The last character of a beginning may be cut.
         for cut in 0...(body.isWhole ? 0 : 3) {
             guard let text = String(data: body.bytes.dropLast(cut), encoding: .utf8) else { continue }
-            let isText = text.utf8.allSatisfy { byte in
-                byte >= 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0C || byte == 0x0D || byte == 0x1B
+            let isBinary = text.utf8Bytes { bytes in
+                bytes.hasByte { byte in
+                    let isText =
+                        byte.equals("\t") | byte.equals("\n") | byte.equals("\u{C}") | byte.equals("\r")
+                        | byte.equals("\u{1B}")
+                    return byte.isControl ^ isText
+                }
             }
-            return isText ? text : nil
+            return isBinary ? nil : text
         }
         return nil
     }
@@ -275,24 +298,43 @@ extension Redaction {
     /// Whether the text has the name of a secret where its value may be next to it, other than in `name=value`: as a
     /// key before a colon, in quotes, as an element of XML, or as a column.
     fileprivate func hasSecretName(_ text: String) -> Bool {
-        let bytes = Array(text.utf8)
-        var index = 0
-        while index < bytes.count {
-            let start = index
-            while index < bytes.count, Self.isPartOfName(bytes[index]) { index += 1 }
-            if index > start {
-                let before = start > 0 ? bytes[start - 1] : UInt8(ascii: " ")
-                let next = bytes[index...].first { $0 != UInt8(ascii: " ") } ?? UInt8(ascii: " ")
-                let isKey = "\"'</,;|\t".utf8.contains(before) || "\"':>,;|\t".utf8.contains(next)
-                if isKey, isSecret(String(decoding: bytes[start..<index], as: UTF8.self)) { return true }
+        text.utf8Bytes { bytes in
+            guard bytes.hasByte({ Self.isBeforeKey($0) | Self.isBehindKey($0) }) else { return false }
+            var index = 0
+            while index < bytes.count {
+                let start = index
+                while index < bytes.count, Self.isPartOfName(bytes[index]) { index += 1 }
+                if index > start {
+                    let next = bytes[index...].first { $0 != UInt8(ascii: " ") } ?? UInt8(ascii: " ")
+                    let before = start > 0 ? bytes[start - 1] : UInt8(ascii: " ")
+                    let isKey = Self.isBeforeKey(before) | Self.isBehindKey(next) != 0
+                    if isKey, isSecret(UnsafeBufferPointer(rebasing: bytes[start..<index])) { return true }
+                }
+                index += 1
             }
-            index += 1
+            return false
         }
-        return false
+    }
+
+    @inline(__always)
+    private static func isBeforeKey(_ byte: UInt8) -> UInt8 {
+        byte.equals("<") | byte.equals("/") | isAroundKey(byte)
+    }
+
+    @inline(__always)
+    private static func isBehindKey(_ byte: UInt8) -> UInt8 {
+        byte.equals(":") | byte.equals(">") | isAroundKey(byte)
+    }
+
+    @inline(__always)
+    private static func isAroundKey(_ byte: UInt8) -> UInt8 {
+        byte.equals("\"") | byte.equals("'") | byte.equals(",") | byte.equals(";") | byte.equals("|")
+            | byte.equals("\t")
     }
 
     private static func isPartOfName(_ byte: UInt8) -> Bool {
-        byte.isLetter || byte.isDigit || byte >= 0x80 || "_-.$".utf8.contains(byte)
+        byte.isLetter || byte.isDigit || byte >= 0x80 || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
+            || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "$")
     }
 }
 
@@ -331,11 +373,14 @@ extension HARWriter {
         }
 
         /// Sending is a part of the wait for the answer: no transport measures it.
-        var json: [String: JSONValue] {
-            [
-                "blocked": blocked ?? -1, "dns": dns ?? -1, "connect": connect ?? -1, "ssl": ssl ?? -1, "send": 0,
-                "wait": wait, "receive": receive,
-            ].mapValues { .double(Self.rounded($0)) }
+        func write(to text: inout JSONText) {
+            text.add("blocked", Self.rounded(blocked ?? -1))
+            text.add("connect", Self.rounded(connect ?? -1))
+            text.add("dns", Self.rounded(dns ?? -1))
+            text.add("receive", Self.rounded(receive))
+            text.add("send", 0.0)
+            text.add("ssl", Self.rounded(ssl ?? -1))
+            text.add("wait", Self.rounded(wait))
         }
 
         var total: Double { Self.rounded((blocked ?? 0) + (dns ?? 0) + (connect ?? 0) + wait + receive) }
@@ -345,58 +390,5 @@ extension HARWriter {
         }
 
         private static func rounded(_ time: Double) -> Double { (time * 1_000).rounded() / 1_000 }
-    }
-}
-
-// MARK: - JSON
-
-extension JSONValue {
-    /// Appends the value as text. Foundation's serialization would take most of the time of an entry.
-    fileprivate func write(to text: inout [UInt8]) {
-        switch self {
-        case .null: text += "null".utf8
-        case .bool(let value): text += (value ? "true" : "false").utf8
-        case .integer(let value): text += "\(value)".utf8
-        case .unsigned(let value): text += "\(value)".utf8
-        case .double(let value): text += (value.isFinite ? "\(value)" : "null").utf8
-        case .decimal(let value): text += "\(value)".utf8
-        case .string(let value): Self.write(value, to: &text)
-        case .array(let values):
-            text.append(UInt8(ascii: "["))
-            for (index, value) in values.enumerated() {
-                if index > 0 { text.append(UInt8(ascii: ",")) }
-                value.write(to: &text)
-            }
-            text.append(UInt8(ascii: "]"))
-        case .object(let values):
-            text.append(UInt8(ascii: "{"))
-            for (index, (key, value)) in values.sorted(by: { $0.key < $1.key }).enumerated() {
-                if index > 0 { text.append(UInt8(ascii: ",")) }
-                Self.write(key, to: &text)
-                text.append(UInt8(ascii: ":"))
-                value.write(to: &text)
-            }
-            text.append(UInt8(ascii: "}"))
-        }
-    }
-
-    private static func write(_ string: String, to text: inout [UInt8]) {
-        text.append(UInt8(ascii: "\""))
-        // Most texts need no escape.
-        if string.utf8.contains(where: { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) {
-            for byte in string.utf8 {
-                switch byte {
-                case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                    text.append(UInt8(ascii: "\\"))
-                    text.append(byte)
-                case UInt8(ascii: "\n"): text += #"\n"#.utf8
-                case 0..<0x20: text += ((byte < 16 ? #"\u000"# : #"\u00"#) + String(byte, radix: 16)).utf8
-                default: text.append(byte)
-                }
-            }
-        } else {
-            text += string.utf8
-        }
-        text.append(UInt8(ascii: "\""))
     }
 }

@@ -18,12 +18,10 @@ import os
 /// error.
 public final class NetworkLogger: Sendable {
     private let level: NetworkEvent.Level
-    private let write: @Sendable (NetworkEvent.Level, String) -> Void
     private let subscriptions = EventSubscriptions()
-    /// Those that the writer has not taken yet. It is woken for the first one.
-    private let events = Locked<[NetworkEvent]>([])
-    /// Calls `write`, so that a slow log holds up no job.
-    private let writer = DispatchQueue(label: "EasyNetwork.log")
+    /// Writes the lines, so that a slow log holds up no job.
+    private let writer = BatchQueue<NetworkEvent>(label: "EasyNetwork.log")
+    private let write: BatchQueue<NetworkEvent>.Work
 
     /// Creates a log, which is told what to log with ``log(_:)-(NetworkQueue)`` or ``log(_:)-(HostConfiguration)``.
     ///
@@ -37,7 +35,10 @@ public final class NetworkLogger: Sendable {
         write: (@Sendable (NetworkEvent.Level, String) -> Void)? = nil
     ) {
         self.level = level
-        self.write = write ?? Self.standardOutput
+        let write = write ?? Self.standardOutput
+        self.write = { events in
+            for event in events { write(event.level, event.description) }
+        }
     }
 
     /// Logs the jobs of a queue from now on, and those that are there. The queue is not kept alive.
@@ -52,7 +53,9 @@ public final class NetworkLogger: Sendable {
     public func log(_ host: HostConfiguration) {
         subscriptions.add(host.broadcast) {
             host.subscribe { [weak self] event in
-                guard let self, !(event.toldBy.map(subscriptions.contains) ?? false) else { return }
+                guard let self, event.level >= level, !(event.toldBy.map(subscriptions.contains) ?? false) else {
+                    return
+                }
                 receive(event)
             }
         }
@@ -61,19 +64,11 @@ public final class NetworkLogger: Sendable {
     /// Returns when the lines of all events up to now have been written.
     func settled() async {
         await subscriptions.settled()
-        await withCheckedContinuation { continuation in writer.async { continuation.resume() } }
+        await withCheckedContinuation { continuation in writer.settle(write) { continuation.resume() } }
     }
 
     private func receive(_ event: NetworkEvent) {
-        guard event.level >= level else { return }
-        let isFirst = events.withLock { events in
-            events.append(event)
-            return events.count == 1
-        }
-        guard isFirst else { return }
-        writer.async { [write, events] in
-            for event in events.withLock({ $0.take() }) { write(event.level, event.description) }
-        }
+        if event.level >= level { writer.add(event, write) }
     }
 
     #if canImport(os)

@@ -61,16 +61,15 @@ struct TimelinePicture: Encodable, Sendable {
 
     /// - Parameter now: the end of all that is not over.
     init(_ record: TimelineRecord, at now: Date) {
-        let numbers = record.rows.keys.sorted()
-        let origin = numbers.compactMap { record.rows[$0]?.added }.min() ?? now
-        begin = origin.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+        let rows = record.rows
+        let origin = rows.map(\.added).min() ?? now
+        begin = origin.timestamp
         droppedCount = record.firstNumber
         var length: Double = 0
-        for number in numbers {
-            guard let row = record.rows[number] else { continue }
+        for row in rows {
             let made = Self.row(row, origin, now, record)
             length = max(length, made.end)
-            rows.append(made)
+            self.rows.append(made)
         }
         self.length = length
         markCriticalPath()

@@ -91,7 +91,8 @@ struct TimelineRecord: Sendable {
     static let partLimit = 100
 
     let limit: Int
-    private(set) var rows: [Int: Row] = [:]
+    /// The row of each number that is kept, at the remainder of its division by ``limit``.
+    private var ring: [Row] = []
     /// The number of the oldest row that is kept, and so of those that are not.
     private(set) var firstNumber = 0
     private(set) var numbers: [Key: Int] = [:]
@@ -104,20 +105,26 @@ struct TimelineRecord: Sendable {
         self.limit = limit
     }
 
+    /// The rows that are kept, the oldest first.
+    var rows: [Row] {
+        let first = ring.isEmpty ? 0 : firstNumber % ring.count
+        return Array(ring[first...] + ring[..<first])
+    }
+
     mutating func note(_ event: NetworkEvent, from source: Source) {
-        guard let number = number(for: event, from: source), let isToldByQueue = rows[number]?.isToldByQueue
-        else { return }
+        guard let number = number(for: event, from: source) else { return }
+        let index = number % limit
         if source == .queue {
-            if !isToldByQueue { rows[number]?.setToldByQueue() }
-        } else if isToldByQueue, event.isRepeated {
+            if !ring[index].isToldByQueue { ring[index].setToldByQueue() }
+        } else if event.isRepeated, ring[index].isToldByQueue {
             return
         }
-        if case .added(let others) = event.kind, !others.isEmpty, rows[number]?.dependencies.isEmpty == true {
+        if case .added(let others) = event.kind, !others.isEmpty, ring[index].dependencies.isEmpty {
             let shown = others.filter { !$0.isHiddenJob }.prefix(Self.partLimit)
             let dependencies = shown.map { (key: key(of: $0), name: Self.text(Self.name(of: $0))) }
-            rows[number]?.dependencies = dependencies
+            ring[index].dependencies = dependencies
         }
-        rows[number]?.note(event)
+        ring[index].note(event)
     }
 
     /// The row of an event, which a job's addition, the beginning of a call and, for a message that several jobs share,
@@ -138,15 +145,19 @@ struct TimelineRecord: Sendable {
         case .added, .callStarted: break
         default: guard isFirst else { return nil }
         }
-        let number = firstNumber + rows.count
+        let number = firstNumber + ring.count
         var name = event.operation.map(Self.name)
         if name == nil { name = event.callNumber.map { "call \($0)" } }
-        rows[number] = Row(key: key, added: event.date, name: Self.text(name ?? ""))
-        numbers[key] = number
-        if rows.count > limit, let oldest = rows.removeValue(forKey: firstNumber) {
-            numbers[oldest.key] = nil
+        let row = Row(key: key, added: event.date, name: Self.text(name ?? ""))
+        if ring.count < limit {
+            ring.append(row)
+        } else {
+            let index = number % limit
+            numbers[ring[index].key] = nil
+            ring[index] = row
             firstNumber += 1
         }
+        numbers[key] = number
         return number
     }
 
@@ -174,10 +185,30 @@ struct TimelineRecord: Sendable {
     /// A text without secrets, control characters and line breaks.
     static func text(_ text: String, limit: Int = 300) -> String {
         let text = Redaction.standard.redacted(text.cleaned(limit: 4_000))
-        guard text.utf8.contains(where: { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: ":") }) else {
-            return text.cleaned(limit: limit)
+        return (text.utf8Bytes(mayHaveSecretField) ? withoutSecretFields(text) : text).cleaned(limit: limit)
+    }
+
+    /// Whether a word is a scheme of credentials, or has a secret name before its first colon.
+    private static func mayHaveSecretField(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        if text.hasByte({ $0 >> 7 }) { return true }
+        var start = 0
+        var colon: Int?
+        for index in 0...text.count {
+            if index < text.count, text[index] != UInt8(ascii: " ") {
+                if text[index] == UInt8(ascii: ":"), colon == nil { colon = index }
+                continue
+            }
+            if let colon, Redaction.standard.isSecret(UnsafeBufferPointer(rebasing: text[start..<colon])) {
+                return true
+            }
+            // The first letters of the schemes.
+            let first = text[start..<index].first(where: \.isLetter)?.lowercasedASCII
+            if first == UInt8(ascii: "b") || first == UInt8(ascii: "d") || first == UInt8(ascii: "n") {
+                if isScheme(Substring(decoding: text[start..<index], as: UTF8.self)) { return true }
+            }
+            (start, colon) = (index + 1, nil)
         }
-        return withoutSecretFields(text).cleaned(limit: limit)
+        return false
     }
 
     /// Takes out the values of header fields that a message quotes: `Authorization: Bearer abc`, `Cookie: a=b; c=d`.
@@ -212,7 +243,9 @@ extension TimelineRecord.Row {
     fileprivate mutating func note(_ event: NetworkEvent) {
         let date = event.date
         host = host ?? event.host.map { TimelineRecord.text($0) }
-        if tags.isEmpty { tags = event.tags.sorted().prefix(20).map { TimelineRecord.text($0, limit: 100) } }
+        if tags.isEmpty, !event.tags.isEmpty {
+            tags = event.tags.sorted().prefix(20).map { TimelineRecord.text($0, limit: 100) }
+        }
         switch event.kind {
         case .added:
             // The end of a call is not the end of its job.

@@ -15,7 +15,8 @@ import Foundation
 /// the recording ends is an entry with the error ``NetworkError/Code/cancelled``.
 ///
 /// The file is a whole HAR after each entry, so that it can be read while the program runs and after it was killed. A
-/// kill in the moment of a write may cut the last line, which is an entry. A new file may be read by its owner only. It
+/// kill in the moment of a write may cut the last line, which is an entry. Entries that follow another one within two
+/// milliseconds are written together after that time. A new file may be read by its owner only. It
 /// is written on a serial queue of the recorder. If the disk is slower than the traffic, at most 32 MiB of bodies wait,
 /// and further entries are dropped; `_dropped` in the file is their number.
 ///
@@ -56,8 +57,7 @@ public final class TrafficRecorder: Sendable {
     /// Calls that are over are forgotten beyond this number: the end of a shared call is told to hosts only.
     private static let callLimit = 8_192
 
-    private let redaction: Redaction?
-    private let maximumBodyCount: Int
+    private let writer: HARWriter
     private let file: HARFile
     private let state = Locked(State())
 
@@ -74,8 +74,7 @@ public final class TrafficRecorder: Sendable {
         redaction: Redaction? = .standard,
         maximumBodyCount: Int = 65_536
     ) throws(NetworkError) {
-        self.redaction = redaction
-        self.maximumBodyCount = max(0, maximumBodyCount)
+        writer = HARWriter(redaction: redaction, maximumBodyCount: max(0, maximumBodyCount))
         self.file = try HARFile(file)
     }
 
@@ -137,10 +136,11 @@ public final class TrafficRecorder: Sendable {
         guard let callNumber = event.callNumber else { return }
         switch event.kind {
         case .attemptStarted(let attempt, let message):
+            guard isSource(source, of: callNumber) else { return }
             let job = HAREntry.Job(event)
             withCall(callNumber, from: source) { call in
-                let number = call.attemptCount + 1
-                call.attemptCount = number
+                call.attemptCount += 1
+                let number = call.attemptCount
                 call.start = Start(attempt: attempt, message: message, date: event.date, number: number, job: job)
             }
         case .attemptEnded(let attempt, let result):
@@ -162,6 +162,11 @@ public final class TrafficRecorder: Sendable {
         }
     }
 
+    /// Whether no other source has told of the call.
+    private func isSource(_ source: ObjectIdentifier, of call: UInt64) -> Bool {
+        state.withLock { $0.calls[call]?.source ?? source == source }
+    }
+
     /// - Returns: nil when another source tells of this call.
     @discardableResult
     private func withCall<Result>(
@@ -170,10 +175,8 @@ public final class TrafficRecorder: Sendable {
         _ body: (inout RecordedCall) -> Result
     ) -> Result? {
         state.withLock { state in
-            var call = state.calls[number] ?? RecordedCall(source: source)
-            guard !state.isFinished, call.source == source else { return nil }
-            let result = body(&call)
-            state.calls[number] = call
+            guard !state.isFinished, state.calls[number]?.source ?? source == source else { return nil }
+            let result = body(&state.calls[number, default: RecordedCall(source: source)])
             if state.calls.count > Self.callLimit {
                 let limit = state.calls.keys.sorted()[Self.callLimit / 2]
                 state.calls = state.calls.filter { $0.key >= limit || $0.value.start != nil }
@@ -203,8 +206,8 @@ public final class TrafficRecorder: Sendable {
     }
 
     private func append(_ entry: HAREntry) {
-        file.append(entry.size) { [redaction, maximumBodyCount] in
-            HARWriter(redaction: redaction, maximumBodyCount: maximumBodyCount).json(entry)
+        file.append(entry.size) { [writer] text in
+            writer.write(entry, to: &text)
         }
     }
 }

@@ -120,6 +120,36 @@ extension Date {
             + (fraction == 0 ? "Z" : ".\(padded(fraction, 3))Z")
     }
 
+    /// A date of RFC 3339, section 5.6, in UTC, with milliseconds: `2026-07-01T12:00:00.250Z`, with the nearest of the
+    /// years 1 to 9999.
+    ///
+    /// Foundation's formatter costs a hundred times as much.
+    var timestamp: String {
+        let moment = CivilDate(self)
+        let seconds = timeIntervalSince1970
+        let milliseconds = seconds.isFinite ? Int(((seconds - seconds.rounded(.down)) * 1_000).rounded(.down)) : 0
+        return String(unsafeUninitializedCapacity: 24) { bytes in
+            var count = 0
+            func write(_ number: Int, _ width: Int, _ end: Unicode.Scalar) {
+                var rest = number
+                for index in (count..<count + width).reversed() {
+                    bytes[index] = UInt8(ascii: "0") + UInt8(rest % 10)
+                    rest /= 10
+                }
+                bytes[count + width] = UInt8(ascii: end)
+                count += width + 1
+            }
+            write(moment.year, 4, "-")
+            write(moment.month, 2, "-")
+            write(moment.day, 2, "T")
+            write(moment.hour, 2, ":")
+            write(moment.minute, 2, ":")
+            write(moment.second, 2, ".")
+            write(milliseconds, 3, "Z")
+            return count
+        }
+    }
+
     /// A date of RFC 3339, section 5.6: `2024-02-29T12:00:00.25+01:00`.
     ///
     /// Foundation's readers treat fractions of seconds and offsets differently on each platform.

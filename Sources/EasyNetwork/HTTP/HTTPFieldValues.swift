@@ -131,11 +131,12 @@ struct MediaType: Equatable {
 
     /// - Parameter field: the value of the header field. The result is nil if it does not begin with a type.
     init?(_ field: String) {
-        let parts = field.split(separator: ";", omittingEmptySubsequences: false)
-        let essence = parts[0].trimmed.lowercased()
-        guard essence.contains("/") else { return nil }
+        let bytes = field.utf8
+        let end = bytes.firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
+        let essence = field[..<end].trimmed.lowercased()
+        guard essence.utf8.contains(UInt8(ascii: "/")) else { return nil }
         self.essence = essence
-        charset = parts.dropFirst().lazy.compactMap(Self.charset).first
+        charset = end == bytes.endIndex ? nil : field[end...].split(separator: ";").lazy.compactMap(Self.charset).first
     }
 
     var isJSON: Bool {

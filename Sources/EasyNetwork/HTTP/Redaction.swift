@@ -22,17 +22,23 @@ public struct Redaction: Hashable, Sendable {
 
     /// Creates a redaction with additional secret names.
     public init(names: Set<String> = []) {
-        self.names = Set(names.map { String(decoding: Self.normalized($0), as: UTF8.self) })
+        self.names = Set(names.map { $0.utf8Bytes { Self.normalized($0) { String(decoding: $0, as: UTF8.self) } } })
     }
 
     /// Whether the value of a header, parameter or key with this name is secret.
     public func isSecret(_ name: String) -> Bool {
-        let name = Self.normalized(name)
-        if Self.words.contains(name) { return true }
-        let isListed = name.indices.contains { start in
-            Self.parts[name[start]]?.contains { name[start...].starts(with: $0) } ?? false
+        name.utf8Bytes(isSecret)
+    }
+
+    func isSecret(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
+        Self.normalized(name) { name in
+            guard let first = name.first else { return false }
+            if Self.words[Int(first)].contains(where: { $0.count == name.count && name.has($0, at: 0) }) { return true }
+            for start in name.indices {
+                for part in Self.parts[Int(name[start])] where name.has(part, at: start) { return true }
+            }
+            return !names.isEmpty && names.contains(String(decoding: name, as: UTF8.self))
         }
-        return isListed || !names.isEmpty && names.contains(String(decoding: name, as: UTF8.self))
     }
 
     /// The headers with their secret values replaced. The scheme of credentials stays: `Bearer REDACTED`. In other
@@ -54,34 +60,40 @@ public struct Redaction: Hashable, Sendable {
     /// The text with the secrets of URLs and forms in it replaced: `https://user:password@host`, `token=abc`, and
     /// `token="a b"`.
     public func redacted(_ text: String) -> String {
-        // No secret is without one of them.
-        guard text.utf8.contains(where: { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") }) else { return text }
-        let bytes = Array(text.utf8)
+        text.utf8Bytes(redactedBytes).map { String(decoding: $0, as: UTF8.self) } ?? text
+    }
+
+    /// - Returns: nil if there is no secret.
+    private func redactedBytes(_ bytes: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+        // No secret is without `=` or `://`, whose slashes JSON may escape.
+        guard bytes.hasByte({ $0.equals("=") | $0.equals(":") }), bytes.hasByte({ $0.equals("=") | $0.equals("/") })
+        else { return nil }
         var result: [UInt8] = []
-        result.reserveCapacity(bytes.count)
+        /// The end of what the result has.
+        var copied = 0
         var index = 0
         var nameStart = 0
         while index < bytes.count {
             let byte = bytes[index]
-            result.append(byte)
             index += 1
+            var end: Int?
             if byte == UInt8(ascii: "="), isSecretParameter(bytes, nameStart..<(index - 1)) {
-                let end = Self.endOfValue(bytes, from: index)
-                if end > index { result += Self.mark.utf8 }
-                index = end
-            } else if byte == UInt8(ascii: ":"), let slashes = Self.slashes(bytes[index...]) {
-                result += slashes
-                index = slashes.endIndex
-                if let end = Self.endOfUserInformation(bytes, from: index) {
-                    result += Self.mark.utf8
-                    index = end
-                }
+                end = Self.endOfValue(bytes, from: index)
+            } else if byte == UInt8(ascii: ":"), let count = Self.countOfSlashes(bytes, at: index) {
+                index += count
+                end = Self.endOfUserInformation(bytes, from: index)
             } else if Self.isNameByte(byte) {
                 continue
             }
+            if let end, end > index || byte == UInt8(ascii: ":") {
+                result += bytes[copied..<index]
+                result += Self.mark.utf8
+                (index, copied) = (end, end)
+            }
             nameStart = index
         }
-        return String(decoding: result, as: UTF8.self)
+        guard copied > 0 else { return nil }
+        return result + bytes[copied...]
     }
 
     /// The text of a body without its secrets, if it is a JSON object or array, or has the content type of a form. JSON
@@ -132,7 +144,7 @@ public struct Redaction: Hashable, Sendable {
 extension Redaction {
     /// - Returns: nil if the body is no JSON object or array.
     private func redactedJSON(_ body: Data, level: Int = 0) -> String? {
-        guard let json = try? JSONSerialization.jsonObject(with: body) else { return nil }
+        guard Self.mayBeJSON(body), let json = try? JSONSerialization.jsonObject(with: body) else { return nil }
         let result = redacted(json: json, level: level)
         // Without this check Foundation traps at a number that is not finite.
         guard JSONSerialization.isValidJSONObject(result),
@@ -142,6 +154,16 @@ extension Redaction {
             )
         else { return nil }
         return String(decoding: data, as: UTF8.self)
+    }
+
+    /// Whether the body may be a JSON object or array: a failure of Foundation's reader costs far more than this look.
+    private static func mayBeJSON(_ body: Data) -> Bool {
+        body.withUnsafeBytes { bytes in
+            // UTF-16 and UTF-32, and a mark of the order of bytes.
+            if bytes.prefix(4).contains(where: { $0 == 0 || $0 >= 0x80 }) { return true }
+            let first = bytes.first { !($0 == 0x20 || (0x09...0x0D).contains($0)) }
+            return first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
+        }
     }
 
     /// - Parameter level: how many strings of JSON are around the value.
@@ -178,21 +200,22 @@ extension Redaction {
 
 extension Redaction {
     /// The parameters `code` (RFC 6749, section 4.1.2) and `key` are secret in a URL or a form only.
-    private func isSecretParameter(_ bytes: [UInt8], _ range: Range<Int>) -> Bool {
+    private func isSecretParameter(_ bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> Bool {
         guard !range.isEmpty else { return false }
         let text = String(decoding: bytes[range], as: UTF8.self)
-        let name = text.removingPercentEncoding ?? text
+        let name = bytes[range].contains(UInt8(ascii: "%")) ? text.removingPercentEncoding ?? text : text
         let isParameter = range.lowerBound == 0 || "?&#;".utf8.contains(bytes[range.lowerBound - 1])
-        return isSecret(name) || isParameter && ["code", "key"].contains(name)
+        return isSecret(name) || isParameter && (name == "code" || name == "key")
     }
 
-    /// The two slashes at the beginning, which JSON may escape; nil if there are none.
-    private static func slashes(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
-        ["//", #"\/\/"#].first { bytes.starts(with: $0.utf8) }.map { bytes.prefix($0.utf8.count) }
+    /// The number of bytes of two slashes, which JSON may escape; nil if there are none.
+    private static func countOfSlashes(_ bytes: UnsafeBufferPointer<UInt8>, at index: Int) -> Int? {
+        if bytes.has([0x2F, 0x2F], at: index) { return 2 }
+        return bytes.has([0x5C, 0x2F, 0x5C, 0x2F], at: index) ? 4 : nil
     }
 
     /// The index behind a value in quotes, else of the next `&`, `#`, white space or quote.
-    private static func endOfValue(_ bytes: [UInt8], from start: Int) -> Int {
+    private static func endOfValue(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
         guard start < bytes.count else { return start }
         let quote = bytes[start]
         if quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") {
@@ -203,8 +226,8 @@ extension Redaction {
 
     /// The index of the `@` behind user and password, or the end of a text that is cut within a password; nil if there
     /// are none.
-    private static func endOfUserInformation(_ bytes: [UInt8], from start: Int) -> Int? {
-        let end = bytes[start...].firstIndex { $0 <= 0x20 || "/?#\"<>\\".utf8.contains($0) } ?? bytes.count
+    private static func endOfUserInformation(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
+        let end = bytes[start...].firstIndex(where: isEndOfAuthority) ?? bytes.count
         let authority = bytes[start..<end]
         if let at = authority.lastIndex(of: UInt8(ascii: "@")) { return at }
         guard end == bytes.count, authority.first != UInt8(ascii: "["),
@@ -213,9 +236,23 @@ extension Redaction {
         return authority[(colon + 1)...].allSatisfy(\.isDigit) ? nil : end
     }
 
+    private static func isEndOfAuthority(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0...0x20, UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "\""), UInt8(ascii: "<"),
+            UInt8(ascii: ">"), UInt8(ascii: "\\"):
+            true
+        default: false
+        }
+    }
+
     /// Whether names of parameters contain the byte, escapes and brackets included.
     private static func isNameByte(_ byte: UInt8) -> Bool {
-        byte.isLetter || byte.isDigit || byte >= 0x80 || "_-.%[]+$".utf8.contains(byte)
+        switch byte {
+        case UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "%"), UInt8(ascii: "["),
+            UInt8(ascii: "]"), UInt8(ascii: "+"), UInt8(ascii: "$"), 0x80...:
+            true
+        default: byte.isLetter || byte.isDigit
+        }
     }
 
     static func credentials(_ value: String) -> String {
@@ -224,27 +261,40 @@ extension Redaction {
         return schemes.contains(scheme.lowercased()) ? "\(scheme) \(mark)" : mark
     }
 
-    /// The letters and digits of the name in lower case.
-    private static func normalized(_ name: String) -> [UInt8] {
-        name.utf8.compactMap { $0.isLetter || $0.isDigit ? $0.lowercasedASCII : nil }
+    /// Gives the letters and digits of the name in lower case.
+    private static func normalized<Result>(
+        _ name: UnsafeBufferPointer<UInt8>,
+        _ body: (UnsafeBufferPointer<UInt8>) -> Result
+    ) -> Result {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: name.count) { letters in
+            var count = 0
+            for byte in name where byte.isLetter || byte.isDigit {
+                letters[count] = byte.lowercasedASCII
+                count += 1
+            }
+            return body(UnsafeBufferPointer(rebasing: letters[..<count]))
+        }
     }
 
-    private static let words: Set<[UInt8]> = Set(
-        [
-            "auth", "authcode", "bearer", "codeverifier", "devicecode", "otp", "pass", "pin", "pwd", "samlresponse",
-            "session", "sid", "sig", "usercode", "xauth",
-        ].map { Array($0.utf8) }
-    )
+    /// Texts by their first byte.
+    private static func table(_ texts: [String]) -> [[[UInt8]]] {
+        var table = [[[UInt8]]](repeating: [], count: 128)
+        for text in texts.map({ Array($0.utf8) }) { table[Int(text[0])].append(text) }
+        return table
+    }
 
-    /// Parts of secret names, by their first byte.
-    private static let parts = Dictionary(
-        grouping: [
-            "accesskey", "accountkey", "adminkey", "apikey", "appkey", "applicationkey", "assertion", "authentication",
-            "authkey", "authorization", "clientkey", "cookie", "credential", "csrf", "encryptionkey", "functionkey",
-            "functionskey", "jwt", "licensekey", "masterkey", "passphrase", "passwd", "password", "privatekey",
-            "secret", "serverkey", "servicekey", "sessionid", "sharedkey", "signature", "signingkey",
-            "subscriptionkey", "token", "xsrf",
-        ].map { Array($0.utf8) },
-        by: { $0[0] }
-    )
+    /// Whole secret names.
+    private static let words = table([
+        "auth", "authcode", "bearer", "codeverifier", "devicecode", "otp", "pass", "pin", "pwd", "samlresponse",
+        "session", "sid", "sig", "usercode", "xauth",
+    ])
+
+    /// Parts of secret names.
+    private static let parts = table([
+        "accesskey", "accountkey", "adminkey", "apikey", "appkey", "applicationkey", "assertion", "authentication",
+        "authkey", "authorization", "clientkey", "cookie", "credential", "csrf", "encryptionkey", "functionkey",
+        "functionskey", "jwt", "licensekey", "masterkey", "passphrase", "passwd", "password", "privatekey",
+        "secret", "serverkey", "servicekey", "sessionid", "sharedkey", "signature", "signingkey",
+        "subscriptionkey", "token", "xsrf",
+    ])
 }

@@ -98,8 +98,21 @@ extension Operation {
     /// The name that the user gave, else the type's.
     var nameOrType: String {
         if let name, !name.isEmpty { return name }
-        return String(describing: type(of: self))
+        return typeName
     }
+
+    /// The name of the type, which Swift makes at great cost: kept for each type.
+    var typeName: String {
+        let type = ObjectIdentifier(Swift.type(of: self))
+        return Self.typeNames.withLock { names in
+            if let name = names[type] { return name }
+            let name = String(describing: Swift.type(of: self))
+            names[type] = name
+            return name
+        }
+    }
+
+    private static let typeNames = Locked<[ObjectIdentifier: String]>([:])
 
     /// ``nameOrType``, with a given name in quotes.
     var nameForMessages: String {

@@ -40,17 +40,17 @@ public struct NetworkEvent: Sendable {
         /// The call ended, with an error or nil for success. Only the host tells it.
         case callEnded(NetworkError?)
         /// A message goes out: the first of the call, a redirect, a retry.
-        case attemptStarted(NetworkAttempt, TransportRequest)
+        indirect case attemptStarted(NetworkAttempt, TransportRequest)
         /// Its answer has come, with a body unless that goes elsewhere as it comes, or there was none. After a cancel,
         /// the job may have finished before.
-        case attemptEnded(NetworkAttempt, Result<NetworkResponse, NetworkError>)
+        indirect case attemptEnded(NetworkAttempt, Result<NetworkResponse, NetworkError>)
         /// The call waits this number of seconds for its next attempt, because of the error or, when nil, of an
         /// interceptor.
         case retryScheduled(delay: TimeInterval, after: NetworkError?)
         /// The call waits for a credential: a sign-in or a refresh is under way.
         case credentialAwaited
         /// The cache had this answer.
-        case servedFromCache(NetworkResponse)
+        indirect case servedFromCache(NetworkResponse)
         /// The cache had no answer, for this reason.
         case missedCache(CacheMiss)
         /// Bytes of an upload, a download or a request whose ``ItemOperation/progress`` is read, at most ten times a
@@ -165,14 +165,14 @@ extension NetworkEvent: CustomStringConvertible, CustomReflectable {
 
     /// The line of a log: time, level and description.
     var logLine: String {
-        let time = date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+        let time = date.timestamp
         return "\(time) \(level) \(description)"
     }
 
     private var subject: String? {
         if let operation {
             let name = operation.name.map { $0.isEmpty ? nil : "'\(Redaction.standard.redacted($0))'" } ?? nil
-            return (name ?? "\(type(of: operation))") + (operationID.map { " #\($0)" } ?? "")
+            return (name ?? operation.typeName) + (operationID.map { " #\($0)" } ?? "")
         }
         return callNumber.map { "call \($0)" + (host.map { " to \($0)" } ?? "") }
     }
@@ -207,5 +207,10 @@ extension NetworkEvent: CustomStringConvertible, CustomReflectable {
         return error.code == .cancelled ? "cancelled" : "failed: \(error.code): \(error.localizedDescription)"
     }
 
-    private static func seconds(_ time: TimeInterval) -> String { String(format: "%.3f s", time) }
+    private static func seconds(_ time: TimeInterval) -> String {
+        // Most times are short, and a format costs more than the rest of a line.
+        guard (0..<1_000_000).contains(time) else { return String(format: "%.3f s", time) }
+        let milliseconds = Int((time * 1_000).rounded())
+        return "\(milliseconds / 1_000).\(String(1_000 + milliseconds % 1_000).dropFirst()) s"
+    }
 }

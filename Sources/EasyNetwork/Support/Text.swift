@@ -18,12 +18,51 @@ extension String {
 }
 
 extension UInt8 {
+    /// 1 for this character, else 0.
+    @inline(__always)
+    func equals(_ character: Unicode.Scalar) -> UInt8 {
+        self == UInt8(ascii: character) ? 1 : 0
+    }
+
+    /// 1 for a control character of ASCII but DEL, else 0.
+    @inline(__always)
+    var isControl: UInt8 {
+        self < 0x20 ? 1 : 0
+    }
+
     package var lowercasedASCII: UInt8 {
         (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) ? self | 0x20 : self
     }
 
     package var uppercasedASCII: UInt8 {
         (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self) ? self & ~0x20 : self
+    }
+}
+
+extension String {
+    /// Gives the text's bytes in UTF-8, without a copy where the text has them.
+    @inline(__always)
+    func utf8Bytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        var text = self
+        return text.withUTF8(body)
+    }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+    /// Whether `matches` is not 0 for a byte. It looks at all of them; without branches, which a `Bool` would have, the
+    /// processor compares many at once.
+    @inline(__always)
+    func hasByte(_ matches: (UInt8) -> UInt8) -> Bool {
+        var found: UInt8 = 0
+        for byte in self { found |= matches(byte) }
+        return found != 0
+    }
+
+    /// Whether the bytes from `start` on begin with the other ones.
+    func has(_ bytes: [UInt8], at start: Int) -> Bool {
+        guard count - start >= bytes.count else { return false }
+        for index in bytes.indices where self[start + index] != bytes[index] { return false }
+        return true
     }
 }
 
@@ -63,7 +102,8 @@ extension String {
     ///   - keepsLines: whether a line break becomes `\n` instead of a space. Default false.
     func cleaned(limit: Int = 2_000, keepsLines: Bool = false) -> String {
         // The usual case.
-        if utf8.count <= limit, utf8.allSatisfy({ (0x20...0x7E).contains($0) }) { return self }
+        let isPlain = utf8Bytes { !$0.hasByte { $0.isControl | $0.equals("\u{7F}") | $0 >> 7 } }
+        if isPlain, utf8.count <= limit { return self }
         var result = String.UnicodeScalarView()
         var count = 0
         var previous: Unicode.Scalar?

@@ -381,14 +381,14 @@ struct TrafficRecorderTests {
         #endif
         let file = try HARFile(file)
         let gate = DispatchSemaphore(value: 0)
-        file.append(40_000_000) {
+        file.append(40_000_000) { text in
             gate.wait()
-            return "1"
+            text += "1".utf8
         }
-        for _ in 1...3 { file.append(1) { "2" } }
+        for _ in 1...3 { file.append(1) { $0 += "2".utf8 } }
         gate.signal()
         try await file.settled()
-        file.append(1) { "3" }
+        file.append(1) { $0 += "3".utf8 }
         try await file.settled()
         let json = try JSONSerialization.jsonObject(with: Data(contentsOf: self.file)) as? [String: Any]
         let log = json?["log"] as? [String: Any]
