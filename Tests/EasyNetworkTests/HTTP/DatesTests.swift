@@ -87,4 +87,12 @@ struct DatesTests {
         #expect(Date(timeIntervalSince1970: -.infinity).httpText == "Mon, 01 Jan 0001 00:00:00 GMT")
         #expect(Date(timeIntervalSince1970: .nan).httpText == "Thu, 01 Jan 1970 00:00:00 GMT")
     }
+
+    @Test("DIA-1: a timestamp has milliseconds, which are cut off, before 1970 too")
+    func timestamps() {
+        #expect(Date(timeIntervalSince1970: 1_709_210_096.25).timestamp == "2024-02-29T12:34:56.250Z")
+        #expect(Date(timeIntervalSince1970: -0.0625).timestamp == "1969-12-31T23:59:59.937Z")
+        #expect(Date(timeIntervalSince1970: 999_999_999.9995).timestamp == "2001-09-09T01:46:39.999Z")
+        #expect(Date(timeIntervalSince1970: .nan).timestamp == "1970-01-01T00:00:00.000Z")
+    }
 }

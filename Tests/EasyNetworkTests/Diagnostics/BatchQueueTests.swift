@@ -1,0 +1,18 @@
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("A queue of batches")
+struct BatchQueueTests {
+    @Test("DIA-1: it works on each element once, in order, and on all that were added before it has settled")
+    func order() async {
+        let queue = BatchQueue<Int>(label: "BatchQueueTests")
+        let received = Locked<[Int]>([])
+        let work: BatchQueue<Int>.Work = { numbers in received.withLock { $0 += numbers } }
+        for round in 1...20 {
+            for number in (round - 1) * 100..<round * 100 { queue.add(number, work) }
+            await withCheckedContinuation { continuation in queue.settle(work) { continuation.resume() } }
+            #expect(received.withLock { $0 } == Array(0..<round * 100))
+        }
+    }
+}
