@@ -73,12 +73,14 @@ static const ccurl_multi_code CCURLM_OK = 0;
 
 // CURLoption
 static const ccurl_option CCURLOPT_SSLVERSION = 32;
+static const ccurl_option CCURLOPT_VERBOSE = 41;
 static const ccurl_option CCURLOPT_NOBODY = 44;
 static const ccurl_option CCURLOPT_FAILONERROR = 45;
 static const ccurl_option CCURLOPT_UPLOAD = 46;
 static const ccurl_option CCURLOPT_FOLLOWLOCATION = 52;
 static const ccurl_option CCURLOPT_SSL_VERIFYPEER = 64;
 static const ccurl_option CCURLOPT_FRESH_CONNECT = 74;
+static const ccurl_option CCURLOPT_FORBID_REUSE = 75;
 static const ccurl_option CCURLOPT_SSL_VERIFYHOST = 81;
 static const ccurl_option CCURLOPT_HTTP_VERSION = 84;
 static const ccurl_option CCURLOPT_BUFFERSIZE = 98;
@@ -103,6 +105,7 @@ static const ccurl_option CCURLOPT_HEADERDATA = 10029;
 static const ccurl_option CCURLOPT_CUSTOMREQUEST = 10036;
 static const ccurl_option CCURLOPT_CAINFO = 10065;
 static const ccurl_option CCURLOPT_SSLKEY = 10087;
+static const ccurl_option CCURLOPT_DEBUGDATA = 10095;
 static const ccurl_option CCURLOPT_CAPATH = 10097;
 static const ccurl_option CCURLOPT_ACCEPT_ENCODING = 10102;
 static const ccurl_option CCURLOPT_PRIVATE = 10103;
@@ -117,6 +120,7 @@ static const ccurl_option CCURLOPT_PREREQDATA = 10313;
 static const ccurl_option CCURLOPT_WRITEFUNCTION = 20011;
 static const ccurl_option CCURLOPT_READFUNCTION = 20012;
 static const ccurl_option CCURLOPT_HEADERFUNCTION = 20079;
+static const ccurl_option CCURLOPT_DEBUGFUNCTION = 20094;
 static const ccurl_option CCURLOPT_SSL_CTX_FUNCTION = 20108;
 static const ccurl_option CCURLOPT_SOCKOPTFUNCTION = 20148;
 static const ccurl_option CCURLOPT_SEEKFUNCTION = 20167;
@@ -137,6 +141,9 @@ static const ccurl_info CCURLINFO_NAMELOOKUP_TIME_T = 6291507;
 static const ccurl_info CCURLINFO_CONNECT_TIME_T = 6291508;
 static const ccurl_info CCURLINFO_STARTTRANSFER_TIME_T = 6291510;
 static const ccurl_info CCURLINFO_APPCONNECT_TIME_T = 6291512;
+
+// curl_infotype
+static const uint32_t CCURLINFO_DATA_IN = 3;
 
 // CURLMoption, and what CURLMOPT_PIPELINING takes
 static const ccurl_multi_option CCURLMOPT_PIPELINING = 3;
@@ -246,6 +253,7 @@ bool ccurl_load(const char *path, uint32_t minimum, char *problem, size_t proble
 typedef size_t (*ccurl_transfer_function)(char *bytes, size_t size, size_t count, void *context);
 typedef int (*ccurl_seek_function)(void *context, int64_t offset, int origin);
 typedef int (*ccurl_connected_function)(void *context, char *address, char *local_address, int port, int local_port);
+typedef int (*ccurl_debug_function)(void *easy, uint32_t kind, char *bytes, size_t count, void *context);
 typedef ccurl_code (*ccurl_securing_function)(void *easy, void *tls, void *context);
 typedef int (*ccurl_opened_function)(void *context, int descriptor, uint32_t purpose);
 typedef int (*ccurl_close_function)(void *context, int descriptor);
@@ -283,6 +291,11 @@ static inline ccurl_code ccurl_set_seek_function(void *easy, ccurl_seek_function
 // For CURLOPT_PREREQFUNCTION: called with a connection, before the request goes out.
 static inline ccurl_code ccurl_set_connected_function(void *easy, ccurl_connected_function value) {
     return ccurl.easy_setopt(easy, CCURLOPT_PREREQFUNCTION, value);
+}
+
+// For CURLOPT_DEBUGFUNCTION: called with CURLOPT_VERBOSE; for a body, with its bytes as they came. It returns 0.
+static inline ccurl_code ccurl_set_debug_function(void *easy, ccurl_debug_function value) {
+    return ccurl.easy_setopt(easy, CCURLOPT_DEBUGFUNCTION, value);
 }
 
 // For CURLOPT_SSL_CTX_FUNCTION: called with a connection, before it is secured.

@@ -31,6 +31,56 @@ struct CurlTransportTests {
         return await start(try request(server, "/raw"), over: transport).end()
     }
 
+    // MARK: - Chunks
+
+    @Test(
+        "BEY-17: a chunk whose size is followed by anything but blanks, an extension or the line break is a bad answer",
+        arguments: [
+            "0x5\r\n\r\n", "0x5\r\nhello\r\n0\r\n\r\n", "0 x\r\n\r\n", "0_1\r\n\r\n", "5\r\nhello\r\n0x\r\n\r\n",
+            "5\r\nhello\r\n0 1\r\n\r\n", "0\r\r\n\r\n", "+0\r\n\r\n", "\r\n\r\n", ";a\r\n\r\n", "-0\r\n\r\n",
+            "5\r\nhello\r\n0x0\r\nT: x\r\n\r\n",
+        ]
+    )
+    func malformedChunkSize(body: String) async throws {
+        // A kept connection: the answer is not to be ended by its close.
+        let server = try MockServer()
+        let bytes = Data(("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body).utf8)
+        server.route("GET", "/raw") { _ in .fault(.raw(bytes, keepsConnection: true)) }
+        server.route("GET", "/ok") { _ in .text("ok") }
+        let transport = CurlTransport()
+        for _ in 0..<2 {
+            let outcome = await start(try request(server, "/raw"), over: transport).end()
+            #expect(outcome.code == .badServerResponse, "\(outcome)")
+            #expect(await start(try request(server, "/ok"), over: transport).end().body == Data("ok".utf8))
+        }
+    }
+
+    @Test(
+        "RSP-3: chunks may have extensions, digits of either case, leading zeros and trailers",
+        arguments: [
+            "5;a=b\r\nhello\r\n0\r\n\r\n", "5 ;a\r\nhello\r\n0;b=\"x\"\r\n\r\n", "0005\r\nhello\r\n000\r\nT: x\r\n\r\n",
+            "5 \t\r\nhello\r\n0  \r\n\r\n", "2\nhe\n3\nllo\n0\n\n", "1\r\nh\r\n4\r\nello\r\n0\r\n\r\n",
+        ],
+        ["chunked", "Chunked", "identity\r\nTransfer-Encoding: chunked"]
+    )
+    func chunks(body: String, coding: String) async throws {
+        let outcome = try await outcome(
+            ofAnswer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: \(coding)\r\n\r\n\(body)".utf8
+        )
+        #expect(outcome.code == nil && outcome.body == Data("hello".utf8), "\(outcome)")
+    }
+
+    @Test("RSP-3: large chunks arrive whole, whatever their sizes", arguments: ["7ff", "ABCDE", "aBcDe"])
+    func largeChunks(size: String) async throws {
+        let count = try #require(Int(size, radix: 16))
+        // The content looks like sizes and line breaks.
+        let content = Data(String(repeating: "0x5\r\n", count: count / 5 + 1).utf8.prefix(count))
+        let chunk = Data("\(size)\r\n".utf8) + content + Data("\r\n".utf8)
+        let head = Data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".utf8)
+        let outcome = try await outcome(ofAnswer: head + chunk + chunk + chunk + Data("0\r\n\r\n".utf8))
+        #expect(outcome.code == nil && outcome.body == content + content + content)
+    }
+
     // MARK: - Ending
 
     @Test("SEC-2: the release of a transport ends its exchanges, its connections and its thread")

@@ -40,6 +40,18 @@ extension CurlExchange {
         }
     }
 
+    /// Has the bytes of the body come to this exchange before libcurl decodes their chunks.
+    func setRawBodyCallback(of handle: CurlHandle) {
+        handle.needsReset = true
+        _ = ccurl_set_debug_function(handle.easy) { _, kind, bytes, count, context in
+            // Of the other kinds, some come after the exchange.
+            if kind == CCURLINFO_DATA_IN { CurlExchange.at(context)?.received(raw: .init(start: bytes, count: count)) }
+            return 0
+        }
+        _ = ccurl_set_pointer(handle.easy, CCURLOPT_DEBUGDATA, Unmanaged.passUnretained(self).toOpaque())
+        _ = ccurl_set_long(handle.easy, CCURLOPT_VERBOSE, 1)
+    }
+
     private static func connections(at context: UnsafeMutableRawPointer?) -> CurlConnections? {
         context.map { Unmanaged<CurlConnections>.fromOpaque($0).takeUnretainedValue() }
     }

@@ -65,6 +65,9 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     /// The bytes, as libcurl counts them, that asked a proxy for a tunnel.
     private var tunnelByteCount = 0
     @exclusivity(unchecked) private var head = CurlHead()
+    private var chunkSizes = CurlChunkSizes()
+    /// Whether bytes have come after those with a malformed chunk.
+    private var isChunkRefused = false
     private var decoder: CurlDecoder?
     private var decodedBodyLimit: DecodedBodyLimit?
     /// The bytes of the request's body that libcurl has taken.
@@ -214,8 +217,12 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             isHTTP2 = self.head.networkProtocol.hasPrefix("HTTP/2")
             connection?.isHTTP2 = isHTTP2
             decoder = CurlDecoder(head)
+            let codings = head.headers.values(for: "Transfer-Encoding")
+            if isHTTP2 == false, let handle, codings.contains(where: { $0.lowercased().contains("chunked") }) {
+                setRawBodyCallback(of: handle)
+            }
             // Without a decoder, a body with a content coding is passed on as is and has no limit.
-            if decoder != nil || head.hasTransferCoding {
+            if decoder != nil || !codings.isEmpty && head.hasTransferCoding {
                 decodedBodyLimit = worker?.configuration.maximumDecodedBodyCount.map(DecodedBodyLimit.init)
             }
             if isHTTP2 == true { worker?.answeredOverHTTP2.append(self) }
@@ -228,11 +235,21 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         }
     }
 
+    /// Checks the bytes of a chunked body, which come here before those that libcurl makes of them.
+    func received(raw bytes: UnsafeRawBufferPointer) {
+        // libcurl has decoded the bytes before these: what came before the bad chunk has been delivered.
+        isChunkRefused = isChunkRefused || failure != nil
+        guard failure == nil, !chunkSizes.accept(bytes) else { return }
+        failure = NetworkError(code: .badServerResponse, message: "a chunk has no valid size")
+        // For libcurl, the body may end well here.
+        if let handle { _ = ccurl_set_long(handle.easy, CCURLOPT_FORBID_REUSE, 1) }
+    }
+
     /// - Returns: how many bytes were taken, which is all; another number for libcurl to break off or to pause.
     func received(_ bytes: UnsafeRawBufferPointer) -> Int {
         moved()
         // Any number but the count breaks it off, so that nothing is called without bytes.
-        guard !isCancelled, !bytes.isEmpty else { return 0 }
+        guard !isCancelled, !bytes.isEmpty, !isChunkRefused else { return 0 }
         isReceivingPaused = isPaused
         guard !isReceivingPaused else { return Int(CCURL_WRITEFUNC_PAUSE) }
         do throws(NetworkError) {

@@ -1,0 +1,49 @@
+#if os(Linux) && canImport(CCurl)
+/// The lines with the sizes of a chunked body (RFC 9112, section 7.1), checked as the bytes come.
+///
+/// libcurl ignores the rest of a line after its hexadecimal digits: `0x5` is the last chunk to it, and the end.
+struct CurlChunkSizes {
+    private enum State {
+        case start, digits, blank, `extension`, lineEnd, data, end
+    }
+
+    private var state = State.start
+    /// The size; within the chunk, the rest of it.
+    private var count = 0
+
+    /// - Returns: false if a line is malformed. Trailers are not looked at.
+    mutating func accept(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        var index = 0
+        while index < bytes.count, state != .end {
+            if state == .data, count > 0 {
+                let taken = min(count, bytes.count - index)
+                (count, index) = (count - taken, index + taken)
+                continue
+            }
+            guard accept(bytes[index]) else { return false }
+            index += 1
+        }
+        return true
+    }
+
+    private mutating func accept(_ byte: UInt8) -> Bool {
+        switch (state, byte) {
+        case (.start, _) where byte.isHexDigit, (.digits, _) where byte.isHexDigit:
+            guard count <= Int.max >> 4 else { return false }
+            let digit = byte.isDigit ? byte - 0x30 : (byte | 0x20) - 0x61 + 10
+            (state, count) = (.digits, count << 4 | Int(digit))
+        // Some servers fill the line with blanks.
+        case (.digits, 0x20), (.digits, 0x09), (.blank, 0x20), (.blank, 0x09): state = .blank
+        case (.digits, 0x3B), (.blank, 0x3B): state = .extension
+        case (.digits, 0x0D), (.blank, 0x0D): state = .lineEnd
+        case (.digits, 0x0A), (.blank, 0x0A), (.extension, 0x0A), (.lineEnd, 0x0A): state = count == 0 ? .end : .data
+        case (.extension, _): break
+        // libcurl refuses others between a chunk and its line break.
+        case (.data, 0x0A): state = .start
+        case (.data, _): break
+        default: return false
+        }
+        return true
+    }
+}
+#endif
