@@ -62,8 +62,10 @@ public struct HTTPHeaders: Hashable, Sendable {
         get {
             guard let first = index(of: name) else { return nil }
             var value = fields[first].value
-            for field in fields[(first + 1)...] where field.name.isEqualIgnoringASCIICase(to: name) {
-                value += ", " + field.value
+            var next = index(of: name, from: first + 1)
+            while let index = next {
+                value += ", " + fields[index].value
+                next = self.index(of: name, from: index + 1)
             }
             return value
         }
@@ -79,13 +81,22 @@ public struct HTTPHeaders: Hashable, Sendable {
         }
     }
 
-    private func index(of name: String) -> Int? {
-        fields.firstIndex { $0.name.isEqualIgnoringASCIICase(to: name) }
+    /// The fields are not iterated: that copies each, which costs more than the comparison.
+    private func index(of name: String, from start: Int = 0) -> Int? {
+        var index = start
+        while index < fields.count, !fields[index].name.isEqualIgnoringASCIICase(to: name) { index += 1 }
+        return index < fields.count ? index : nil
     }
 
     /// The values of every field of that name, in order.
     public func values(for name: String) -> [String] {
-        fields.lazy.filter { $0.name.isEqualIgnoringASCIICase(to: name) }.map(\.value)
+        var values: [String] = []
+        var next = index(of: name)
+        while let index = next {
+            values.append(fields[index].value)
+            next = self.index(of: name, from: index + 1)
+        }
+        return values
     }
 
     /// Appends a field, and keeps existing ones of the same name.

@@ -132,6 +132,8 @@ extension EasyNetworkService {
             case .success(let response): (response.history, response.headers)
             case .failure(let error): (error.history, error.headers)
             }
+        let isSafe = history.allSatisfy { HTTPHeaders.safeMethods.contains($0.request.method) }
+        guard !isSafe else { return }
         let (cache, partition) = (configuration.settings.cache, configuration.settings.cachePartition)
         for (index, attempt) in history.enumerated() {
             let urls = (index == history.count - 1 ? headers : HTTPHeaders()).invalidatedURLs(

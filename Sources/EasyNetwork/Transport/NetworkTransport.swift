@@ -118,19 +118,19 @@ extension TransportHead {
     /// - Throws: ``NetworkError/Code/badServerResponse``.
     func checkLength() throws(NetworkError) {
         var length: Int64?
-        for field in headers where field.name.isEqualIgnoringASCIICase(to: "Content-Length") {
-            if let first = field.value.utf8.first, first != 0x2B, first != 0x2D, let next = Int64(field.value),
+        for value in headers.values(for: "Content-Length") {
+            if let first = value.utf8.first, first != 0x2B, first != 0x2D, let next = Int64(value),
                 length ?? next == next
             {
                 length = next
                 continue
             }
-            for text in field.value.split(separator: ",", omittingEmptySubsequences: false) {
+            for text in value.split(separator: ",", omittingEmptySubsequences: false) {
                 let digits = text.trimmed
                 guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let next = Int64(digits),
                     length == nil || length == next
                 else {
-                    let message = "the Content-Length is malformed or differs from another: \(field.value.prefix(80))"
+                    let message = "the Content-Length is malformed or differs from another: \(value.prefix(80))"
                     throw NetworkError(code: .badServerResponse, message: message)
                 }
                 length = next

@@ -66,7 +66,7 @@ extension StoredResponse {
 
 extension HTTPHeaders {
     /// RFC 9110, section 9.2.1. Unknown methods are unsafe.
-    private static let safeMethods = ["GET", "HEAD", "OPTIONS", "TRACE"]
+    static let safeMethods = ["GET", "HEAD", "OPTIONS", "TRACE"]
 
     /// The URLs whose stored responses are out of date after this response to an unsafe request (RFC 9111, section
     /// 4.4), absolute and without fragment, the target first.

@@ -216,7 +216,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
             guard !isCancelled else { return false }
             isHTTP2 = self.head.networkProtocol.hasPrefix("HTTP/2")
             connection?.isHTTP2 = isHTTP2
-            decoder = CurlDecoder(head)
+            decoder = head.hasContentCoding ? CurlDecoder(head) : nil
             let codings = head.headers.values(for: "Transfer-Encoding")
             if isHTTP2 == false, let handle, codings.contains(where: { $0.lowercased().contains("chunked") }) {
                 setRawBodyCallback(of: handle)
