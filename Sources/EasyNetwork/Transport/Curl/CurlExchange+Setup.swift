@@ -47,8 +47,6 @@ extension CurlExchange {
         try handle.set(CCURLOPT_HTTP_VERSION, CCURL_HTTP_VERSION_2TLS)
         try handle.set(CCURLOPT_FOLLOWLOCATION, 0)
         try handle.set(CCURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-        if let codings = CurlDecoder.names { try handle.set(CCURLOPT_ACCEPT_ENCODING, codings) }
-        try handle.set(CCURLOPT_HTTP_CONTENT_DECODING, 0)
         // The deadlines are ours. By default libcurl gives up connecting after 300 seconds.
         try handle.set(CCURLOPT_CONNECTTIMEOUT_MS, 7 * 24 * 3_600 * 1_000)
         // Refused while a reused handle still has its buffer, which then is of this size already.
@@ -117,7 +115,8 @@ extension CurlExchange {
             try handle.set(CCURLOPT_UPLOAD, 1)
             try handle.setBodyCount(body.count ?? -1)
         }
-        try handle.setMethod(method)
+        // Without a body libcurl's own method is GET.
+        if body != nil || method != "GET" || handle.method != nil { try handle.setMethod(method) }
     }
 
     /// The fields as libcurl wants them: `Name: value`, or `Name;` without a value.
@@ -126,6 +125,10 @@ extension CurlExchange {
         // A name alone removes the field that libcurl would add to a body.
         if body != nil, request.headers["Expect"] == nil { lines.append("Expect:") }
         try request.headers.checkSyntax()
+        // Not by libcurl's option, for which libcurl makes the line again for each message.
+        if let codings = CurlDecoder.names, request.headers["Accept-Encoding"] == nil {
+            lines.append("Accept-Encoding: \(codings)")
+        }
         for field in request.headers where !field.isFraming {
             let isBlank = field.value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 }
             lines.append(isBlank ? "\(field.name);" : "\(field.name): \(field.value)")
