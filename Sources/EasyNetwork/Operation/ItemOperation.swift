@@ -41,6 +41,22 @@ struct ItemOperationState {
     var meter: TransferMeter?
 }
 
+extension Locked<ItemOperationState> {
+    /// Swaps a closure for one of the state, unless it comes too late; the other one is released outside the lock.
+    ///
+    /// Inlined, since closures that pass through generic code are wrapped on the way.
+    @inline(__always)
+    func replace<Closure>(
+        _ closure: Closure?,
+        _ swap: (inout ItemOperationState.Closures, inout Closure?) -> Void
+    ) {
+        var closure = closure
+        withLock { state in
+            if closure == nil || !state.isClosed { swap(&state.closures, &closure) }
+        }
+    }
+}
+
 /// A job that ends with an item, or with a ``NetworkError``: a ``RequestOperation`` or a ``DownloadOperation``.
 ///
 /// ```swift
@@ -93,38 +109,27 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// work that would hold that up. Set it before the operation is added to a queue. Default nil.
     public final var preprocess: (@Sendable (Result<Item, NetworkError>) -> Void)? {
         get { Self.adapted(state.withLock { $0.closures.preprocess }) { $0.map { $0 } } }
-        set { replace(Self.adapted(newValue) { $0.map { Self.typed($0) } }) { swap(&$0.preprocess, &$1) } }
+        set { state.replace(Self.adapted(newValue) { $0.map { Self.typed($0) } }) { swap(&$0.preprocess, &$1) } }
     }
 
     /// Called once with the result on the callback queue, after ``preprocess`` and before the delegate and the
     /// closures. Set it before the operation is added to a queue. Default nil.
     public final var willDeliver: (@Sendable (Result<Item, NetworkError>) -> Void)? {
         get { Self.adapted(state.withLock { $0.closures.willDeliver }) { $0.map { $0 } } }
-        set { replace(Self.adapted(newValue) { $0.map { Self.typed($0) } }) { swap(&$0.willDeliver, &$1) } }
+        set { state.replace(Self.adapted(newValue) { $0.map { Self.typed($0) } }) { swap(&$0.willDeliver, &$1) } }
     }
 
     /// Called once with the item. Set it before the operation is added to a queue. Default nil.
     public final var success: (@Sendable (Item) -> Void)? {
         get { Self.adapted(state.withLock { $0.closures.success }) { $0 } }
-        set { replace(Self.adapted(newValue) { Self.typed($0) }) { swap(&$0.success, &$1) } }
+        set { state.replace(Self.adapted(newValue) { Self.typed($0) }) { swap(&$0.success, &$1) } }
     }
 
     /// Called once with the error; also when the operation was cancelled or a dependency failed. Set it before the
     /// operation is added to a queue. Default nil.
     public final var failure: (@Sendable (NetworkError) -> Void)? {
         get { state.withLock { $0.closures.failure } }
-        set { replace(newValue) { swap(&$0.failure, &$1) } }
-    }
-
-    /// Swaps a closure for one of the state, unless it comes too late; the other one is released outside the lock.
-    final func replace<Closure>(
-        _ closure: Closure?,
-        _ swap: (inout ItemOperationState.Closures, inout Closure?) -> Void
-    ) {
-        var closure = closure
-        state.withLock { state in
-            if closure == nil || !state.isClosed { swap(&state.closures, &closure) }
-        }
+        set { state.replace(newValue) { swap(&$0.failure, &$1) } }
     }
 
     /// A closure for other values.
@@ -366,34 +371,36 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
             state.isClosed = true
             return (state.source.take(), state.call.take(), state.cachedDelivery, state.meter)
         }
-        cancelIfFailed(call)
-        guard let meter else { return deliverResult(after: cachedDelivery, done) }
-        meter.finish(success: error == nil) { self.deliverResult(after: cachedDelivery, done) }
+        let error = error
+        // It was finished manually.
+        if error != nil { call?.cancel() }
+        guard let meter else { return deliver(error, after: cachedDelivery, done) }
+        meter.finish(success: error == nil) { self.deliver(error, after: cachedDelivery, done) }
     }
 
-    private func deliverResult(after cachedDelivery: OneShot?, _ done: @escaping @Sendable () -> Void) {
-        guard let cachedDelivery else { return deliverResult(done) }
-        cachedDelivery.begin { self.deliverResult(done) }
+    private func deliver(
+        _ error: NetworkError?,
+        after cachedDelivery: OneShot?,
+        _ done: @escaping @Sendable () -> Void
+    ) {
+        guard let cachedDelivery else { return deliver(error, done) }
+        cachedDelivery.begin { self.deliver(error, done) }
     }
 
     /// Keeps the call, which is cancelled when the operation fails.
     final func keep(_ call: Call) {
-        let meter = state.withLock { state in
+        let (meter, isClosed) = state.withLock { state in
             state.call = call
-            return state.meter
+            return (state.meter, state.isClosed)
         }
         if let meter { watch(call, with: meter) }
-        // It may have ended by now.
-        if hasOutcome { cancelIfFailed(state.withLock { $0.call.take() }) }
+        // It may have been finished manually by now, and its end delivered.
+        guard isClosed, hasOutcome else { return }
+        let late = state.withLock { $0.call.take() }
+        if error != nil { late?.cancel() }
     }
 
-    /// Cancels the call if the operation was finished manually.
-    private func cancelIfFailed(_ call: Call?) {
-        if error != nil { call?.cancel() }
-    }
-
-    private func deliverResult(_ done: @escaping @Sendable () -> Void) {
-        let error = error
+    private func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         // Asked before, as it is behind the lock, too.
         let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
         var preprocess: (@Sendable (Result<any Sendable, NetworkError>) -> Void)?
@@ -424,14 +431,16 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         WorkQueue.call(on: deliveryQueue) {
             WorkQueue.userCode {
                 // Taken only now: they may have been released before.
-                let closures = self.state.withLock { exchange(&$0.closures, with: ItemOperationState.Closures()) }
+                let (closures, delegate) = self.state.withLock { state in
+                    (exchange(&state.closures, with: ItemOperationState.Closures()), state.delegate)
+                }
                 closures.willDeliver?(result)
                 switch result {
                 case .success(let item):
-                    self.delegate?.requestOperationDidSucceed(self)
+                    delegate?.requestOperationDidSucceed(self)
                     closures.success?(item)
                 case .failure(let error):
-                    self.delegate?.requestOperation(self, didFailWith: error)
+                    delegate?.requestOperation(self, didFailWith: error)
                     closures.failure?(error)
                 }
             }

@@ -17,8 +17,8 @@ extension NetworkOperation {
         if isConcluded { action() }
     }
 
-    /// Whether anything listens to the events of the operation's queue.
-    final var isHeard: Bool { scheduling?.queue.broadcast.isHeard == true }
+    /// The listeners of the operation's queue.
+    final var broadcast: EventBroadcast? { scheduling?.queue.broadcast }
 
     /// Tells the listeners of the operation's queue.
     ///
@@ -54,11 +54,6 @@ extension NetworkOperation {
 
     final var scheduling: Scheduling? {
         core.withLock { $0.scheduling }
-    }
-
-    /// Whether the outcome is known, and an error.
-    final var hasFailed: Bool {
-        core.withLock { $0.lifecycle.hasFailed }
     }
 
     /// Whether the outcome is known; the callbacks may still be running.

@@ -169,10 +169,14 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func begin(_ obstacle: NetworkError?, _ conditions: [OperationCondition]) {
-        guard core.withLock({ $0.lifecycle.began(obstacle: obstacle) }) == .execute else {
+        let (action, holdsCalls) = core.withLock { state in
+            (state.lifecycle.began(obstacle: obstacle), state.options?.heldCalls != nil)
+        }
+        guard action == .execute else {
             stop()
             return deliverAndConclude()
         }
+        guard holdsCalls || isPreparedFirst else { return execute() }
         guard isPreparedFirst, let scheduling else { return work(when: conditions) }
         prepare()
         guard !hasOutcome else { return }
@@ -187,16 +191,6 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         let calls = core.withLock { $0.options?.heldCalls.take() ?? [] }
         execute()
         for call in calls { call.end() }
-    }
-
-    /// Keeps a call that an overridden `start()` makes before accessories and conditions let the work begin.
-    final func holdBack() -> OneShot? {
-        core.withLock { state in
-            guard let options = state.options, options.heldCalls != nil else { return nil }
-            let call = OneShot()
-            options.heldCalls?.append(call)
-            return call
-        }
     }
 
     /// Cancels the operation, unless it has an outcome. Override it to stop the work, and call `super`.
@@ -273,10 +267,13 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             willChangeValue(forKey: "isExecuting")
             willChangeValue(forKey: "isFinished")
         }
-        let (_, heldCalls, dependencies) = core.withLock { state in
+        let (_, heldCalls, dependencies, scheduling, error) = core.withLock { state in
             state.lifecycle.concluded()
             let options = state.options
-            return (options?.ownerRegistration.take(), options?.heldCalls.take(), state.dependencies.take())
+            return (
+                options?.ownerRegistration.take(), options?.heldCalls.take(), state.dependencies.take(),
+                state.scheduling, state.lifecycle.error
+            )
         }
         // Calls held back until the end are refused, with the operation's error.
         if heldCalls != nil { stop() }
@@ -287,7 +284,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
 
         // The queue first: observers of the end find the operation gone from there.
-        if let scheduling { scheduling.queue.operationDidFinish(self, job: scheduling.job) }
+        if let scheduling { scheduling.queue.operationDidFinish(self, job: scheduling.job, error) }
         let (actions, completion) = core.withLock { state in
             state.isConcluded = true
             state.scheduling = nil

@@ -50,10 +50,6 @@ struct OperationLifecycle {
         if case .failure(let error) = outcome { error } else { nil }
     }
 
-    var hasFailed: Bool {
-        if case .failure = outcome { true } else { false }
-    }
-
     /// Starts the operation, for its queue.
     mutating func start() -> Action {
         guard phase == .waiting else { return .none }

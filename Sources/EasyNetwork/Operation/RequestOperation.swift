@@ -40,7 +40,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// operation is added to a queue. Default nil.
     public final var cached: (@Sendable (Request.Item) -> Void)? {
         get { Self.adapted(state.withLock { $0.closures.cached }) { $0 } }
-        set { replace(Self.adapted(newValue) { Self.typed($0) }) { swap(&$0.cached, &$1) } }
+        set { state.replace(Self.adapted(newValue) { Self.typed($0) }) { swap(&$0.cached, &$1) } }
     }
 
     /// The item of the cache when the network's was to follow; nil when there was none. It stays when that has come.
@@ -68,7 +68,9 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     open override func execute() {
         guard let request = takeRequest() as? Request else { return }
-        let sharedAnswer = sharedAnswer(to: request)
+        let (ownPolicy, ignoresCache) = option { ($0.repeatPolicy, $0.ignoresCache) }
+        let mayJoin = (ownPolicy ?? request.repeatPolicy) == .join
+        let sharedAnswer = mayJoin ? sharedAnswer(to: request) : nil
         let call = service.begin(
             sendable(request),
             isAnnounced: sharedAnswer == nil,

@@ -53,13 +53,18 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         if !sessions.isEmpty { setOption(sessions) { swap(&$0.refreshedSessions, &$1) } }
     }
 
-    /// Does something as a part of the refresh for which the operation was made, if it was for one.
-    final func inRefreshContext(_ action: () -> Void) {
-        let sessions = option({ $0.refreshedSessions })
+    /// Begins a call as a part of the refresh for which the operation was made, if it was for one. A call that an
+    /// overridden `start()` makes waits until accessories and conditions let the work begin.
+    final func beginCall(_ begin: (OneShot?) -> Void) {
+        let (sessions, beginning) = option { options in
+            let beginning = options.heldCalls == nil ? nil : OneShot()
+            if let beginning { options.heldCalls?.append(beginning) }
+            return (options.refreshedSessions, beginning)
+        }
         if sessions.isEmpty {
-            action()
+            begin(beginning)
         } else {
-            RequestAuthentication.$refreshing.withValue(sessions, operation: action)
+            RequestAuthentication.$refreshing.withValue(sessions) { begin(beginning) }
         }
     }
 
@@ -117,7 +122,8 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     }
 
     override var deliveryQueue: DispatchQueue {
-        callbackQueue ?? scheduling?.queue.callbackQueue ?? service.configuration.deliveryQueue
+        core.withLock { $0.options?.callbackQueue ?? $0.scheduling?.queue.callbackQueue }
+            ?? service.configuration.deliveryQueue
     }
 
     override func stop() {

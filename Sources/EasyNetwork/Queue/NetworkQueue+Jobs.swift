@@ -285,8 +285,8 @@ extension NetworkQueue {
         if had, job.phase == .parked, broadcast.isHeard { note(.slotReleased, job) }
     }
 
-    func operationDidFinish(_ operation: NetworkOperation, job: Job) {
-        finish(operation, job, succeeded: !operation.hasFailed) { operation.error }
+    func operationDidFinish(_ operation: NetworkOperation, job: Job, _ error: NetworkError?) {
+        finish(operation, job, error)
     }
 }
 
@@ -297,7 +297,9 @@ extension NetworkOperation {
         if let host { keys.append(.host(host.lowercased())) }
         let (tags, categories, held) = option { ($0.tags, $0.mutualExclusionCategories, $0.heldCategories) }
         for tag in tags { keys.append(.tag(tag)) }
-        if takesCategories { for category in categories.subtracting(held) { keys.append(.exclusion(category)) } }
+        if !categories.isEmpty, takesCategories {
+            for category in categories.subtracting(held) { keys.append(.exclusion(category)) }
+        }
         return keys
     }
 }

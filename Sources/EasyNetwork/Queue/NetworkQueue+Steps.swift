@@ -129,11 +129,11 @@ extension NetworkQueue {
         if !operation.isExecuting, !operation.isFinished { execute(operation) }
     }
 
-    /// - Parameter error: called only when there is a listener.
-    func finish(_ operation: Operation, _ job: Job, succeeded: Bool, error: () -> NetworkError?) {
+    /// - Parameter error: nil after success.
+    func finish(_ operation: Operation, _ job: Job, _ error: NetworkError?) {
         let emptyWaiters = stepMakingRoom { state, actions -> [@Sendable () -> Void] in
-            if broadcast.isHeard { note(.finished(error()), job) }
-            state.graph.finish(job, succeeded: succeeded, &actions)
+            if broadcast.isHeard { note(.finished(error), job) }
+            state.graph.finish(job, succeeded: error == nil, &actions)
             return state.graph.isEmpty ? state.emptyWaiters.take() : []
         }
         for waiter in emptyWaiters { waiter() }
@@ -143,8 +143,8 @@ extension NetworkQueue {
 extension NetworkOperation {
     fileprivate func startOnWorkQueue() {
         // It may have been started by hand by now.
-        guard core.withLock({ $0.lifecycle.phase == .waiting }) else { return }
-        if startRunsUserCode { WorkQueue.userCode { start() } } else { start() }
+        guard startRunsUserCode else { return start() }
+        if core.withLock({ $0.lifecycle.phase == .waiting }) { WorkQueue.userCode { start() } }
     }
 }
 

@@ -174,8 +174,7 @@ extension NetworkQueue {
         }
         defer { withExtendedLifetime(keptAlive) {} }
         if let job {
-            let wasCancelled = operation.isCancelled
-            finish(operation, job, succeeded: !wasCancelled) { wasCancelled ? NetworkError(code: .cancelled) : nil }
+            finish(operation, job, operation.isCancelled ? NetworkError(code: .cancelled) : nil)
         }
     }
 

@@ -5,7 +5,7 @@ final class CallContext: Sendable {
     typealias Outcome = Result<NetworkResponse, NetworkError>
 
     let configuration: HostConfiguration
-    let request: any BaseAPIRequest
+    private let request: any BaseAPIRequest
     private let method: NetworkService.Method
     let validation: ResponseValidation
     let retry: RetryPolicy
@@ -20,6 +20,8 @@ final class CallContext: Sendable {
     let timeout: TimeInterval?
     /// The operation that gives its slot back while the call waits; nil without one.
     let caller: Caller?
+    /// The listeners of its queue.
+    private let queueBroadcast: EventBroadcast?
     /// How an accepted body is used; nil to collect it.
     private let use: BodyUse?
     /// Called with an answer of the cache that is followed by the network's.
@@ -36,7 +38,7 @@ final class CallContext: Sendable {
     ) throws(NetworkError) {
         // Each setting is read by itself: a copy of all settings costs more.
         self.configuration = configuration
-        self.request = request.asMade
+        self.request = request
         method = message.method
         validation = request.validation ?? configuration.settings.validation
         retry = request.retry ?? configuration.settings.retry
@@ -44,6 +46,7 @@ final class CallContext: Sendable {
         interceptors = configuration.settings.interceptors + request.interceptors
         timeout = try RequestBuilder.overallTimeout(of: request)
         self.caller = caller
+        queueBroadcast = caller?.operation.broadcast
         self.use = use
         self.cached = cached
         let policy = request.cache ?? configuration.settings.cachePolicy(for: message.method)
@@ -75,14 +78,14 @@ final class CallContext: Sendable {
     }
 
     /// An answer with the settings for reading it.
-    func prepared(_ response: NetworkResponse, _ method: NetworkService.Method) -> NetworkResponse {
+    func prepared(_ response: consuming NetworkResponse, _ method: NetworkService.Method) -> NetworkResponse {
         response.prepared(for: method, validation, decoder: configuration.settings.decoder)
     }
 
     // MARK: - Events
 
     /// Whether anything listens to the host, or to the queue of the operation.
-    var isHeard: Bool { configuration.broadcast.isHeard || caller?.operation.isHeard == true }
+    var isHeard: Bool { configuration.broadcast.isHeard || queueBroadcast?.isHeard == true }
 
     /// Tells the listeners of the operation's queue and of the host, if there are any.
     func tell(_ call: Call, _ kind: @autoclosure () -> NetworkEvent.Kind) {
@@ -100,7 +103,7 @@ final class CallContext: Sendable {
         _ message: TransportRequest,
         _ history: [NetworkAttempt]
     ) async throws(NetworkError) -> TransportRequest {
-        let context = AttemptContext(request: request, history: history)
+        let context = AttemptContext(request: request.asMade, history: history)
         var message = message
         do {
             for interceptor in interceptors { message = try await interceptor.adapt(message, context: context) }
@@ -114,7 +117,7 @@ final class CallContext: Sendable {
         to outcome: Outcome,
         _ history: [NetworkAttempt]
     ) async -> ResponseDecision {
-        let context = AttemptContext(request: request, history: history)
+        let context = AttemptContext(request: request.asMade, history: history)
         var outcome = outcome
         var decision = ResponseDecision.proceed
         for interceptor in interceptors.reversed() {

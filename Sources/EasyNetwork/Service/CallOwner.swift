@@ -17,17 +17,15 @@ protocol CallOwner: Operation, Sendable {
     ///
     /// - Parameter isWanted: asked under the queue's lock.
     func reclaimSlot(if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void)
-    /// Keeps a call that comes before the work may begin.
+    /// Begins a call, as a part of the credential refresh that the job belongs to, if there is one.
     ///
-    /// - Returns: the beginning of the work; nil when the call may begin now.
-    func holdBack() -> OneShot?
-    /// Runs `action` as a part of the credential refresh that the job belongs to, if there is one.
-    func inRefreshContext(_ action: () -> Void)
+    /// - Parameter begin: gets the beginning of the work that the call is to wait for; nil when it may begin now.
+    func beginCall(_ begin: (OneShot?) -> Void)
     var operationID: UInt64 { get }
     /// Whether it is a part of other jobs, which no event names.
     var isHidden: Bool { get }
-    /// Whether anything listens to the events of its queue.
-    var isHeard: Bool { get }
+    /// The listeners of its queue.
+    var broadcast: EventBroadcast? { get }
     /// Tells the listeners of its queue.
     ///
     /// - Returns: the queue's broadcast; nil when nothing listens.
@@ -55,10 +53,8 @@ struct Caller: Sendable {
         self.service = service
     }
 
-    /// Waits until the operation may work and has its slot.
-    func mayBegin(_ call: Call, mayLackSlot: Bool) async {
-        if let beginning = operation.holdBack() { await beginning.wait() }
-        guard mayLackSlot else { return }
+    /// Waits until the operation has its slot.
+    func waitForSlot(_ call: Call) async {
         let granted = OneShot()
         reclaimSlot(for: call) { granted.end() }
         await granted.wait()

@@ -256,10 +256,11 @@ public final class EasyNetworkService: Sendable {
             call.fail(refusal)
             return call
         }
-        let begin = {
+        let begin = { (beginning: OneShot?) in
             call.begin {
-                await caller?.mayBegin(call, mayLackSlot: mayLackSlot)
-                guard !call.isOver else { return }
+                if let beginning { await beginning.wait() }
+                if mayLackSlot { await caller?.waitForSlot(call) }
+                guard !Task.isCancelled else { return }
                 var order = order
                 var cached = cached.map { cached in
                     { @Sendable (response: NetworkResponse) in
@@ -278,7 +279,7 @@ public final class EasyNetworkService: Sendable {
                     item = answer.result.flatMap { $0.item(map) }
                     // When a stored answer can no longer be read, the request is sent.
                     (order, cached) = (.pass(.unreadable), nil)
-                } while !call.isOver && self.removeUnusable(answer, after: item.failure)
+                } while !Task.isCancelled && self.removeUnusable(answer, after: item.failure)
                 guard call.end() else { return }
                 self.forget(call)
                 // Before the invalidation, which refuses answers that were asked for earlier.
@@ -287,7 +288,7 @@ public final class EasyNetworkService: Sendable {
                 WorkQueue.finish { [answer, item] in end(call, try? answer.result.get(), item) }
             }
         }
-        if let operation = caller?.operation { operation.inRefreshContext(begin) } else { begin() }
+        if let operation = caller?.operation { operation.beginCall(begin) } else { begin(nil) }
         return call
     }
 

@@ -27,10 +27,13 @@ final class EventBroadcast: Sendable {
     }
 
     private let state: Locked<State>
+    /// Whether there are listeners, which every step of every job asks. Set under the lock.
+    private let heard: Flag
 
     init() {
         var state = State()
         if let log = Self.environmentLog { state.listeners = [(0, log)] }
+        heard = Flag(!state.listeners.isEmpty)
         self.state = Locked(state)
     }
 
@@ -46,20 +49,23 @@ final class EventBroadcast: Sendable {
         }
     }()
 
-    var isHeard: Bool { state.withLock { !$0.listeners.isEmpty } }
+    var isHeard: Bool { heard.isSet }
 
     /// - Returns: the number for ``remove(_:)``.
     func add(_ listener: Listener) -> Int {
         state.withLock { state in
             state.lastNumber += 1
             state.listeners.append((state.lastNumber, listener))
+            heard.isSet = true
             return state.lastNumber
         }
     }
 
     func remove(_ number: Int) {
         let removed = state.withLock { state in
-            state.listeners.firstIndex { $0.number == number }.map { state.listeners.remove(at: $0) }
+            let removed = state.listeners.firstIndex { $0.number == number }.map { state.listeners.remove(at: $0) }
+            heard.isSet = !state.listeners.isEmpty
+            return removed
         }
         // Released outside the lock.
         withExtendedLifetime(removed) {}
@@ -112,9 +118,8 @@ final class EventBroadcast: Sendable {
     /// Tells the listeners that there will be no more events.
     func finish() {
         let listeners = state.withLock { state in
-            let listeners = state.listeners
-            state.listeners = []
-            return listeners
+            heard.isSet = false
+            return state.listeners.take()
         }
         for (_, listener) in listeners { listener.finish() }
     }

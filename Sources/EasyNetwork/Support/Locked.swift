@@ -1,5 +1,5 @@
 import Foundation
-#if COUNT_LOCKS
+#if COUNT_LOCKS || !canImport(Darwin)
 import Synchronization
 #endif
 
@@ -62,6 +62,33 @@ package enum LockCounter {
     }
 }
 #endif
+
+/// A flag that is read often and set rarely: without a lock, where all versions of the system have atomic values.
+final class Flag: Sendable {
+    #if canImport(Darwin)
+    private let value: Locked<Bool>
+
+    init(_ isSet: Bool) {
+        value = Locked(isSet)
+    }
+
+    var isSet: Bool {
+        get { value.withLock { $0 } }
+        set { value.exchange(newValue) }
+    }
+    #else
+    private let value: Atomic<Bool>
+
+    init(_ isSet: Bool) {
+        value = Atomic(isSet)
+    }
+
+    var isSet: Bool {
+        get { value.load(ordering: .acquiring) }
+        set { value.store(newValue, ordering: .releasing) }
+    }
+    #endif
+}
 
 /// A large value that is copied on write.
 struct Shared<Value: Sendable>: Sendable {
