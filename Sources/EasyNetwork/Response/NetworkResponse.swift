@@ -50,18 +50,17 @@ public struct NetworkResponse: Sendable {
     }
 
     /// This answer with the properties of its request and its host that decoding depends on.
-    func prepared(
+    consuming func prepared(
         for method: NetworkService.Method,
         _ validation: ResponseValidation,
         decoder: ResponseDecoder?
     ) -> NetworkResponse {
-        var response = self
-        response.context.change {
+        context.change {
             $0.requestMethod = method
             $0.allowsEmptyBody = validation.allowsEmptyBody
             $0.decoder = decoder
         }
-        return response
+        return self
     }
 
     /// The source of an answer.

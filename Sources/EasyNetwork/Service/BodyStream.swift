@@ -76,9 +76,11 @@ final class BodyStream: Sendable {
 
         mutating func takeWaiters() -> [Waiter] {
             if end != nil { return waiters.take() }
-            guard waiters.contains(where: { hasHappened($0.event) }) else { return [] }
-            let taken = waiters.filter { hasHappened($0.event) }
-            waiters = waiters.filter { !hasHappened($0.event) }
+            // Without closures, which would copy the state.
+            var taken: [Waiter] = []
+            for index in waiters.indices.reversed() where hasHappened(waiters[index].event) {
+                taken.append(waiters.remove(at: index))
+            }
             return taken
         }
 

@@ -138,13 +138,7 @@ final class Call: Sendable {
     private func close() -> State? {
         state.withLock { state in
             guard state.failed != nil else { return nil }
-            let old = state
-            state.failed = nil
-            state.deadline = nil
-            state.history = []
-            state.message = nil
-            state.watcher = nil
-            return old
+            return exchange(&state, with: State(number: state.number))
         }
     }
 }

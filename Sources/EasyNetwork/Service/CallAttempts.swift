@@ -125,8 +125,8 @@ struct CallAttempts {
     }
 
     private func checkCancellation() throws(NetworkError) {
-        // The task may not know yet that the call was ended.
-        if call.isOver || Task.isCancelled { throw NetworkError(code: .cancelled) }
+        // An end from outside has cancelled the task when it returns.
+        if Task.isCancelled { throw NetworkError(code: .cancelled) }
     }
 
     // MARK: - One attempt
@@ -277,7 +277,11 @@ struct CallAttempts {
         {
             outcome = .success(confirmed)
         }
-        outcome = outcome.map { context.prepared($0, message.method) }
+        // Moved and not mapped, which would copy the answer.
+        switch consume outcome {
+        case .success(let response): outcome = .success(context.prepared(response, message.method))
+        case .failure(let error): outcome = .failure(error)
+        }
         noteEnd(of: outcome)
         if case .success(var response) = outcome {
             response.history = history
