@@ -42,18 +42,17 @@ struct ItemOperationState {
 }
 
 extension Locked<ItemOperationState> {
-    /// Swaps a closure for one of the state, unless it comes too late; the other one is released outside the lock.
+    /// Sets a closure, unless it comes too late; the old one is released outside the lock. It is set by an assignment,
+    /// since closures that pass through generic code are wrapped on the way.
     ///
-    /// Inlined, since closures that pass through generic code are wrapped on the way.
-    @inline(__always)
-    func replace<Closure>(
-        _ closure: Closure?,
-        _ swap: (inout ItemOperationState.Closures, inout Closure?) -> Void
-    ) {
-        var closure = closure
-        withLock { state in
-            if closure == nil || !state.isClosed { swap(&state.closures, &closure) }
+    /// - Parameter isRemoved: whether it becomes nil, which is never too late.
+    func setClosure(isRemoved: Bool, _ set: (inout ItemOperationState.Closures) -> Void) {
+        let old = withLock { state in
+            let old = state.closures
+            if isRemoved || !state.isClosed { set(&state.closures) }
+            return old
         }
+        withExtendedLifetime(old) {}
     }
 }
 
@@ -108,38 +107,46 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// Called once with the result before all other callbacks, on a background queue and not on the callback queue: for
     /// work that would hold that up. Set it before the operation is added to a queue. Default nil.
     public final var preprocess: (@Sendable (Result<Item, NetworkError>) -> Void)? {
-        get { Self.adapted(state.withLock { $0.closures.preprocess }) { $0.map { $0 } } }
-        set { state.replace(Self.adapted(newValue) { $0.map { Self.typed($0) } }) { swap(&$0.preprocess, &$1) } }
+        get { Self.closure(state.withLock { $0.closures.preprocess }) }
+        set { state.setClosure(isRemoved: newValue == nil) { $0.preprocess = Self.erased(newValue) } }
     }
 
     /// Called once with the result on the callback queue, after ``preprocess`` and before the delegate and the
     /// closures. Set it before the operation is added to a queue. Default nil.
     public final var willDeliver: (@Sendable (Result<Item, NetworkError>) -> Void)? {
-        get { Self.adapted(state.withLock { $0.closures.willDeliver }) { $0.map { $0 } } }
-        set { state.replace(Self.adapted(newValue) { $0.map { Self.typed($0) } }) { swap(&$0.willDeliver, &$1) } }
+        get { Self.closure(state.withLock { $0.closures.willDeliver }) }
+        set { state.setClosure(isRemoved: newValue == nil) { $0.willDeliver = Self.erased(newValue) } }
     }
 
     /// Called once with the item. Set it before the operation is added to a queue. Default nil.
     public final var success: (@Sendable (Item) -> Void)? {
-        get { Self.adapted(state.withLock { $0.closures.success }) { $0 } }
-        set { state.replace(Self.adapted(newValue) { Self.typed($0) }) { swap(&$0.success, &$1) } }
+        get { state.withLock { $0.closures.success } }
+        set { state.setClosure(isRemoved: newValue == nil) { $0.success = Self.erased(newValue) } }
     }
 
     /// Called once with the error; also when the operation was cancelled or a dependency failed. Set it before the
     /// operation is added to a queue. Default nil.
     public final var failure: (@Sendable (NetworkError) -> Void)? {
         get { state.withLock { $0.closures.failure } }
-        set { state.replace(newValue) { swap(&$0.failure, &$1) } }
+        set { state.setClosure(isRemoved: newValue == nil) { $0.failure = newValue } }
     }
 
-    /// A closure for other values.
-    @inline(__always)
-    static func adapted<Value, Other>(
-        _ closure: (@Sendable (Value) -> Void)?,
-        _ convert: @escaping @Sendable (Other) -> Value
-    ) -> (@Sendable (Other) -> Void)? {
+    /// The closure for the items of the state.
+    static func erased(_ closure: (@Sendable (Item) -> Void)?) -> (@Sendable (any Sendable) -> Void)? {
         guard let closure else { return nil }
-        return { closure(convert($0)) }
+        return { closure(typed($0)) }
+    }
+
+    private typealias Results<Value> = @Sendable (Result<Value, NetworkError>) -> Void
+
+    private static func erased(_ closure: Results<Item>?) -> Results<any Sendable>? {
+        guard let closure else { return nil }
+        return { closure($0.map(typed)) }
+    }
+
+    private static func closure(_ erased: Results<any Sendable>?) -> Results<Item>? {
+        guard let erased else { return nil }
+        return { erased($0.map { $0 }) }
     }
 
     // Each item in the state was made by the operation: the cast holds.

@@ -39,8 +39,8 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// the policy is ``CachePolicy/Reading/cacheThenNetwork``. Not once the operation is cancelled. Set it before the
     /// operation is added to a queue. Default nil.
     public final var cached: (@Sendable (Request.Item) -> Void)? {
-        get { Self.adapted(state.withLock { $0.closures.cached }) { $0 } }
-        set { state.replace(Self.adapted(newValue) { Self.typed($0) }) { swap(&$0.cached, &$1) } }
+        get { state.withLock { $0.closures.cached } }
+        set { state.setClosure(isRemoved: newValue == nil) { $0.cached = Self.erased(newValue) } }
     }
 
     /// The item of the cache when the network's was to follow; nil when there was none. It stays when that has come.
