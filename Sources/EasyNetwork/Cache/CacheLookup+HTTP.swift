@@ -116,8 +116,9 @@ extension CacheDeposit {
     }
 }
 
-/// An entry that the server may validate, or that may replace an error.
-struct StoredCandidate: Sendable {
+/// An entry that the server may validate, or that may replace an error. An object, as few calls have one, and all have
+/// room for it.
+final class StoredCandidate: Sendable {
     let entry: CacheEntry
     let stored: StoredResponse
     /// The fields of the validation request; none without a validator.

@@ -206,8 +206,8 @@ struct CacheDeposit: Sendable {
     }
 }
 
-/// The work for the cache after the end of a call.
-enum PendingStore: Sendable {
+/// The work for the cache after the end of a call. Indirect, as few calls have any, and all have room for it.
+indirect enum PendingStore: Sendable {
     case store(CacheDeposit)
     /// A stored response was used. Remove it if it was not usable, and refresh it if it is stale.
     case answered(CacheLookup, key: String, isRefreshed: Bool)

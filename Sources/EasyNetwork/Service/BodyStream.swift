@@ -64,6 +64,8 @@ final class BodyStream: Sendable {
         var isPaused = false
         var pauseChangeCount = 0
 
+        // Inlined, since a call would be given a copy of the state.
+        @inline(__always)
         func hasHappened(_ event: Event) -> Bool {
             if end != nil { return true }
             switch event {
@@ -76,7 +78,6 @@ final class BodyStream: Sendable {
 
         mutating func takeWaiters() -> [Waiter] {
             if end != nil { return waiters.take() }
-            // Without closures, which would copy the state.
             var taken: [Waiter] = []
             for index in waiters.indices.reversed() where hasHappened(waiters[index].event) {
                 taken.append(waiters.remove(at: index))
@@ -298,15 +299,17 @@ final class BodyStream: Sendable {
         // Released outside the lock.
         var exchange: (any TransportExchange)?
         var watched: (watcher: @Sendable (Counts) -> Void, counts: Counts)?
-        let (stopped, waiters, mustTell) = state.withLock { state -> (Stopped?, [Waiter], Bool) in
-            guard state.end == nil else { return (nil, [], false) }
+        var stopped: Stopped?
+        let (waiters, mustTell) = state.withLock { state -> ([Waiter], Bool) in
+            guard state.end == nil else { return ([], false) }
             switch event {
             case .sent(let count): state.counts.sent = count
             case .head(let head): state.counts.head = head
             case .body(let data):
                 state.counts.received += data.count
                 if let maximum = state.maximum, state.counts.received > maximum.count {
-                    return (state.finish(TransportEnd(error: maximum.error)), [], false)
+                    stopped = state.finish(TransportEnd(error: maximum.error))
+                    return ([], false)
                 }
                 state.append(data)
             case .end(let end):
@@ -315,7 +318,7 @@ final class BodyStream: Sendable {
             }
             if let watcher = state.watcher { watched = (watcher, state.counts) }
             // Called again for bytes that come while the exchange is paused: another thread may just have resumed it.
-            return (nil, state.takeWaiters(), state.mustTell() || state.isPaused)
+            return (state.takeWaiters(), state.mustTell() || state.isPaused)
         }
         withExtendedLifetime(exchange) {}
         if let watched { watched.watcher(watched.counts) }

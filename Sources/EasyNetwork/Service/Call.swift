@@ -115,14 +115,16 @@ final class Call: Sendable {
     ///
     /// - Returns: false when the call has been ended from outside.
     func end() -> Bool {
-        let old = close()
-        old?.deadline?.cancel()
-        return old != nil
+        var old = State()
+        guard close(&old) else { return false }
+        old.deadline?.cancel()
+        return true
     }
 
     /// Ends the call from outside; later results of its task are ignored.
     func fail(_ error: NetworkError) {
-        guard let old = close(), let failed = old.failed else { return }
+        var old = State()
+        guard close(&old), let failed = old.failed else { return }
         old.deadline?.cancel()
         old.task?.cancel()
         var error = error
@@ -134,11 +136,14 @@ final class Call: Sendable {
         fail(NetworkError(code: .cancelled))
     }
 
-    /// - Returns: the state before; nil when the call was over.
-    private func close() -> State? {
+    /// - Parameter old: becomes the state before.
+    /// - Returns: false when the call was over.
+    private func close(_ old: inout State) -> Bool {
         state.withLock { state in
-            guard state.failed != nil else { return nil }
-            return exchange(&state, with: State(number: state.number))
+            guard state.failed != nil else { return false }
+            old.number = state.number
+            swap(&state, &old)
+            return true
         }
     }
 }
