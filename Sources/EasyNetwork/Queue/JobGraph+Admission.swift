@@ -31,7 +31,8 @@ extension JobGraph {
     /// The next job to start, which now has its slot; nil when none may start.
     mutating func takeNext(at now: TimeInterval) -> Job? {
         guard !isSuspended, !openLanes.isEmpty else { return nil }
-        return takeNext(needingSlot: false, at: now) ?? takeNext(needingSlot: true, at: now)
+        let slotless = slotlessCount > 0 ? takeNext(needingSlot: false, at: now) : nil
+        return slotless ?? takeNext(needingSlot: true, at: now)
     }
 
     private mutating func takeNext(needingSlot: Bool, at now: TimeInterval) -> Job? {
@@ -223,6 +224,7 @@ extension JobGraph {
         if let previous { previous.next = job } else { lane.rows[index].first = job }
         if let next { next.previous = job } else { lane.rows[index].last = job }
         lane.waitingCount += 1
+        if !job.needsSlot { slotlessCount += 1 }
         refresh(lane)
     }
 
@@ -235,6 +237,7 @@ extension JobGraph {
         if lane.rows[index].first == nil { lane.rows[index].overtakenCount = 0 }
         (job.lane, job.previous, job.next) = (nil, nil, nil)
         lane.waitingCount -= 1
+        if !job.needsSlot { slotlessCount -= 1 }
         refresh(lane)
     }
 

@@ -41,6 +41,8 @@ struct JobGraph<Payload> {
     var hostLimit: Int? { didSet { refreshLimits() } }
     var limits: [LimitKey: Int] = [:]
     var turns = 0
+    /// The jobs that need no slot and stand in a lane: mostly none, and then their rows need no look.
+    var slotlessCount = 0
     /// The jobs that have a slot: their limit and their rate.
     let everything = Lane(.everything)
     /// The lane of the jobs that have just become ready.

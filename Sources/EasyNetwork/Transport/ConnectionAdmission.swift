@@ -60,10 +60,10 @@ struct ConnectionAdmission<Exchange: AnyObject> {
             underWay += 1
             begun = [next]
         }
-        guard var state = origins.removeValue(forKey: origin) else { return begun }
-        state.underWay -= 1
-        begun += fill(&state, limit: limit(of: origin))
-        if state.underWay > 0 { origins[origin] = state }
+        guard let index = origins.index(forKey: origin) else { return begun }
+        origins.values[index].underWay -= 1
+        begun += fill(index, limit: limit(of: origin))
+        if origins.values[index].underWay == 0 { origins.remove(at: index) }
         return begun
     }
 
@@ -75,9 +75,7 @@ struct ConnectionAdmission<Exchange: AnyObject> {
         guard self.limit(of: origin) != limit else { return [] }
         if originLimits.count >= Self.originLimitCount { originLimits = [:] }
         originLimits[origin] = limit == originLimit ? nil : limit
-        guard var state = origins.removeValue(forKey: origin) else { return [] }
-        defer { origins[origin] = state }
-        return fill(&state, limit: limit)
+        return origins.index(forKey: origin).map { fill($0, limit: limit) } ?? []
     }
 
     /// Whether an origin's limit differs from that of the rest.
@@ -89,9 +87,9 @@ struct ConnectionAdmission<Exchange: AnyObject> {
         originLimits.isEmpty ? originLimit : originLimits[origin] ?? originLimit
     }
 
-    private mutating func fill(_ origin: inout Origin, limit: Int) -> [Exchange] {
+    private mutating func fill(_ index: Dictionary<String, Origin>.Index, limit: Int) -> [Exchange] {
         var begun: [Exchange] = []
-        while let next = origin.next(limit: limit) {
+        while let next = origins.values[index].next(limit: limit) {
             if enter(next) { begun.append(next) }
         }
         return begun

@@ -96,7 +96,6 @@ extension CurlExchange {
 
     private func configureMethod(_ request: TransportRequest, _ handle: CurlHandle) throws(NetworkError) {
         let method = request.method.rawValue
-        if method != handle.method { try request.checkMethod() }
         // RFC 9110, section 8.6: these say that they have no body.
         let saysLength = method == "POST" || method == "PUT" || method == "PATCH"
         switch request.body {
@@ -116,7 +115,9 @@ extension CurlExchange {
             try handle.setBodyCount(body.count ?? -1)
         }
         // Without a body libcurl's own method is GET.
-        if body != nil || method != "GET" || handle.method != nil { try handle.setMethod(method) }
+        guard body != nil || method != "GET" || handle.method != nil else { return }
+        if method != handle.method { try request.checkMethod() }
+        try handle.setMethod(method)
     }
 
     /// The fields as libcurl wants them: `Name: value`, or `Name;` without a value.
