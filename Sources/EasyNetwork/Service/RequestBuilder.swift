@@ -18,7 +18,7 @@ enum RequestBuilder {
         } catch {
             throw .thrown(error, otherwise: .invalidRequest)
         }
-        var own = try own(request.headers ?? [:])
+        var own = try request.headers.map(own) ?? HTTPHeaders()
         if let credential = request.credential, own["Authorization"] == nil {
             own["Authorization"] = credential.authorization
         }

@@ -2,9 +2,15 @@ import Foundation
 
 extension String {
     /// Compares texts as header names and URL schemes are compared: only A to Z have two cases.
+    @inline(__always)
     package func isEqualIgnoringASCIICase(to other: String) -> Bool {
-        guard utf8.count == other.utf8.count else { return false }
-        // On the storage of the texts, since headers are searched by name often.
+        // Inlined, since headers are searched by name often, and most names differ in length.
+        utf8.count == other.utf8.count && hasLetters(of: other)
+    }
+
+    /// - Parameter other: a text of the same length.
+    private func hasLetters(of other: String) -> Bool {
+        // On the storage of the texts.
         var (left, right) = (self, other)
         return left.withUTF8 { left in
             right.withUTF8 { right in
