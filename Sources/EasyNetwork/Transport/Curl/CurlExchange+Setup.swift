@@ -165,7 +165,7 @@ extension ProxyConfiguration {
 
 /// Where a message goes, read from the bytes of its address: to ask a `URL` for its components costs as much as sending
 /// a small message.
-struct CurlTarget {
+final class CurlTarget: Sendable {
     static let none = CurlTarget(address: "")
 
     /// The whole address, as libcurl is given it.

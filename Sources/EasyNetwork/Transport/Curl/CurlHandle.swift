@@ -87,7 +87,9 @@ final class CurlHandle {
 
     /// - Parameter value: nil removes what libcurl has set itself.
     func set(_ option: ccurl_option, _ value: String?) throws(NetworkError) {
-        try check(ccurl_set_string(easy, option, value))
+        guard let value else { return try check(ccurl_set_string(easy, option, nil)) }
+        // An argument would be copied.
+        try check(value.withCString { ccurl_set_string(easy, option, $0) })
     }
 
     func setAddress(_ address: String) throws(NetworkError) {
