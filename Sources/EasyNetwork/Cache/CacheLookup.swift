@@ -29,9 +29,8 @@ final class CacheLookup: Sendable {
     let order: Order
     let partition: String?
 
-    /// - Returns: nil when the policy does not use the cache.
-    init?(_ policy: CachePolicy, _ cache: NetworkCache, partition: String?, order: Order) {
-        guard policy.isActive else { return nil }
+    /// - Parameter policy: one that uses the cache.
+    init(_ policy: CachePolicy, _ cache: NetworkCache, partition: String?, order: Order) {
         self.policy = policy
         self.order = order
         self.cache = cache

@@ -85,7 +85,7 @@ enum URLBuilder {
         let end = base.utf8.lastIndex { $0 != slash }.map { base.utf8.index(after: $0) } ?? base.startIndex
         // All leading slashes go, so that `//evil.example` is a path and no other host.
         let start = path.utf8.firstIndex { $0 != slash } ?? path.endIndex
-        return base[..<end] + "/" + path[start...]
+        return String(base[..<end]) + "/" + String(path[start...])
     }
 
     private static func url(

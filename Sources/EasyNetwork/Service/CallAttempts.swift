@@ -203,7 +203,8 @@ struct CallAttempts {
                     await context.wait(for: network, call)
                     try checkCancellation()
                 }
-                outgoing = try await authorized(message)
+                sent = message
+                outgoing = stamp == nil ? message : try await authorized(message)
             }
             try checkCancellation()
             let received = await send(outgoing)
@@ -235,7 +236,6 @@ struct CallAttempts {
 
     /// The message with its credential. Another origin than that of the request gets none.
     private mutating func authorized(_ message: TransportRequest) async throws(NetworkError) -> TransportRequest {
-        sent = message
         guard var stamp, let first = context.stamp else { return message }
         stamp.isExempt = first.isExempt || message.url.origin != self.message.url.origin
         self.stamp = stamp

@@ -52,7 +52,7 @@ final class CallContext: Sendable {
         let policy = request.cache ?? configuration.settings.cachePolicy(for: message.method)
         // The cache stores bodies, and this answer has none.
         cache =
-            use == nil
+            use == nil && policy.isActive
             ? CacheLookup(
                 policy,
                 configuration.settings.cache,
