@@ -16,6 +16,16 @@ enum JobPriority: UInt8, CaseIterable, Comparable {
         }
     }
 
+    var operationPriority: Operation.QueuePriority {
+        switch self {
+        case .veryLow: .veryLow
+        case .low: .low
+        case .normal: .normal
+        case .high: .high
+        case .veryHigh: .veryHigh
+        }
+    }
+
     static func < (one: JobPriority, other: JobPriority) -> Bool {
         one.rawValue < other.rawValue
     }

@@ -117,13 +117,15 @@ public struct MultipartForm: Sendable {
     /// The bytes of the form.
     ///
     /// - Throws: ``NetworkError/Code/invalidRequest`` that names the part.
-    func stream() throws(NetworkError) -> TransportBodyStream {
+    func stream(_ places: RequestBody.FilePlaces = { $0 }) throws(NetworkError) -> TransportBodyStream {
         var segments: [MultipartPieces.Segment] = []
         for part in parts {
             let opening = (segments.isEmpty ? "" : "\r\n") + "--\(boundary)\r\n"
             segments.append((.data(Data((opening + (try part.header())).utf8)), part.label))
             var content = part.content
-            if case .file = content, let file = try content.stream(as: part.label) { content = .stream(file) }
+            if case .file(let file) = content, let bytes = try TransportBody.file(places(file)).stream(as: part.label) {
+                content = .stream(bytes)
+            }
             segments.append((content, part.label))
         }
         segments.append((.data(Data(((parts.isEmpty ? "" : "\r\n") + "--\(boundary)--\r\n").utf8)), ""))

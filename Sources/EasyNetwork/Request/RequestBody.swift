@@ -12,10 +12,16 @@ import Foundation
 public struct RequestBody: Sendable {
     /// The bytes to send, and their Content-Type.
     typealias Content = (body: TransportBody, contentType: String?)
+    /// Returns the file to read in place of another.
+    typealias FilePlaces = (URL) throws(NetworkError) -> URL
 
-    private let content: @Sendable () throws(NetworkError) -> Content
+    private let content: @Sendable (FilePlaces) throws(NetworkError) -> Content
 
     init(_ content: @escaping @Sendable () throws(NetworkError) -> Content) {
+        self.init(places: { (_) throws(NetworkError) in try content() })
+    }
+
+    private init(places content: @escaping @Sendable (FilePlaces) throws(NetworkError) -> Content) {
         self.content = content
     }
 
@@ -127,10 +133,11 @@ public struct RequestBody: Sendable {
     ///   - url: the URL of the file.
     ///   - contentType: nil for none.
     public static func file(_ url: URL, contentType: String?) -> RequestBody {
-        RequestBody { () throws(NetworkError) in
-            _ = try TransportBody.file(url).length()
-            return (.file(url), contentType)
-        }
+        RequestBody(places: { (places) throws(NetworkError) in
+            let file = try places(url)
+            _ = try TransportBody.file(file).length()
+            return (.file(file), contentType)
+        })
     }
 
     /// Bytes that are read or made while they are sent, in constant memory.
@@ -150,14 +157,20 @@ public struct RequestBody: Sendable {
     /// The form is written while it is sent, in constant memory, and can be sent again if its streams can. For
     /// ``RepeatPolicy`` two requests with a form are never alike without a ``BaseAPIRequest/repeatKey``.
     public static func multipart(_ form: MultipartForm) -> RequestBody {
-        RequestBody { () throws(NetworkError) in (.stream(try form.stream()), form.contentType) }
+        RequestBody(places: { (places) throws(NetworkError) in (.stream(try form.stream(places)), form.contentType) })
     }
 
     /// Encodes the body.
     ///
+    /// - Parameter places: where the files of the body are; default where the request says.
     /// - Throws: ``NetworkError/Code/invalidRequest``.
-    func build() throws(NetworkError) -> Content {
-        try content()
+    func build(_ places: FilePlaces = { $0 }) throws(NetworkError) -> Content {
+        try content(places)
+    }
+
+    /// The same body with its files in other places.
+    func placed(_ places: @escaping @Sendable (URL) -> URL) -> RequestBody {
+        RequestBody { () throws(NetworkError) in try build(places) }
     }
 
     private static let role = "a body"

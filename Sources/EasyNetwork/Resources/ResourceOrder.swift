@@ -13,13 +13,7 @@ struct ResourceOrder: Sendable {
 
         /// The priority of the job; a prefetch has the lowest.
         var priority: Operation.QueuePriority {
-            switch self {
-            case .prefetch, .veryLow: .veryLow
-            case .low: .low
-            case .normal: .normal
-            case .high: .high
-            case .veryHigh: .veryHigh
-            }
+            JobPriority(rawValue: UInt8(max(0, rawValue - 1)))?.operationPriority ?? .normal
         }
 
         static func < (one: Rank, other: Rank) -> Bool { one.rawValue < other.rawValue }

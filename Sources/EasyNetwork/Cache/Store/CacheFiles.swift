@@ -50,6 +50,19 @@ class CacheFiles: @unchecked Sendable {
         try Self.check(Foundation.rename(path, newPath))
     }
 
+    /// Has the disk keep what was written to a file, or which names a directory has.
+    func sync(_ path: String) throws {
+        let descriptor = try Self.check(open(path, O_RDONLY | O_CLOEXEC))
+        defer { close(descriptor) }
+        try Self.check(fsync(descriptor))
+    }
+
+    /// Gives a file a second name, or copies it where that cannot be done.
+    func link(_ path: String, to newPath: String) throws {
+        guard Foundation.link(path, newPath) != 0 else { return }
+        try FileManager.default.copyItem(atPath: path, toPath: newPath)
+    }
+
     func remove(_ path: String) throws {
         try Self.check(unlink(path))
     }

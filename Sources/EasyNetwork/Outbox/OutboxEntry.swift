@@ -1,0 +1,65 @@
+import Foundation
+
+/// An entry of an ``Outbox``, as it was when it was asked for.
+///
+/// ```swift
+/// func show(_ outbox: Outbox) throws {
+///     for entry in try outbox.deadLetters {
+///         print(entry.type, entry.error?.localizedDescription ?? "")
+///         try outbox.retry(entry.id)
+///     }
+/// }
+/// ```
+public struct OutboxEntry: Identifiable, Sendable {
+    /// The id that ``Outbox/add(_:lane:priority:after:)`` returned; also the value of `Idempotency-Key`.
+    public let id: UUID
+    /// The name of the request's type, see ``Outbox/register(_:name:version:migrate:)``.
+    public let type: String
+    /// The lane, in which entries are delivered in their order.
+    public let lane: String
+    /// The priority of the entry's job.
+    public let priority: Operation.QueuePriority
+    /// Whether it is being sent by this outbox.
+    public var isSending = false
+    /// The last failure: of a dead letter the reason, of another entry that of the last try in this process; else nil.
+    public var error: NetworkError?
+
+    init(_ name: OutboxName) {
+        (id, type, lane) = (name.id, name.type, name.lane)
+        priority = name.priority.operationPriority
+    }
+}
+
+/// What happens to an entry of an ``Outbox``.
+///
+/// ```swift
+/// func watch(_ outbox: Outbox) async {
+///     for await event in outbox.events {
+///         if case .failed(let error, let retryDelay) = event.kind { print(event.id, error, retryDelay) }
+///     }
+/// }
+/// ```
+public struct OutboxEvent: Sendable {
+    /// The kind of an event.
+    public enum Kind: Sendable {
+        /// It is safe on disk.
+        case added
+        /// A job for it was added to the queue.
+        case sending
+        /// The server has accepted it; it has left the outbox.
+        case delivered
+        /// It was not delivered, and is tried again after so many seconds, or earlier when the network is back.
+        case failed(NetworkError, retryDelay: TimeInterval)
+        /// It has become a dead letter.
+        case died(NetworkError)
+        /// ``Outbox/remove(_:)``
+        case removed
+        /// ``Outbox/retry(_:)``
+        case retried
+    }
+
+    /// The id of the entry.
+    public let id: UUID
+    /// What happened.
+    public let kind: Kind
+}

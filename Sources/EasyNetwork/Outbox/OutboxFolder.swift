@@ -1,0 +1,279 @@
+import Foundation
+
+/// The name of an entry's file: what the outbox has to know before it reads the file.
+struct OutboxName: Hashable, Sendable {
+    /// The order of entries, also across processes and restarts: nanoseconds since 1970, or more.
+    let sequence: UInt64
+    let id: UUID
+    let priority: JobPriority
+    let hasDependencies: Bool
+    let type: String
+    let lane: String
+
+    var text: String {
+        let digits = String(sequence, radix: 16)
+        let padded = String(repeating: "0", count: 16 - digits.count) + digits
+        let flags = "\(priority.rawValue)" + (hasDependencies ? "d" : "")
+        return [padded, id.uuidString, flags, Self.encoded(type), Self.encoded(lane)].joined(separator: ".")
+    }
+
+    init(sequence: UInt64, id: UUID, priority: JobPriority, hasDependencies: Bool, type: String, lane: String) {
+        (self.sequence, self.id, self.priority) = (sequence, id, priority)
+        (self.hasDependencies, self.type, self.lane) = (hasDependencies, type, lane)
+    }
+
+    /// - Returns: nil for a name that is not one of an entry.
+    init?(_ text: String) {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 5, parts[0].utf8.count == 16, let sequence = UInt64(parts[0], radix: 16),
+            let id = UUID(uuidString: String(parts[1])),
+            let flag = parts[2].first?.wholeNumberValue, let priority = JobPriority(rawValue: UInt8(clamping: flag)),
+            let type = parts[3].removingPercentEncoding, let lane = parts[4].removingPercentEncoding
+        else { return nil }
+        self.init(
+            sequence: sequence,
+            id: id,
+            priority: priority,
+            hasDependencies: parts[2].dropFirst() == "d",
+            type: type,
+            lane: lane
+        )
+    }
+
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a text that does not fit into the name of a file.
+    static func check(_ text: String, _ role: String) throws(NetworkError) {
+        guard encoded(text).utf8.count > 80 else { return }
+        let message = "the \(role) \"\(text.prefix(40))…\" is too long; 80 letters and digits fit"
+        throw NetworkError(code: .invalidRequest, message: message)
+    }
+
+    private static let letters = CharacterSet(charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+
+    private static func encoded(_ text: String) -> String {
+        text.addingPercentEncoding(withAllowedCharacters: letters) ?? ""
+    }
+}
+
+/// The contents of an entry's file.
+struct OutboxRecord: Codable, Sendable {
+    /// The version of the request's type.
+    var version: Int
+    var addedAt: Date
+    /// The entries that come first.
+    var after: [UUID]
+    /// The names of the body's files beside the record, by their paths at the time of ``Outbox/add(_:lane:priority:after:)``.
+    var files: [String: String]
+    /// The request as JSON.
+    var request: Data
+}
+
+/// Why an entry is a dead letter, as it is kept in a file.
+struct OutboxFailure: Codable, Sendable {
+    var code: Int
+    var message: String?
+    var statusCode: Int?
+
+    init(_ error: NetworkError) {
+        (code, message, statusCode) = (error.code.rawValue, error.message ?? error.code.summary, error.statusCode)
+    }
+
+    var error: NetworkError {
+        var error = NetworkError(code: NetworkError.Code(rawValue: code), message: message)
+        error.statusCode = statusCode
+        return error
+    }
+}
+
+/// The directory of an outbox.
+///
+/// ```
+/// entries/   a file for each entry, or a directory with the record and the files of the body
+/// dead/      the same for dead letters
+/// errors/    why, by the id of the dead letter
+/// tmp/       what is being written or removed, by process
+/// lock       held by the process that delivers
+/// bell       touched by a process that changes entries and does not deliver
+/// ```
+///
+/// Every change of an entry is one rename. Errors are ``NetworkError/Code/cannotWriteFile``.
+struct OutboxFolder: Sendable {
+    enum Place: String { case entries, dead }
+
+    let root: String
+    let files: CacheFiles
+
+    /// Tells the temporary files of this process from those of an earlier one with the same number.
+    private static let process = "\(getpid())-\(UUID().uuidString.prefix(8))-"
+
+    init(_ directory: URL, files: CacheFiles = CacheFiles()) throws(NetworkError) {
+        root = directory.path
+        self.files = files
+        try attempt { for name in ["entries", "dead", "errors", "tmp"] { try files.makeDirectory(path(name)) } }
+    }
+
+    // MARK: - Entries
+
+    func list(_ place: Place) throws(NetworkError) -> [OutboxName] {
+        try attempt { try files.list(path(place.rawValue)).compactMap { OutboxName($0) } }
+    }
+
+    /// Writes an entry: when it returns, the entry survives a crash of the machine.
+    ///
+    /// - Parameter attachments: the files of the body, by the names that they get.
+    func add(_ name: OutboxName, _ record: OutboxRecord, _ attachments: [String: URL]) throws(NetworkError) {
+        let temporary = newTemporary()
+        do throws(NetworkError) {
+            try attempt {
+                let json = try JSONEncoder().encode(record)
+                let pieces = [Data((Self.digest(json) + "\n").utf8), json]
+                var record = temporary
+                if !attachments.isEmpty {
+                    try files.makeDirectory(temporary)
+                    record += "/record"
+                    for (name, file) in attachments {
+                        try files.link(file.path, to: temporary + "/" + name)
+                        try files.sync(temporary + "/" + name)
+                    }
+                }
+                try files.create(record, pieces, usedAt: Date())
+                try files.sync(record)
+                if !attachments.isEmpty { try files.sync(temporary) }
+                try files.rename(temporary, to: path(.entries, name))
+                try files.sync(path("entries"))
+            }
+        } catch {
+            // One of them is there. A leftover is removed when an outbox starts.
+            try? FileManager.default.removeItem(atPath: path(.entries, name))
+            try? FileManager.default.removeItem(atPath: temporary)
+            throw error
+        }
+    }
+
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` for a damaged file.
+    func read(_ name: OutboxName, in place: Place = .entries) throws(NetworkError) -> OutboxRecord {
+        let entry = path(place, name)
+        var isDirectory: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: entry, isDirectory: &isDirectory) else {
+            throw NetworkError(code: .cancelled, message: "the entry was removed")
+        }
+        let record = isDirectory.boolValue ? entry + "/record" : entry
+        let data = try attempt { try files.read(record) { size in size }.0 }
+        let parts = data.split(separator: UInt8(ascii: "\n"), maxSplits: 1)
+        guard parts.count == 2, Self.digest(Data(parts[1])) == String(decoding: parts[0], as: UTF8.self),
+            let value = try? JSONDecoder().decode(OutboxRecord.self, from: Data(parts[1]))
+        else { throw NetworkError(code: .cannotParseResponse, message: "the file \(record) is damaged") }
+        return value
+    }
+
+    /// The place of a file of the body.
+    func attachment(_ file: String, of name: OutboxName) -> URL {
+        URL(fileURLWithPath: path(.entries, name) + "/" + file)
+    }
+
+    /// Removes an entry in one step.
+    func remove(_ name: OutboxName, from place: Place) throws(NetworkError) {
+        let temporary = newTemporary()
+        try attempt {
+            try files.rename(path(place, name), to: temporary)
+            if place == .dead { try? files.remove(path("errors/" + name.id.uuidString)) }
+        }
+        try? FileManager.default.removeItem(atPath: temporary)
+    }
+
+    /// Makes an entry a dead letter.
+    func bury(_ name: OutboxName, _ error: NetworkError) throws(NetworkError) {
+        let temporary = newTemporary()
+        try attempt {
+            try files.create(temporary, [try JSONEncoder().encode(OutboxFailure(error))], usedAt: Date())
+            try files.rename(temporary, to: path("errors/" + name.id.uuidString))
+            try files.rename(path(.entries, name), to: path(.dead, name))
+        }
+    }
+
+    func revive(_ name: OutboxName) throws(NetworkError) {
+        try attempt {
+            try files.rename(path(.dead, name), to: path(.entries, name))
+            try? files.remove(path("errors/" + name.id.uuidString))
+        }
+    }
+
+    /// Why an entry is a dead letter; nil when that cannot be read.
+    func failure(of name: OutboxName) -> NetworkError? {
+        guard let data = try? files.read(path("errors/" + name.id.uuidString), count: { size in size }).0 else { return nil }
+        return (try? JSONDecoder().decode(OutboxFailure.self, from: data))?.error
+    }
+
+    // MARK: - Processes
+
+    /// The right to deliver, given back when it is released or the process ends.
+    final class Lock: Sendable {
+        private let descriptor: Int32
+
+        fileprivate init(_ descriptor: Int32) {
+            self.descriptor = descriptor
+        }
+
+        deinit {
+            close(descriptor)
+        }
+    }
+
+    /// - Returns: nil while another process, or another outbox of this one, delivers.
+    func lock() throws(NetworkError) -> Lock? {
+        try attempt {
+            let descriptor = open(path("lock"), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return Lock(descriptor) }
+            let problem = errno
+            close(descriptor)
+            guard problem == EWOULDBLOCK || problem == EINTR else {
+                throw POSIXError(POSIXErrorCode(rawValue: problem) ?? .EIO)
+            }
+            return nil
+        }
+    }
+
+    /// Tells the process that delivers to look for changes.
+    func ring() {
+        let bell = path("bell")
+        // The contents change, as times may be coarse.
+        try? Data(UUID().uuidString.utf8).write(to: URL(fileURLWithPath: bell))
+    }
+
+    /// Another value after ``ring()``.
+    var bell: Data? { FileManager.default.contents(atPath: path("bell")) }
+
+    /// Removes what processes left that ended while they wrote.
+    func sweep() {
+        for name in (try? files.list(path("tmp"))) ?? [] where !name.hasPrefix(Self.process) {
+            guard let number = name.split(separator: "-").first.flatMap({ Int32($0) }), number > 0 else { continue }
+            // A process of another user is one, too.
+            guard number == getpid() || kill(number, 0) != 0 && errno == ESRCH else { continue }
+            try? FileManager.default.removeItem(atPath: path("tmp/" + name))
+        }
+        let dead = Set(((try? list(.dead)) ?? []).map(\.id.uuidString))
+        for name in (try? files.list(path("errors"))) ?? [] where !dead.contains(name) {
+            try? files.remove(path("errors/" + name))
+        }
+    }
+
+    // MARK: - Paths
+
+    private func path(_ name: String) -> String { root + "/" + name }
+
+    private func path(_ place: Place, _ name: OutboxName) -> String { path(place.rawValue + "/" + name.text) }
+
+    private static func digest(_ data: Data) -> String { SHA256.digest(of: data).base64EncodedString() }
+
+    private func newTemporary() -> String { path("tmp/" + Self.process + UUID().uuidString) }
+
+    private func attempt<Result>(_ work: () throws -> Result) throws(NetworkError) -> Result {
+        do {
+            return try work()
+        } catch let error as NetworkError {
+            throw error
+        } catch {
+            throw NetworkError(code: .cannotWriteFile, message: "the outbox in \(root): \(error)", underlying: error)
+        }
+    }
+}

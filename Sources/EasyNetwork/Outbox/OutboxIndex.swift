@@ -1,0 +1,131 @@
+import Foundation
+
+/// The entries that are to be delivered: which of them comes next.
+///
+/// The entries of a lane are delivered one after the other, in their order; lanes side by side, those with an entry of a
+/// higher priority at their head first. An entry waits for those that it depends on, as long as they are here.
+struct OutboxIndex: Sendable {
+    private struct Lane {
+        /// By sequence. The ones before `first` have left.
+        var names: [OutboxName] = []
+        var first = 0
+        /// The entry of the lane that is being delivered.
+        var current: UUID?
+        /// The lane waits until then after a failure.
+        var notBefore: TimeInterval?
+        /// Whether the lane is among the ready ones.
+        var isReady = false
+
+        var head: OutboxName? { first < names.count ? names[first] : nil }
+    }
+
+    private var lanes: [String: Lane] = [:]
+    private var names: [UUID: OutboxName] = [:]
+    private var dependencies: [UUID: [UUID]] = [:]
+    /// The lanes whose head waits for an entry.
+    private var blocked: [UUID: Set<String>] = [:]
+    /// The lanes that may deliver, by the priority of their head, in the order in which they became ready.
+    private var ready = Array(repeating: (lanes: [String](), first: 0), count: JobPriority.count)
+    private var postponed: Set<String> = []
+
+    var count: Int { names.count }
+    var ids: some Collection<UUID> { names.keys }
+
+    func contains(_ id: UUID) -> Bool { names[id] != nil }
+
+    /// - Parameter dependencies: the entries that it waits for; those that are not here have left.
+    mutating func insert(_ name: OutboxName, after dependencies: [UUID] = []) {
+        guard names[name.id] == nil else { return }
+        names[name.id] = name
+        if !dependencies.isEmpty { self.dependencies[name.id] = dependencies }
+        var lane = lanes.removeValue(forKey: name.lane) ?? Lane()
+        // Nearly always the last one.
+        var index = lane.names.count
+        while index > lane.first, lane.names[index - 1].sequence > name.sequence { index -= 1 }
+        lane.names.insert(name, at: index)
+        lanes[name.lane] = lane
+        makeReady(name.lane)
+    }
+
+    /// - Returns: the entry; nil when it is not here.
+    @discardableResult
+    mutating func remove(_ id: UUID) -> OutboxName? {
+        guard let name = names.removeValue(forKey: id), var lane = lanes.removeValue(forKey: name.lane) else { return nil }
+        dependencies[id] = nil
+        if lane.head?.id == id {
+            lane.first += 1
+            if lane.first > 32, lane.first > lane.names.count / 2 {
+                lane.names.removeFirst(lane.first)
+                lane.first = 0
+            }
+        } else if let index = lane.names.lastIndex(of: name) {
+            lane.names.remove(at: index)
+        }
+        if lane.current == id { (lane.current, lane.notBefore) = (nil, nil) }
+        if lane.head == nil {
+            postponed.remove(name.lane)
+        } else {
+            lanes[name.lane] = lane
+            makeReady(name.lane)
+        }
+        for lane in blocked.removeValue(forKey: id) ?? [] { makeReady(lane) }
+        return name
+    }
+
+    /// The entry to deliver next, which is under way from then on.
+    mutating func next() -> OutboxName? {
+        for priority in JobPriority.allCases.reversed() {
+            let rank = Int(priority.rawValue)
+            while ready[rank].first < ready[rank].lanes.count {
+                let lane = ready[rank].lanes[ready[rank].first]
+                ready[rank].first += 1
+                if ready[rank].first > 1_000, ready[rank].first > ready[rank].lanes.count / 2 {
+                    ready[rank] = (Array(ready[rank].lanes[ready[rank].first...]), 0)
+                }
+                lanes[lane]?.isReady = false
+                guard isFree(lane), let head = lanes[lane]?.head else { continue }
+                guard head.priority == priority else {
+                    makeReady(lane)
+                    continue
+                }
+                lanes[lane]?.current = head.id
+                return head
+            }
+            ready[rank] = ([], 0)
+        }
+        return nil
+    }
+
+    /// Has the lane of an entry that was under way wait.
+    mutating func postpone(_ id: UUID, until time: TimeInterval) {
+        guard let lane = names[id]?.lane else { return }
+        lanes[lane]?.current = nil
+        lanes[lane]?.notBefore = time
+        postponed.insert(lane)
+    }
+
+    /// Ends the waits that are over.
+    mutating func wake(at now: TimeInterval) {
+        for lane in postponed where lanes[lane]?.notBefore ?? now <= now {
+            postponed.remove(lane)
+            lanes[lane]?.notBefore = nil
+            makeReady(lane)
+        }
+    }
+
+    /// When the next wait is over.
+    var nextTime: TimeInterval? { postponed.compactMap { lanes[$0]?.notBefore }.min() }
+
+    private mutating func isFree(_ lane: String) -> Bool {
+        guard let state = lanes[lane], state.current == nil, state.notBefore == nil, let head = state.head else { return false }
+        guard let dependency = dependencies[head.id]?.first(where: { names[$0] != nil }) else { return true }
+        blocked[dependency, default: []].insert(lane)
+        return false
+    }
+
+    private mutating func makeReady(_ lane: String) {
+        guard lanes[lane]?.isReady == false, isFree(lane), let head = lanes[lane]?.head else { return }
+        lanes[lane]?.isReady = true
+        ready[Int(head.priority.rawValue)].lanes.append(lane)
+    }
+}
