@@ -173,16 +173,18 @@ public final class Outbox: Sendable {
         after: [UUID] = []
     ) throws(NetworkError) -> UUID {
         guard let type = names.withLock({ $0[ObjectIdentifier(Request.self)] }) else {
-            throw NetworkError(code: .invalidRequest, message: "register \(Request.self) before it is added to an outbox")
+            throw NetworkError(
+                code: .invalidRequest,
+                message: "register \(Request.self) before it is added to an outbox"
+            )
         }
         try OutboxName.check(type.name, "name of the type")
         try OutboxName.check(lane, "lane")
         let data = try RequestBody.encode(request, as: "an entry of an outbox") { try JSONEncoder().encode($0) }
-        if let dead = try after.isEmpty ? nil : folder.list(.dead).first(where: { after.contains($0.id) }) {
+        if !after.isEmpty, let dead = try folder.list(.dead).first(where: { after.contains($0.id) }) {
             throw NetworkError(code: .refused, message: "the entry \(dead.id), which comes first, is a dead letter")
         }
-        let isFull = try maximumCount < .max && count >= maximumCount
-        guard !isFull else {
+        if maximumCount < .max, try count >= maximumCount {
             throw NetworkError(code: .refused, message: "the outbox has \(maximumCount) entries, which is its limit")
         }
         var (files, attachments): ([String: String], [String: URL]) = ([:], [:])
@@ -230,8 +232,8 @@ public final class Outbox: Sendable {
 
     private var count: Int {
         get throws(NetworkError) {
-            let count = state.withLock { $0.lock == nil ? nil : $0.index.count }
-            return try count ?? folder.list(.entries).count
+            if let count = state.withLock({ $0.lock == nil ? nil : $0.index.count }) { return count }
+            return try folder.list(.entries).count
         }
     }
 
@@ -282,7 +284,9 @@ public final class Outbox: Sendable {
         }
         operation?.cancel()
         tell(id, .removed)
-        if entry != nil { buryDependents(of: id, NetworkError(code: .cancelled, message: "the entry \(id) was removed")) }
+        if entry != nil {
+            buryDependents(of: id, NetworkError(code: .cancelled, message: "the entry \(id) was removed"))
+        }
         hasChanged()
     }
 
@@ -341,7 +345,9 @@ public final class Outbox: Sendable {
     }
 
     private func tell(_ id: UUID, _ kind: OutboxEvent.Kind) {
-        for listener in state.withLock({ Array($0.listeners.values) }) { listener.yield(OutboxEvent(id: id, kind: kind)) }
+        for listener in state.withLock({ Array($0.listeners.values) }) {
+            listener.yield(OutboxEvent(id: id, kind: kind))
+        }
     }
 
     // MARK: - Starting and ending

@@ -47,7 +47,9 @@ struct OutboxName: Hashable, Sendable {
         throw NetworkError(code: .invalidRequest, message: message)
     }
 
-    private static let letters = CharacterSet(charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+    private static let letters = CharacterSet(
+        charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+    )
 
     private static func encoded(_ text: String) -> String {
         text.addingPercentEncoding(withAllowedCharacters: letters) ?? ""
@@ -199,7 +201,9 @@ struct OutboxFolder: Sendable {
 
     /// Why an entry is a dead letter; nil when that cannot be read.
     func failure(of name: OutboxName) -> NetworkError? {
-        guard let data = try? files.read(path("errors/" + name.id.uuidString), count: { size in size }).0 else { return nil }
+        guard let data = try? files.read(path("errors/" + name.id.uuidString), count: { size in size }).0 else {
+            return nil
+        }
         return (try? JSONDecoder().decode(OutboxFailure.self, from: data))?.error
     }
 

@@ -50,7 +50,9 @@ struct OutboxIndex: Sendable {
     /// - Returns: the entry; nil when it is not here.
     @discardableResult
     mutating func remove(_ id: UUID) -> OutboxName? {
-        guard let name = names.removeValue(forKey: id), var lane = lanes.removeValue(forKey: name.lane) else { return nil }
+        guard let name = names.removeValue(forKey: id), var lane = lanes.removeValue(forKey: name.lane) else {
+            return nil
+        }
         dependencies[id] = nil
         if lane.head?.id == id {
             lane.first += 1
@@ -117,7 +119,9 @@ struct OutboxIndex: Sendable {
     var nextTime: TimeInterval? { postponed.compactMap { lanes[$0]?.notBefore }.min() }
 
     private mutating func isFree(_ lane: String) -> Bool {
-        guard let state = lanes[lane], state.current == nil, state.notBefore == nil, let head = state.head else { return false }
+        guard let state = lanes[lane], state.current == nil, state.notBefore == nil, let head = state.head else {
+            return false
+        }
         guard let dependency = dependencies[head.id]?.first(where: { names[$0] != nil }) else { return true }
         blocked[dependency, default: []].insert(lane)
         return false
