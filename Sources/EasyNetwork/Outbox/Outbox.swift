@@ -30,19 +30,23 @@ import Foundation
 /// is damaged, or that is older than ``maximumAge``: nothing is dropped. ``retry(_:)`` sends it again, ``remove(_:)`` drops it.
 ///
 /// Several processes may use one directory: one of them delivers, and when it ends another one takes over within a second.
-/// All members may be used from any thread.
+/// All members may be used from any thread; those that read or write the directory do so on the caller's.
 public final class Outbox: Sendable {
     /// A type of requests as it was registered.
-    private struct RequestType: Sendable {
+    struct RequestType: Sendable {
         let version: Int
         let decode: @Sendable (Data, Int) throws -> any APIRequest
     }
 
-    private struct State {
+    struct State {
+        /// By their names.
         var types: [String: RequestType] = [:]
+        var names: [ObjectIdentifier: (name: String, version: Int)] = [:]
         var isStarted = false
         /// Held while this outbox delivers.
         var lock: OutboxFolder.Lock?
+        /// Whether the directory may have entries that the index lacks.
+        var needsLoad = false
         /// What is to be delivered, while this outbox does it.
         var index = OutboxIndex()
         /// The entries that are being read or sent.
@@ -60,29 +64,17 @@ public final class Outbox: Sendable {
         var idles: [OneShot] = []
     }
 
-    /// Jobs in the queue at once, so that their number is bounded.
-    private static let window = 32
-    /// Between two looks for changes by other processes and for lanes that may go on, in seconds.
-    private static let interval: TimeInterval = 1
-    /// The bounds of the delay after a failure, in seconds.
-    private static let delays = RetryPolicy(
-        maximumRetryCount: .max,
-        baseDelay: 2,
-        maximumDelay: 600,
-        maximumRetryAfter: .greatestFiniteMagnitude
-    )
-
     /// The number of entries above which ``add(_:lane:priority:after:)`` throws. Dead letters do not count.
     public let maximumCount: Int
     /// The age in seconds at which an entry that was not delivered becomes a dead letter.
     public let maximumAge: TimeInterval
 
-    private let folder: OutboxFolder
-    private let queue: NetworkQueue
-    private let service: EasyNetworkService
-    private let state = Locked(State())
+    let folder: OutboxFolder
+    let queue: NetworkQueue
+    let service: EasyNetworkService
+    let state = Locked(State())
 
-    private var clock: any NetworkClock { service.configuration.settings.clock }
+    var clock: any NetworkClock { service.configuration.settings.clock }
 
     /// Opens or creates an outbox.
     ///
@@ -122,14 +114,15 @@ public final class Outbox: Sendable {
 
     // MARK: - Types
 
-    /// Registers a type of requests. Register all before ``start()``: an entry of another type becomes a dead letter.
+    /// Registers a type of requests. Register all before ``start()``: an entry of another type becomes a dead letter. A
+    /// process that only adds registers those that it adds.
     ///
     /// - Parameters:
     ///   - type: encoded as JSON when it is added, decoded each time it is sent.
     ///   - name: the name of the type on disk, which must stay the same for ever.
     ///   - version: the version of what is encoded. Default 1.
-    ///   - migrate: makes a request of JSON of an older version, which is its second parameter. Called on a background
-    ///     thread. An error makes the entry a dead letter. Default nil: older JSON is decoded like that of this version.
+    ///   - migrate: makes a request of JSON of another version, which is its second parameter. Called on a background
+    ///     thread. An error makes the entry a dead letter. Default nil: all JSON is decoded like that of this version.
     public func register<Request: APIRequest & Codable>(
         _ type: Request.Type,
         name: String,
@@ -140,12 +133,13 @@ public final class Outbox: Sendable {
             if found != version, let migrate { return try migrate(data, found) }
             return try JSONDecoder().decode(Request.self, from: data)
         }
-        state.withLock { $0.types[name] = registered }
-        names.withLock { $0[ObjectIdentifier(type)] = (name, version) }
+        let old = state.withLock { state in
+            state.names[ObjectIdentifier(type)] = (name, version)
+            return exchange(&state.types[name], with: registered)
+        }
+        // What the closure holds is released outside the lock.
+        withExtendedLifetime(old) {}
     }
-
-    /// The names of the registered types.
-    private let names = Locked<[ObjectIdentifier: (name: String, version: Int)]>([:])
 
     // MARK: - Entries
 
@@ -172,7 +166,7 @@ public final class Outbox: Sendable {
         priority: Operation.QueuePriority = .normal,
         after: [UUID] = []
     ) throws(NetworkError) -> UUID {
-        guard let type = names.withLock({ $0[ObjectIdentifier(Request.self)] }) else {
+        guard let type = state.withLock({ $0.names[ObjectIdentifier(Request.self)] }) else {
             throw NetworkError(
                 code: .invalidRequest,
                 message: "register \(Request.self) before it is added to an outbox"
@@ -181,8 +175,8 @@ public final class Outbox: Sendable {
         try OutboxName.check(type.name, "name of the type")
         try OutboxName.check(lane, "lane")
         let data = try RequestBody.encode(request, as: "an entry of an outbox") { try JSONEncoder().encode($0) }
-        if !after.isEmpty, let dead = try folder.list(.dead).first(where: { after.contains($0.id) }) {
-            throw NetworkError(code: .refused, message: "the entry \(dead.id), which comes first, is a dead letter")
+        if let dead = after.first(where: folder.isDead) {
+            throw NetworkError(code: .refused, message: "the entry \(dead), which comes first, is a dead letter")
         }
         if maximumCount < .max, try count >= maximumCount {
             throw NetworkError(code: .refused, message: "the outbox has \(maximumCount) entries, which is its limit")
@@ -197,7 +191,7 @@ public final class Outbox: Sendable {
             return url
         }
         let name = OutboxName(
-            sequence: nextSequence(),
+            sequence: try nextSequence(),
             id: UUID(),
             priority: JobPriority(priority),
             hasDependencies: !after.isEmpty,
@@ -212,20 +206,24 @@ public final class Outbox: Sendable {
             request: data
         )
         try folder.add(name, record, attachments)
+        tell(name.id, .added)
         let delivers = state.withLock { state in
             if state.lock != nil { state.index.insert(name, after: after) }
             return state.lock != nil
         }
-        tell(name.id, .added)
         if delivers { deliverNext() } else { folder.ring() }
         return name.id
     }
 
-    /// Greater than that of every entry so far, and not less than the time in nanoseconds.
-    private func nextSequence() -> UInt64 {
-        let now = UInt64(max(0, clock.date.timeIntervalSince1970) * 1_000_000_000)
+    /// Greater than that of every entry that was there first, and not less than the time in nanoseconds.
+    private func nextSequence() throws(NetworkError) -> UInt64 {
+        let nanoseconds = clock.date.timeIntervalSince1970 * 1_000_000_000
+        let now = nanoseconds > 0 && nanoseconds < 1e19 ? UInt64(nanoseconds) : 0
+        // The clock may have been set back.
+        let isFirst = state.withLock { $0.lastSequence == 0 }
+        let last = isFirst ? try folder.list(.entries).map(\.sequence).max() ?? 0 : 0
         return state.withLock { state in
-            state.lastSequence = max(now, state.lastSequence + 1)
+            state.lastSequence = max(now, max(state.lastSequence, last) &+ 1)
             return state.lastSequence
         }
     }
@@ -268,55 +266,68 @@ public final class Outbox: Sendable {
         }
     }
 
+    /// The request of an entry, as it was added or as its type's `migrate` makes it: to show or to examine it.
+    ///
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` for a damaged file, ``NetworkError/Code/invalidRequest`` for a
+    ///   type that is not registered, ``NetworkError/Code/cancelled`` when the entry has left.
+    public func request(of entry: OutboxEntry) throws(NetworkError) -> any APIRequest {
+        let place: OutboxFolder.Place = folder.isDead(entry.id) ? .dead : .entries
+        return try request(in: try folder.read(entry.name, in: place), of: entry.type)
+    }
+
     /// Removes an entry or a dead letter; does nothing when there is none. An entry that is being sent is cancelled, but may
     /// have been sent. Entries that depend on it become dead letters.
     ///
-    /// - Throws: ``NetworkError/Code/cannotWriteFile``.
+    /// - Throws: ``NetworkError/Code/cannotWriteFile``. Then it is still there.
     public func remove(_ id: UUID) throws(NetworkError) {
-        let entry = try folder.list(.entries).first { $0.id == id }
-        let dead = try entry == nil ? folder.list(.dead).first { $0.id == id } : nil
-        guard let name = entry ?? dead else { return }
-        try folder.remove(name, from: entry == nil ? .dead : .entries)
-        let operation = state.withLock { state -> NetworkOperation? in
-            state.index.remove(id)
-            state.failures[id] = nil
-            return state.running[id] ?? nil
+        let entries = try folder.list(.entries)
+        let dead = try folder.list(.dead)
+        if let name = entries.first(where: { $0.id == id }) {
+            // Before: once it has left, they would be sent.
+            let error = NetworkError(code: .cancelled, message: "it was removed")
+            for name in entries where name.hasDependencies {
+                guard let after = (try? folder.read(name))?.after, after.contains(id) else { continue }
+                let reason = Self.dependencyFailed(id, error)
+                try folder.bury(name, reason)
+                leave(name.id)
+                tell(name.id, .died(reason))
+            }
+            try folder.remove(name, from: .entries)
+        } else if let name = dead.first(where: { $0.id == id }) {
+            try folder.remove(name, from: .dead)
+        } else {
+            return
         }
+        let operation = state.withLock { $0.running[id] ?? nil }
+        if operation == nil { leave(id) }
         operation?.cancel()
         tell(id, .removed)
-        if entry != nil {
-            buryDependents(of: id, NetworkError(code: .cancelled, message: "the entry \(id) was removed"))
-        }
         hasChanged()
     }
 
     /// Makes a dead letter an entry again, at its old place in its lane, and with it the ones that failed since they depend
     /// on it. Does nothing when there is none.
     ///
-    /// - Throws: ``NetworkError/Code/cannotWriteFile``.
+    /// - Throws: ``NetworkError/Code/cannotWriteFile``. Then it is still a dead letter, or some that depend on it are.
     public func retry(_ id: UUID) throws(NetworkError) {
         let dead = try folder.list(.dead)
         guard let name = dead.first(where: { $0.id == id }) else { return }
-        var revived = [name]
-        // Each may have dependents of its own.
-        var index = 0
-        while index < revived.count {
-            let root = revived[index].id
-            for name in dead where name.hasDependencies && !revived.contains(name) {
-                guard folder.failure(of: name)?.code == .dependencyFailed,
-                    let record = try? folder.read(name, in: .dead), record.after.contains(root)
-                else { continue }
-                revived.append(name)
-            }
-            index += 1
+        var dependents: [UUID: [OutboxName]] = [:]
+        for name in dead where name.hasDependencies && folder.failure(of: name)?.code == .dependencyFailed {
+            guard let record = try? folder.read(name, in: .dead) else { continue }
+            for id in record.after { dependents[id, default: []].append(name) }
         }
-        for name in revived {
-            let after = (try? folder.read(name, in: .dead))?.after ?? []
+        var rest = [name]
+        while let name = rest.popLast() {
+            // One that depends on two of them comes twice.
+            guard folder.isDead(name.id) else { continue }
+            let after = name.hasDependencies ? (try? folder.read(name, in: .dead))?.after ?? [] : []
             try folder.revive(name)
+            tell(name.id, .retried)
             state.withLock { state in
                 if state.lock != nil { state.index.insert(name, after: after) }
             }
-            tell(name.id, .retried)
+            rest += dependents[name.id] ?? []
         }
         hasChanged()
     }
@@ -344,7 +355,7 @@ public final class Outbox: Sendable {
         }
     }
 
-    private func tell(_ id: UUID, _ kind: OutboxEvent.Kind) {
+    func tell(_ id: UUID, _ kind: OutboxEvent.Kind) {
         for listener in state.withLock({ Array($0.listeners.values) }) {
             listener.yield(OutboxEvent(id: id, kind: kind))
         }
@@ -353,24 +364,37 @@ public final class Outbox: Sendable {
     // MARK: - Starting and ending
 
     /// Begins to deliver, or to wait for the process that does. Does nothing when it was started already.
-    public func start() {
+    ///
+    /// - Throws: ``NetworkError/Code/cannotWriteFile`` when the directory cannot be written to.
+    public func start() throws(NetworkError) {
+        guard state.withLock({ !$0.isStarted }) else { return }
+        let lock = try folder.lock()
         let isFirst = state.withLock { state in
-            defer { state.isStarted = true }
-            return !state.isStarted
+            if state.isStarted { return false }
+            state.isStarted = true
+            if state.lock == nil, let lock { (state.lock, state.needsLoad) = (lock, true) }
+            return true
         }
-        guard isFirst else { return }
-        WorkQueue.shared.async { self.tick() }
+        if isFirst { WorkQueue.shared.async { self.tick() } }
     }
 
-    /// Delivers what can be delivered until the deadline, and then stops: jobs that are still under way are cancelled, their
-    /// entries stay, and another process may take over. ``start()`` begins again.
+    /// Starts the outbox, delivers what can be delivered until the deadline, and then stops: jobs that are still under way
+    /// are cancelled, their entries stay, and another process may take over. ``start()`` begins again.
+    ///
+    /// ```swift
+    /// func willEnterBackground(_ outbox: Outbox) async {
+    ///     let left = try? await outbox.drain(deadline: 20)
+    ///     print(left?.count ?? 0, "requests are sent later")
+    /// }
+    /// ```
     ///
     /// - Parameter deadline: seconds from now; zero or less stops at once.
     /// - Returns: the entries that are left.
-    /// - Throws: ``NetworkError/Code/cannotWriteFile`` when the directory cannot be read.
+    /// - Throws: ``NetworkError/Code/cannotWriteFile`` when the directory cannot be used.
     @discardableResult
     public func drain(deadline: TimeInterval) async throws(NetworkError) -> [OutboxEntry] {
         if deadline > 0 {
+            try start()
             let over = OneShot()
             let timer = clock.schedule(after: deadline) { over.end() }
             state.withLock { $0.drains.append(over) }
@@ -393,261 +417,19 @@ public final class Outbox: Sendable {
     }
 
     /// Ends the waits of drains that are over, and gives the lock back after the last job.
-    private func checkDrains() {
+    func checkDrains() {
         let hasDrains = state.withLock { !$0.drains.isEmpty }
         let isEmpty = hasDrains && (try? count) == 0
-        let (over, lock) = state.withLock { state -> ([OneShot], OutboxFolder.Lock?) in
-            guard state.running.isEmpty else { return ([], nil) }
-            let over = state.idles.take() + (isEmpty ? state.drains.take() : [])
-            return (over, state.isStarted ? nil : state.lock.take())
+        var lock: OutboxFolder.Lock?
+        let (over, goesOn) = state.withLock { state -> ([OneShot], Bool) in
+            guard state.running.isEmpty else { return ([], false) }
+            let idles = state.idles.take()
+            if !idles.isEmpty { lock = state.lock.take() }
+            // Started again meanwhile.
+            return (idles + (isEmpty ? state.drains.take() : []), !idles.isEmpty && state.isStarted)
         }
         withExtendedLifetime(lock) {}
         for wait in over { wait.end() }
-    }
-
-    // MARK: - Delivery
-
-    /// Looks for what has changed since the last time, and again after ``interval``.
-    private func tick() {
-        guard state.withLock({ $0.isStarted }) else { return }
-        let reachability = service.configuration.settings.reachability
-        let isReachable = reachability?.status != .unreachable
-        let delivers = state.withLock { $0.lock != nil }
-        if delivers {
-            let bell = folder.bell
-            let isRung = state.withLock { state in
-                defer { state.bell = bell }
-                return state.bell != bell
-            }
-            if isRung { load() }
-        } else if let lock = try? folder.lock() {
-            state.withLock { state in
-                state.lock = lock
-                state.bell = folder.bell
-            }
-            folder.sweep()
-            load()
-        }
-        let now = clock.now
-        state.withLock { state in
-            // All that waits tries at once when the network is back.
-            state.index.wake(at: isReachable && !state.wasReachable ? .infinity : now)
-            state.wasReachable = isReachable
-            guard state.isStarted else { return }
-            state.ticker = clock.schedule(after: Self.interval) { [weak self] in
-                guard let self else { return }
-                WorkQueue.shared.async { self.tick() }
-            }
-        }
-        deliverNext()
-        checkDrains()
-    }
-
-    /// Takes over what the directory has.
-    private func load() {
-        guard let names = try? folder.list(.entries) else { return }
-        let known = state.withLock { state in
-            state.lastSequence = max(state.lastSequence, names.map(\.sequence).max() ?? 0)
-            let present = Set(names.map(\.id))
-            for id in Array(state.index.ids) where !present.contains(id) && state.running[id] == nil {
-                state.index.remove(id)
-            }
-            return Set(state.index.ids)
-        }
-        let dead = Set(((try? folder.list(.dead)) ?? []).map(\.id))
-        for name in names.sorted(by: { $0.sequence < $1.sequence }) where !known.contains(name.id) {
-            // A damaged one is found when its turn comes.
-            let after = name.hasDependencies ? (try? folder.read(name))?.after ?? [] : []
-            if let root = after.first(where: dead.contains) {
-                bury(name, Self.dependencyFailed(root, nil))
-            } else {
-                state.withLock { state in
-                    if state.lock != nil, state.running[name.id] == nil { state.index.insert(name, after: after) }
-                }
-            }
-        }
-    }
-
-    /// Starts what may start.
-    private func deliverNext() {
-        while let name = state.withLock({ state -> OutboxName? in
-            guard state.isStarted, state.lock != nil, state.running.count < Self.window else { return nil }
-            guard let name = state.index.next() else { return nil }
-            state.running[name.id] = .some(nil)
-            return name
-        }) {
-            // Not on the thread that adds, which may be the main one.
-            WorkQueue.shared.async { self.deliver(name) }
-        }
-    }
-
-    private func deliver(_ name: OutboxName) {
-        let request: any BaseAPIRequest
-        do throws(NetworkError) {
-            request = try self.request(name)
-        } catch {
-            state.withLock { _ = $0.running.removeValue(forKey: name.id) }
-            switch error.code {
-            // It was removed meanwhile.
-            case .cancelled: state.withLock { _ = $0.index.remove(name.id) }
-            case .cannotWriteFile: postpone(name, error)
-            default: bury(name, error)
-            }
-            deliverNext()
-            return checkDrains()
-        }
-        let operation = RequestOperation(OutboxDelivery(wrapped: request, id: name.id), service: service)
-        operation.queuePriority = name.priority.operationPriority
-        let isWanted = state.withLock { state in
-            guard state.isStarted, state.index.contains(name.id) else {
-                state.running.removeValue(forKey: name.id)
-                return false
-            }
-            state.running[name.id] = operation
-            return true
-        }
-        guard isWanted else {
-            deliverNext()
-            return checkDrains()
-        }
-        tell(name.id, .sending)
-        operation.whenFinished { [weak operation] in
-            let result = operation?.result
-            WorkQueue.shared.async { self.finish(name, result?.failure) }
-        }
-        queue.addOperation(operation)
-    }
-
-    private func request(_ name: OutboxName) throws(NetworkError) -> any BaseAPIRequest {
-        let record = try folder.read(name)
-        guard clock.date.timeIntervalSince(record.addedAt) <= maximumAge else {
-            throw NetworkError(code: .timedOut, message: "the entry is older than \(maximumAge) seconds")
-        }
-        guard let type = state.withLock({ $0.types[name.type] }) else {
-            throw NetworkError(code: .invalidRequest, message: "no type is registered as \"\(name.type)\"")
-        }
-        do {
-            let request = try WorkQueue.userCode { try type.decode(record.request, record.version) }
-            let files = record.files.mapValues { folder.attachment($0, of: name) }
-            return files.isEmpty ? request : OutboxFiles(request: request, files: files)
-        } catch {
-            throw .thrown(error, otherwise: .invalidRequest)
-        }
-    }
-
-    private func finish(_ name: OutboxName, _ error: NetworkError?) {
-        state.withLock { _ = $0.running.removeValue(forKey: name.id) }
-        defer {
-            deliverNext()
-            checkDrains()
-        }
-        if let error {
-            if Self.isFinal(error) { bury(name, error) } else { postpone(name, error) }
-            return
-        }
-        do throws(NetworkError) {
-            try folder.remove(name, from: .entries)
-        } catch {
-            // It was removed by hand, or it will be sent again, with the same key.
-            return postpone(name, error)
-        }
-        state.withLock { state in
-            state.index.remove(name.id)
-            state.failures[name.id] = nil
-        }
-        tell(name.id, .delivered)
-    }
-
-    /// Whether the same request would fail again.
-    static func isFinal(_ error: NetworkError) -> Bool {
-        switch error.code {
-        case .unacceptableStatus:
-            guard let status = error.statusCode else { return true }
-            return status < 500 && !delays.statusCodes.contains(status)
-        case .invalidRequest, .cannotParseResponse, .redirectFailed, .cannotSendAgain, .bodyTooLong, .dependencyFailed:
-            return true
-        default: return error.code.rawValue >= 10_000
-        }
-    }
-
-    private func postpone(_ name: OutboxName, _ error: NetworkError) {
-        let count = state.withLock { state -> Int? in
-            // Otherwise it was removed meanwhile, or the outbox has been drained.
-            guard state.index.contains(name.id) else { return nil }
-            let count = (state.failures[name.id]?.count ?? 0) + 1
-            state.failures[name.id] = (count, error)
-            return count
-        }
-        guard let count else { return }
-        let bound = min(Self.delays.baseDelay * pow(2, Double(min(count - 1, 16))), Self.delays.maximumDelay)
-        let floor = RetryPolicy.retryAfter(error.headers, now: clock.date) ?? 0
-        let delay = max(bound * min(max(service.configuration.settings.random(), 0), 1), floor)
-        state.withLock { $0.index.postpone(name.id, until: clock.now + delay) }
-        tell(name.id, .failed(error, retryDelay: delay))
-    }
-
-    private func bury(_ name: OutboxName, _ error: NetworkError) {
-        do throws(NetworkError) {
-            try folder.bury(name, error)
-        } catch {
-            // It stays where it is.
-            return postpone(name, error)
-        }
-        state.withLock { state in
-            state.index.remove(name.id)
-            state.failures[name.id] = nil
-        }
-        tell(name.id, .died(error))
-        buryDependents(of: name.id, error)
-    }
-
-    private func buryDependents(of id: UUID, _ error: NetworkError) {
-        for name in (try? folder.list(.entries)) ?? [] where name.hasDependencies {
-            guard let record = try? folder.read(name), record.after.contains(id) else { continue }
-            bury(name, Self.dependencyFailed(id, error))
-        }
-    }
-
-    private static func dependencyFailed(_ id: UUID, _ error: NetworkError?) -> NetworkError {
-        let reason = error.map { ": \($0.message ?? $0.code.summary)" } ?? ""
-        return NetworkError(
-            code: .dependencyFailed,
-            message: "the entry \(id), which comes first, has failed\(reason)",
-            underlying: error
-        )
-    }
-}
-
-/// The request of an entry, under the one key that it has for ever.
-private struct OutboxDelivery: RequestWrapper, APIRequest {
-    typealias Item = Void
-
-    let wrapped: any BaseAPIRequest
-    let id: UUID
-
-    var idempotencyKey: String? { id.uuidString }
-    /// Each entry is delivered.
-    var repeatPolicy: RepeatPolicy { .allow }
-
-    /// An answer that the request cannot map is a failure.
-    func item(from response: NetworkResponse) throws {
-        func map(_ request: some APIRequest) throws { _ = try request.item(from: response) }
-        let request = (wrapped as? OutboxFiles)?.wrapped ?? wrapped
-        if let request = request as? any APIRequest { try map(request) }
-    }
-}
-
-/// A request whose files are those of the outbox.
-private struct OutboxFiles: RequestWrapper {
-    let wrapped: any BaseAPIRequest
-    /// By their paths when the request was added.
-    let files: [String: URL]
-
-    init(request: any BaseAPIRequest, files: [String: URL]) {
-        (wrapped, self.files) = (request, files)
-    }
-
-    var body: RequestBody? {
-        wrapped.body?.placed { [files] url in files[url.path] ?? url }
+        if goesOn { WorkQueue.shared.async { self.tick() } }
     }
 }

@@ -91,7 +91,7 @@ struct OutboxFailure: Codable, Sendable {
 /// ```
 /// entries/   a file for each entry, or a directory with the record and the files of the body
 /// dead/      the same for dead letters
-/// errors/    why, by the id of the dead letter
+/// errors/    why, by the id of the dead letter, which shows others that depend on it that it is one
 /// tmp/       what is being written or removed, by process
 /// lock       held by the process that delivers
 /// bell       touched by a process that changes entries and does not deliver
@@ -145,13 +145,14 @@ struct OutboxFolder: Sendable {
             }
         } catch {
             // One of them is there. A leftover is removed when an outbox starts.
-            try? FileManager.default.removeItem(atPath: path(.entries, name))
-            try? FileManager.default.removeItem(atPath: temporary)
+            discard(path(.entries, name))
+            discard(temporary)
             throw error
         }
     }
 
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` for a damaged file.
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` for a damaged file, ``NetworkError/Code/cancelled`` when the
+    ///   entry is not here any more.
     func read(_ name: OutboxName, in place: Place = .entries) throws(NetworkError) -> OutboxRecord {
         let entry = path(place, name)
         var isDirectory: ObjCBool = false
@@ -159,7 +160,9 @@ struct OutboxFolder: Sendable {
             throw NetworkError(code: .cancelled, message: "the entry was removed")
         }
         let record = isDirectory.boolValue ? entry + "/record" : entry
-        let data = try attempt { try files.read(record) { size in size }.0 }
+        let data = try attempt {
+            do { return try files.read(record) { size in size }.0 } catch POSIXError.ENOENT { return Data() }
+        }
         let parts = data.split(separator: UInt8(ascii: "\n"), maxSplits: 1)
         guard parts.count == 2, Self.digest(Data(parts[1])) == String(decoding: parts[0], as: UTF8.self),
             let value = try? JSONDecoder().decode(OutboxRecord.self, from: Data(parts[1]))
@@ -172,38 +175,43 @@ struct OutboxFolder: Sendable {
         URL(fileURLWithPath: path(.entries, name) + "/" + file)
     }
 
-    /// Removes an entry in one step.
+    /// Removes an entry in one step. Does nothing when it is not here any more.
     func remove(_ name: OutboxName, from place: Place) throws(NetworkError) {
         let temporary = newTemporary()
         try attempt {
-            try files.rename(path(place, name), to: temporary)
-            if place == .dead { try? files.remove(path("errors/" + name.id.uuidString)) }
+            do { try files.rename(path(place, name), to: temporary) } catch POSIXError.ENOENT {}
         }
-        try? FileManager.default.removeItem(atPath: temporary)
+        discard(reason(name.id))
+        discard(temporary)
     }
 
     /// Makes an entry a dead letter.
     func bury(_ name: OutboxName, _ error: NetworkError) throws(NetworkError) {
         let temporary = newTemporary()
-        try attempt {
-            try files.create(temporary, [try JSONEncoder().encode(OutboxFailure(error))], usedAt: Date())
-            try files.rename(temporary, to: path("errors/" + name.id.uuidString))
-            try files.rename(path(.entries, name), to: path(.dead, name))
+        do throws(NetworkError) {
+            try attempt {
+                try files.create(temporary, [try JSONEncoder().encode(OutboxFailure(error))], usedAt: Date())
+                try files.rename(temporary, to: reason(name.id))
+                try files.rename(path(.entries, name), to: path(.dead, name))
+            }
+        } catch {
+            discard(temporary)
+            discard(reason(name.id))
+            throw error
         }
     }
 
+    /// Makes a dead letter an entry again.
     func revive(_ name: OutboxName) throws(NetworkError) {
-        try attempt {
-            try files.rename(path(.dead, name), to: path(.entries, name))
-            try? files.remove(path("errors/" + name.id.uuidString))
-        }
+        try attempt { try files.rename(path(.dead, name), to: path(.entries, name)) }
+        discard(reason(name.id))
     }
+
+    func isDead(_ id: UUID) -> Bool { FileManager.default.fileExists(atPath: reason(id)) }
 
     /// Why an entry is a dead letter; nil when that cannot be read.
     func failure(of name: OutboxName) -> NetworkError? {
-        guard let data = try? files.read(path("errors/" + name.id.uuidString), count: { size in size }).0 else {
-            return nil
-        }
+        guard let data = try? files.read(reason(name.id), count: { size in size }).0 else { return nil }
         return (try? JSONDecoder().decode(OutboxFailure.self, from: data))?.error
     }
 
@@ -253,11 +261,11 @@ struct OutboxFolder: Sendable {
             guard let number = name.split(separator: "-").first.flatMap({ Int32($0) }), number > 0 else { continue }
             // A process of another user is one, too.
             guard number == getpid() || kill(number, 0) != 0 && errno == ESRCH else { continue }
-            try? FileManager.default.removeItem(atPath: path("tmp/" + name))
+            discard(path("tmp/" + name))
         }
         let dead = Set(((try? list(.dead)) ?? []).map(\.id.uuidString))
         for name in (try? files.list(path("errors"))) ?? [] where !dead.contains(name) {
-            try? files.remove(path("errors/" + name))
+            discard(path("errors/" + name))
         }
     }
 
@@ -266,6 +274,13 @@ struct OutboxFolder: Sendable {
     private func path(_ name: String) -> String { root + "/" + name }
 
     private func path(_ place: Place, _ name: OutboxName) -> String { path(place.rawValue + "/" + name.text) }
+
+    private func reason(_ id: UUID) -> String { path("errors/" + id.uuidString) }
+
+    /// Removes what may be there.
+    private func discard(_ path: String) {
+        try? FileManager.default.removeItem(atPath: path)
+    }
 
     private static func digest(_ data: Data) -> String { SHA256.digest(of: data).base64EncodedString() }
 

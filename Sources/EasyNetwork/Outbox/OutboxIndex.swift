@@ -100,7 +100,7 @@ struct OutboxIndex: Sendable {
 
     /// Has the lane of an entry that was under way wait.
     mutating func postpone(_ id: UUID, until time: TimeInterval) {
-        guard let lane = names[id]?.lane else { return }
+        guard let lane = names[id]?.lane, lanes[lane]?.current == id else { return }
         lanes[lane]?.current = nil
         lanes[lane]?.notBefore = time
         postponed.insert(lane)
