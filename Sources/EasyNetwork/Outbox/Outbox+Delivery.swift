@@ -91,7 +91,7 @@ extension Outbox {
         do throws(NetworkError) {
             delivery = try self.delivery(of: name)
         } catch {
-            return finish(name, error)
+            return finish(name, error, isFinal: error.code == .timedOut || Self.isFinal(error))
         }
         let operation = RequestOperation(delivery, service: service)
         operation.queuePriority = name.priority.operationPriority
@@ -100,11 +100,11 @@ extension Outbox {
             state.running[name.id] = operation
             return true
         }
-        guard isWanted else { return finish(name, NetworkError(code: .cancelled)) }
+        guard isWanted else { return finish(name, NetworkError(code: .cancelled), isFinal: false) }
         tell(name.id, .sending)
         operation.whenFinished { [weak operation] in
             let error = operation?.error
-            WorkQueue.shared.async { self.finish(name, error) }
+            WorkQueue.shared.async { self.finish(name, error, isFinal: error.map(Self.isFinal) ?? false) }
         }
         queue.addOperation(operation)
     }
@@ -115,7 +115,7 @@ extension Outbox {
             throw Self.dependencyFailed(dead, folder.failure(of: dead))
         }
         guard clock.date.timeIntervalSince(record.addedAt) <= maximumAge else {
-            throw NetworkError(code: .timedOut, message: Self.tooOld(maximumAge))
+            throw NetworkError(code: .timedOut, message: "not delivered within \(maximumAge) seconds, the maximum age")
         }
         let request = try request(in: record, of: name.type)
         let files = record.files.mapValues { folder.attachment($0, of: name) }
@@ -133,9 +133,9 @@ extension Outbox {
         }
     }
 
-    private func finish(_ name: OutboxName, _ error: NetworkError?) {
+    private func finish(_ name: OutboxName, _ error: NetworkError?, isFinal: Bool) {
         do throws(NetworkError) {
-            if let error, !Self.isFinal(error) { throw error }
+            if let error, !isFinal { throw error }
             if let error {
                 try folder.bury(name, error)
             } else {
@@ -168,8 +168,6 @@ extension Outbox {
         case .invalidRequest, .cannotParseResponse, .redirectFailed, .cannotSendAgain, .bodyTooLong, .dependencyFailed,
             .notCached:
             return true
-        // The maximum age, and not a time that a request had.
-        case .timedOut: return error.phase == nil && error.message?.hasPrefix(tooOldPrefix) == true
         default: return error.code.rawValue >= 10_000
         }
     }

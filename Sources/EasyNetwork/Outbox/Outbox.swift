@@ -230,7 +230,7 @@ public final class Outbox: Sendable {
 
     private var count: Int {
         get throws(NetworkError) {
-            if let count = state.withLock({ $0.lock == nil ? nil : $0.index.count }) { return count }
+            if let count = state.withLock({ $0.lock == nil || $0.needsLoad ? nil : $0.index.count }) { return count }
             return try folder.list(.entries).count
         }
     }
@@ -260,7 +260,7 @@ public final class Outbox: Sendable {
             let names = try folder.list(.dead).sorted { $0.sequence < $1.sequence }
             return names.map { name in
                 var entry = OutboxEntry(name)
-                entry.error = folder.failure(of: name)
+                entry.error = folder.failure(of: name.id)
                 return entry
             }
         }
@@ -313,7 +313,7 @@ public final class Outbox: Sendable {
         let dead = try folder.list(.dead)
         guard let name = dead.first(where: { $0.id == id }) else { return }
         var dependents: [UUID: [OutboxName]] = [:]
-        for name in dead where name.hasDependencies && folder.failure(of: name)?.code == .dependencyFailed {
+        for name in dead where name.hasDependencies && folder.failure(of: name.id)?.code == .dependencyFailed {
             guard let record = try? folder.read(name, in: .dead) else { continue }
             for id in record.after { dependents[id, default: []].append(name) }
         }
@@ -378,8 +378,9 @@ public final class Outbox: Sendable {
         if isFirst { WorkQueue.shared.async { self.tick() } }
     }
 
-    /// Starts the outbox, delivers what can be delivered until the deadline, and then stops: jobs that are still under way
-    /// are cancelled, their entries stay, and another process may take over. ``start()`` begins again.
+    /// Starts the outbox, delivers until it is empty or the deadline has come, and then stops: jobs that are still under way
+    /// are cancelled, their entries stay, and another process may take over. Cancelling the task stops at once. ``start()``
+    /// begins again.
     ///
     /// ```swift
     /// func willEnterBackground(_ outbox: Outbox) async {
@@ -403,13 +404,14 @@ public final class Outbox: Sendable {
             timer.cancel()
         }
         let idle = OneShot()
-        let (ticker, operations) = state.withLock { state in
+        let (ticker, operations, others) = state.withLock { state in
             state.isStarted = false
             state.index = OutboxIndex()
             state.idles.append(idle)
-            return (state.ticker.take(), state.running.values.compactMap { $0 })
+            return (state.ticker.take(), state.running.values.compactMap { $0 }, state.drains.take())
         }
         ticker?.cancel()
+        for drain in others { drain.end() }
         for operation in operations { operation.cancel() }
         checkDrains()
         await idle.wait()

@@ -12,21 +12,22 @@ import Foundation
 /// ```
 public struct OutboxEntry: Identifiable, Sendable {
     /// The id that ``Outbox/add(_:lane:priority:after:)`` returned; also the value of `Idempotency-Key`.
-    public let id: UUID
+    public var id: UUID { name.id }
     /// The name of the request's type, see ``Outbox/register(_:name:version:migrate:)``.
-    public let type: String
+    public var type: String { name.type }
     /// The lane, in which entries are delivered in their order.
-    public let lane: String
+    public var lane: String { name.lane }
     /// The priority of the entry's job.
-    public let priority: Operation.QueuePriority
+    public var priority: Operation.QueuePriority { name.priority.operationPriority }
     /// Whether it is being sent by this outbox.
     public var isSending = false
     /// The last failure: of a dead letter the reason, of another entry that of the last try in this process; else nil.
     public var error: NetworkError?
 
+    let name: OutboxName
+
     init(_ name: OutboxName) {
-        (id, type, lane) = (name.id, name.type, name.lane)
-        priority = name.priority.operationPriority
+        self.name = name
     }
 }
 

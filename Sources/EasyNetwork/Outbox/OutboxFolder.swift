@@ -207,11 +207,13 @@ struct OutboxFolder: Sendable {
         discard(reason(name.id))
     }
 
+    func has(_ name: OutboxName) -> Bool { FileManager.default.fileExists(atPath: path(.entries, name)) }
+
     func isDead(_ id: UUID) -> Bool { FileManager.default.fileExists(atPath: reason(id)) }
 
     /// Why an entry is a dead letter; nil when that cannot be read.
-    func failure(of name: OutboxName) -> NetworkError? {
-        guard let data = try? files.read(reason(name.id), count: { size in size }).0 else { return nil }
+    func failure(of id: UUID) -> NetworkError? {
+        guard let data = try? files.read(reason(id), count: { size in size }).0 else { return nil }
         return (try? JSONDecoder().decode(OutboxFailure.self, from: data))?.error
     }
 

@@ -123,7 +123,7 @@ struct OutboxTests {
         let outbox = try fixture.outbox()
         let ids = try ["a", "b", "c"].map { try outbox.add(Message(text: $0)) }
         #expect(try outbox.entries.map(\.id) == ids)
-        outbox.start()
+        try outbox.start()
         #expect(await eventually { fixture.transport.requests.count == 3 && fixture.count("entries") == 0 })
         #expect(fixture.texts == ["a", "b", "c"])
         #expect(fixture.keys == ids.map(\.uuidString))
@@ -136,7 +136,7 @@ struct OutboxTests {
         let fixture = Fixture()
         let id = try fixture.outbox().add(Message(text: "a"))
         let outbox = try fixture.outbox()
-        outbox.start()
+        try outbox.start()
         #expect(await eventually { fixture.count("entries") == 0 })
         #expect(fixture.keys == [id.uuidString])
         try await outbox.drain(deadline: 0)
@@ -151,7 +151,7 @@ struct OutboxTests {
         let outbox = try fixture.outbox()
         let first = try outbox.add(Message(text: "a1"), lane: "a")
         try outbox.add(Message(text: "a2"), lane: "a")
-        outbox.start()
+        try outbox.start()
         #expect(await eventually { (try? outbox.entries.first?.error?.statusCode) == 503 })
         #expect(fixture.texts == ["a1"])
         try outbox.add(Message(text: "b1"), lane: "b")
@@ -175,7 +175,7 @@ struct OutboxTests {
         fixture.answers(422)
         let outbox = try fixture.outbox()
         let ids = try ["a", "b"].map { try outbox.add(Message(text: $0), lane: $0) }
-        outbox.start()
+        try outbox.start()
         #expect(await eventually { fixture.count("dead") == 2 })
         #expect(try outbox.deadLetters.map(\.id) == ids)
         #expect(
@@ -211,7 +211,7 @@ struct OutboxTests {
             try Data(contentsOf: file).dropLast(1).write(to: file)
         }
         let outbox = try fixture.outbox()
-        outbox.start()
+        try outbox.start()
         #expect(await eventually { fixture.count("dead") == 2 && fixture.count("entries") == 0 })
         #expect(fixture.texts == ["whole"])
         #expect(Set(try outbox.deadLetters.compactMap(\.error?.code)) == [.invalidRequest, .cannotParseResponse])
@@ -226,7 +226,7 @@ struct OutboxTests {
         let root = try outbox.add(Message(text: "root"), lane: "a")
         let next = try outbox.add(Message(text: "next"), lane: "b", after: [root])
         let last = try outbox.add(Message(text: "last"), lane: "c", after: [next])
-        outbox.start()
+        try outbox.start()
         #expect(await eventually { fixture.count("dead") == 3 })
         #expect(fixture.texts == ["root"])
         #expect(
@@ -255,12 +255,12 @@ struct OutboxTests {
         }
         let error = #expect(throws: NetworkError.self) { try outbox.add(Message(text: "b")) }
         #expect(error?.code == .refused)
-        outbox.start()
+        try outbox.start()
         #expect(await eventually { fixture.texts == ["a of version 1"] && fixture.count("entries") == 0 })
         try await outbox.drain(deadline: 0)
         try outbox.add(Message(text: "old"))
         fixture.clock.advance(by: 61)
-        outbox.start()
+        try outbox.start()
         #expect(await eventually { fixture.count("dead") == 1 })
         #expect(try outbox.deadLetters.first?.error?.code == .timedOut)
         try await outbox.drain(deadline: 0)
@@ -276,7 +276,7 @@ struct OutboxTests {
         try Data("pixels".utf8).write(to: photo)
         try outbox.add(Photo(file: photo, isForm: isForm))
         try FileManager.default.removeItem(at: photo)
-        outbox.start()
+        try outbox.start()
         #expect(await eventually { fixture.transport.requests.count == 1 && fixture.count("entries") == 0 })
         let body = fixture.transport.requests.first?.body ?? Data()
         #expect(String(decoding: body, as: UTF8.self).contains("pixels"))
@@ -315,9 +315,9 @@ struct OutboxTests {
     func takeOver() async throws {
         let fixture = Fixture()
         let (one, other) = (try fixture.outbox(), try fixture.outbox())
-        one.start()
+        try one.start()
         #expect(await eventually { fixture.clock.pendingCount == 1 })
-        other.start()
+        try other.start()
         #expect(await eventually { fixture.clock.pendingCount == 2 })
         try other.add(Message(text: "a"))
         // The one that delivers hears the bell.
@@ -344,7 +344,7 @@ struct OutboxTests {
         let fixture = Fixture()
         let outbox = try fixture.outbox()
         for text in ["a", "b"] { try outbox.add(Message(text: text)) }
-        outbox.start()
+        try outbox.start()
         #expect(try await outbox.drain(deadline: 60).isEmpty)
         #expect(fixture.texts == ["a", "b"])
         let id = try outbox.add(Message(text: "c"))
