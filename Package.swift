@@ -49,11 +49,11 @@ let package = Package(
             exclude: ["README.md"]
         ),
         // A program that a test kills while it writes, as it does the Downloader.
-        .executableTarget(name: "CacheWriter", dependencies: ["EasyNetwork"], path: "Tests/CacheWriter"),
+        .executableTarget(name: "Writer", dependencies: ["EasyNetwork"], path: "Tests/Writer"),
         .testTarget(
             name: "EasyNetworkTests",
             dependencies: [
-                "EasyNetwork", "EasyNetworkTesting", "CacheWriter", "Downloader",
+                "EasyNetwork", "EasyNetworkTesting", "Writer", "Downloader",
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]

@@ -18,16 +18,8 @@ extension Outbox {
     func tick() {
         // A drain that waits for its jobs has the directory still.
         guard state.withLock({ $0.isStarted && $0.idles.isEmpty }) else { return }
-        if state.withLock({ $0.lock == nil }), let lock = try? folder.lock() {
-            state.withLock { ($0.lock, $0.needsLoad) = (lock, true) }
-            folder.sweep()
-        }
-        let bell = folder.bell
-        let needsLoad = state.withLock { state in
-            defer { state.bell = bell }
-            return state.lock != nil && (state.needsLoad || state.bell != bell)
-        }
-        if needsLoad { load() }
+        try? takeLock()
+        load()
         let isReachable = service.configuration.settings.reachability?.status != .unreachable
         let now = clock.now
         state.withLock { state in
@@ -48,19 +40,53 @@ extension Outbox {
         unneeded?.cancel()
     }
 
-    /// Takes over what the directory has.
+    /// Takes the lock if no one has it.
+    func takeLock() throws(NetworkError) {
+        guard state.withLock({ $0.lock == nil }), let lock = try folder.lock() else { return }
+        folder.sweep()
+        state.withLock { state in
+            state.lock = lock
+            state.changeCount += 1
+        }
+    }
+
+    /// Starts what may start, after a change by this process. What others have changed before that comes first.
+    func look() {
+        let bell = folder.bell
+        let (isLoaded, isLoading) = state.withLock { ($0.isLoaded && $0.bell == bell, $0.isLoading) }
+        if isLoaded { deliverNext() } else if !isLoading { WorkQueue.shared.async { self.tick() } }
+    }
+
+    /// Takes over what other processes have changed.
     private func load() {
-        // Before the list is read: what is added after that is in neither.
-        let known = state.withLock { Set($0.index.ids) }
-        guard let names = try? folder.list(.entries) else { return }
+        while true {
+            let bell = folder.bell
+            let change = state.withLock { state -> (count: Int, known: Set<UUID>)? in
+                if exchange(&state.bell, with: bell) != bell { state.changeCount += 1 }
+                guard state.lock != nil, !state.isLoaded, !state.isLoading else { return nil }
+                state.isLoading = true
+                // Before the list is read: what is added after that is in neither.
+                return (state.changeCount, Set(state.index.ids))
+            }
+            guard let change else { return }
+            let names = try? folder.wholeList()
+            if let names { update(names, known: change.known) }
+            state.withLock { state in
+                state.isLoading = false
+                if names != nil { state.loadedCount = change.count }
+            }
+            if names == nil { return }
+        }
+    }
+
+    private func update(_ names: [OutboxName], known: Set<UUID>) {
         let found = Set(names.map(\.id))
         state.withLock { state in
-            state.needsLoad = false
-            state.lastSequence = max(state.lastSequence, names.map(\.sequence).max() ?? 0)
+            state.lastSequence = max(state.lastSequence, names.last?.sequence ?? 0)
             // Another process has removed them.
             for id in known where !found.contains(id) && state.running[id] == nil { state.index.remove(id) }
         }
-        for name in names.sorted(by: { $0.sequence < $1.sequence }) where !known.contains(name.id) {
+        for name in names where !known.contains(name.id) {
             // A damaged one is found when its turn comes.
             let after = name.hasDependencies ? (try? folder.read(name))?.after ?? [] : []
             state.withLock { state in
@@ -79,7 +105,7 @@ extension Outbox {
 
     private func takeNext() -> OutboxName? {
         state.withLock { state in
-            guard state.isStarted, state.lock != nil, state.running.count < Self.window else { return nil }
+            guard state.isStarted, state.lock != nil, state.isLoaded, state.running.count < Self.window else { return nil }
             guard let name = state.index.next() else { return nil }
             state.running[name.id] = .some(nil)
             return name

@@ -45,8 +45,10 @@ public final class Outbox: Sendable {
         var isStarted = false
         /// Held while this outbox delivers.
         var lock: OutboxFolder.Lock?
-        /// Whether the directory may have entries that the index lacks.
-        var needsLoad = false
+        /// How often the directory got entries that the index may lack, and up to which of these it has been read.
+        var changeCount = 0
+        var loadedCount = 0
+        var isLoading = false
         /// What is to be delivered, while this outbox does it.
         var index = OutboxIndex()
         /// The entries that are being read or sent.
@@ -55,8 +57,10 @@ public final class Outbox: Sendable {
         var failures: [UUID: (count: Int, error: NetworkError)] = [:]
         var lastSequence: UInt64 = 0
         var ticker: (any ClockTimer)?
-        var bell: Data?
+        /// As it was at the last look.
+        var bell: Date?
         var wasReachable = true
+        var isLoaded: Bool { loadedCount == changeCount }
         var listeners: [Int: AsyncStream<OutboxEvent>.Continuation] = [:]
         var lastListener = 0
         /// The drains that wait for all entries, and those that wait for the jobs that they cancelled.
@@ -211,7 +215,7 @@ public final class Outbox: Sendable {
             if state.lock != nil { state.index.insert(name, after: after) }
             return state.lock != nil
         }
-        if delivers { deliverNext() } else { folder.ring() }
+        if delivers { look() } else { folder.ring() }
         return name.id
     }
 
@@ -221,7 +225,7 @@ public final class Outbox: Sendable {
         let now = nanoseconds > 0 && nanoseconds < 1e19 ? UInt64(nanoseconds) : 0
         // The clock may have been set back.
         let isFirst = state.withLock { $0.lastSequence == 0 }
-        let last = isFirst ? try folder.list(.entries).map(\.sequence).max() ?? 0 : 0
+        let last = isFirst ? try folder.list(.entries).last?.sequence ?? 0 : 0
         return state.withLock { state in
             state.lastSequence = max(now, max(state.lastSequence, last) &+ 1)
             return state.lastSequence
@@ -230,7 +234,7 @@ public final class Outbox: Sendable {
 
     private var count: Int {
         get throws(NetworkError) {
-            if let count = state.withLock({ $0.lock == nil || $0.needsLoad ? nil : $0.index.count }) { return count }
+            if let count = state.withLock({ $0.lock != nil && $0.isLoaded ? $0.index.count : nil }) { return count }
             return try folder.list(.entries).count
         }
     }
@@ -240,7 +244,7 @@ public final class Outbox: Sendable {
     /// - Throws: ``NetworkError/Code/cannotWriteFile`` when it cannot be read.
     public var entries: [OutboxEntry] {
         get throws(NetworkError) {
-            let names = try folder.list(.entries).sorted { $0.sequence < $1.sequence }
+            let names = try folder.list(.entries)
             return state.withLock { state in
                 names.map { name in
                     var entry = OutboxEntry(name)
@@ -257,8 +261,7 @@ public final class Outbox: Sendable {
     /// - Throws: ``NetworkError/Code/cannotWriteFile`` when it cannot be read.
     public var deadLetters: [OutboxEntry] {
         get throws(NetworkError) {
-            let names = try folder.list(.dead).sorted { $0.sequence < $1.sequence }
-            return names.map { name in
+            return try folder.list(.dead).map { name in
                 var entry = OutboxEntry(name)
                 entry.error = folder.failure(of: name.id)
                 return entry
@@ -333,7 +336,7 @@ public final class Outbox: Sendable {
     }
 
     private func hasChanged() {
-        if state.withLock({ $0.lock == nil }) { folder.ring() } else { deliverNext() }
+        if state.withLock({ $0.lock == nil }) { folder.ring() } else { look() }
         checkDrains()
     }
 
@@ -368,14 +371,9 @@ public final class Outbox: Sendable {
     /// - Throws: ``NetworkError/Code/cannotWriteFile`` when the directory cannot be written to.
     public func start() throws(NetworkError) {
         guard state.withLock({ !$0.isStarted }) else { return }
-        let lock = try folder.lock()
-        let isFirst = state.withLock { state in
-            if state.isStarted { return false }
-            state.isStarted = true
-            if state.lock == nil, let lock { (state.lock, state.needsLoad) = (lock, true) }
-            return true
-        }
-        if isFirst { WorkQueue.shared.async { self.tick() } }
+        try takeLock()
+        guard state.withLock({ !exchange(&$0.isStarted, with: true) }) else { return }
+        WorkQueue.shared.async { self.tick() }
     }
 
     /// Starts the outbox, delivers until it is empty or the deadline has come, and then stops: jobs that are still under way

@@ -93,8 +93,7 @@ struct OutboxFailure: Codable, Sendable {
 /// dead/      the same for dead letters
 /// errors/    why, by the id of the dead letter, which shows others that depend on it that it is one
 /// tmp/       what is being written or removed, by process
-/// lock       held by the process that delivers
-/// bell       touched by a process that changes entries and does not deliver
+/// lock       held by the process that delivers; touched by one that changes entries and does not deliver
 /// ```
 ///
 /// Every change of an entry is one rename. Errors are ``NetworkError/Code/cannotWriteFile``.
@@ -115,8 +114,23 @@ struct OutboxFolder: Sendable {
 
     // MARK: - Entries
 
+    /// In their order. What was added meanwhile may be missing while something newer is there.
     func list(_ place: Place) throws(NetworkError) -> [OutboxName] {
         try attempt { try files.list(path(place.rawValue)).compactMap { OutboxName($0) } }
+            .sorted { $0.sequence < $1.sequence }
+    }
+
+    /// The entries in their order: with each one, those that were added before it.
+    func wholeList() throws(NetworkError) -> [OutboxName] {
+        var names = try list(.entries)
+        // What a list missed while the directory changed is in the next one.
+        while true {
+            let again = try list(.entries)
+            let known = Set(names.map(\.id))
+            let newest = names.last?.sequence ?? 0
+            if !again.contains(where: { $0.sequence < newest && !known.contains($0.id) }) { return names }
+            names = again
+        }
     }
 
     /// Writes an entry: when it returns, the entry survives a crash of the machine.
@@ -249,13 +263,12 @@ struct OutboxFolder: Sendable {
 
     /// Tells the process that delivers to look for changes.
     func ring() {
-        let bell = path("bell")
-        // The contents change, as times may be coarse.
-        try? Data(UUID().uuidString.utf8).write(to: URL(fileURLWithPath: bell))
+        // Without the file, no process delivers yet.
+        try? files.touch(path("lock"), usedAt: Date())
     }
 
     /// Another value after ``ring()``.
-    var bell: Data? { FileManager.default.contents(atPath: path("bell")) }
+    var bell: Date? { (try? files.look(path("lock")))?.usedAt }
 
     /// Removes what processes left that ended while they wrote.
     func sweep() {

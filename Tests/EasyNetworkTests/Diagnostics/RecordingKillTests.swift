@@ -1,5 +1,4 @@
 #if os(Linux) || os(macOS)
-import Dispatch
 import EasyNetworkTesting
 import Foundation
 import Testing
@@ -24,8 +23,9 @@ struct RecordingKillTests {
         for life in 1...UInt64(Self.lives) {
             var generator = SeededGenerator(seed: life)
             let bytes = Int.random(in: 1..<60, using: &generator)
-            let pause = Int.random(in: 0..<400_000, using: &generator)
-            let written = try await Self.live(file, seed: life, bytes: bytes, pause: pause)
+            let program = ["recording", file.path, "\(life)"]
+            let said = try await KilledProgram.lines(of: program, bytes: bytes, seed: life)
+            let written = try #require(said.last.flatMap { Int($0) })
 
             let data = try Data(contentsOf: file)
             var lines = String(decoding: data, as: UTF8.self).split(separator: "\n").dropFirst()
@@ -51,45 +51,6 @@ struct RecordingKillTests {
             }
         }
         print("\(Self.lives) lives, \(entryCount) entries, killed in the middle of one \(cutCount) times")
-    }
-
-    /// Kills the program when it has said that many bytes and a little time has passed.
-    ///
-    /// - Returns: the number of the entries that it said it has written.
-    private static func live(_ file: URL, seed: UInt64, bytes: Int, pause: Int) async throws -> Int {
-        // Not on the threads of tasks, which must not block.
-        try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                continuation.resume(
-                    with: Result {
-                        let output = Pipe()
-                        let process = try ChildProcess(
-                            BuiltProgram.url("CacheWriter"),
-                            [file.path, "\(seed)"],
-                            output: output.fileHandleForWriting
-                        )
-                        try output.fileHandleForWriting.close()
-                        var said = Data()
-                        while said.count < bytes {
-                            let data = output.fileHandleForReading.availableData
-                            if data.isEmpty { break }
-                            said.append(data)
-                        }
-                        var generator = SeededGenerator(seed: seed)
-                        for _ in 0..<pause { _ = generator.next() }
-                        process.kill()
-                        said.append(try output.fileHandleForReading.readToEnd() ?? Data())
-                        _ = process.wait()
-                        // The last line may be incomplete.
-                        let lines = String(decoding: said, as: UTF8.self).split(
-                            separator: "\n",
-                            omittingEmptySubsequences: false
-                        )
-                        return try #require(lines.dropLast().last.flatMap { Int($0) })
-                    }
-                )
-            }
-        }
     }
 }
 #endif

@@ -1,5 +1,4 @@
 #if os(Linux) || os(macOS)
-import Dispatch
 import EasyNetworkTesting
 import Foundation
 import Testing
@@ -30,7 +29,11 @@ struct CacheKillTests {
         for life in 1...Self.lives {
             // A line has some 15 bytes.
             let count = Int.random(in: 0..<400, using: &generator)
-            let lines = try await Self.live(fixture.directory, seed: generator.next(), life: life, bytes: count)
+            let seed = generator.next()
+            let program = ["cache", fixture.directory.path, "\(seed)", "\(life * 1_000_000)"]
+            let lines = try await KilledProgram.lines(of: program, bytes: count, seed: seed).map { line in
+                Line(line) ?? Line(word: line, key: "", version: 0)
+            }
             var begun: (key: String, version: Int)?
             // The keys from which a variant may be absent, since all were removed or there were too many.
             var losing: Set<String> = []
@@ -102,7 +105,7 @@ struct CacheKillTests {
         var key: String
         var version: Int
 
-        init?(_ text: Substring) {
+        init?(_ text: String) {
             let parts = text.split(separator: " ")
             guard parts.count == 4, let version = Int(parts[3]) else { return nil }
             self.init(word: String(parts[0]), key: "\(parts[1]) \(parts[2])", version: version)
@@ -110,46 +113,6 @@ struct CacheKillTests {
 
         init(word: String, key: String, version: Int) {
             (self.word, self.key, self.version) = (word, key, version)
-        }
-    }
-
-    /// Kills the writer after some bytes of output.
-    ///
-    /// - Returns: the complete lines of the output.
-    private static func live(_ directory: URL, seed: UInt64, life: Int, bytes: Int) async throws -> [Line] {
-        // Not on the threads of tasks, which must not block.
-        try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                continuation.resume(
-                    with: Result {
-                        let output = Pipe()
-                        let process = try ChildProcess(
-                            BuiltProgram.url("CacheWriter"),
-                            [directory.path, "\(seed)", "\(life * 1_000_000)"],
-                            output: output.fileHandleForWriting
-                        )
-                        try output.fileHandleForWriting.close()
-                        var said = Data()
-                        while said.count < bytes {
-                            let data = output.fileHandleForReading.availableData
-                            if data.isEmpty { break }
-                            said.append(data)
-                        }
-                        // Not right after a line, where the program never writes, but within the next steps.
-                        var generator = SeededGenerator(seed: seed)
-                        for _ in 0..<Int.random(in: 0..<400_000, using: &generator) { _ = generator.next() }
-                        process.kill()
-                        said.append(try output.fileHandleForReading.readToEnd() ?? Data())
-                        _ = process.wait()
-                        // The last line may be incomplete.
-                        let lines = String(decoding: said, as: UTF8.self).split(
-                            separator: "\n",
-                            omittingEmptySubsequences: false
-                        )
-                        return lines.dropLast().map { Line($0) ?? Line(word: String($0), key: "", version: 0) }
-                    }
-                )
-            }
         }
     }
 }

@@ -1,10 +1,12 @@
 // Writes until it is killed:
 //
-// - entries to a cache: `CacheWriter <directory> <seed> <first version>`. Prints `begin <key> <version>` before and
+// - entries to a cache: `Writer cache <directory> <seed> <first version>`. Prints `begin <key> <version>` before and
 //   `done <key> <version>` after each step; version 0 is a removal. `<key>/<n>` is the variant for `Foo: n`; its
 //   removal is that of all variants.
-// - calls to a recording of traffic: `CacheWriter <file> <seed>`. Prints the number of the calls that have been
+// - calls to a recording of traffic: `Writer recording <file> <seed>`. Prints the number of the calls that have been
 //   written.
+// - requests to an outbox, which delivers them meanwhile: `Writer outbox <directory> <seed> <first number> <server>`.
+//   Prints `<number> <id> <lane> <number of the one that comes first, or 0>` when one is safe.
 
 #if DEBUG
 import Foundation
@@ -94,12 +96,15 @@ func record(_ file: URL, seed: UInt64) async throws {
 }
 
 let arguments = CommandLine.arguments
-if arguments.count == 3, let seed = UInt64(arguments[2]) {
-    try await record(URL(fileURLWithPath: arguments[1]), seed: seed)
-}
-if arguments.count == 4, let seed = UInt64(arguments[2]), let version = Int(arguments[3]) {
-    let writer = try Writer(URL(fileURLWithPath: arguments[1], isDirectory: true), seed: seed, version: version)
-    while true { await writer.step() }
+if arguments.count > 3, let seed = UInt64(arguments[3]) {
+    let place = URL(fileURLWithPath: arguments[2])
+    switch arguments[1] {
+    case "recording": try await record(place, seed: seed)
+    case "cache":
+        let writer = try Writer(place, seed: seed, version: Int(arguments[4]) ?? 0)
+        while true { await writer.step() }
+    default: try fill(place, seed: seed, first: Int(arguments[4]) ?? 0, server: URL(string: arguments[5]))
+    }
 }
 #endif
 
