@@ -105,7 +105,9 @@ extension Outbox {
 
     private func takeNext() -> OutboxName? {
         state.withLock { state in
-            guard state.isStarted, state.lock != nil, state.isLoaded, state.running.count < Self.window else { return nil }
+            guard state.isStarted, state.lock != nil, state.isLoaded, state.running.count < Self.window else {
+                return nil
+            }
             guard let name = state.index.next() else { return nil }
             state.running[name.id] = .some(nil)
             return name

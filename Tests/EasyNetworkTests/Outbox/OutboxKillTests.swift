@@ -89,7 +89,9 @@ struct OutboxKillTests {
             let count = Int.random(in: 1...2, using: &generator)
             let programs = (0..<count).map { index in
                 let first = life * 1_000_000 + index * 100_000 + 1
-                let program = ["outbox", directory.path, "\(generator.next())", "\(first)", mock.baseURL.absoluteString]
+                let program = [
+                    "outbox", directory.path, "\(generator.next())", "\(first)", mock.baseURL.absoluteString,
+                ]
                 return (program, Int.random(in: 0..<4_000, using: &generator), generator.next())
             }
             life += count

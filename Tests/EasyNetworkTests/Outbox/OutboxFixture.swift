@@ -1,0 +1,118 @@
+import EasyNetworkTesting
+import Foundation
+
+@testable import EasyNetwork
+
+struct OutboxMessage: APIRequest, Codable {
+    typealias Item = Void
+    var text: String
+    var api: String { "messages" }
+    var method: NetworkService.Method { .post }
+    var params: [String: Any]? { ["text": text] }
+    var query: NetworkService.QueryType { .json }
+    var retry: RetryPolicy? { .never }
+}
+
+struct OutboxPhoto: APIRequest, Codable {
+    typealias Item = Void
+    var file: URL
+    var isForm = false
+    var api: String { "photos" }
+    var method: NetworkService.Method { .post }
+    var retry: RetryPolicy? { .never }
+    var body: RequestBody? {
+        guard isForm else { return .file(file) }
+        var form = MultipartForm()
+        form.append(file: file, name: "photo")
+        return .multipart(form)
+    }
+}
+
+/// Files of which some steps fail.
+final class FailingOutboxFiles: CacheFiles, @unchecked Sendable {
+    // Sendable because the state is behind its lock.
+    private let state = Locked((step: 0, failing: 0..<0))
+
+    /// Has steps fail, counted from now on.
+    func fail(_ steps: Range<Int>) {
+        state.exchange((0, steps))
+    }
+
+    private func step() throws {
+        let fails = state.withLock { state in
+            state.step += 1
+            return state.failing.contains(state.step - 1)
+        }
+        if fails { throw POSIXError(.ENOSPC) }
+    }
+
+    override func create(_ path: String, _ pieces: [Data], usedAt date: Date) throws {
+        try step()
+        try super.create(path, pieces, usedAt: date)
+    }
+
+    override func sync(_ path: String) throws {
+        try step()
+        try super.sync(path)
+    }
+
+    override func rename(_ path: String, to newPath: String) throws {
+        try step()
+        try super.rename(path, to: newPath)
+    }
+
+    override func link(_ path: String, to newPath: String) throws {
+        try step()
+        try super.link(path, to: newPath)
+    }
+}
+
+final class OutboxFixture {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("outbox-\(UUID().uuidString)")
+    let transport = InMemoryTransport()
+    let clock = ManualClock()
+    let files = FailingOutboxFiles()
+    private let answer = Locked<[Int]>([])
+
+    init() {
+        transport.route("POST", "*") { [answer] _ in
+            .status(answer.withLock { $0.count > 1 ? $0.removeFirst() : $0.first ?? 204 })
+        }
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: directory)
+    }
+
+    /// The statuses of the next answers; the last one repeats.
+    func answers(_ statuses: Int...) {
+        answer.exchange(statuses)
+    }
+
+    func outbox(maximumCount: Int = .max, maximumAge: TimeInterval = .infinity) throws -> Outbox {
+        let host = HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: transport) {
+            $0.clock = clock
+            $0.random = { 1 }
+        }
+        let outbox = Outbox(
+            try OutboxFolder(directory, files: files),
+            NetworkQueue(),
+            EasyNetworkService(host),
+            maximumCount,
+            maximumAge
+        )
+        outbox.register(OutboxMessage.self, name: "message")
+        outbox.register(OutboxPhoto.self, name: "photo")
+        return outbox
+    }
+
+    var texts: [String] {
+        transport.requests.compactMap { ($0.json() as? [String: Any])?["text"] as? String }
+    }
+
+    var keys: [String?] { transport.requests.map { $0.headers["Idempotency-Key"] } }
+
+    func count(_ folder: String) -> Int {
+        (try? FileManager.default.contentsOfDirectory(atPath: directory.path + "/" + folder))?.count ?? -1
+    }
+}
