@@ -6,6 +6,7 @@ struct Arguments {
         case transport
         case cache
         case diagnostics
+        case outbox
 
         var summary: String {
             switch self {
@@ -13,6 +14,7 @@ struct Arguments {
             case .transport: "the costs of requests and large bodies, also of URLSession and libcurl; several minutes"
             case .cache: "the costs of stored answers, also of URLCache; several seconds"
             case .diagnostics: "the costs of a log, a recording of traffic and a timeline; half a minute"
+            case .outbox: "the costs of an outbox with many entries; a minute"
             }
         }
     }

@@ -24,7 +24,7 @@ extension Outbox {
         let now = clock.now
         state.withLock { state in
             // All that waits tries at once when the network is back.
-            state.index.wake(at: isReachable && !state.wasReachable ? .infinity : now)
+            state.index.wake(at: now, isReachableAgain: isReachable && !state.wasReachable)
             state.wasReachable = isReachable
         }
         deliverNext()
@@ -84,7 +84,10 @@ extension Outbox {
         state.withLock { state in
             state.lastSequence = max(state.lastSequence, names.last?.sequence ?? 0)
             // Another process has removed them.
-            for id in known where !found.contains(id) && state.running[id] == nil { state.index.remove(id) }
+            for id in known where !found.contains(id) && state.running[id] == nil {
+                state.index.remove(id)
+                state.failures[id] = nil
+            }
         }
         for name in names where !known.contains(name.id) {
             // A damaged one is found when its turn comes.
@@ -169,8 +172,9 @@ extension Outbox {
             } else {
                 try folder.remove(name, from: .entries)
             }
-            leave(name.id)
+            // Before the next one of the lane is sent.
             tell(name.id, error.map { .died($0) } ?? .delivered)
+            leave(name.id)
         } catch {
             postpone(name, error)
         }
@@ -209,13 +213,16 @@ extension Outbox {
         let delay = state.withLock { state -> TimeInterval? in
             state.running.removeValue(forKey: name.id)
             if isGone { state.index.remove(name.id) }
-            // Otherwise it was removed meanwhile, or the outbox has been drained.
-            guard state.index.contains(name.id) else { return nil }
+            guard state.index.contains(name.id) else {
+                // It was removed meanwhile, or the outbox has been drained.
+                state.failures[name.id] = nil
+                return nil
+            }
             let count = (state.failures[name.id]?.count ?? 0) + 1
             state.failures[name.id] = (count, error)
             let bound = min(Self.delays.baseDelay * pow(2, Double(min(count - 1, 16))), Self.delays.maximumDelay)
             let delay = max(bound * random, asked)
-            state.index.postpone(name.id, until: now + delay)
+            state.index.postpone(name.id, until: now + delay, isFirm: asked > 0)
             return delay
         }
         if let delay { tell(name.id, .failed(error, retryDelay: delay)) }

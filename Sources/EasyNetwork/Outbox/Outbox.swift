@@ -14,7 +14,7 @@ import Foundation
 /// func launch(_ folder: URL) throws -> Outbox {
 ///     let outbox = try Outbox(directory: folder)
 ///     outbox.register(SendMessage.self, name: "message")
-///     outbox.start()
+///     try outbox.start()
 ///     try outbox.add(SendMessage(text: "Hello"), lane: "chat 7")
 ///     return outbox
 /// }
@@ -284,27 +284,22 @@ public final class Outbox: Sendable {
     /// - Throws: ``NetworkError/Code/cannotWriteFile``. Then it is still there.
     public func remove(_ id: UUID) throws(NetworkError) {
         let entries = try folder.list(.entries)
-        let dead = try folder.list(.dead)
-        if let name = entries.first(where: { $0.id == id }) {
-            // Before: once it has left, they would be sent.
-            let error = NetworkError(code: .cancelled, message: "it was removed")
-            for name in entries where name.hasDependencies {
-                guard let after = (try? folder.read(name))?.after, after.contains(id) else { continue }
-                let reason = Self.dependencyFailed(id, error)
-                try folder.bury(name, reason)
-                leave(name.id)
-                tell(name.id, .died(reason))
-            }
-            try folder.remove(name, from: .entries)
-        } else if let name = dead.first(where: { $0.id == id }) {
-            try folder.remove(name, from: .dead)
-        } else {
-            return
+        let found = entries.first { $0.id == id }
+        let dead = try found == nil ? folder.list(.dead) : []
+        guard let name = found ?? dead.first(where: { $0.id == id }) else { return }
+        // Before: once it has left, they would be sent.
+        let error = NetworkError(code: .cancelled, message: "it was removed")
+        for name in entries where name.hasDependencies {
+            guard let after = (try? folder.read(name))?.after, after.contains(id) else { continue }
+            let reason = Self.dependencyFailed(id, error)
+            try folder.bury(name, reason)
+            tell(name.id, .died(reason))
+            leave(name.id)
         }
-        let operation = state.withLock { $0.running[id] ?? nil }
-        if operation == nil { leave(id) }
-        operation?.cancel()
+        try folder.remove(name, from: found == nil ? .dead : .entries)
         tell(id, .removed)
+        // A job under way leaves when it has ended.
+        if let operation = state.withLock({ $0.running[id] ?? nil }) { operation.cancel() } else { leave(id) }
         hasChanged()
     }
 

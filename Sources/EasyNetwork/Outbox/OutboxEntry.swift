@@ -42,6 +42,15 @@ public struct OutboxEntry: Identifiable, Sendable {
 /// ```
 public struct OutboxEvent: Sendable {
     /// The kind of an event.
+    ///
+    /// ```swift
+    /// func isOver(_ event: OutboxEvent) -> Bool {
+    ///     switch event.kind {
+    ///     case .delivered, .died, .removed: true
+    ///     case .added, .sending, .failed, .retried: false
+    ///     }
+    /// }
+    /// ```
     public enum Kind: Sendable {
         /// It is safe on disk.
         case added

@@ -74,14 +74,18 @@ struct OutboxFailure: Codable, Sendable {
     var code: Int
     var message: String?
     var statusCode: Int?
+    /// The beginning of the answer's body, which may tell why.
+    var responseBody: Data?
 
     init(_ error: NetworkError) {
-        (code, message, statusCode) = (error.code.rawValue, error.message ?? error.code.summary, error.statusCode)
+        (code, message) = (error.code.rawValue, error.message)
+        (statusCode, responseBody) = (error.statusCode, error.responseBody)
     }
 
     var error: NetworkError {
         var error = NetworkError(code: NetworkError.Code(rawValue: code), message: message)
         error.statusCode = statusCode
+        error.responseBody = responseBody
         return error
     }
 }
@@ -192,6 +196,8 @@ struct OutboxFolder: Sendable {
     /// Removes an entry in one step. Does nothing when it is not here any more.
     func remove(_ name: OutboxName, from place: Place) throws(NetworkError) {
         let temporary = newTemporary()
+        // Of a dead letter it stays when the rename fails; of an entry it is a leftover, which no other call would remove.
+        if place == .entries { discard(reason(name.id)) }
         try attempt {
             do { try files.rename(path(place, name), to: temporary) } catch POSIXError.ENOENT {}
         }
@@ -205,7 +211,10 @@ struct OutboxFolder: Sendable {
         do throws(NetworkError) {
             try attempt {
                 try files.create(temporary, [try JSONEncoder().encode(OutboxFailure(error))], usedAt: Date())
+                try files.sync(temporary)
                 try files.rename(temporary, to: reason(name.id))
+                // Entries that depend on it find the reason.
+                try files.sync(path("errors"))
                 try files.rename(path(.entries, name), to: path(.dead, name))
             }
         } catch {
@@ -280,7 +289,9 @@ struct OutboxFolder: Sendable {
         }
         let dead = Set(((try? list(.dead)) ?? []).map(\.id.uuidString))
         for name in (try? files.list(path("errors"))) ?? [] where !dead.contains(name) {
-            discard(path("errors/" + name))
+            // A newer one may be that of an entry which another process makes a dead letter now.
+            let reason = path("errors/" + name)
+            if let status = try? files.look(reason), status.usedAt < Date() - 60 { discard(reason) }
         }
     }
 

@@ -13,6 +13,7 @@ struct OutboxIndex: Sendable {
         var current: UUID?
         /// The lane waits until then after a failure.
         var notBefore: TimeInterval?
+        var isFirm = false
         /// Whether the lane is among the ready ones.
         var isReady = false
 
@@ -99,24 +100,26 @@ struct OutboxIndex: Sendable {
     }
 
     /// Has the lane of an entry that was under way wait.
-    mutating func postpone(_ id: UUID, until time: TimeInterval) {
+    ///
+    /// - Parameter isFirm: whether it waits that long also when the network is back, since a server asked for it.
+    mutating func postpone(_ id: UUID, until time: TimeInterval, isFirm: Bool = false) {
         guard let lane = names[id]?.lane, lanes[lane]?.current == id else { return }
         lanes[lane]?.current = nil
         lanes[lane]?.notBefore = time
+        lanes[lane]?.isFirm = isFirm
         postponed.insert(lane)
     }
 
     /// Ends the waits that are over.
-    mutating func wake(at now: TimeInterval) {
-        for lane in postponed where lanes[lane]?.notBefore ?? now <= now {
+    mutating func wake(at now: TimeInterval, isReachableAgain: Bool = false) {
+        for lane in postponed {
+            let isOver = lanes[lane]?.notBefore ?? now <= now
+            guard isOver || isReachableAgain && lanes[lane]?.isFirm == false else { continue }
             postponed.remove(lane)
             lanes[lane]?.notBefore = nil
             makeReady(lane)
         }
     }
-
-    /// When the next wait is over.
-    var nextTime: TimeInterval? { postponed.compactMap { lanes[$0]?.notBefore }.min() }
 
     private mutating func isFree(_ lane: String) -> Bool {
         guard let state = lanes[lane], state.current == nil, state.notBefore == nil, let head = state.head else {

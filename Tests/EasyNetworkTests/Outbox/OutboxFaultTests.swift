@@ -57,7 +57,7 @@ struct OutboxFaultTests {
 
     @Test(
         "BEY-13: when a delivered or refused entry cannot be moved, that is told, and it is tried again with its key",
-        arguments: [(204, 0), (422, 0), (422, 1), (422, 2)]
+        arguments: [(204, 0), (422, 0), (422, 1), (422, 2), (422, 3), (422, 4)]
     )
     func ends(status: Int, step: Int) async throws {
         let fixture = OutboxFixture()

@@ -78,10 +78,16 @@ struct OutboxIndexTests {
         #expect(index.next() == b1)
         index.wake(at: 9)
         #expect(index.next() == nil)
-        #expect(index.nextTime == 10)
         index.wake(at: 10)
         #expect(index.next() == a1)
-        #expect(index.nextTime == nil)
+        index.postpone(a1.id, until: 20)
+        index.wake(at: 11, isReachableAgain: true)
+        #expect(index.next() == a1)
+        index.postpone(a1.id, until: 20, isFirm: true)
+        index.wake(at: 11, isReachableAgain: true)
+        #expect(index.next() == nil)
+        index.wake(at: 20)
+        #expect(index.next() == a1)
     }
 
     @Test("BEY-13: an entry waits for those it depends on, in whatever lane they are, and not for those that have left")
