@@ -20,7 +20,7 @@ struct OutboxBenchmark {
 
         private let lock = NSLock()
         private var count = 0
-        private var times = [DispatchTime.now()]
+        private var times: [DispatchTime] = []
 
         /// The seconds of each part of the requests.
         var seconds: [Double] {
@@ -33,8 +33,9 @@ struct OutboxBenchmark {
             events: @escaping @Sendable (TransportEvent) -> Void
         ) -> any TransportExchange {
             lock.withLock {
-                count += 1
                 if count.isMultiple(of: OutboxBenchmark.part) { times.append(DispatchTime.now()) }
+                count += 1
+                if count == OutboxBenchmark.count { times.append(DispatchTime.now()) }
             }
             events(.head(TransportHead(statusCode: 204)))
             events(.end(TransportEnd()))

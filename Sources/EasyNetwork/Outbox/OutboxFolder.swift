@@ -28,7 +28,7 @@ struct OutboxName: Hashable, Sendable {
         guard parts.count == 5, parts[0].utf8.count == 16, let sequence = UInt64(parts[0], radix: 16),
             let id = UUID(uuidString: String(parts[1])),
             let flag = parts[2].first?.wholeNumberValue, let priority = JobPriority(rawValue: UInt8(clamping: flag)),
-            let type = parts[3].removingPercentEncoding, let lane = parts[4].removingPercentEncoding
+            let type = Self.decoded(parts[3]), let lane = Self.decoded(parts[4])
         else { return nil }
         self.init(
             sequence: sequence,
@@ -50,6 +50,11 @@ struct OutboxName: Hashable, Sendable {
     private static let letters = CharacterSet(
         charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
     )
+
+    private static func decoded(_ text: Substring) -> String? {
+        // Foundation takes its time.
+        text.utf8.contains(UInt8(ascii: "%")) ? text.removingPercentEncoding : String(text)
+    }
 
     private static func encoded(_ text: String) -> String {
         text.addingPercentEncoding(withAllowedCharacters: letters) ?? ""
@@ -126,14 +131,17 @@ struct OutboxFolder: Sendable {
 
     /// The entries in their order: with each one, those that were added before it.
     func wholeList() throws(NetworkError) -> [OutboxName] {
-        var names = try list(.entries)
-        // What a list missed while the directory changed is in the next one.
-        while true {
-            let again = try list(.entries)
-            let known = Set(names.map(\.id))
-            let newest = names.last?.sequence ?? 0
-            if !again.contains(where: { $0.sequence < newest && !known.contains($0.id) }) { return names }
-            names = again
+        try attempt {
+            var known = Set(try files.list(path("entries")))
+            var names = known.compactMap { OutboxName($0) }.sorted { $0.sequence < $1.sequence }
+            // What a list missed while the directory changed is in the next one.
+            while true {
+                let new = try files.list(path("entries")).filter { known.insert($0).inserted }
+                let late = new.compactMap { OutboxName($0) }
+                let newest = names.last?.sequence ?? 0
+                if !late.contains(where: { $0.sequence < newest }) { return names }
+                names = (names + late).sorted { $0.sequence < $1.sequence }
+            }
         }
     }
 
