@@ -16,6 +16,7 @@ struct Arguments: Equatable {
         case list
         case run(api: String, values: [String: String])
         case plan(file: String)
+        case outbox(OutboxCommand)
     }
 
     var command = Command.help
@@ -81,32 +82,49 @@ struct Arguments: Equatable {
         switch (words.first, words.count) {
         case ("list", 1): return .list
         case ("plan", 2): return .plan(file: words[1])
-        case ("run", 2...):
-            var values: [String: String] = [:]
-            for word in words.dropFirst(2) {
-                let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-                guard parts.count == 2, !parts[0].isEmpty else { throw Misuse("\(word): is not of the form key=value") }
-                guard values.updateValue(parts[1], forKey: parts[0]) == nil else {
-                    throw Misuse("\(word): \(parts[0]) is given twice")
-                }
+        case ("run", 2...): return .run(api: words[1], values: try values(words.dropFirst(2)))
+        case ("outbox", 3...):
+            guard let action = OutboxCommand.Action(rawValue: words[1]) else {
+                throw Misuse("outbox \(words[1]): is not an action; the actions are \(actions)")
             }
-            return .run(api: words[1], values: values)
+            let values = try values(words.dropFirst(3))
+            return .outbox(OutboxCommand(action: action, directory: words[2], values: values))
         case ("list", _): throw Misuse("list has no arguments")
         case ("plan", _): throw Misuse("plan needs one file")
         case ("run", _): throw Misuse("run needs the name of an API")
-        case (let word?, _): throw Misuse("\(word): is not a command; the commands are list, run and plan")
-        case (nil, _): throw Misuse("no command is given: list, run or plan; --help tells more")
+        case ("outbox", _): throw Misuse("outbox needs an action and a directory; the actions are \(actions)")
+        case (let word?, _): throw Misuse("\(word): is not a command; the commands are list, run, plan and outbox")
+        case (nil, _): throw Misuse("no command is given: list, run, plan or outbox; --help tells more")
         }
+    }
+
+    private static var actions: String { OutboxCommand.Action.allCases.map(\.rawValue).joined(separator: ", ") }
+
+    private static func values(_ words: ArraySlice<String>) throws(Misuse) -> [String: String] {
+        var values: [String: String] = [:]
+        for word in words {
+            let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard parts.count == 2, !parts[0].isEmpty else { throw Misuse("\(word): is not of the form key=value") }
+            guard values.updateValue(parts[1], forKey: parts[0]) == nil else {
+                throw Misuse("\(word): \(parts[0]) is given twice")
+            }
+        }
+        return values
     }
 
     static let usage = """
         usage: Harness list
                Harness run NAME [key=value…]
                Harness plan FILE.json
+               Harness outbox add DIRECTORY [count=n] [lanes=n] [refused=n]
+               Harness outbox entries|dead DIRECTORY
+               Harness outbox retry|remove DIRECTORY id=ID
+               Harness outbox drain DIRECTORY [seconds=n]
 
           list             the APIs and their arguments
           run              one API as a job
           plan             jobs with dependencies, batches and limits, as the README describes
+          outbox           requests on disk: adds, lists, delivers them, each in another process
 
           --base URL       the address of the APIs (default a demo server on this machine)
           --har FILE       records the traffic as HAR 1.2, without secrets
@@ -118,7 +136,7 @@ struct Arguments: Equatable {
           --help           this
 
         Ctrl-C cancels all jobs; what was recorded until then is written.
-        Exit status: 0 all jobs succeeded; 1 some did not; 2 bad arguments, a bad plan, or a file that cannot be
+        Exit status: 0 all jobs succeeded; 1 some did not, or entries or dead letters are left; 2 bad arguments, a bad plan, or a file that cannot be
         written. Of a bad plan nothing runs.
 
         """

@@ -37,10 +37,15 @@ enum DemoServer {
             return response
         }
         server.route("GET", "/flaky") { request in
-            // The key is the same for each attempt of a request.
-            let key = request.headers["Idempotency-Key"]
-            let count = server.requests(to: "/flaky").count { $0.headers["Idempotency-Key"] == key }
-            return count > 1 ? .status(204) : .json(["error": "try again"], status: 503)
+            isFirst(request, of: server) ? .json(["error": "try again"], status: 503) : .status(204)
+        }
+        server.route("POST", "/messages") { request in
+            let message = request.json() as? [String: Any]
+            guard let number = message?["number"] as? Int, let text = message?["text"] as? String, !text.isEmpty else {
+                return .json(["error": "a message needs a text"], status: 422)
+            }
+            if number % 4 == 0, isFirst(request, of: server) { return .status(503, headers: ["Retry-After": "0"]) }
+            return .status(201)
         }
         server.route("POST", "/contact") { request in .text(String(decoding: request.body, as: UTF8.self)) }
         server.route("GET", "/report") { request in
@@ -49,6 +54,12 @@ enum DemoServer {
         }
         server.route("GET", "/pictures/*") { request in .text("picture \(request.path.dropFirst("/pictures/".count))") }
         return server
+    }
+
+    /// The key is the same for each attempt of a request.
+    private static func isFirst(_ request: MockRequest, of server: MockServer) -> Bool {
+        let key = request.headers["Idempotency-Key"]
+        return server.requests(to: request.path).count { $0.headers["Idempotency-Key"] == key } <= 1
     }
 
     private static func item(_ name: String, of request: MockRequest) -> String? {

@@ -2,7 +2,7 @@ import EasyNetwork
 import EasyNetworkTesting
 import Foundation
 
-/// Runs the APIs of a team by name, alone or by a plan.
+/// Runs the APIs of a team by name, alone, by a plan, or from an outbox.
 @main
 enum Harness {
     static func main() async {
@@ -38,6 +38,8 @@ enum Harness {
                     throw Misuse("\(file): cannot be read")
                 }
                 plan = try Plan(json: json)
+            case .outbox(let command):
+                return try await command.run(arguments, registry, output: output, errors: errors, onStart: onStart)
             }
             return try await run(plan, arguments, registry, output, errors, onStart)
         } catch {

@@ -36,11 +36,7 @@ struct API: Sendable {
         do { operation = try make(values, service) } catch {
             throw Misuse("\(name): \((error as? Misuse)?.message ?? error.localizedDescription)")
         }
-        let known = values.parameters.map(\.name)
-        if let unknown = given.keys.sorted().first(where: { !known.contains($0) }) {
-            let all = known.isEmpty ? "it has none" : "it has \(known.joined(separator: ", "))"
-            throw Misuse("\(name): has no argument \(unknown); \(all)")
-        }
+        try values.checkNames(of: name)
         return operation
     }
 
@@ -114,6 +110,14 @@ final class Values {
 
     func string(_ name: String, default fallback: String? = nil) throws -> String {
         try read(name, "text", fallback, sample: "text") { $0 }
+    }
+
+    /// - Throws: a ``Misuse`` that names an argument that nothing has read.
+    func checkNames(of reader: String) throws(Misuse) {
+        let known = parameters.map(\.name)
+        guard let unknown = given?.keys.sorted().first(where: { !known.contains($0) }) else { return }
+        let all = known.isEmpty ? "it has none" : "it has \(known.joined(separator: ", "))"
+        throw Misuse("\(reader): has no argument \(unknown); \(all)")
     }
 
     private func read<Value>(

@@ -15,6 +15,8 @@ struct ArgumentsTests {
         #expect(try parse("plan p.json").command == .plan(file: "p.json"))
         let values = ["id": "1", "name": "a=b", "c": ""]
         #expect(try parse("run user id=1 name=a=b c=").command == .run(api: "user", values: values))
+        let add = OutboxCommand(action: .add, directory: "mail", values: ["count": "2"])
+        #expect(try parse("outbox add mail count=2").command == .outbox(add))
         for help in ["--help", "-h", "run user -j 0 --help"] { #expect(try parse(help) == Arguments()) }
     }
 
@@ -35,6 +37,8 @@ struct ArgumentsTests {
             ("", "no command is given"), ("go", "go: is not a command"), ("list x", "list has no"),
             ("plan", "plan needs one file"), ("plan a b", "plan needs one file"), ("run", "run needs the name"),
             ("run user id", "id: is not of the form"), ("run user =1", "=1: is not of the form"),
+            ("outbox add", "outbox needs an action and"), ("outbox go mail", "outbox go: is not an action"),
+            ("outbox add mail count", "count: is not of the form"),
             ("run user a=1 a=2", "a=2: a is given twice"), ("list -j", "-j needs a number"),
             ("list -j 0", "-j 0: needs"), ("list -jx", "-j x: needs"), ("list --repeat=", "--repeat : needs"),
             ("list --base ftp://h", "--base ftp://h: needs an http"), ("list --base http://", "--base http://: needs"),

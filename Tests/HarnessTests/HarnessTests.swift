@@ -143,6 +143,62 @@ struct HarnessTests {
         #expect(errors.text.filter { $0 == "\n" }.count == 1 && output.text.isEmpty && server.requests.isEmpty)
     }
 
+    // MARK: - Outbox
+
+    @Test("BEY-13: what a command adds, later ones list, deliver in the order of each lane, retry and remove")
+    func outbox() async throws {
+        defer { clean() }
+        let directory = try file("mail")
+        #expect(await run(["outbox", "add", directory, "count=5", "lanes=2", "refused=1"]) == 0)
+        let ids = output.text.split(separator: "\n").map { String($0.dropFirst("added  ".count)) }
+        #expect(ids.count == 5 && server.requests.isEmpty)
+        #expect(await run(["outbox", "drain", directory, "seconds=0"]) == 1)
+        #expect(ids.allSatisfy { output.text.contains("\n\($0)  lane ") } && server.requests.isEmpty)
+
+        #expect(await run(["outbox", "drain", directory]) == 1)
+        #expect(ids.prefix(4).allSatisfy { output.text.contains("delivered  \($0)\n") })
+        #expect(output.text.contains("failed  \(ids[3])  The server answered 503"))
+        #expect(output.text.contains("died  \(ids[4])  The server answered 422"))
+        #expect(output.text.hasSuffix("\n0 entries are left, 1 dead letters\n"))
+        let keys = server.requests(to: "/messages").compactMap { $0.headers["Idempotency-Key"] }
+        #expect(keys.filter { [ids[0], ids[2], ids[4]].contains($0) } == [ids[0], ids[2], ids[4]])
+        #expect(keys.filter { [ids[1], ids[3]].contains($0) } == [ids[1], ids[3], ids[3]])
+
+        #expect(await run(["outbox", "retry", directory, "id=\(ids[4])"]) == 0)
+        #expect(await run(["outbox", "drain", directory]) == 1)
+        #expect(server.requests(to: "/messages").count == 7)
+        #expect(await run(["outbox", "remove", directory, "id=\(ids[4])"]) == 0)
+        #expect(await run(["outbox", "drain", directory]) == 0)
+        #expect(output.text.hasSuffix("\n0 entries are left, 0 dead letters\n"))
+    }
+
+    @Test("BEY-13: a cancel stops a drain with status 1, and the entry stays", .timeLimit(.minutes(1)))
+    func cancelOutbox() async throws {
+        defer { clean() }
+        server.route("POST", "/messages") { _ in .fault(.stall) }
+        let (directory, server) = (try file("mail"), server)
+        #expect(await run(["outbox", "add", directory]) == 0)
+        #expect(await run(["outbox", "drain", directory]) { await server.waitForRequests(1) } == 1)
+        #expect(output.text.hasSuffix("\n1 entries are left, 0 dead letters\n"))
+    }
+
+    @Test(
+        "BEY-13: a mistake in a command on an outbox is one line, and no directory is made",
+        arguments: [
+            ("drain DIR", "DIR: is not there"), ("add DIR count=x", "count=x: needs <whole number>"),
+            ("add DIR x=1", "outbox add: has no argument x; it has count"), ("add DIR --json", "outbox has neither"),
+        ]
+    )
+    func badOutbox(line: String, message: String) async throws {
+        defer { clean() }
+        let directory = try file("mail")
+        let words = line.split(separator: " ").map { $0 == "DIR" ? directory : String($0) }
+        #expect(await run(["outbox"] + words) == 2)
+        let wanted = "Harness: " + message.replacingOccurrences(of: "DIR", with: directory)
+        #expect(errors.text.hasPrefix(wanted) && errors.text.filter { $0 == "\n" }.count == 1, "\(errors.text)")
+        #expect(!FileManager.default.fileExists(atPath: directory) && server.requests.isEmpty)
+    }
+
     // MARK: - Plans
 
     @Test("TOL-1: a plan keeps its order, its batches and what a job told the others by cookies")
