@@ -18,8 +18,8 @@ struct OutboxTests {
         #expect(await eventually { fixture.transport.requests.count == 3 && fixture.count("entries") == 0 })
         #expect(fixture.texts == ["a", "b", "c"])
         #expect(fixture.keys == ids.map(\.uuidString))
-        #expect(fixture.count("tmp") == 0 && fixture.count("errors") == 0)
         #expect(try await outbox.drain(deadline: 0).isEmpty)
+        #expect(fixture.count("tmp") == 0 && fixture.count("errors") == 0)
     }
 
     @Test("BEY-13: entries that were there before are delivered by the next outbox, with the same key")
@@ -79,8 +79,8 @@ struct OutboxTests {
         #expect(await eventually { fixture.count("dead") == 0 && fixture.count("entries") == 0 })
         #expect(await eventually { fixture.texts.count == 3 })
         #expect(fixture.texts.last == "a")
-        #expect(fixture.count("errors") == 0)
         try await outbox.drain(deadline: 0)
+        #expect(fixture.count("errors") == 0)
     }
 
     @Test("BEY-13: unknown types and damaged files are dead letters, and the rest goes on")
@@ -171,10 +171,10 @@ struct OutboxTests {
         #expect(await eventually { fixture.transport.requests.count == 1 && fixture.count("entries") == 0 })
         let body = fixture.transport.requests.first?.body ?? Data()
         #expect(String(decoding: body, as: UTF8.self).contains("pixels"))
-        #expect(fixture.count("tmp") == 0)
         let missing = #expect(throws: NetworkError.self) { try outbox.add(OutboxPhoto(file: photo)) }
         #expect(missing?.code == .invalidRequest)
         try await outbox.drain(deadline: 0)
+        #expect(fixture.count("tmp") == 0)
     }
 
     // MARK: - Processes

@@ -155,6 +155,7 @@ struct CallTests {
                     call.begin {
                         while !Task.isCancelled {
                             if hasReturned.withLock({ $0 }), !Task.isCancelled { isLate.exchange(true) }
+                            await Task.yield()
                         }
                     }
                 }
