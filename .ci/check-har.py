@@ -1,36 +1,15 @@
-"""Checks a recording against HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/) and reads it with haralyzer; see
-.ci/har."""
+"""Checks recordings against the schema of HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/), in a folder, and reads
+them with haralyzer; see .ci/har."""
 
 import base64
 import json
-import re
+import pathlib
 import sys
 
 import haralyzer
+import jsonschema
+import referencing
 
-NUMBER = (int, float)
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d)")
-PAIR = {"name": str, "value": str}
-# Required fields; those with a question mark are optional. All others begin with an underscore.
-LOG = {"version": str, "creator": {"name": str, "version": str}, "entries": list}
-COOKIE = {**PAIR, "path?": str, "domain?": str, "expires?": TIME, "httpOnly?": bool, "secure?": bool}
-ENTRY = {
-    "startedDateTime": TIME,
-    "time": NUMBER,
-    "request": {
-        "method": str, "url": str, "httpVersion": str, "cookies": [COOKIE], "headers": [PAIR], "queryString": [PAIR],
-        "postData?": {"mimeType": str, "params": [PAIR], "text": str, "comment?": str},
-        "headersSize": int, "bodySize": int,
-    },
-    "response": {
-        "status": int, "statusText": str, "httpVersion": str, "cookies": [COOKIE], "headers": [PAIR],
-        "content": {"size": int, "mimeType": str, "text?": str, "encoding?": str, "comment?": str},
-        "redirectURL": str, "headersSize": int, "bodySize": int, "comment?": str,
-    },
-    "cache": {},
-    "timings": {name: NUMBER for name in ("blocked", "dns", "connect", "send", "wait", "receive", "ssl")},
-    "serverIPAddress?": str, "connection?": str,
-}  # fmt: skip
 failures = []
 
 
@@ -39,29 +18,34 @@ def check(holds, *what):
         failures.append(" ".join(str(part) for part in what))
 
 
-def check_type(value, kind, where):
-    if isinstance(kind, dict):
-        check(isinstance(value, dict), where, "is no object")
-        known = {name.rstrip("?"): (name.endswith("?"), inner) for name, inner in kind.items()}
-        for name, (is_optional, inner) in known.items():
-            if name in value:
-                check_type(value[name], inner, f"{where}.{name}")
-            else:
-                check(is_optional, where, "has no", name)
-        for name in value:
-            check(name in known or name.startswith("_"), where, "has an unknown", name)
-    elif isinstance(kind, list):
-        check(isinstance(value, list), where, "is no list")
+def check_schema(har, folder):
+    schemas = {path.name: json.loads(path.read_text()) for path in pathlib.Path(folder).glob("*.json")}
+    registry = referencing.Registry().with_resources(
+        (name, referencing.Resource.from_contents(schema)) for name, schema in schemas.items()
+    )
+    kind = jsonschema.Draft6Validator
+    validator = kind(schemas["har.json"], registry=registry, format_checker=kind.FORMAT_CHECKER)
+    for error in validator.iter_errors(har):
+        check(False, error.json_path, error.message)
+    # Additional fields begin with an underscore; the schema allows any.
+    known = {name for schema in schemas.values() for name in schema.get("properties", {})}
+    # Missing from the schema, and in the specification.
+    known |= {"comment", "httpOnly", "secure"}
+    check_names(har, known, "har")
+
+
+def check_names(value, known, where):
+    if isinstance(value, list):
         for index, item in enumerate(value):
-            check_type(item, kind[0], f"{where}[{index}]")
-    elif isinstance(kind, re.Pattern):
-        check(isinstance(value, str) and kind.fullmatch(value), where, "is", value)
-    else:
-        check(isinstance(value, kind) and (kind is bool or not isinstance(value, bool)), where, "is", repr(value))
+            check_names(item, known, f"{where}[{index}]")
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if not name.startswith("_"):
+                check(name in known, where, "has an unknown", name)
+                check_names(item, known, f"{where}.{name}")
 
 
 def check_entry(entry, where):
-    check_type(entry, ENTRY, where)
     timings = entry["timings"]
     total = sum(time for name, time in timings.items() if name != "ssl" and time != -1)
     check(abs(total - entry["time"]) < 1, where, "takes", entry["time"], "and not", total)
@@ -74,10 +58,10 @@ def check_entry(entry, where):
         base64.b64decode(content["text"], validate=True)
 
 
-def main(path):
+def main(schemas, path):
     with open(path, encoding="utf-8") as file:
         har = json.load(file)
-    check_type(har, {"log": LOG}, "har")
+    check_schema(har, schemas)
     for index, entry in enumerate(har["log"]["entries"]):
         check_entry(entry, f"entries[{index}]")
 
@@ -96,4 +80,5 @@ def main(path):
     print(f"{len(entries)} entries of HAR 1.2, read by haralyzer {getattr(haralyzer, '__version__', '')}".rstrip())
 
 
-main(sys.argv[1])
+for path in sys.argv[2:]:
+    main(sys.argv[1], path)
