@@ -1,11 +1,17 @@
 import Foundation
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 /// The way from the directory to the server.
 extension Outbox {
     /// Jobs in the queue at once, so that their number is bounded.
     private static let window = 32
     /// Between two looks for changes by other processes and for lanes that may go on, in seconds.
     private static let interval: TimeInterval = 1
+    /// Between two readings of the directory without a sign of a change, in seconds.
+    private static let longInterval: TimeInterval = 120
     /// The bounds of the delay after a failure, and of a delay that a server asks for, in seconds.
     private static let delays = RetryPolicy(
         maximumRetryCount: .max,
@@ -18,7 +24,7 @@ extension Outbox {
     func tick() {
         // A drain that waits for its jobs has the directory still.
         guard state.withLock({ $0.isStarted && $0.idles.isEmpty }) else { return }
-        try? takeLock()
+        try? takeLock(starts: false)
         load()
         let isReachable = service.configuration.settings.reachability?.status != .unreachable
         let now = clock.now
@@ -40,56 +46,69 @@ extension Outbox {
         unneeded?.cancel()
     }
 
-    /// Takes the lock if no one has it.
-    func takeLock() throws(NetworkError) {
-        guard state.withLock({ $0.lock == nil }), let lock = try folder.lock() else { return }
-        folder.sweep()
+    /// Takes the lock if no one has it, unless the outbox was stopped meanwhile.
+    func takeLock(starts: Bool) throws(NetworkError) {
+        let lock = try state.withLock({ $0.lock == nil }) ? folder.lock() : nil
+        if lock != nil { folder.sweep() }
         state.withLock { state in
+            if starts { state.isStarted = true }
+            guard let lock, state.lock == nil, state.isStarted, state.idles.isEmpty else { return }
             state.lock = lock
             state.changeCount += 1
         }
     }
 
-    /// Starts what may start, after a change by this process. What others have changed before that comes first.
-    func look() {
+    /// Takes over an entry that this process has put into the directory. What others have put there before comes first.
+    func admit(_ name: OutboxName, after: [UUID]) {
         let bell = folder.bell
-        let (isLoaded, isLoading) = state.withLock { ($0.isLoaded && $0.bell == bell, $0.isLoading) }
-        if isLoaded { deliverNext() } else if !isLoading { WorkQueue.shared.async { self.tick() } }
+        let (delivers, isLoaded) = state.withLock { state in
+            guard state.lock != nil else { return (false, true) }
+            if exchange(&state.bell, with: bell) != bell { state.changeCount += 1 }
+            if state.isLoaded {
+                state.index.insert(name, after: after)
+            } else if state.loadingCount == state.changeCount {
+                state.late.append((name, after))
+            }
+            // Otherwise it is found when the directory is read the next time.
+            return (true, state.isLoaded || state.loadingCount != nil)
+        }
+        if !delivers { return folder.ring() }
+        if isLoaded { deliverNext() } else { WorkQueue.shared.async { self.tick() } }
     }
 
     /// Takes over what other processes have changed.
     private func load() {
-        while true {
-            let bell = folder.bell
-            let change = state.withLock { state -> (count: Int, known: Set<UUID>)? in
-                if exchange(&state.bell, with: bell) != bell { state.changeCount += 1 }
-                guard state.lock != nil, !state.isLoaded, !state.isLoading else { return nil }
-                state.isLoading = true
-                // Before the list is read: what is added after that is in neither.
-                return (state.changeCount, Set(state.index.ids))
+        let (bell, now) = (folder.bell, clock.now)
+        let change = state.withLock { state -> (count: Int, known: [OutboxName])? in
+            let isDue = now >= state.nextLoad
+            if exchange(&state.bell, with: bell) != bell || isDue { state.changeCount += 1 }
+            guard state.lock != nil, !state.isLoaded, state.loadingCount == nil else { return nil }
+            state.loadingCount = state.changeCount
+            state.nextLoad = now + Self.longInterval
+            // Before the list is read: what is added after that is in neither.
+            return (state.changeCount, Array(state.index.all))
+        }
+        guard let change else { return }
+        let names = try? folder.wholeList()
+        if let names { update(names, known: change.known) }
+        state.withLock { state in
+            state.loadingCount = nil
+            if names != nil { state.loadedCount = change.count }
+            for (name, after) in state.late.take() where state.lock != nil && state.idles.isEmpty {
+                state.index.insert(name, after: after)
             }
-            guard let change else { return }
-            let names = try? folder.wholeList()
-            if let names { update(names, known: change.known) }
-            state.withLock { state in
-                state.isLoading = false
-                if names != nil { state.loadedCount = change.count }
-            }
-            if names == nil { return }
         }
     }
 
-    private func update(_ names: [OutboxName], known: Set<UUID>) {
+    private func update(_ names: [OutboxName], known: [OutboxName]) {
         let found = Set(names.map(\.id))
-        state.withLock { state in
-            state.lastSequence = max(state.lastSequence, names.last?.sequence ?? 0)
-            // Another process has removed them.
-            for id in known where !found.contains(id) && state.running[id] == nil {
-                state.index.remove(id)
-                state.failures[id] = nil
-            }
+        // Another process has removed them.
+        for name in known where !found.contains(name.id) && !folder.has(name) {
+            if state.withLock({ $0.running[name.id] == nil }) { leave(name.id) }
         }
-        for name in names where !known.contains(name.id) {
+        let old = Set(known.map(\.id))
+        state.withLock { $0.lastSequence = max($0.lastSequence, names.last?.sequence ?? 0) }
+        for name in names where !old.contains(name.id) {
             // A damaged one is found when its turn comes.
             let after = name.hasDependencies ? (try? folder.read(name))?.after ?? [] : []
             state.withLock { state in
@@ -108,7 +127,7 @@ extension Outbox {
 
     private func takeNext() -> OutboxName? {
         state.withLock { state in
-            guard state.isStarted, state.lock != nil, state.isLoaded, state.running.count < Self.window else {
+            guard state.isStarted, state.lock != nil, state.idles.isEmpty, state.running.count < Self.window else {
                 return nil
             }
             guard let name = state.index.next() else { return nil }
@@ -125,6 +144,8 @@ extension Outbox {
             return finish(name, error, isFinal: error.code == .timedOut || Self.isFinal(error))
         }
         let operation = RequestOperation(delivery, service: service)
+        // What a cache answers has not reached the server.
+        operation.ignoresCache = true
         operation.queuePriority = name.priority.operationPriority
         let isWanted = state.withLock { state in
             guard state.isStarted, state.index.contains(name.id) else { return false }
@@ -134,7 +155,8 @@ extension Outbox {
         guard isWanted else { return finish(name, NetworkError(code: .cancelled), isFinal: false) }
         tell(name.id, .sending)
         operation.whenFinished { [weak operation] in
-            let error = operation?.error
+            // The operation is kept while it runs.
+            let error = operation.map { $0.error } ?? NetworkError(code: .cancelled)
             WorkQueue.shared.async { self.finish(name, error, isFinal: error.map(Self.isFinal) ?? false) }
         }
         queue.addOperation(operation)
@@ -145,11 +167,11 @@ extension Outbox {
         if let dead = record.after.first(where: folder.isDead) {
             throw Self.dependencyFailed(dead, folder.failure(of: dead))
         }
-        guard clock.date.timeIntervalSince(record.addedAt) <= maximumAge else {
+        if clock.date.timeIntervalSince(record.addedAt) > maximumAge {
             throw NetworkError(code: .timedOut, message: "not delivered within \(maximumAge) seconds, the maximum age")
         }
         let request = try request(in: record, of: name.type)
-        let files = record.files.mapValues { folder.attachment($0, of: name) }
+        let files = record.fileCount > 0 ? try folder.attachments(of: request.body, name) : [:]
         return OutboxDelivery(wrapped: request, id: name.id, files: files)
     }
 
@@ -160,7 +182,11 @@ extension Outbox {
         do {
             return try WorkQueue.userCode { try registered.decode(record.request, record.version) }
         } catch {
-            throw .thrown(error, otherwise: .invalidRequest)
+            throw NetworkError(
+                code: .invalidRequest,
+                message: "the entry cannot be decoded: \(error)",
+                underlying: error
+            )
         }
     }
 
@@ -175,6 +201,8 @@ extension Outbox {
             // Before the next one of the lane is sent.
             tell(name.id, error.map { .died($0) } ?? .delivered)
             leave(name.id)
+            // It was made an entry again before it had left.
+            if error != nil, folder.has(name) { state.withLock { $0.changeCount += 1 } }
         } catch {
             postpone(name, error)
         }
@@ -206,25 +234,26 @@ extension Outbox {
 
     /// Has an entry wait that could not be delivered.
     private func postpone(_ name: OutboxName, _ error: NetworkError) {
-        let random = min(max(service.configuration.settings.random(), 0), 1)
+        let random = service.configuration.settings.random()
+        // Also when it is no number.
+        let part = random >= 0 ? min(random, 1) : 0
         let asked = min(RetryPolicy.retryAfter(error.headers, now: clock.date) ?? 0, Self.delays.maximumRetryAfter)
         let now = clock.now
         let isGone = error.code == .cancelled && !folder.has(name)
-        let delay = state.withLock { state -> TimeInterval? in
-            state.running.removeValue(forKey: name.id)
+        let (delay, old) = state.withLock { state in
+            let old = (state.running.removeValue(forKey: name.id), state.failures.removeValue(forKey: name.id))
             if isGone { state.index.remove(name.id) }
-            guard state.index.contains(name.id) else {
-                // It was removed meanwhile, or the outbox has been drained.
-                state.failures[name.id] = nil
-                return nil
-            }
-            let count = (state.failures[name.id]?.count ?? 0) + 1
+            // Otherwise it was removed meanwhile, or the outbox has been drained.
+            guard state.index.contains(name.id) else { return (TimeInterval?.none, old) }
+            let count = (old.1?.count ?? 0) + 1
             state.failures[name.id] = (count, error)
             let bound = min(Self.delays.baseDelay * pow(2, Double(min(count - 1, 16))), Self.delays.maximumDelay)
-            let delay = max(bound * random, asked)
+            let delay = max(bound * part, asked)
             state.index.postpone(name.id, until: now + delay, isFirm: asked > 0)
-            return delay
+            return (delay, old)
         }
+        // Objects of the user are released outside the lock.
+        withExtendedLifetime(old) {}
         if let delay { tell(name.id, .failed(error, retryDelay: delay)) }
     }
 
@@ -246,6 +275,12 @@ private struct OutboxDelivery: RequestWrapper, APIRequest {
     var idempotencyKey: String? { id.uuidString }
     /// Each entry is delivered.
     var repeatPolicy: RepeatPolicy { .allow }
+
+    var customURLRequest: URLRequest? {
+        guard var request = wrapped.customURLRequest else { return nil }
+        request.setValue(id.uuidString, forHTTPHeaderField: "Idempotency-Key")
+        return request
+    }
 
     var body: RequestBody? {
         files.isEmpty ? wrapped.body : wrapped.body?.placed { [files] url in files[url.path] ?? url }

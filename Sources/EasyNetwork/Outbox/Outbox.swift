@@ -22,9 +22,9 @@ import Foundation
 ///
 /// When ``add(_:lane:priority:after:)`` has returned, the request is on disk. It is sent as a job of a ``NetworkQueue`` until
 /// the server accepts it: at least once, always with the same `Idempotency-Key`, so that a server that knows the key acts
-/// once. Between two tries the outbox waits longer and longer, up to ten minutes, or as long as the server says
-/// (`Retry-After`), and less when the host's ``HostSettings/reachability`` returns. Entries of one lane are delivered in
-/// their order: one that fails holds up those behind it. Lanes are delivered side by side.
+/// once. Between two tries the outbox waits longer and longer, up to ten minutes, less when the host's
+/// ``HostSettings/reachability`` returns, and as long as the server says (`Retry-After`). Entries of one lane are delivered
+/// in their order: one that fails holds up those behind it. Lanes are delivered side by side.
 ///
 /// A request that the server refuses for good becomes a dead letter, and so does one whose type is not registered, whose file
 /// is damaged, or that is older than ``maximumAge``: nothing is dropped. ``retry(_:)`` sends it again, ``remove(_:)`` drops it.
@@ -43,12 +43,19 @@ public final class Outbox: Sendable {
         var types: [String: RequestType] = [:]
         var names: [ObjectIdentifier: (name: String, version: Int)] = [:]
         var isStarted = false
+        /// How often ``Outbox/start()`` was called: a drain does not stop what was started meanwhile.
+        var startCount = 0
         /// Held while this outbox delivers.
         var lock: OutboxFolder.Lock?
         /// How often the directory got entries that the index may lack, and up to which of these it has been read.
         var changeCount = 0
         var loadedCount = 0
-        var isLoading = false
+        /// The count that is being read.
+        var loadingCount: Int?
+        /// The entries that this process added while the directory was read.
+        var late: [(name: OutboxName, after: [UUID])] = []
+        /// When the directory is read again without a sign of a change, which a killed process may have left out.
+        var nextLoad: TimeInterval = 0
         /// What is to be delivered, while this outbox does it.
         var index = OutboxIndex()
         /// The entries that are being read or sent.
@@ -185,12 +192,11 @@ public final class Outbox: Sendable {
         if maximumCount < .max, try count >= maximumCount {
             throw NetworkError(code: .refused, message: "the outbox has \(maximumCount) entries, which is its limit")
         }
-        var (files, attachments): ([String: String], [String: URL]) = ([:], [:])
+        var (paths, attachments): (Set<String>, [String: URL]) = ([], [:])
         _ = try request.body?.build { url throws(NetworkError) in
-            if files[url.path] == nil {
+            if paths.insert(url.path).inserted {
                 _ = try TransportBody.file(url).length()
-                files[url.path] = "file\(files.count)"
-                attachments["file\(attachments.count)"] = url.resolvingSymlinksInPath()
+                attachments[OutboxFolder.attachment(attachments.count)] = url.resolvingSymlinksInPath()
             }
             return url
         }
@@ -206,16 +212,12 @@ public final class Outbox: Sendable {
             version: type.version,
             addedAt: clock.date,
             after: after,
-            files: files,
+            fileCount: attachments.count,
             request: data
         )
         try folder.add(name, record, attachments)
         tell(name.id, .added)
-        let delivers = state.withLock { state in
-            if state.lock != nil { state.index.insert(name, after: after) }
-            return state.lock != nil
-        }
-        if delivers { look() } else { folder.ring() }
+        admit(name, after: after)
         return name.id
     }
 
@@ -223,9 +225,9 @@ public final class Outbox: Sendable {
     private func nextSequence() throws(NetworkError) -> UInt64 {
         let nanoseconds = clock.date.timeIntervalSince1970 * 1_000_000_000
         let now = nanoseconds > 0 && nanoseconds < 1e19 ? UInt64(nanoseconds) : 0
-        // The clock may have been set back.
-        let isFirst = state.withLock { $0.lastSequence == 0 }
-        let last = isFirst ? try folder.list(.entries).last?.sequence ?? 0 : 0
+        // At first, or when the clock was set back, in another process perhaps before its last entry.
+        let isBehind = state.withLock { $0.lastSequence == 0 || now <= $0.lastSequence && $0.lock == nil }
+        let last = isBehind ? try folder.list(.entries).last?.sequence ?? 0 : 0
         return state.withLock { state in
             state.lastSequence = max(now, max(state.lastSequence, last) &+ 1)
             return state.lastSequence
@@ -274,7 +276,7 @@ public final class Outbox: Sendable {
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` for a damaged file, ``NetworkError/Code/invalidRequest`` for a
     ///   type that is not registered, ``NetworkError/Code/cancelled`` when the entry has left.
     public func request(of entry: OutboxEntry) throws(NetworkError) -> any APIRequest {
-        let place: OutboxFolder.Place = folder.isDead(entry.id) ? .dead : .entries
+        let place: OutboxFolder.Place = folder.has(entry.name) ? .entries : .dead
         return try request(in: try folder.read(entry.name, in: place), of: entry.type)
     }
 
@@ -300,16 +302,20 @@ public final class Outbox: Sendable {
         tell(id, .removed)
         // A job under way leaves when it has ended.
         if let operation = state.withLock({ $0.running[id] ?? nil }) { operation.cancel() } else { leave(id) }
-        hasChanged()
+        if state.withLock({ $0.lock == nil }) { folder.ring() } else { deliverNext() }
+        checkDrains()
     }
 
     /// Makes a dead letter an entry again, at its old place in its lane, and with it the ones that failed since they depend
-    /// on it. Does nothing when there is none.
+    /// on it. An entry that waits after a failure is tried at once, if this process delivers.
     ///
     /// - Throws: ``NetworkError/Code/cannotWriteFile``. Then it is still a dead letter, or some that depend on it are.
     public func retry(_ id: UUID) throws(NetworkError) {
         let dead = try folder.list(.dead)
-        guard let name = dead.first(where: { $0.id == id }) else { return }
+        guard let name = dead.first(where: { $0.id == id }) else {
+            state.withLock { $0.index.wake(id) }
+            return deliverNext()
+        }
         var dependents: [UUID: [OutboxName]] = [:]
         for name in dead where name.hasDependencies && folder.failure(of: name.id)?.code == .dependencyFailed {
             guard let record = try? folder.read(name, in: .dead) else { continue }
@@ -317,22 +323,13 @@ public final class Outbox: Sendable {
         }
         var rest = [name]
         while let name = rest.popLast() {
-            // One that depends on two of them comes twice.
-            guard folder.isDead(name.id) else { continue }
             let after = name.hasDependencies ? (try? folder.read(name, in: .dead))?.after ?? [] : []
-            try folder.revive(name)
+            // One that depends on two of them comes twice.
+            guard try folder.revive(name) else { continue }
             tell(name.id, .retried)
-            state.withLock { state in
-                if state.lock != nil { state.index.insert(name, after: after) }
-            }
+            admit(name, after: after)
             rest += dependents[name.id] ?? []
         }
-        hasChanged()
-    }
-
-    private func hasChanged() {
-        if state.withLock({ $0.lock == nil }) { folder.ring() } else { look() }
-        checkDrains()
     }
 
     // MARK: - Events
@@ -361,13 +358,22 @@ public final class Outbox: Sendable {
 
     // MARK: - Starting and ending
 
-    /// Begins to deliver, or to wait for the process that does. Does nothing when it was started already.
+    /// Begins to deliver, or to wait for the process that does. Ends each ``drain(deadline:)`` under way, which then does not
+    /// stop the outbox.
     ///
     /// - Throws: ``NetworkError/Code/cannotWriteFile`` when the directory cannot be written to.
     public func start() throws(NetworkError) {
-        guard state.withLock({ !$0.isStarted }) else { return }
-        try takeLock()
-        guard state.withLock({ !exchange(&$0.isStarted, with: true) }) else { return }
+        let drains = state.withLock { state in
+            state.startCount += 1
+            return state.drains.take()
+        }
+        for drain in drains { drain.end() }
+        try begin()
+    }
+
+    private func begin() throws(NetworkError) {
+        if state.withLock({ $0.isStarted }) { return }
+        try takeLock(starts: true)
         WorkQueue.shared.async { self.tick() }
     }
 
@@ -388,18 +394,23 @@ public final class Outbox: Sendable {
     @discardableResult
     public func drain(deadline: TimeInterval) async throws(NetworkError) -> [OutboxEntry] {
         if deadline > 0 {
-            try start()
+            try begin()
             let over = OneShot()
             let timer = clock.schedule(after: deadline) { over.end() }
-            state.withLock { $0.drains.append(over) }
+            let startCount = state.withLock { state in
+                state.drains.append(over)
+                return state.startCount
+            }
             checkDrains()
             await over.wait()
             timer.cancel()
+            if state.withLock({ $0.startCount != startCount }) { return try entries }
         }
         let idle = OneShot()
         let (ticker, operations, others) = state.withLock { state in
             state.isStarted = false
             state.index = OutboxIndex()
+            state.changeCount += 1
             state.idles.append(idle)
             return (state.ticker.take(), state.running.values.compactMap { $0 }, state.drains.take())
         }

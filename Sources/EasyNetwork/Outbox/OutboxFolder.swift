@@ -68,8 +68,8 @@ struct OutboxRecord: Codable, Sendable {
     var addedAt: Date
     /// The entries that come first.
     var after: [UUID]
-    /// The names of the body's files beside the record, by their paths at the time of ``Outbox/add(_:lane:priority:after:)``.
-    var files: [String: String]
+    /// The number of the body's files, which are beside the record.
+    var fileCount: Int
     /// The request as JSON.
     var request: Data
 }
@@ -113,12 +113,24 @@ struct OutboxFolder: Sendable {
     let files: CacheFiles
 
     /// Tells the temporary files of this process from those of an earlier one with the same number.
-    private static let process = "\(getpid())-\(UUID().uuidString.prefix(8))-"
+    private static let process = "\(machine)-\(getpid())-\(UUID().uuidString.prefix(8))-"
+
+    /// Tells the numbers of this machine's or container's processes from those of others.
+    private static let machine: String = {
+        var name = [CChar](repeating: 0, count: 256)
+        guard gethostname(&name, name.count - 1) == 0 else { return "" }
+        let bytes = Data(name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })
+        return SHA256.digest(of: bytes).prefix(4).map { String($0, radix: 16) }.joined()
+    }()
 
     init(_ directory: URL, files: CacheFiles = CacheFiles()) throws(NetworkError) {
         root = directory.path
         self.files = files
-        try attempt { for name in ["entries", "dead", "errors", "tmp"] { try files.makeDirectory(path(name)) } }
+        try attempt {
+            for name in ["entries", "dead", "errors", "tmp"] { try files.makeDirectory(path(name)) }
+            try files.sync(root)
+            try files.sync((root as NSString).deletingLastPathComponent)
+        }
     }
 
     // MARK: - Entries
@@ -196,10 +208,22 @@ struct OutboxFolder: Sendable {
         return value
     }
 
-    /// The place of a file of the body.
-    func attachment(_ file: String, of name: OutboxName) -> URL {
-        URL(fileURLWithPath: path(.entries, name) + "/" + file)
+    /// The files of a body in the outbox, by the paths that they have in the body.
+    ///
+    /// They are known by their order: a path may have changed since the request was added, as on iOS after an update.
+    func attachments(of body: RequestBody?, _ name: OutboxName) throws(NetworkError) -> [String: URL] {
+        var found: [String: URL] = [:]
+        _ = try body?.build { url throws(NetworkError) in
+            let file =
+                found[url.path] ?? URL(fileURLWithPath: path(.entries, name) + "/" + Self.attachment(found.count))
+            found[url.path] = file
+            return file
+        }
+        return found
     }
+
+    /// The name of a file of the body.
+    static func attachment(_ index: Int) -> String { "file\(index)" }
 
     /// Removes an entry in one step. Does nothing when it is not here any more.
     func remove(_ name: OutboxName, from place: Place) throws(NetworkError) {
@@ -223,7 +247,12 @@ struct OutboxFolder: Sendable {
                 try files.rename(temporary, to: reason(name.id))
                 // Entries that depend on it find the reason.
                 try files.sync(path("errors"))
-                try files.rename(path(.entries, name), to: path(.dead, name))
+                do {
+                    try files.rename(path(.entries, name), to: path(.dead, name))
+                } catch POSIXError.ENOENT {
+                    // Another call was faster: it is a dead letter already, or removed.
+                    if !exists(path(.dead, name)) { discard(reason(name.id)) }
+                }
             }
         } catch {
             discard(temporary)
@@ -233,14 +262,24 @@ struct OutboxFolder: Sendable {
     }
 
     /// Makes a dead letter an entry again.
-    func revive(_ name: OutboxName) throws(NetworkError) {
-        try attempt { try files.rename(path(.dead, name), to: path(.entries, name)) }
-        discard(reason(name.id))
+    ///
+    /// - Returns: false when it is not a dead letter any more.
+    func revive(_ name: OutboxName) throws(NetworkError) -> Bool {
+        let isHere = try attempt {
+            do { try files.rename(path(.dead, name), to: path(.entries, name)) } catch POSIXError.ENOENT {
+                return false
+            }
+            return true
+        }
+        if isHere { discard(reason(name.id)) }
+        return isHere
     }
 
-    func has(_ name: OutboxName) -> Bool { FileManager.default.fileExists(atPath: path(.entries, name)) }
+    func has(_ name: OutboxName) -> Bool { exists(path(.entries, name)) }
 
-    func isDead(_ id: UUID) -> Bool { FileManager.default.fileExists(atPath: reason(id)) }
+    func isDead(_ id: UUID) -> Bool { exists(reason(id)) }
+
+    private func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
 
     /// Why an entry is a dead letter; nil when that cannot be read.
     func failure(of id: UUID) -> NetworkError? {
@@ -290,9 +329,15 @@ struct OutboxFolder: Sendable {
     /// Removes what processes left that ended while they wrote.
     func sweep() {
         for name in (try? files.list(path("tmp"))) ?? [] where !name.hasPrefix(Self.process) {
-            guard let number = name.split(separator: "-").first.flatMap({ Int32($0) }), number > 0 else { continue }
-            // A process of another user is one, too.
-            guard number == getpid() || kill(number, 0) != 0 && errno == ESRCH else { continue }
+            let parts = name.split(separator: "-", omittingEmptySubsequences: false)
+            guard parts.count > 2, let number = Int32(parts[1]), number > 0 else { continue }
+            if parts[0] == Self.machine {
+                // A process of another user is one, too.
+                guard number == getpid() || kill(number, 0) != 0 && errno == ESRCH else { continue }
+            } else {
+                let attributes = try? FileManager.default.attributesOfItem(atPath: path("tmp/" + name))
+                guard let date = attributes?[.modificationDate] as? Date, date < Date() - 86_400 else { continue }
+            }
             discard(path("tmp/" + name))
         }
         let dead = Set(((try? list(.dead)) ?? []).map(\.id.uuidString))
@@ -326,7 +371,11 @@ struct OutboxFolder: Sendable {
         } catch let error as NetworkError {
             throw error
         } catch {
-            throw NetworkError(code: .cannotWriteFile, message: "the outbox in \(root): \(error)", underlying: error)
+            throw NetworkError(
+                code: .cannotWriteFile,
+                message: "the outbox in \(root): \(error.localizedDescription)",
+                underlying: error
+            )
         }
     }
 }

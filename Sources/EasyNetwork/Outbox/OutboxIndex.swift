@@ -30,7 +30,8 @@ struct OutboxIndex: Sendable {
     private var postponed: Set<String> = []
 
     var count: Int { names.count }
-    var ids: some Collection<UUID> { names.keys }
+    /// In any order.
+    var all: some Collection<OutboxName> { names.values }
 
     func contains(_ id: UUID) -> Bool { names[id] != nil }
 
@@ -56,6 +57,8 @@ struct OutboxIndex: Sendable {
         }
         dependencies[id] = nil
         if lane.head?.id == id {
+            // A wait ends with the entry that failed.
+            (lane.current, lane.notBefore) = (nil, nil)
             lane.first += 1
             if lane.first > 32, lane.first > lane.names.count / 2 {
                 lane.names.removeFirst(lane.first)
@@ -64,10 +67,8 @@ struct OutboxIndex: Sendable {
         } else if let index = lane.names.lastIndex(of: name) {
             lane.names.remove(at: index)
         }
-        if lane.current == id { (lane.current, lane.notBefore) = (nil, nil) }
-        if lane.head == nil {
-            postponed.remove(name.lane)
-        } else {
+        if lane.notBefore == nil { postponed.remove(name.lane) }
+        if lane.head != nil {
             lanes[name.lane] = lane
             makeReady(name.lane)
         }
@@ -108,6 +109,13 @@ struct OutboxIndex: Sendable {
         lanes[lane]?.notBefore = time
         lanes[lane]?.isFirm = isFirm
         postponed.insert(lane)
+    }
+
+    /// Ends the wait of an entry.
+    mutating func wake(_ id: UUID) {
+        guard let lane = names[id]?.lane, lanes[lane]?.head?.id == id, postponed.remove(lane) != nil else { return }
+        lanes[lane]?.notBefore = nil
+        makeReady(lane)
     }
 
     /// Ends the waits that are over.

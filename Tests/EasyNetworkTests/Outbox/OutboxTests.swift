@@ -218,4 +218,78 @@ struct OutboxTests {
         let id = try outbox.add(OutboxMessage(text: "c"))
         #expect(try await outbox.drain(deadline: 0).map(\.id) == [id])
     }
+
+    @Test("BEY-13: start ends a drain, which then does not stop the outbox")
+    func startDuringDrain() async throws {
+        let fixture = OutboxFixture()
+        fixture.answers(503, 204)
+        let outbox = try fixture.outbox()
+        let id = try outbox.add(OutboxMessage(text: "a"))
+        async let left = outbox.drain(deadline: 600)
+        #expect(await eventually { (try? outbox.entries.first?.error) != nil })
+        try outbox.start()
+        #expect(try await left.map(\.id) == [id])
+        try outbox.add(OutboxMessage(text: "b"), lane: "b")
+        #expect(
+            await eventually {
+                fixture.clock.advance(by: 1)
+                return fixture.count("entries") == 0
+            }
+        )
+        try await outbox.drain(deadline: 0)
+    }
+
+    @Test("BEY-13: what depends on a dead letter that is removed is never sent")
+    func removedDependency() async throws {
+        let fixture = OutboxFixture()
+        fixture.answers(503, 422, 204)
+        let outbox = try fixture.outbox()
+        // It holds up the dependent's lane.
+        try outbox.add(OutboxMessage(text: "held up"), lane: "a")
+        try outbox.start()
+        #expect(await eventually { (try? outbox.entries.first?.error) != nil })
+        let root = try outbox.add(OutboxMessage(text: "root"), lane: "b")
+        let next = try outbox.add(OutboxMessage(text: "next"), lane: "a", after: [root])
+        #expect(await eventually { fixture.count("dead") == 1 })
+        try outbox.remove(root)
+        #expect(try outbox.deadLetters.map(\.id) == [next])
+        #expect(try outbox.deadLetters.first?.error?.code == .dependencyFailed)
+        #expect(try await outbox.drain(deadline: 0).count == 1)
+        #expect(fixture.texts == ["held up", "root"])
+    }
+
+    @Test("BEY-13: retry has an entry that waits after a failure tried at once")
+    func retryNow() async throws {
+        let fixture = OutboxFixture()
+        fixture.answers(503, 204)
+        let outbox = try fixture.outbox()
+        let id = try outbox.add(OutboxMessage(text: "a"))
+        try outbox.start()
+        #expect(await eventually { (try? outbox.entries.first?.error) != nil })
+        try outbox.retry(id)
+        // Without an advance of the clock.
+        #expect(await eventually { fixture.count("entries") == 0 })
+        try await outbox.drain(deadline: 0)
+    }
+
+    @Test("BEY-13: a file is found by its place in the body, when its path has changed since it was added")
+    func movedFiles() async throws {
+        struct Relative: APIRequest, Codable {
+            typealias Item = Void
+            nonisolated(unsafe) static var folder = ""  // Changed while no job runs.
+            var api: String { "photos" }
+            var method: NetworkService.Method { .post }
+            var body: RequestBody? { .file(URL(fileURLWithPath: Self.folder + "/photo.png")) }
+        }
+        let fixture = OutboxFixture()
+        let outbox = try fixture.outbox()
+        outbox.register(Relative.self, name: "relative")
+        Relative.folder = fixture.directory.path
+        try Data("pixels".utf8).write(to: fixture.directory.appendingPathComponent("photo.png"))
+        try outbox.add(Relative())
+        Relative.folder = "/elsewhere"
+        #expect(try await outbox.drain(deadline: 60).isEmpty)
+        #expect(fixture.transport.requests.map(\.body) == [Data("pixels".utf8)])
+        #expect(fixture.count("dead") == 0)
+    }
 }

@@ -54,6 +54,10 @@ class CacheFiles: @unchecked Sendable {
     func sync(_ path: String) throws {
         let descriptor = try Self.check(open(path, O_RDONLY | O_CLOEXEC))
         defer { close(descriptor) }
+        #if canImport(Darwin)
+        // fsync leaves it in the memory of the drive there; not all file systems know this.
+        if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
+        #endif
         try Self.check(fsync(descriptor))
     }
 
