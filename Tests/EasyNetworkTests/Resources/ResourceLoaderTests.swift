@@ -182,7 +182,7 @@ struct ResourceLoaderTests {
         let fixture = Fixture({ $0.maximumLoadCount = 1 })
         let (blocked, wasFreed) = (DispatchSemaphore(value: 0), Locked<Bool?>(nil))
         fixture.loader.load(fixture.url("a")) { _ in
-            let isInTime = blocked.wait(timeout: .now() + 30) == .success
+            let isInTime = blocked.wait(timeout: .now() + 240) == .success
             wasFreed.exchange(isInTime)
         }
         let (other, next) = (fixture.loader.load(fixture.url("a")), fixture.loader.load(fixture.url("b")))
