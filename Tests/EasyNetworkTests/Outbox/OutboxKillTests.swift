@@ -101,7 +101,7 @@ struct OutboxKillTests {
                         try await KilledProgram.lines(of: program, bytes: bytes, pause: 0...4_000_000, seed: seed)
                     }
                 }
-                for try await lines in group {
+                while let lines = try await group.next() {
                     for line in lines {
                         let one = try #require(Added(line), "\(line), seed \(seed)")
                         added[one.number] = one
