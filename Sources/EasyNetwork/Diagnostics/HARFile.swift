@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// A HAR file that is whole after each entry: entries and the end of the document replace the end before, in one write.
+/// A HAR file that is whole after each write: entries and the end of the document replace the end before, in one write.
 ///
 /// Each entry is a line, also when a kill cuts the last one: systems write page after page, and end a process between
 /// two. The line feed comes before the comma, so that a cut behind it changes nothing.

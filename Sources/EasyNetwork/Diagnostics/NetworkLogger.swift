@@ -13,9 +13,12 @@ import os
 /// // info 'profile' #3: succeeded
 /// ```
 ///
-/// Nothing is logged without one. It logs until it is released. Without a change of the program, the environment
-/// variable `EASYNETWORK_LOG`, set to `debug`, `info` or `error`, writes all queues and hosts of a process to standard
-/// error.
+/// Nothing is logged without one. It logs until it is released. The first line is written at once; those of events that
+/// follow within two milliseconds are written together after that time. A kill, a crash or an exit of the process loses
+/// the lines of about the last two milliseconds, and those that wait for a slow `write`.
+///
+/// Without a change of the program, the environment variable `EASYNETWORK_LOG`, set to `debug`, `info` or `error`,
+/// writes all queues and hosts of a process to standard error, each line when its event is told.
 public final class NetworkLogger: Sendable {
     private let level: NetworkEvent.Level
     private let subscriptions = EventSubscriptions()

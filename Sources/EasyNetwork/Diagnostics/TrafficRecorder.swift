@@ -14,11 +14,16 @@ import Foundation
 /// underscore name job, call, reason, number of the attempt, delay and dependencies. An attempt that is under way when
 /// the recording ends is an entry with the error ``NetworkError/Code/cancelled``.
 ///
-/// The file is a whole HAR after each entry, so that it can be read while the program runs and after it was killed. A
-/// kill in the moment of a write may cut the last line, which is an entry. Entries that follow another one within two
-/// milliseconds are written together after that time. A new file may be read by its owner only. It
-/// is written on a serial queue of the recorder. If the disk is slower than the traffic, at most 32 MiB of bodies wait,
-/// and further entries are dropped; `_dropped` in the file is their number.
+/// The file is a whole HAR after each write, so that it can be read while the program runs and after it was killed. It
+/// is written on a serial queue of the recorder. The first entry is written at once; those that follow within two
+/// milliseconds are written together after that time. If the disk is slower than the traffic, at most 32 MiB of bodies
+/// wait, and further entries are dropped; `_dropped` in the file is their number. A new file may be read by its owner
+/// only.
+///
+/// A kill, a crash, or an exit without ``finish()`` loses what is not in the file yet: the attempts under way, the
+/// entries of about the last two milliseconds, and those that wait for a slow disk. A kill in the moment of a write may
+/// also cut a line, which is an entry, and loses the entries behind it. A failure of power may lose more, since nothing
+/// is forced onto the disk.
 ///
 /// | body | in the file |
 /// |-|-|

@@ -2,7 +2,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("A queue of batches")
+@Suite("A queue of batches", .timeLimit(.minutes(5)))
 struct BatchQueueTests {
     @Test("DIA-1: it works on each element once, in order, and on all that were added before it has settled")
     func order() async {
@@ -14,5 +14,22 @@ struct BatchQueueTests {
             await withCheckedContinuation { continuation in queue.settle(work) { continuation.resume() } }
             #expect(received.withLock { $0 } == Array(0..<round * 100))
         }
+    }
+
+    @Test("DIA-1: an element is worked on though nothing waits for it, the first one and those behind it")
+    func unawaited() async {
+        let queue = BatchQueue<Int>(label: "BatchQueueTests")
+        let (numbers, continuation) = AsyncStream.makeStream(of: Int.self)
+        let work: BatchQueue<Int>.Work = { batch in
+            for number in batch { continuation.yield(number) }
+        }
+        var received: [Int] = []
+        queue.add(1, work)
+        for await number in numbers {
+            received.append(number)
+            if number == 20 { break }
+            queue.add(number + 1, work)
+        }
+        #expect(received == Array(1...20))
     }
 }
