@@ -46,10 +46,11 @@ struct HAREntry: Sendable {
         case elsewhere(count: Int?)
     }
 
-    enum Source: Sendable {
-        /// - Parameter duration: in seconds, as the clock measured it.
-        case sent(NetworkAttempt, number: Int, duration: TimeInterval)
-        case fromCache
+    struct Sent: Sendable {
+        let attempt: NetworkAttempt
+        let number: Int
+        /// In seconds, as the clock measured it.
+        let duration: TimeInterval
     }
 
     struct Response: Sendable {
@@ -63,9 +64,8 @@ struct HAREntry: Sendable {
     let date: Date
     let callNumber: UInt64
     let job: Job?
-    let source: Source
-    /// Of a message that was sent.
-    let metrics: TransportMetrics?
+    /// Nil for an answer from the cache.
+    let sent: Sent?
     let method: String
     let url: URL
     let headers: HTTPHeaders
@@ -77,13 +77,12 @@ struct HAREntry: Sendable {
     init(
         _ message: TransportRequest,
         _ result: Result<NetworkResponse, NetworkError>,
-        from source: Source,
+        _ sent: Sent? = nil,
         at date: Date,
         callNumber: UInt64,
         job: Job?
     ) {
-        (self.source, self.date, self.callNumber, self.job) = (source, date, callNumber, job)
-        if case .sent(let attempt, _, _) = source { metrics = attempt.metrics } else { metrics = nil }
+        (self.sent, self.date, self.callNumber, self.job) = (sent, date, callNumber, job)
         (method, url, headers) = (message.method.rawValue, message.url, message.headers)
         switch message.body {
         case .none: body = .none
@@ -93,9 +92,8 @@ struct HAREntry: Sendable {
         }
         switch result {
         case .success(let answer):
-            var statusCode = answer.statusCode
             // The cache's answer stands for the 304 of the server.
-            if case .sent(let attempt, _, _) = source { statusCode = attempt.statusCode ?? statusCode }
+            let statusCode = sent?.attempt.statusCode ?? answer.statusCode
             let length = answer.headers["Content-Length"].flatMap { Int($0) } ?? 0
             let mayHaveBody = message.method != .head && ![204, 304].contains(statusCode)
             let isElsewhere = answer.body.isEmpty && mayHaveBody && length > 0

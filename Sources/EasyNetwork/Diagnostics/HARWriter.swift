@@ -1,32 +1,40 @@
 import Foundation
 
 /// Writes an entry of HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/).
-struct HARWriter {
-    let redaction: Redaction?
-    let maximumBodyCount: Int
+///
+/// Sendable because it is used on the file's queue only.
+final class HARWriter: @unchecked Sendable {
+    /// Fields as they were written last, by their places: those of most messages to a host differ in few values.
+    private typealias Fields = [(field: HTTPHeaders.Field, text: JSONText)]
+
+    private let redaction: Redaction?
+    private let maximumBodyCount: Int
+    private var requestFields: Fields = []
+    private var responseFields: Fields = []
+
+    init(redaction: Redaction?, maximumBodyCount: Int) {
+        (self.redaction, self.maximumBodyCount) = (redaction, maximumBodyCount)
+    }
 
     /// Appends the entry on one line, with sorted keys.
     func write(_ entry: HAREntry, to bytes: inout [UInt8]) {
-        // A text of its own, since what is before it decides about a comma.
         var text = JSONText()
-        text.bytes.reserveCapacity(4_096)
+        swap(&text.bytes, &bytes)
         text.object { write(entry, to: &$0) }
-        bytes += text.bytes
+        swap(&text.bytes, &bytes)
     }
 
     private func write(_ entry: HAREntry, to text: inout JSONText) {
-        var sent: (attempt: NetworkAttempt, number: Int)?
-        if case .sent(let attempt, let number, _) = entry.source { sent = (attempt, number) }
-        if let sent { text.add("_attempt", sent.number) }
-        if let miss = sent?.attempt.cacheMiss { text.add("_cache", miss.rawValue) }
+        if let number = entry.sent?.number { text.add("_attempt", number) }
+        if let miss = entry.sent?.attempt.cacheMiss { text.add("_cache", miss.rawValue) }
         text.add("_call", entry.callNumber)
-        if let sent, sent.attempt.delay > 0 { text.add("_delay", sent.attempt.delay) }
+        if let delay = entry.sent?.attempt.delay, delay > 0 { text.add("_delay", delay) }
         if let job = entry.job {
             text.array("_dependsOn") { text in
                 for other in job.dependencies { text.object { addNamed(other.id, other.name, to: &$0) } }
             }
         }
-        if sent == nil { text.add("_fromCache", true) }
+        if entry.sent == nil { text.add("_fromCache", true) }
         if let job = entry.job {
             text.object("_job") { text in
                 if let host = job.host { text.add("host", host) }
@@ -36,15 +44,15 @@ struct HARWriter {
                 }
             }
         }
-        if let sent { text.add("_reason", sent.attempt.reason.rawValue) }
+        if let reason = entry.sent?.attempt.reason { text.add("_reason", reason.rawValue) }
         text.object("cache") { _ in }
-        let address = entry.metrics?.remoteAddress.flatMap(Self.parts)
+        let address = entry.sent?.attempt.metrics?.remoteAddress.flatMap(Self.parts)
         if let address { text.add("connection", address.port) }
         text.object("request") { addRequest(entry, to: &$0) }
         text.object("response") { addResponse(entry, to: &$0) }
         if let address { text.add("serverIPAddress", address.host) }
         text.add("startedDateTime", entry.date.timestamp)
-        let timings = Timings(entry.source)
+        let timings = Timings(entry.sent)
         text.add("time", timings.total)
         text.object("timings") { timings.write(to: &$0) }
     }
@@ -52,19 +60,31 @@ struct HARWriter {
     /// Host and port of `192.0.2.1:443` or `[2001:db8::1]:443`; nil without a port.
     private static func parts(of address: String) -> (host: String, port: String)? {
         guard let colon = address.utf8.lastIndex(of: UInt8(ascii: ":")) else { return nil }
-        let host = address.utf8[..<colon].filter { $0 != UInt8(ascii: "[") && $0 != UInt8(ascii: "]") }
-        return (String(decoding: host, as: UTF8.self), String(address[address.utf8.index(after: colon)...]))
+        var host = address[..<colon]
+        if host.utf8.first == UInt8(ascii: "[") { host = host.dropFirst().dropLast() }
+        return (String(host), String(address[address.utf8.index(after: colon)...]))
     }
 
     private func redacted(_ text: String) -> String { redaction?.redacted(text) ?? text }
 
-    private func add(_ key: StaticString, _ headers: HTTPHeaders, to text: inout JSONText) {
-        text.array(key) { text in
-            for field in headers {
-                let field = redaction?.redacted(field) ?? field
-                Self.addPair(field.name, field.value, to: &text)
+    private func add(_ headers: HTTPHeaders, like last: inout Fields, to text: inout JSONText) {
+        text.array("headers") { text in
+            for (index, field) in headers.enumerated() {
+                if index == last.count {
+                    last.append((field, self.text(of: field)))
+                } else if last[index].field.value != field.value || last[index].field.name != field.name {
+                    last[index] = (field, self.text(of: field))
+                }
+                text.add(last[index].text)
             }
         }
+    }
+
+    private func text(of field: HTTPHeaders.Field) -> JSONText {
+        let field = redaction?.redacted(field) ?? field
+        var text = JSONText()
+        Self.addPair(field.name, field.value, to: &text)
+        return text
     }
 
     private static func addPair(_ name: String, _ value: String, to text: inout JSONText) {
@@ -97,9 +117,9 @@ extension HARWriter {
                 for cookie in field.split(separator: ";") { text.object { addCookie(String(cookie), to: &$0) } }
             }
         }
-        add("headers", entry.headers, to: &text)
-        text.add("headersSize", size(entry.metrics?.bytesSent, without: count))
-        text.add("httpVersion", entry.metrics?.networkProtocol ?? "unknown")
+        add(entry.headers, like: &requestFields, to: &text)
+        text.add("headersSize", size(entry.sent?.attempt.metrics?.bytesSent, without: count))
+        text.add("httpVersion", entry.sent?.attempt.metrics?.networkProtocol ?? "unknown")
         text.add("method", entry.method)
         addPostData(entry, to: &text)
         Self.addItems(of: url, "queryString", to: &text)
@@ -111,8 +131,7 @@ extension HARWriter {
         let statusCode = entry.response?.statusCode ?? 0
         let location = (300..<400).contains(statusCode) ? headers["Location"] : nil
         var count = headers["Content-Length"].flatMap { Int($0) }
-        if case .fromCache = entry.source { count = 0 }
-        if statusCode == 304 || entry.method == "HEAD" { count = 0 }
+        if entry.sent == nil || statusCode == 304 || entry.method == "HEAD" { count = 0 }
         if let error = entry.error { text.add("_error", "\(error.code)") }
         text.add("bodySize", entry.error == nil ? count ?? -1 : -1)
         if let error = entry.error { text.add("comment", redacted(error.localizedDescription)) }
@@ -120,9 +139,9 @@ extension HARWriter {
         text.array("cookies") { text in
             for field in headers.values(for: "Set-Cookie") { addSetCookie(field, to: &text) }
         }
-        add("headers", headers, to: &text)
-        text.add("headersSize", size(entry.error == nil ? entry.metrics?.bytesReceived : nil, without: count))
-        text.add("httpVersion", entry.metrics?.networkProtocol ?? "unknown")
+        add(headers, like: &responseFields, to: &text)
+        text.add("headersSize", size(entry.error == nil ? entry.sent?.attempt.metrics?.bytesReceived : nil, without: count))
+        text.add("httpVersion", entry.sent?.attempt.metrics?.networkProtocol ?? "unknown")
         text.add("redirectURL", location.map(redacted) ?? "")
         text.add("status", statusCode)
         // No transport reports it.
@@ -299,7 +318,7 @@ extension Redaction {
     /// key before a colon, in quotes, as an element of XML, or as a column.
     fileprivate func hasSecretName(_ text: String) -> Bool {
         text.utf8Bytes { bytes in
-            guard bytes.hasByte({ Self.isBeforeKey($0) | Self.isBehindKey($0) }) else { return false }
+            guard bytes.hasByte(of: Self.beforeKey) || bytes.hasByte(of: ":>") else { return false }
             var index = 0
             while index < bytes.count {
                 let start = index
@@ -307,7 +326,7 @@ extension Redaction {
                 if index > start {
                     let next = bytes[index...].first { $0 != UInt8(ascii: " ") } ?? UInt8(ascii: " ")
                     let before = start > 0 ? bytes[start - 1] : UInt8(ascii: " ")
-                    let isKey = Self.isBeforeKey(before) | Self.isBehindKey(next) != 0
+                    let isKey = Self.beforeKey.utf8.contains(before) || Self.behindKey.utf8.contains(next)
                     if isKey, isSecret(UnsafeBufferPointer(rebasing: bytes[start..<index])) { return true }
                 }
                 index += 1
@@ -316,21 +335,9 @@ extension Redaction {
         }
     }
 
-    @inline(__always)
-    private static func isBeforeKey(_ byte: UInt8) -> UInt8 {
-        byte.equals("<") | byte.equals("/") | isAroundKey(byte)
-    }
-
-    @inline(__always)
-    private static func isBehindKey(_ byte: UInt8) -> UInt8 {
-        byte.equals(":") | byte.equals(">") | isAroundKey(byte)
-    }
-
-    @inline(__always)
-    private static func isAroundKey(_ byte: UInt8) -> UInt8 {
-        byte.equals("\"") | byte.equals("'") | byte.equals(",") | byte.equals(";") | byte.equals("|")
-            | byte.equals("\t")
-    }
+    private static let aroundKey = "\"',;|\t"
+    private static let beforeKey = "</" + aroundKey
+    private static let behindKey = ":>" + aroundKey
 
     private static func isPartOfName(_ byte: UInt8) -> Bool {
         byte.isLetter || byte.isDigit || byte >= 0x80 || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
@@ -351,10 +358,10 @@ extension HARWriter {
         private var wait = 0.0
         private var receive = 0.0
 
-        init(_ source: HAREntry.Source) {
-            guard case .sent(let attempt, _, let duration) = source else { return }
-            guard let metrics = attempt.metrics else {
-                wait = Self.milliseconds(duration)
+        init(_ sent: HAREntry.Sent?) {
+            guard let sent else { return }
+            guard let metrics = sent.attempt.metrics else {
+                wait = Self.milliseconds(sent.duration)
                 return
             }
             var last = 0.0

@@ -1,19 +1,15 @@
 /// A text of JSON that grows by one value after the other. Values in dictionaries would take most of the time.
 struct JSONText {
     var bytes: [UInt8] = []
+    /// Whether a comma is before the next value: it is the first of no object or array.
+    private var needsComma = false
 
     mutating func object(_ key: StaticString? = nil, _ members: (inout JSONText) -> Void) {
-        begin(key)
-        bytes.append(UInt8(ascii: "{"))
-        members(&self)
-        bytes.append(UInt8(ascii: "}"))
+        enclose(key, in: "{", "}", members)
     }
 
     mutating func array(_ key: StaticString? = nil, _ elements: (inout JSONText) -> Void = { _ in }) {
-        begin(key)
-        bytes.append(UInt8(ascii: "["))
-        elements(&self)
-        bytes.append(UInt8(ascii: "]"))
+        enclose(key, in: "[", "]", elements)
     }
 
     mutating func add(_ key: StaticString, _ value: String) {
@@ -26,6 +22,12 @@ struct JSONText {
         add(quoted: element)
     }
 
+    /// Adds a text of JSON as an element.
+    mutating func add(_ element: JSONText) {
+        begin(nil)
+        bytes += element.bytes
+    }
+
     mutating func add(_ key: StaticString, _ value: some FixedWidthInteger) {
         begin(key)
         bytes += String(value).utf8
@@ -33,7 +35,13 @@ struct JSONText {
 
     mutating func add(_ key: StaticString, _ value: Double) {
         begin(key)
-        bytes += (value.isFinite ? value.description : "null").utf8
+        // Foundation's way costs far more; so few digits are the shortest text of the value, as there.
+        let thousandths = (value * 1_000).rounded()
+        guard let number = Int32(exactly: thousandths), Double(number) / 1_000 == value else {
+            bytes += (value.isFinite ? value.description : "null").utf8
+            return
+        }
+        add(thousandths: number)
     }
 
     mutating func add(_ key: StaticString, _ value: Bool) {
@@ -41,16 +49,47 @@ struct JSONText {
         bytes += (value ? "true" : "false").utf8
     }
 
-    /// A value is preceded by a comma unless it is the first of an object or an array.
+    private mutating func enclose(
+        _ key: StaticString?,
+        in first: Unicode.Scalar,
+        _ last: Unicode.Scalar,
+        _ values: (inout JSONText) -> Void
+    ) {
+        begin(key)
+        bytes.append(UInt8(ascii: first))
+        needsComma = false
+        values(&self)
+        bytes.append(UInt8(ascii: last))
+        needsComma = true
+    }
+
     private mutating func begin(_ key: StaticString?) {
-        if let last = bytes.last, last != UInt8(ascii: "{"), last != UInt8(ascii: "[") {
-            bytes.append(UInt8(ascii: ","))
-        }
+        if needsComma { bytes.append(UInt8(ascii: ",")) }
+        needsComma = true
         guard let key else { return }
         bytes.append(UInt8(ascii: "\""))
         bytes += UnsafeBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount)
         bytes.append(UInt8(ascii: "\""))
         bytes.append(UInt8(ascii: ":"))
+    }
+
+    /// Adds `-1.0`, `12.345`.
+    private mutating func add(thousandths number: Int32) {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 12) { text in
+            var (rest, places, start) = (number.magnitude, 3, text.count)
+            func write(_ byte: UInt8) {
+                start -= 1
+                text[start] = byte
+            }
+            while places > 1, rest % 10 == 0 { (rest, places) = (rest / 10, places - 1) }
+            repeat {
+                if places == 0 { write(UInt8(ascii: ".")) }
+                write(UInt8(ascii: "0") + UInt8(rest % 10))
+                (rest, places) = (rest / 10, places - 1)
+            } while rest > 0 || places >= 0
+            if number < 0 { write(UInt8(ascii: "-")) }
+            bytes += UnsafeBufferPointer(rebasing: text[start...])
+        }
     }
 
     private mutating func add(quoted text: String) {

@@ -117,7 +117,7 @@ struct TimelinePicture: Encodable, Sendable {
             if let number = record.numbers[dependency.key] {
                 dependencies.append(number - record.firstNumber)
             } else {
-                others.append(dependency.name)
+                others.append(TimelineRecord.text(dependency.name))
             }
         }
         var id: String?
@@ -128,12 +128,12 @@ struct TimelinePicture: Encodable, Sendable {
         case .call(let number): (id, isCall) = ("call \(number)", true)
         }
         return Row(
-            name: row.name,
+            name: TimelineRecord.text(row.name),
             id: id,
             isCall: isCall,
-            host: row.host,
-            tags: row.tags,
-            request: row.request,
+            host: row.host.map { TimelineRecord.text($0) },
+            tags: row.tags.sorted().prefix(20).map { TimelineRecord.text($0, limit: 100) },
+            request: row.request.map(line(of:)),
             added: added,
             started: row.started.map(time),
             end: end,
@@ -164,6 +164,10 @@ struct TimelinePicture: Encodable, Sendable {
         }
     }
 
+    private static func line(of request: TimelineRecord.Request) -> String {
+        TimelineRecord.text("\(request.method) \(Redaction.standard.redacted(request.url))", limit: 1_000)
+    }
+
     private static func attempt(_ attempt: TimelineRecord.Attempt, _ part: Part) -> Attempt {
         let metrics = attempt.metrics
         let phases = metrics?.timelinePhases(within: (part.end - part.start) / 1_000) ?? []
@@ -175,7 +179,7 @@ struct TimelinePicture: Encodable, Sendable {
         .compactMap { $0 }
         return Attempt(
             reason: attempt.reason,
-            request: attempt.request,
+            request: line(of: attempt.request),
             start: part.start,
             end: part.end,
             status: attempt.status,

@@ -1,6 +1,7 @@
 import Foundation
 
-/// The jobs and calls of a ``Timeline``, made from events. It holds no operation and no secret.
+/// The jobs and calls of a ``Timeline``, made from events. It holds no operation and no message, but their names and
+/// addresses as they are: ``TimelinePicture`` takes out the secrets, since most events are never shown.
 struct TimelineRecord: Sendable {
     enum Source: Sendable {
         case queue
@@ -26,11 +27,16 @@ struct TimelineRecord: Sendable {
         var end: Date?
     }
 
+    struct Request: Sendable {
+        let method: String
+        let url: String
+    }
+
     struct Attempt: Sendable {
         let call: UInt64?
         let isRepeated: Bool
         let reason: String
-        let request: String
+        let request: Request
         var span: Span
         var status: Int?
         var error: String?
@@ -64,8 +70,8 @@ struct TimelineRecord: Sendable {
         let added: Date
         var name: String
         var host: String?
-        var tags: [String] = []
-        var request: String?
+        var tags: Set<String> = []
+        var request: Request?
         var started: Date?
         var ended: Date?
         /// The times with a slot; of a call without a job: its whole time.
@@ -121,7 +127,7 @@ struct TimelineRecord: Sendable {
         }
         if case .added(let others) = event.kind, !others.isEmpty, ring[index].dependencies.isEmpty {
             let shown = others.filter { !$0.isHiddenJob }.prefix(Self.partLimit)
-            let dependencies = shown.map { (key: key(of: $0), name: Self.text(Self.name(of: $0))) }
+            let dependencies = shown.map { (key: key(of: $0), name: Self.name(of: $0)) }
             ring[index].dependencies = dependencies
         }
         ring[index].note(event)
@@ -148,7 +154,7 @@ struct TimelineRecord: Sendable {
         let number = firstNumber + ring.count
         var name = event.operation.map(Self.name)
         if name == nil { name = event.callNumber.map { "call \($0)" } }
-        let row = Row(key: key, added: event.date, name: Self.text(name ?? ""))
+        let row = Row(key: key, added: event.date, name: name ?? "")
         if ring.count < limit {
             ring.append(row)
         } else {
@@ -176,10 +182,11 @@ struct TimelineRecord: Sendable {
 
     /// The name that the user gave, else the type of the operation or of its request.
     private static func name(of operation: Operation) -> String {
-        let name = operation.nameOrType
-        let prefix = "RequestOperation<"
-        guard operation.name?.isEmpty ?? true, name.hasPrefix(prefix), name.hasSuffix(">") else { return name }
-        return String(name.dropFirst(prefix.count).dropLast())
+        if let name = operation.name, !name.isEmpty { return name }
+        let name = operation.typeName
+        let prefix = "RequestOperation<".utf8
+        guard name.utf8.starts(with: prefix), name.utf8.last == UInt8(ascii: ">") else { return name }
+        return String(decoding: name.utf8.dropFirst(prefix.count).dropLast(), as: UTF8.self)
     }
 
     /// A text without secrets, control characters and line breaks.
@@ -242,10 +249,8 @@ struct TimelineRecord: Sendable {
 extension TimelineRecord.Row {
     fileprivate mutating func note(_ event: NetworkEvent) {
         let date = event.date
-        host = host ?? event.host.map { TimelineRecord.text($0) }
-        if tags.isEmpty, !event.tags.isEmpty {
-            tags = event.tags.sorted().prefix(20).map { TimelineRecord.text($0, limit: 100) }
-        }
+        if host == nil { host = event.host }
+        if tags.isEmpty { tags = event.tags }
         switch event.kind {
         case .added:
             // The end of a call is not the end of its job.
@@ -264,9 +269,10 @@ extension TimelineRecord.Row {
         case .callEnded(let error): if !isJobOfQueue { end(date, error) }
         case .attemptStarted(let attempt, _):
             endWaits(of: event.callNumber, date)
-            let request = Self.line(of: attempt.request)
+            let url = attempt.request.url
+            let request = TimelineRecord.Request(method: attempt.request.method, url: url.absoluteString)
             if self.request == nil { self.request = request }
-            if attempts.isEmpty, case .call = key { name = Self.name(of: attempt.request) }
+            if attempts.isEmpty, case .call = key { name = "\(request.method) \(url.path.isEmpty ? "/" : url.path)" }
             if isCallOfQueue {
                 if started == nil { started = date }
                 openSlot(date)
@@ -276,7 +282,7 @@ extension TimelineRecord.Row {
                 TimelineRecord.Attempt(
                     call: event.callNumber,
                     isRepeated: event.isRepeated,
-                    reason: "\(attempt.reason)",
+                    reason: attempt.reason.rawValue,
                     request: request,
                     span: TimelineRecord.Span(start: date)
                 )
@@ -375,15 +381,6 @@ extension TimelineRecord.Row {
         attempts.removeAll(where: \.isRepeated)
         waits.removeAll(where: \.isRepeated)
         cache.removeAll(where: \.isRepeated)
-    }
-
-    private static func line(of request: NetworkError.Request) -> String {
-        TimelineRecord.text("\(request.method) \(Redaction.standard.redacted(request.url))", limit: 1_000)
-    }
-
-    private static func name(of request: NetworkError.Request) -> String {
-        let path = request.url.path
-        return TimelineRecord.text("\(request.method) \(path.isEmpty ? "/" : path)")
     }
 }
 

@@ -36,12 +36,16 @@ import Foundation
 /// A body that is left out or cut has a comment. Recording ends with ``finish()``, or when the recorder is released.
 public final class TrafficRecorder: Sendable {
     /// An attempt that has begun.
-    private struct Start {
+    private final class Start: Sendable {
         let attempt: NetworkAttempt
         let message: TransportRequest
         let date: Date
         let number: Int
         let job: HAREntry.Job?
+
+        init(_ attempt: NetworkAttempt, _ message: TransportRequest, at date: Date, number: Int, job: HAREntry.Job?) {
+            (self.attempt, self.message, self.date, self.number, self.job) = (attempt, message, date, number, job)
+        }
     }
 
     private struct RecordedCall {
@@ -138,15 +142,14 @@ public final class TrafficRecorder: Sendable {
     }
 
     private func receive(_ event: NetworkEvent, from source: ObjectIdentifier) {
-        guard let callNumber = event.callNumber else { return }
+        // Before the kind, whose contents would be copied.
+        guard let callNumber = event.callNumber, isSource(source, of: callNumber) else { return }
         switch event.kind {
         case .attemptStarted(let attempt, let message):
-            guard isSource(source, of: callNumber) else { return }
             let job = HAREntry.Job(event)
             withCall(callNumber, from: source) { call in
                 call.attemptCount += 1
-                let number = call.attemptCount
-                call.start = Start(attempt: attempt, message: message, date: event.date, number: number, job: job)
+                call.start = Start(attempt, message, at: event.date, number: call.attemptCount, job: job)
             }
         case .attemptEnded(let attempt, let result):
             guard let start = withCall(callNumber, from: source, { $0.start.take() }) ?? nil else { return }
@@ -157,7 +160,6 @@ public final class TrafficRecorder: Sendable {
                 HAREntry(
                     TransportRequest(method: response.requestMethod ?? .get, url: url),
                     .success(response),
-                    from: .fromCache,
                     at: event.date,
                     callNumber: callNumber,
                     job: HAREntry.Job(event)
@@ -202,7 +204,7 @@ public final class TrafficRecorder: Sendable {
             HAREntry(
                 start.message,
                 result,
-                from: .sent(attempt, number: start.number, duration: duration),
+                HAREntry.Sent(attempt: attempt, number: start.number, duration: duration),
                 at: start.date,
                 callNumber: callNumber,
                 job: start.job

@@ -133,7 +133,10 @@ struct MediaType: Equatable {
     init?(_ field: String) {
         let bytes = field.utf8
         let end = bytes.firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
-        let essence = field[..<end].trimmed.lowercased()
+        let text = field[..<end]
+        // Most are written so; characters cost far more than bytes.
+        let isPlain = text.utf8.allSatisfy { (0x21..<0x7F).contains($0) && $0.lowercasedASCII == $0 }
+        let essence = isPlain ? String(text) : text.trimmed.lowercased()
         guard essence.utf8.contains(UInt8(ascii: "/")) else { return nil }
         self.essence = essence
         charset = end == bytes.endIndex ? nil : field[end...].split(separator: ";").lazy.compactMap(Self.charset).first

@@ -66,8 +66,7 @@ public struct Redaction: Hashable, Sendable {
     /// - Returns: nil if there is no secret.
     private func redactedBytes(_ bytes: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         // No secret is without `=` or `://`, whose slashes JSON may escape.
-        guard bytes.hasByte({ $0.equals("=") | $0.equals(":") }), bytes.hasByte({ $0.equals("=") | $0.equals("/") })
-        else { return nil }
+        guard bytes.hasByte(of: "=") || bytes.hasByte(of: ":") && bytes.hasByte(of: "/") else { return nil }
         var result: [UInt8] = []
         /// The end of what the result has.
         var copied = 0

@@ -64,6 +64,12 @@ extension UnsafeBufferPointer<UInt8> {
         return found != 0
     }
 
+    /// Whether one of the characters of ASCII is among the bytes.
+    func hasByte(of characters: String) -> Bool {
+        guard let baseAddress else { return false }
+        return characters.utf8.contains { memchr(baseAddress, Int32($0), count) != nil }
+    }
+
     /// Whether the bytes from `start` on begin with the other ones.
     func has(_ bytes: [UInt8], at start: Int) -> Bool {
         guard count - start >= bytes.count else { return false }
