@@ -118,6 +118,9 @@ struct HAREntry: Sendable {
         }
     }
 
+    /// Of a message that was sent.
+    var metrics: TransportMetrics? { sent?.attempt.metrics }
+
     /// The bytes that it keeps in memory, roughly.
     var size: Int {
         var size = 4_096 + (response?.body?.bytes.count ?? 0)

@@ -46,7 +46,7 @@ final class HARWriter: @unchecked Sendable {
         }
         if let reason = entry.sent?.attempt.reason { text.add("_reason", reason.rawValue) }
         text.object("cache") { _ in }
-        let address = entry.sent?.attempt.metrics?.remoteAddress.flatMap(Self.parts)
+        let address = entry.metrics?.remoteAddress.flatMap(Self.parts)
         if let address { text.add("connection", address.port) }
         text.object("request") { addRequest(entry, to: &$0) }
         text.object("response") { addResponse(entry, to: &$0) }
@@ -118,8 +118,8 @@ extension HARWriter {
             }
         }
         add(entry.headers, like: &requestFields, to: &text)
-        text.add("headersSize", size(entry.sent?.attempt.metrics?.bytesSent, without: count))
-        text.add("httpVersion", entry.sent?.attempt.metrics?.networkProtocol ?? "unknown")
+        text.add("headersSize", size(entry.metrics?.bytesSent, without: count))
+        text.add("httpVersion", entry.metrics?.networkProtocol ?? "unknown")
         text.add("method", entry.method)
         addPostData(entry, to: &text)
         Self.addItems(of: url, "queryString", to: &text)
@@ -140,8 +140,8 @@ extension HARWriter {
             for field in headers.values(for: "Set-Cookie") { addSetCookie(field, to: &text) }
         }
         add(headers, like: &responseFields, to: &text)
-        text.add("headersSize", size(entry.error == nil ? entry.sent?.attempt.metrics?.bytesReceived : nil, without: count))
-        text.add("httpVersion", entry.sent?.attempt.metrics?.networkProtocol ?? "unknown")
+        text.add("headersSize", size(entry.error == nil ? entry.metrics?.bytesReceived : nil, without: count))
+        text.add("httpVersion", entry.metrics?.networkProtocol ?? "unknown")
         text.add("redirectURL", location.map(redacted) ?? "")
         text.add("status", statusCode)
         // No transport reports it.

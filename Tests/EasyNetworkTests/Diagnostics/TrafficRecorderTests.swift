@@ -167,6 +167,36 @@ struct TrafficRecorderTests {
         #expect(mode == 0o600)
     }
 
+    @Test("DIA-1: an entry has the fields of its own messages, in their order and spelling, whatever was before it")
+    func fields() throws {
+        let url = try #require(URL(string: "http://example.com/"))
+        let lists: [HTTPHeaders] = [
+            ["A": "1", "B": "2"], ["A": "1", "B": "3"], ["a": "1"], [:], ["B": "3", "A": "1", "X-Token": "4"],
+            ["B": "3", "A": "1", "X-Taken": "4"], ["B": "3", "A": "1", "X-Token": "5", "x-token": "5"],
+        ]
+        func line(_ sent: HTTPHeaders, _ received: HTTPHeaders, _ writer: HARWriter) -> String {
+            let message = TransportRequest(method: .get, url: url, headers: sent)
+            let error = NetworkError(code: .unacceptableStatus, statusCode: 400, headers: received)
+            let date = Date(timeIntervalSince1970: 0)
+            var bytes: [UInt8] = []
+            writer.write(HAREntry(message, .failure(error), at: date, callNumber: 1, job: nil), to: &bytes)
+            return String(decoding: bytes, as: UTF8.self)
+        }
+        for redaction in [Redaction.standard, nil] {
+            func writer() -> HARWriter { HARWriter(redaction: redaction, maximumBodyCount: 0) }
+            let used = writer()
+            for (sent, received) in zip(lists, lists.reversed()) {
+                let text = line(sent, received, used)
+                #expect(text == line(sent, received, writer()))
+                for field in sent {
+                    let isSecret = redaction?.isSecret(field.name) == true
+                    let value = isSecret ? Redaction.mark : field.value
+                    #expect(text.contains(#"{"name":"\#(field.name)","value":"\#(value)"}"#))
+                }
+            }
+        }
+    }
+
     @Test("DIA-1: the file is a whole HAR after each entry")
     func wholeAfterEachEntry() async throws {
         let recorder = try TrafficRecorder(file: file)
