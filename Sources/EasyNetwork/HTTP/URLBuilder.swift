@@ -20,7 +20,7 @@ enum URLBuilder {
     ) throws(NetworkError) -> URL {
         if let scheme = scheme(of: api) {
             let parts = try URLParts(absolute: api, scheme: scheme, what: "the address")
-            let url = try url(parts.origin, parts.path, [parts.query, query], parts.fragment)
+            let url = try url(parts.origin, parts.path, joined(parts.query, query), parts.fragment)
             guard hasHost(url) else { throw failure("\(parts.origin) is no address") }
             return url
         }
@@ -32,7 +32,7 @@ enum URLBuilder {
             )
         }
         let path = join(base.path, relative.path)
-        return try url(base.origin, path, [base.query, relative.query, query], relative.fragment)
+        return try url(base.origin, path, joined(joined(base.query, relative.query), query), relative.fragment)
     }
 
     /// The base URL in the text.
@@ -40,7 +40,7 @@ enum URLBuilder {
     /// - Throws: ``NetworkError/Code/invalidRequest`` if it is no absolute http or https URL with a host.
     static func base(_ string: String) throws(NetworkError) -> URL {
         let parts = try parts(ofBase: string)
-        return try url(parts.origin, parts.path, [parts.query], parts.fragment)
+        return try url(parts.origin, parts.path, parts.query, parts.fragment)
     }
 
     /// The components of a base URL.
@@ -88,16 +88,21 @@ enum URLBuilder {
         return String(base[..<end]) + "/" + String(path[start...])
     }
 
+    /// An empty query is kept if there is no other, as the `?` may be intended.
+    private static func joined(_ first: String?, _ second: String?) -> String? {
+        guard let first, !first.isEmpty else { return second ?? first }
+        guard let second, !second.isEmpty else { return first }
+        return first + "&" + second
+    }
+
     private static func url(
         _ origin: String,
         _ path: String,
-        _ queries: [String?],
+        _ query: String?,
         _ fragment: String?
     ) throws(NetworkError) -> URL {
-        let queries = queries.compactMap { $0 }
         var text = origin + path
-        // An empty query of the address is kept, as the `?` may be intended.
-        if !queries.isEmpty { text += "?" + queries.filter { !$0.isEmpty }.joined(separator: "&") }
+        if let query { text += "?" + query }
         if let fragment { text += "#" + fragment }
         guard let url = URL(string: text) else { throw failure("\(origin) is no address") }
         return url

@@ -335,6 +335,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         // A plain queue does not prepare its operations.
         if makesRequest { prepare() }
         guard case .request(let request)? = state.withLock({ $0.source.take() }) else { return nil }
+        // Once more for one that was added: it may run before that has been noticed.
         return noticeRepeats(of: request) ? request : nil
     }
 

@@ -151,7 +151,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     open override func start() {
         guard core.withLock({ $0.lifecycle.start() }) == .announceStart else { return }
         didStart()
-        WorkQueue.userCode { willChangeValue(forKey: "isExecuting") }
+        announce { willChangeValue(forKey: "isExecuting") }
         let (dependencies, conditions, accessories) = core.withLock { state in
             state.lifecycle.showExecuting()
             let conditions = state.options?.conditions.take() ?? []
@@ -159,7 +159,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             if !conditions.isEmpty || !accessories.isEmpty { state.options?.heldCalls = [] }
             return (state.dependencies, conditions, accessories)
         }
-        WorkQueue.userCode { didChangeValue(forKey: "isExecuting") }
+        announce { didChangeValue(forKey: "isExecuting") }
         let obstacle = dependencies.lazy.compactMap(\.failure).first
         guard !accessories.isEmpty, obstacle == nil, !hasOutcome else { return begin(obstacle, conditions) }
         tellAccessories(accessories, { $0.willStart }) {
@@ -262,8 +262,15 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
     }
 
+    /// Calls observers, which may block. Foundation on Linux has none: there only the end is announced, to its queue.
+    private func announce(_ change: () -> Void) {
+        #if canImport(Darwin)
+        WorkQueue.userCode(change)
+        #endif
+    }
+
     private func conclude() {
-        WorkQueue.userCode {
+        announce {
             willChangeValue(forKey: "isExecuting")
             willChangeValue(forKey: "isFinished")
         }
@@ -277,11 +284,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
         // Calls held back until the end are refused, with the operation's error.
         if heldCalls != nil { stop() }
-        // Observers may block.
-        WorkQueue.userCode {
-            didChangeValue(forKey: "isExecuting")
-            didChangeValue(forKey: "isFinished")
-        }
+        announce { didChangeValue(forKey: "isExecuting") }
+        WorkQueue.userCode { didChangeValue(forKey: "isFinished") }
 
         // The queue first: observers of the end find the operation gone from there.
         if let scheduling { scheduling.queue.operationDidFinish(self, job: scheduling.job, error) }

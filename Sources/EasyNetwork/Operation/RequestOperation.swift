@@ -67,7 +67,8 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     // MARK: - The work
 
     open override func execute() {
-        guard let request = takeRequest() as? Request else { return }
+        // Not in one step: that would look up the type of the optional at run time.
+        guard let taken = takeRequest(), let request = taken as? Request else { return }
         let (ownPolicy, ignoresCache) = option { ($0.repeatPolicy, $0.ignoresCache) }
         let mayJoin = (ownPolicy ?? request.repeatPolicy) == .join
         let sharedAnswer = mayJoin ? sharedAnswer(to: request) : nil

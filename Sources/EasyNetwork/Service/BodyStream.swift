@@ -77,7 +77,7 @@ final class BodyStream: Sendable {
         }
 
         mutating func takeWaiters() -> [Waiter] {
-            if end != nil { return waiters.take() }
+            if end != nil || waiters.isEmpty { return waiters.take() }
             var taken: [Waiter] = []
             for index in waiters.indices.reversed() where hasHappened(waiters[index].event) {
                 taken.append(waiters.remove(at: index))
@@ -299,7 +299,7 @@ final class BodyStream: Sendable {
         // Released outside the lock.
         var exchange: (any TransportExchange)?
         var watched: (watcher: @Sendable (Counts) -> Void, counts: Counts)?
-        var stopped: Stopped?
+        var isCut = false
         let (waiters, mustTell) = state.withLock { state -> ([Waiter], Bool) in
             guard state.end == nil else { return ([], false) }
             switch event {
@@ -308,8 +308,10 @@ final class BodyStream: Sendable {
             case .body(let data):
                 state.counts.received += data.count
                 if let maximum = state.maximum, state.counts.received > maximum.count {
-                    stopped = state.finish(TransportEnd(error: maximum.error))
-                    return ([], false)
+                    isCut = true
+                    let stopped = state.finish(TransportEnd(error: maximum.error))
+                    exchange = stopped.exchange
+                    return (stopped.waiters, false)
                 }
                 state.append(data)
             case .end(let end):
@@ -320,9 +322,9 @@ final class BodyStream: Sendable {
             // Called again for bytes that come while the exchange is paused: another thread may just have resumed it.
             return (state.takeWaiters(), state.mustTell() || state.isPaused)
         }
+        if isCut { exchange?.cancel() }
         withExtendedLifetime(exchange) {}
         if let watched { watched.watcher(watched.counts) }
-        conclude(stopped)
         for waiter in waiters { waiter.continuation.resume() }
         if mustTell { tell() }
     }

@@ -83,15 +83,22 @@ final class Call: Sendable {
         if !isWanted { timer.cancel() }
     }
 
-    /// Records the messages sent so far, for an error from outside.
-    func note(_ history: [NetworkAttempt]) {
-        state.withLock { $0.history = history }
+    /// Records the end of the message sent last.
+    ///
+    /// - Returns: the messages sent so far.
+    func noteEnd(_ change: (inout NetworkAttempt) -> Void) -> [NetworkAttempt] {
+        state.withLock { state in
+            change(&state.history[state.history.count - 1])
+            return state.history
+        }
     }
 
     /// Records the message that is sent next.
     ///
-    /// - Parameter answer: is started afterwards.
-    func note(_ history: [NetworkAttempt], _ message: TransportRequest, _ answer: BodyStream) {
+    /// - Parameters:
+    ///   - history: ends with that message. The call alone should hold it, as ``noteEnd(_:)`` changes it in place.
+    ///   - answer: is started afterwards.
+    func note(_ history: consuming [NetworkAttempt], _ message: TransportRequest, _ answer: BodyStream) {
         let next = Message(method: message.method, body: message.body, answer: answer)
         let (old, watcher) = state.withLock { state in
             state.history = history
@@ -141,7 +148,7 @@ final class Call: Sendable {
     private func close(_ old: inout State) -> Bool {
         state.withLock { state in
             guard state.failed != nil else { return false }
-            old.number = state.number
+            (old.number, old.history) = (state.number, state.history)
             swap(&state, &old)
             return true
         }

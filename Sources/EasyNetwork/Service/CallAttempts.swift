@@ -21,6 +21,7 @@ struct CallAttempts {
     private let message: TransportRequest
     /// The message as it was sent last, without its credential.
     private var sent: TransportRequest
+    /// The messages sent so far; the call has them while one is under way.
     private var history: [NetworkAttempt] = []
     /// The reason for the next message, and the delay before it.
     private var next: (reason: NetworkAttempt.Reason, delay: TimeInterval) = (.first, 0)
@@ -193,7 +194,7 @@ struct CallAttempts {
         var replay = replay
         var redirectCount = 0
         while true {
-            let outgoing: TransportRequest
+            var outgoing: TransportRequest
             if let again = replay.take() {
                 try RequestBuilder.check(again.message)
                 stamp = again.stamp
@@ -207,7 +208,7 @@ struct CallAttempts {
                 outgoing = stamp == nil ? message : try await authorized(message)
             }
             try checkCancellation()
-            let received = await send(outgoing)
+            let received = await send(&outgoing)
             try checkCancellation()
             let response: NetworkResponse
             switch received {
@@ -253,17 +254,18 @@ struct CallAttempts {
         case startOver(NetworkResponse)
     }
 
-    private mutating func send(_ message: TransportRequest) async -> Received {
+    /// - Parameter message: is given its cookies.
+    private mutating func send(_ message: inout TransportRequest) async -> Received {
         let line = NetworkError.Request(method: message.method.rawValue, url: message.url, headers: message.headers)
         var attempt = NetworkAttempt(reason: next.reason, request: line, delay: next.delay)
         attempt.cacheMiss = history.isEmpty ? cacheMiss : nil
         history.append(attempt)
         let body = BodyStream()
-        call.note(history, message, body)
+        call.note(history.take(), message, body)
         next = (.first, 0)
         answer = nil
         acceptedAnswer = nil
-        let message = context.withCookies(message)
+        context.addCookies(to: &message)
         if context.cache != nil {
             let deposit = context.deposit(message, asked: sent.headers, key: cacheKey, candidate)
             errand = deposit.map { .store($0) }
@@ -291,29 +293,33 @@ struct CallAttempts {
     }
 
     private mutating func noteEnd(of outcome: Outcome) {
-        let last = history.count - 1
         let mayHaveReached: Bool
         switch outcome {
         case .success(let response):
             mayHaveReached = true
-            history[last].statusCode = response.source == .revalidated ? 304 : response.statusCode
-            history[last].metrics = response.metrics
+            history = call.noteEnd { attempt in
+                attempt.statusCode = response.source == .revalidated ? 304 : response.statusCode
+                attempt.metrics = response.metrics
+            }
         case .failure(let error):
+            history = call.noteEnd { attempt in
+                attempt.statusCode = error.statusCode
+                attempt.errorCode = error.code
+                attempt.metrics = error.metrics
+            }
             mayHaveReached = adopted(error).mayHaveReachedServer
-            history[last].statusCode = error.statusCode
-            history[last].errorCode = error.code
-            history[last].metrics = error.metrics
         }
-        call.note(history)
-        context.tell(call, .attemptEnded(history[last], outcome))
+        context.tell(call, .attemptEnded(history[history.count - 1], outcome))
         guard mayHaveReached, !context.retry.methods.contains(sent.method) else { return }
         usedKey = sent.headers[Self.keyField]
         if usedKey == nil { mayHaveActed = true }
     }
 
     private mutating func noteStartOver(_ response: NetworkResponse) throws(NetworkError) {
-        history[history.count - 1].statusCode = response.statusCode
-        history[history.count - 1].metrics = response.metrics
+        history = call.noteEnd { attempt in
+            attempt.statusCode = response.statusCode
+            attempt.metrics = response.metrics
+        }
         context.tell(call, .attemptEnded(history[history.count - 1], .success(response)))
         answer = response
         startOverCount += 1

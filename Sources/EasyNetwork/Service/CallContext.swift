@@ -169,7 +169,8 @@ final class CallContext: Sendable {
     /// Asks the cache. Suspends only when the disk is read.
     func look(_ message: TransportRequest, key: String?) async -> CacheLookup.Verdict {
         guard let cache else { return .send(.absent, nil) }
-        let message = withCookies(message)
+        var message = message
+        addCookies(to: &message)
         let found = await withCheckedContinuation { continuation in
             cache.find(key, for: message) { continuation.resume(returning: $0) }
         }
@@ -252,13 +253,12 @@ final class CallContext: Sendable {
         }
     }
 
-    func withCookies(_ message: TransportRequest) -> TransportRequest {
+    /// Adds the cookies of the host, unless the message has its own.
+    func addCookies(to message: inout TransportRequest) {
         guard let jar = configuration.settings.cookies, request.customURLRequest == nil,
             message.headers["Cookie"] == nil, let cookies = jar.cookieHeader(for: message.url, at: clock.date)
-        else { return message }
-        var message = message
+        else { return }
         message.headers["Cookie"] = cookies
-        return message
     }
 
     func keepCookies(of result: Outcome, from url: URL) {

@@ -14,6 +14,7 @@ package struct Locked<State>: @unchecked Sendable {
     // Sendable because the state is used only between lock and unlock.
     private let storage: ManagedBuffer<State, pthread_mutex_t>
 
+    @inline(__always)
     package init(_ state: State) {
         storage = LockStorage<State>.create(minimumCapacity: 1) { storage in
             storage.withUnsafeMutablePointerToElements { mutex in

@@ -89,7 +89,8 @@ final class CurlWorker {
 
     private func attend(to exchange: CurlExchange) {
         guard !exchange.isOver else { return }
-        if exchange.worker == nil {
+        let isNew = exchange.worker == nil
+        if isNew {
             exchange.worker = self
             exchange.readTarget(lastTarget)
             lastTarget = exchange.target
@@ -98,6 +99,7 @@ final class CurlWorker {
             if admission.enter(exchange, origin: exchange.target.origin) { admit([exchange]) }
         }
         if exchange.isCancelled { return end(exchange, NetworkError(code: .cancelled)) }
+        if isNew { return }
         end(exchange, unless: exchange.resumeReceiving())
         end(exchange, unless: exchange.resumeSending())
         watch(exchange)
