@@ -72,13 +72,14 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         let (ownPolicy, ignoresCache) = option { ($0.repeatPolicy, $0.ignoresCache) }
         let mayJoin = (ownPolicy ?? request.repeatPolicy) == .join
         let sharedAnswer = mayJoin ? sharedAnswer(to: request) : nil
-        let call = service.begin(
+        service.begin(
             sendable(request),
             isAnnounced: sharedAnswer == nil,
             order: ignoresCache ? .ignore : .standard,
             cached: deliverCached,
             sharedAnswer: sharedAnswer,
-            map: { try request.item(from: $0) }
+            map: { try request.item(from: $0) },
+            created: keep
         ) { _, result in
             switch result {
             case .success(let item):
@@ -87,7 +88,6 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
             case .failure(let error): self.finish(error)
             }
         }
-        keep(call)
     }
 
     override var startRunsUserCode: Bool { type(of: self) != RequestOperation<Request>.self }

@@ -55,7 +55,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
 
     /// Begins a call as a part of the refresh for which the operation was made, if it was for one. A call that an
     /// overridden `start()` makes waits until accessories and conditions let the work begin.
-    final func beginCall(_ begin: (OneShot?) -> Void) {
+    func beginCall(_ begin: (OneShot?) -> Void) {
         let (sessions, beginning) = option { options in
             let beginning = options.heldCalls == nil ? nil : OneShot()
             if let beginning { options.heldCalls?.append(beginning) }

@@ -197,7 +197,6 @@ public final class EasyNetworkService: Sendable {
     ///     followed by the network's.
     ///   - map: makes the item from an accepted answer, on ``WorkQueue``.
     ///   - completion: called exactly once, on ``WorkQueue``.
-    @discardableResult
     func start<Item: Sendable>(
         _ request: some BaseAPIRequest,
         order: CacheLookup.Order = .standard,
@@ -205,13 +204,13 @@ public final class EasyNetworkService: Sendable {
         cached: (@Sendable (Item) -> Void)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
-    ) -> Call {
+    ) {
         // Each item was made by `map`: the cast holds.
         // swift-format-ignore: NeverForceUnwrap
         @Sendable func typed(_ item: any Sendable) -> Item { item as! Item }
         var erasedCached: (@Sendable (any Sendable) -> Void)?
         if let cached { erasedCached = { item in cached(typed(item)) } }
-        return begin(
+        begin(
             request,
             order: order,
             use: use,
@@ -227,8 +226,8 @@ public final class EasyNetworkService: Sendable {
     /// - Parameters:
     ///   - isAnnounced: whether notifications are posted for the call. Default true.
     ///   - sharedAnswer: gets the answer from another call, instead of sending the request. Default nil.
+    ///   - created: gets the call before it begins.
     ///   - completion: gets the answer too, if there is one, even when it could not be mapped.
-    @discardableResult
     func begin(
         _ request: any BaseAPIRequest,
         isAnnounced: Bool = true,
@@ -237,8 +236,9 @@ public final class EasyNetworkService: Sendable {
         cached: (@Sendable (any Sendable) -> Void)? = nil,
         sharedAnswer: (@Sendable () async -> CallAttempts.Outcome)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> any Sendable,
+        created: (Call) -> Void = { _ in },
         completion: @escaping @Sendable (NetworkResponse?, Result<any Sendable, NetworkError>) -> Void
-    ) -> Call {
+    ) {
         if isAnnounced { tellOfStart(request) }
         let end = { @Sendable (call: Call, response: NetworkResponse?, result: Result<any Sendable, NetworkError>) in
             self.tell(.callEnded(result.failure), of: call)
@@ -252,10 +252,8 @@ public final class EasyNetworkService: Sendable {
         }
         let (refusal, caller, mayLackSlot) = remember(call)
         tell(.callStarted, of: call)
-        if let refusal {
-            call.fail(refusal)
-            return call
-        }
+        created(call)
+        if let refusal { return call.fail(refusal) }
         let begin = { (beginning: OneShot?) in
             call.begin {
                 if let beginning { await beginning.wait() }
@@ -289,7 +287,6 @@ public final class EasyNetworkService: Sendable {
             }
         }
         if let operation = caller?.operation { operation.beginCall(begin) } else { begin(nil) }
-        return call
     }
 
     private func tell(_ kind: @autoclosure () -> NetworkEvent.Kind, of call: Call) {

@@ -65,6 +65,30 @@ struct RequestProgressTests {
         #expect(seen.withLock { $0 } == true)
     }
 
+    @Test("TRF-1: it counts every byte when the thread that begins the request is slower than the answer")
+    func answerBeforeReturn() async throws {
+        final class SlowOperation: RequestOperation<Send>, @unchecked Sendable {
+            let mayGoOn = DispatchSemaphore(value: 0)
+
+            override func beginCall(_ begin: (OneShot?) -> Void) {
+                super.beginCall(begin)
+                _ = mayGoOn.wait(timeout: .now() + 60)
+            }
+        }
+        let service = EasyNetworkService(transport.host())
+        let operation = SlowOperation(Send(body: .data(Data(count: 10))), service: service)
+        let progress = operation.progress
+        queue.addOperation(operation)
+        let exchange = try #require(await transport.exchange(0))
+        exchange.sent(10)
+        exchange.head()
+        exchange.end()
+        #expect(await eventually { operation.result != nil })
+        operation.mayGoOn.signal()
+        _ = try await operation.value
+        #expect(progress.isFinished && progress.completedUnitCount == 10)
+    }
+
     @Test("TRF-1: it is indeterminate to the end when a length is not known, and has no bytes that do not come")
     func lengths() async throws {
         typealias Case = (request: Send, status: Int, headers: HTTPHeaders, total: Int64)
