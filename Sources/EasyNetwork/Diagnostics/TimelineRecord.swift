@@ -1,7 +1,8 @@
 import Foundation
 
 /// The jobs and calls of a ``Timeline``, made from events. It holds no operation and no message, but their names and
-/// addresses as they are: ``TimelinePicture`` takes out the secrets, since most events are never shown.
+/// addresses as they are, unless they are long: ``TimelinePicture`` takes out the secrets, since most events are never
+/// shown.
 struct TimelineRecord: Sendable {
     enum Source: Sendable {
         case queue
@@ -189,6 +190,12 @@ struct TimelineRecord: Sendable {
         return String(decoding: name.utf8.dropFirst(prefix.count).dropLast(), as: UTF8.self)
     }
 
+    /// The address as it is, or as it is shown if it is long.
+    private static func address(_ url: URL) -> String {
+        let address = url.absoluteString
+        return address.utf8.count <= 4_000 ? address : text(Redaction.standard.redacted(address), limit: 1_000)
+    }
+
     /// A text without secrets, control characters and line breaks.
     static func text(_ text: String, limit: Int = 300) -> String {
         let text = Redaction.standard.redacted(text.cleaned(limit: 4_000))
@@ -270,9 +277,11 @@ extension TimelineRecord.Row {
         case .attemptStarted(let attempt, _):
             endWaits(of: event.callNumber, date)
             let url = attempt.request.url
-            let request = TimelineRecord.Request(method: attempt.request.method, url: url.absoluteString)
+            let request = TimelineRecord.Request(method: attempt.request.method, url: TimelineRecord.address(url))
             if self.request == nil { self.request = request }
-            if attempts.isEmpty, case .call = key { name = "\(request.method) \(url.path.isEmpty ? "/" : url.path)" }
+            if attempts.isEmpty, case .call = key {
+                name = "\(request.method) \(url.path.isEmpty ? "/" : url.path)".cleaned(limit: 4_000)
+            }
             if isCallOfQueue {
                 if started == nil { started = date }
                 openSlot(date)

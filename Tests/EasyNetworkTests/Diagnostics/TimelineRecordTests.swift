@@ -99,6 +99,27 @@ struct TimelineRecordTests {
         #expect(TransportMetrics(total: 1).timelinePhases(within: 1).isEmpty)
     }
 
+    @Test("DIA-1: of a long address it holds what is shown, without secrets")
+    func longAddress() throws {
+        let path = String(repeating: "a", count: 1_000_000)
+        let url = try #require(URL(string: "https://api.example.com/?token=s3cret&q=\(path)"))
+        let long = try #require(URL(string: "https://api.example.com/\(path)"))
+        var record = TimelineRecord()
+        for (number, url) in [url, long].enumerated() {
+            let attempt = NetworkAttempt(reason: .first, request: NetworkError.Request(method: "GET", url: url))
+            let kind = NetworkEvent.Kind.attemptStarted(attempt, TransportRequest(url: url))
+            record.note(event(.callStarted, 0, call: UInt64(number)), from: .host)
+            record.note(event(kind, 0, call: UInt64(number)), from: .host)
+        }
+        var text = ""
+        dump(record, to: &text)
+        #expect(text.utf8.count < 20_000 && !text.contains("s3cret"))
+        let rows = picture(record).rows
+        #expect(rows.map { $0.request?.count } == [1_001, 1_001])
+        #expect(rows.first?.request?.hasPrefix("GET https://api.example.com/?token=") == true)
+        #expect(rows.last?.name.hasPrefix("GET /aaa") == true)
+    }
+
     @Test("DIA-1: what is not over ends at the moment of the picture; what ends after its job ends with it")
     func open() {
         var record = TimelineRecord()
