@@ -72,8 +72,10 @@ final class HARWriter: @unchecked Sendable {
             for (index, field) in headers.enumerated() {
                 if index == last.count {
                     last.append((field, self.text(of: field)))
-                } else if last[index].field.value != field.value || last[index].field.name != field.name {
-                    last[index] = (field, self.text(of: field))
+                } else {
+                    let old = last[index].field
+                    let isSame = old.value.hasSameBytes(as: field.value) && old.name.hasSameBytes(as: field.name)
+                    if !isSame { last[index] = (field, self.text(of: field)) }
                 }
                 text.add(last[index].text)
             }

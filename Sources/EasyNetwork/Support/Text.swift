@@ -52,6 +52,11 @@ extension String {
         var text = self
         return text.withUTF8(body)
     }
+
+    /// Stricter than `==`, for which composed and decomposed letters are equal.
+    func hasSameBytes(as other: String) -> Bool {
+        utf8Bytes { bytes in other.utf8Bytes { bytes.elementsEqual($0) } }
+    }
 }
 
 extension UnsafeBufferPointer<UInt8> {

@@ -173,6 +173,8 @@ struct TrafficRecorderTests {
         let lists: [HTTPHeaders] = [
             ["A": "1", "B": "2"], ["A": "1", "B": "3"], ["a": "1"], [:], ["B": "3", "A": "1", "X-Token": "4"],
             ["B": "3", "A": "1", "X-Taken": "4"], ["B": "3", "A": "1", "X-Token": "5", "x-token": "5"],
+            // Equal for Swift.
+            ["A": "e\u{301}"], ["A": "\u{E9}"],
         ]
         func line(_ sent: HTTPHeaders, _ received: HTTPHeaders, _ writer: HARWriter) -> String {
             let message = TransportRequest(method: .get, url: url, headers: sent)
@@ -187,7 +189,7 @@ struct TrafficRecorderTests {
             let used = writer()
             for (sent, received) in zip(lists, lists.reversed()) {
                 let text = line(sent, received, used)
-                #expect(text == line(sent, received, writer()))
+                #expect(text.utf8.elementsEqual(line(sent, received, writer()).utf8))
                 for field in sent {
                     let isSecret = redaction?.isSecret(field.name) == true
                     let value = isSecret ? Redaction.mark : field.value
