@@ -195,9 +195,10 @@ final class BodyStream: Sendable {
 
     /// The whole answer, or its beginning when the body has more than `limit` bytes; the exchange is cancelled then.
     ///
-    /// It throws nothing, so that the head and the beginning of the body stay known beside the error.
+    /// It throws nothing, so that the head and the beginning of the body stay known beside the error. It does not end
+    /// with its task: the ``Call`` cancels this stream.
     func collect(upTo limit: Int? = nil) async -> Collected {
-        await wait(for: .all(limit: max(0, limit ?? .max)))
+        await occurrence(of: .all(limit: max(0, limit ?? .max)))
         let collected = state.withLock { state in
             defer {
                 state.chunks = []
@@ -269,20 +270,25 @@ final class BodyStream: Sendable {
 
     // MARK: - Waiting
 
+    /// Cancels this stream with the task.
     private func wait(for event: Event) async {
         await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                let (isThere, mustTell) = state.withLock { state in
-                    if case .all = event { state.isCollecting = true }
-                    let isThere = state.hasHappened(event)
-                    if !isThere { state.waiters.append((event, continuation)) }
-                    return (isThere, state.mustTell())
-                }
-                if mustTell { tell() }
-                if isThere { continuation.resume() }
-            }
+            await occurrence(of: event)
         } onCancel: {
             cancel()
+        }
+    }
+
+    private func occurrence(of event: Event) async {
+        await withUnsafeContinuation { continuation in
+            let (isThere, mustTell) = state.withLock { state in
+                if case .all = event { state.isCollecting = true }
+                let isThere = state.hasHappened(event)
+                if !isThere { state.waiters.append((event, continuation)) }
+                return (isThere, state.mustTell())
+            }
+            if mustTell { tell() }
+            if isThere { continuation.resume() }
         }
     }
 

@@ -97,14 +97,15 @@ final class Call: Sendable {
     ///
     /// - Parameters:
     ///   - history: ends with that message. The call alone should hold it, as ``noteEnd(_:)`` changes it in place.
-    ///   - answer: is started afterwards.
+    ///   - answer: is started afterwards, and cancelled when the call is ended from outside.
     func note(_ history: consuming [NetworkAttempt], _ message: TransportRequest, _ answer: BodyStream) {
         let next = Message(method: message.method, body: message.body, answer: answer)
-        let (old, watcher) = state.withLock { state in
+        let (isOver, old, watcher) = state.withLock { state in
             state.history = history
-            return (exchange(&state.message, with: next), state.watcher)
+            return (state.failed == nil, exchange(&state.message, with: next), state.watcher)
         }
         withExtendedLifetime(old) {}
+        if isOver { answer.cancel() }
         if let watcher { next.tell(watcher) }
     }
 
@@ -134,6 +135,7 @@ final class Call: Sendable {
         guard close(&old), let failed = old.failed else { return }
         old.deadline?.cancel()
         old.task?.cancel()
+        old.message?.answer.cancel()
         var error = error
         if !old.history.isEmpty { error.adopt(old.history) }
         WorkQueue.shared.async { [error] in failed(self, error) }

@@ -293,18 +293,6 @@ final class CallContext: Sendable {
             keepCookies(of: outcome, from: message.url)
             return (outcome, Arrival())
         }
-        return await withTaskCancellationHandler {
-            await exchange(message, body, use)
-        } onCancel: {
-            body.cancel()
-        }
-    }
-
-    private func exchange(
-        _ message: TransportRequest,
-        _ body: BodyStream,
-        _ use: BodyUse
-    ) async -> (outcome: Outcome, arrival: Arrival) {
         let (outgoing, read) = await use(message)
         body.start(outgoing, over: configuration.settings.transport)
         let head: TransportHead

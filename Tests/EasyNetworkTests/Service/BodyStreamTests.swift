@@ -264,8 +264,9 @@ struct BodyStreamTests {
             { _ = try await $0.head() }, { _ = try await $0.next() },
             { _ = try await $0.collect().response(from: URL(fileURLWithPath: "/")) },
         ]
-        for wait in waits {
-            for cancelsTask in [true, false] {
+        for (index, wait) in waits.enumerated() {
+            // What collects is cancelled by its call.
+            for cancelsTask in index < 2 ? [true, false] : [false] {
                 let (body, exchange) = try begun()
                 let task = Task { try await wait(body) }
                 if cancelsTask { task.cancel() } else { body.cancel() }

@@ -144,6 +144,21 @@ struct CallTests {
         #expect(errors.withLock { $0 } == [.cancelled])
     }
 
+    @Test("BEY-5: the answer of a call that is ended from outside is cancelled, also one that has not begun yet")
+    func answerOfEndedCall() throws {
+        let message = TransportRequest(url: try #require(URL(string: "https://api.example.com/")))
+        let attempt = NetworkAttempt(reason: .first, request: NetworkError.Request(method: "GET", url: message.url))
+        for isLate in [true, false] {
+            let call = EasyNetwork.Call { _, _ in }
+            let answer = BodyStream()
+            if isLate { call.cancel() }
+            call.note([attempt], message, answer)
+            #expect((answer.end == nil) != isLate)
+            call.cancel()
+            #expect(answer.end?.error?.code == .cancelled)
+        }
+    }
+
     @Test("OPQ-2: when the cancel of a call has returned, its task is cancelled, or never begins")
     func cancelledAtBeginning() async {
         let isLate = Locked(false)
