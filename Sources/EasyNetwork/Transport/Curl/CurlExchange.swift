@@ -132,6 +132,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
     /// Begins the deadlines, unless it begins for a second time.
     func begin(now: TimeInterval) {
         begun = (begun?.time ?? now, worker?.turn ?? 0)
+        if let worker { head = CurlHead(like: worker.knownFields) }
         if watch == nil, let request { watch = DeadlineWatch(request.deadlines, now: now) }
     }
 
@@ -214,6 +215,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         do throws(NetworkError) {
             guard let head = try head.add(line) else { return true }
             guard !isCancelled else { return false }
+            worker?.knownFields = self.head.known
             isHTTP2 = self.head.networkProtocol.hasPrefix("HTTP/2")
             connection?.isHTTP2 = isHTTP2
             decoder = head.hasContentCoding ? CurlDecoder(head) : nil

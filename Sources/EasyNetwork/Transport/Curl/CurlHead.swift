@@ -21,6 +21,12 @@ struct CurlHead {
     private var fieldCount = 0
     private var statusCode: Int?
     private var fields: [HTTPHeaders.Field] = []
+    /// The fields of an answer before this one, and then of this one: most come again, and need not be read again.
+    private(set) var known: [HTTPHeaders.Field]
+
+    init(like known: [HTTPHeaders.Field] = []) {
+        self.known = known
+    }
 
     /// The fields that came after the body.
     var trailers: HTTPHeaders { isComplete ? HTTPHeaders(fields) : HTTPHeaders() }
@@ -56,20 +62,24 @@ struct CurlHead {
 
     private mutating func end(_ status: Int) throws(NetworkError) -> TransportHead? {
         if isComplete { return nil }
-        let headers = HTTPHeaders(fields)
-        fields = []
+        let own = fields.take()
         // 101 ends HTTP on the connection. It was not asked for, so it is the answer.
         if (100..<200).contains(status) && status != 101 {
             statusCode = nil
             return nil
         }
-        let head = TransportHead(statusCode: status, headers: headers)
+        let head = TransportHead(statusCode: status, headers: HTTPHeaders(own))
         try head.checkLength()
-        isComplete = true
+        (known, isComplete) = (own, true)
         return head
     }
 
     private mutating func addField(_ content: Bytes) throws(NetworkError) {
+        // To grow field by field would be most of the work.
+        if fields.isEmpty && !isComplete { fields.reserveCapacity(12) }
+        if fields.count < known.count, Self.line(content, isOf: known[fields.count]) {
+            return fields.append(known[fields.count])
+        }
         if Self.isBlank(content[content.startIndex]) {
             guard let last = fields.indices.last else {
                 throw Self.malformed("a folded line without a field before it")
@@ -81,8 +91,6 @@ struct CurlHead {
         guard let colon = Self.index(of: UInt8(ascii: ":"), in: content) else {
             throw Self.malformed("a header line without colon: \(Self.text(content.prefix(80)))")
         }
-        // To grow field by field would be most of the work.
-        if fields.isEmpty && !isComplete { fields.reserveCapacity(12) }
         let name = Self.text(content[..<colon])
         fields.append(HTTPHeaders.Field(name: name, value: Self.text(content[(colon + 1)...])))
     }
@@ -98,6 +106,20 @@ struct CurlHead {
         }
         networkProtocol = Self.text(version)
         statusCode = status
+    }
+
+    /// Whether the line is `Name: value`, byte by byte.
+    private static func line(_ line: Bytes, isOf field: HTTPHeaders.Field) -> Bool {
+        let (colon, count) = (field.name.utf8.count, field.value.utf8.count)
+        guard line.count == colon + 2 + count, let base = line.base.baseAddress else { return false }
+        let start = base + line.startIndex
+        return start[colon] == UInt8(ascii: ":") && start[colon + 1] == UInt8(ascii: " ")
+            && self.line(at: start, beginsWith: field.name)
+            && self.line(at: start + colon + 2, beginsWith: field.value)
+    }
+
+    private static func line(at start: UnsafePointer<UInt8>, beginsWith text: String) -> Bool {
+        text.utf8Bytes { bytes in bytes.baseAddress.map { memcmp($0, start, bytes.count) == 0 } ?? true }
     }
 
     private static func index(of byte: UInt8, in bytes: Bytes) -> Int? {

@@ -11,6 +11,8 @@ final class CurlWorker {
     let connections = CurlConnections()
     /// The header list that was made last: most messages have the fields of the one before.
     var headerList: CurlHeaderList?
+    /// The fields of the answer that came last: most answers have those of the one before.
+    var knownFields: [HTTPHeaders.Field] = []
 
     // The reports of callbacks while the loop is inside libcurl.
 
