@@ -67,8 +67,10 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     // MARK: - The work
 
     open override func execute() {
-        // Not in one step: that would look up the type of the optional at run time.
-        guard let taken = takeRequest(), let request = taken as? Request else { return }
+        guard let taken = takeRequest() else { return }
+        // Every initializer takes a `Request`: the cast holds. `as?` would look up the type of the optional at run time.
+        // swift-format-ignore: NeverForceUnwrap
+        let request = taken as! Request
         let (ownPolicy, ignoresCache) = option { ($0.repeatPolicy, $0.ignoresCache) }
         let mayJoin = (ownPolicy ?? request.repeatPolicy) == .join
         let sharedAnswer = mayJoin ? sharedAnswer(to: request) : nil

@@ -58,11 +58,11 @@ struct CallAttempts {
         var acceptedAnswer: NetworkResponse?
     }
 
-    init(_ message: TransportRequest, _ context: CallContext, of call: Call) {
+    init(_ message: consuming TransportRequest, _ context: CallContext, of call: Call) {
+        sent = message
         self.message = message
         self.context = context
         self.call = call
-        sent = message
         stamp = context.stamp
     }
 
@@ -87,7 +87,7 @@ struct CallAttempts {
             } else {
                 outcome = try await attempt(after: failure)
             }
-            outcome = outcome.mapError(adopted)
+            if case .failure(let error) = outcome { outcome = .failure(adopted(error)) }
             try checkCancellation()
             if !context.interceptors.isEmpty {
                 switch await context.respond(to: outcome, history) {
@@ -187,10 +187,9 @@ struct CallAttempts {
     /// - Parameter replay: the message with a new credential, after a refusal.
     /// - Throws: the error that ends the call.
     private mutating func exchange(
-        _ first: TransportRequest,
+        _ message: consuming TransportRequest,
         with replay: (message: TransportRequest, stamp: Stamp)? = nil
     ) async throws(NetworkError) -> Outcome {
-        var message = first
         var replay = replay
         var redirectCount = 0
         while true {
@@ -351,12 +350,12 @@ struct CallAttempts {
         return message
     }
 
-    private mutating func judged(_ response: NetworkResponse) -> Outcome {
+    private mutating func judged(_ response: consuming NetworkResponse) -> Outcome {
         answer = response
         // The body's user has checked that the answer is accepted.
         if !arrival.isBodyUsed, let error = context.validation.error(for: response) { return .failure(error) }
         if context.cache != nil { acceptedAnswer = response }
-        return .success(response)
+        return .success(consume response)
     }
 
     // MARK: - Once more
