@@ -129,7 +129,7 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
         target = last.address == address ? last : CurlTarget(address: address)
     }
 
-    /// Begins the deadlines, unless it begins for a second time.
+    /// Begins the head, and the deadlines unless it begins for a second time.
     func begin(now: TimeInterval) {
         begun = (begun?.time ?? now, worker?.turn ?? 0)
         if let worker { head = CurlHead(like: worker.knownFields) }
