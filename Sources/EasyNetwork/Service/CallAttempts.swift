@@ -58,11 +58,11 @@ struct CallAttempts {
         var acceptedAnswer: NetworkResponse?
     }
 
-    init(_ message: consuming TransportRequest, _ context: CallContext, of call: Call) {
-        sent = message
+    init(_ message: TransportRequest, _ context: CallContext, of call: Call) {
         self.message = message
         self.context = context
         self.call = call
+        sent = message
         stamp = context.stamp
     }
 
@@ -187,9 +187,10 @@ struct CallAttempts {
     /// - Parameter replay: the message with a new credential, after a refusal.
     /// - Throws: the error that ends the call.
     private mutating func exchange(
-        _ message: consuming TransportRequest,
+        _ first: TransportRequest,
         with replay: (message: TransportRequest, stamp: Stamp)? = nil
     ) async throws(NetworkError) -> Outcome {
+        var message = first
         var replay = replay
         var redirectCount = 0
         while true {
@@ -350,12 +351,12 @@ struct CallAttempts {
         return message
     }
 
-    private mutating func judged(_ response: consuming NetworkResponse) -> Outcome {
+    private mutating func judged(_ response: NetworkResponse) -> Outcome {
         answer = response
         // The body's user has checked that the answer is accepted.
         if !arrival.isBodyUsed, let error = context.validation.error(for: response) { return .failure(error) }
         if context.cache != nil { acceptedAnswer = response }
-        return .success(consume response)
+        return .success(response)
     }
 
     // MARK: - Once more

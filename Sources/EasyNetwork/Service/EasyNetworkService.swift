@@ -315,7 +315,7 @@ public final class EasyNetworkService: Sendable {
             )
             configuration.payForRetries()
             if let timeout = context.timeout { call.setDeadline(timeout, context.clock) }
-            var attempts = CallAttempts(consume message, context, of: call)
+            var attempts = CallAttempts(message, context, of: call)
             return await attempts.answer()
         } catch {
             return CallAttempts.Answer(result: .failure(error))
