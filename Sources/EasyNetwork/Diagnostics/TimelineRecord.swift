@@ -96,6 +96,8 @@ struct TimelineRecord: Sendable {
 
     /// The highest number of attempts, waits, slots and so on of one row.
     static let partLimit = 100
+    /// Longer texts are cut, before they are searched for secrets.
+    fileprivate static let lengthLimit = 4_000
 
     let limit: Int
     /// The row of each number that is kept, at the remainder of its division by ``limit``.
@@ -193,12 +195,12 @@ struct TimelineRecord: Sendable {
     /// The address as it is, or as it is shown if it is long.
     private static func address(_ url: URL) -> String {
         let address = url.absoluteString
-        return address.utf8.count <= 4_000 ? address : text(Redaction.standard.redacted(address), limit: 1_000)
+        return address.utf8.count <= lengthLimit ? address : text(Redaction.standard.redacted(address), limit: 1_000)
     }
 
     /// A text without secrets, control characters and line breaks.
     static func text(_ text: String, limit: Int = 300) -> String {
-        let text = Redaction.standard.redacted(text.cleaned(limit: 4_000))
+        let text = Redaction.standard.redacted(text.cleaned(limit: lengthLimit))
         return (text.utf8Bytes(mayHaveSecretField) ? withoutSecretFields(text) : text).cleaned(limit: limit)
     }
 
@@ -280,7 +282,8 @@ extension TimelineRecord.Row {
             let request = TimelineRecord.Request(method: attempt.request.method, url: TimelineRecord.address(url))
             if self.request == nil { self.request = request }
             if attempts.isEmpty, case .call = key {
-                name = "\(request.method) \(url.path.isEmpty ? "/" : url.path)".cleaned(limit: 4_000)
+                name = "\(request.method) \(url.path.isEmpty ? "/" : url.path)"
+                    .cleaned(limit: TimelineRecord.lengthLimit)
             }
             if isCallOfQueue {
                 if started == nil { started = date }

@@ -55,7 +55,7 @@ extension String {
 
     /// Stricter than `==`, for which composed and decomposed letters are equal.
     func hasSameBytes(as other: String) -> Bool {
-        utf8Bytes { bytes in other.utf8Bytes { bytes.elementsEqual($0) } }
+        utf8.count == other.utf8.count && utf8Bytes { $0.has(other, at: 0) }
     }
 }
 
@@ -80,6 +80,15 @@ extension UnsafeBufferPointer<UInt8> {
         guard count - start >= bytes.count else { return false }
         for index in bytes.indices where self[start + index] != bytes[index] { return false }
         return true
+    }
+
+    /// Whether the bytes from `start` on begin with those of the text in UTF-8.
+    func has(_ text: String, at start: Int) -> Bool {
+        text.utf8Bytes { bytes in
+            guard count - start >= bytes.count else { return false }
+            guard let own = baseAddress, let others = bytes.baseAddress else { return bytes.isEmpty }
+            return memcmp(own + start, others, bytes.count) == 0
+        }
     }
 }
 

@@ -110,16 +110,10 @@ struct CurlHead {
 
     /// Whether the line is `Name: value`, byte by byte.
     private static func line(_ line: Bytes, isOf field: HTTPHeaders.Field) -> Bool {
-        let (colon, count) = (field.name.utf8.count, field.value.utf8.count)
-        guard line.count == colon + 2 + count, let base = line.base.baseAddress else { return false }
-        let start = base + line.startIndex
-        return start[colon] == UInt8(ascii: ":") && start[colon + 1] == UInt8(ascii: " ")
-            && self.line(at: start, beginsWith: field.name)
-            && self.line(at: start + colon + 2, beginsWith: field.value)
-    }
-
-    private static func line(at start: UnsafePointer<UInt8>, beginsWith text: String) -> Bool {
-        text.utf8Bytes { bytes in bytes.baseAddress.map { memcmp($0, start, bytes.count) == 0 } ?? true }
+        let bytes = UnsafeBufferPointer(rebasing: line)
+        let colon = field.name.utf8.count
+        return bytes.count == colon + 2 + field.value.utf8.count && bytes.has(field.name, at: 0)
+            && bytes.has(": ", at: colon) && bytes.has(field.value, at: colon + 2)
     }
 
     private static func index(of byte: UInt8, in bytes: Bytes) -> Int? {
