@@ -42,7 +42,7 @@ public struct NetworkError: Error, Sendable {
     /// The kind of the failure.
     public var code: Code {
         get { values.value.code }
-        set { values.change { $0.code = newValue } }
+        set { values.value.code = newValue }
     }
 
     /// A text that says what went wrong and what to mend, without a full stop; nil if the code says enough.
@@ -51,83 +51,83 @@ public struct NetworkError: Error, Sendable {
     /// and marks of writing direction.
     public var message: String? {
         get { values.value.message }
-        set { values.change { $0.message = newValue?.cleaned() } }
+        set { values.value.message = newValue?.cleaned() }
     }
 
     /// The status of the answer; nil if there was none. With ``Code/notCached`` it is 504 if the request has
     /// `only-if-cached` (RFC 9111, section 5.2.1.7).
     public var statusCode: Int? {
         get { values.value.statusCode }
-        set { values.change { $0.statusCode = newValue } }
+        set { values.value.statusCode = newValue }
     }
 
     /// The headers of the answer; empty if there was none.
     public var headers: HTTPHeaders {
         get { values.value.headers }
-        set { values.change { $0.headers = newValue } }
+        set { values.value.headers = newValue }
     }
 
     /// The first ``responseBodyLimit`` bytes of the answer's body; nil if there was no answer.
     public var responseBody: Data? {
         get { values.value.responseBody }
-        set { values.change { $0.responseBody = Self.prefix(of: newValue) } }
+        set { values.value.responseBody = Self.prefix(of: newValue) }
     }
 
     /// The message in the body of the answer, if there is one. It is cleaned as ``message`` is, but keeps its line
     /// breaks.
     public var serverMessage: String? {
         get { values.value.serverMessage }
-        set { values.change { $0.serverMessage = newValue?.cleaned(keepsLines: true) } }
+        set { values.value.serverMessage = newValue?.cleaned(keepsLines: true) }
     }
 
     /// The cause: a `URLError`, a `DecodingError`, or, for ``Code/dependencyFailed``, the ``NetworkError`` of the
     /// dependency that failed first.
     public var underlying: (any Error)? {
         get { values.value.underlying }
-        set { values.change { $0.underlying = newValue } }
+        set { values.value.underlying = newValue }
     }
 
     /// The request that failed, as it was sent.
     public var request: Request? {
         get { values.value.request }
-        set { values.change { $0.request = newValue } }
+        set { values.value.request = newValue }
     }
 
     /// The number of attempts to send; 0 if there was none.
     public var attempts: Int {
         get { values.value.attempts }
-        set { values.change { $0.attempts = newValue } }
+        set { values.value.attempts = newValue }
     }
 
     /// Every message that was sent, in order, redirects and retries included.
     public internal(set) var history: [NetworkAttempt] {
         get { values.value.history }
-        set { values.change { $0.history = newValue } }
+        set { values.value.history = newValue }
     }
 
     /// Whether the closures and the delegate of the operation are not called, since it was cancelled silently.
     public internal(set) var isSilent: Bool {
         get { values.value.isSilent }
-        set { values.change { $0.isSilent = newValue } }
+        set { values.value.isSilent = newValue }
     }
 
     /// The phase that the last attempt had reached; nil if nothing was sent, if the answer was complete, or if the
     /// transport cannot tell.
     public var phase: TransportPhase? {
         get { values.value.phase }
-        set { values.change { $0.phase = newValue } }
+        set { values.value.phase = newValue }
     }
 
     /// The measurements of the last attempt; nil if there are none.
     public var metrics: TransportMetrics? {
         get { values.value.metrics }
-        set { values.change { $0.metrics = newValue } }
+        set { values.value.metrics = newValue }
     }
 
     /// For ``Code/notCached``, the reason why the cache did not answer.
     public internal(set) var cacheMiss: CacheMiss? {
         get { values.value.cacheMiss }
-        set { values.change { $0.cacheMiss = newValue } }
+        set { values.value.cacheMiss = newValue }
     }
 
     /// For ``Code/dependencyFailed``, the names of the operations from the one that failed to the one that this
@@ -135,7 +135,7 @@ public struct NetworkError: Error, Sendable {
     /// most sixteen names, with `"…"` for those left out.
     public var dependencyPath: [String] {
         get { values.value.dependencyPath }
-        set { values.change { $0.dependencyPath = newValue } }
+        set { values.value.dependencyPath = newValue }
     }
 
     /// Creates an error. What is not given is nil, empty or 0.

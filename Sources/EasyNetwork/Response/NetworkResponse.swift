@@ -9,23 +9,41 @@ import Foundation
 /// let user = try response.decode(User.self)
 /// ```
 public struct NetworkResponse: Sendable {
+    private struct Values: Sendable {
+        let statusCode: Int
+        let headers: HTTPHeaders
+        let body: Data
+        var source: Source
+        let url: URL?
+        var trailers = HTTPHeaders()
+        var metrics: TransportMetrics?
+        var history: [NetworkAttempt] = []
+        var requestMethod: NetworkService.Method?
+        var allowsEmptyBody = false
+        var decoder: ResponseDecoder?
+        var userInfo: [String: any Sendable] = [:]
+    }
+
+    /// In an object of its own: every step of a call passes the answer on, and a task has room for each.
+    private var values: Shared<Values>
+
     /// The status code, 100 to 999 (RFC 9110, section 15).
-    public let statusCode: Int
+    public var statusCode: Int { values.value.statusCode }
 
     /// The header fields, in order and with repeats. ``URLSessionTransport`` reports neither.
-    public let headers: HTTPHeaders
+    public var headers: HTTPHeaders { values.value.headers }
 
     /// The body without content codings such as gzip; empty if there is none.
-    public let body: Data
+    public var body: Data { values.value.body }
 
     /// The source of the answer.
-    public internal(set) var source: Source
+    public internal(set) var source: Source {
+        get { values.value.source }
+        set { values.value.source = newValue }
+    }
 
     /// The URL that answered; nil if it is unknown.
-    public let url: URL?
-
-    /// The other properties. Answers are passed on often, and each copy copies only this reference.
-    private var context = Shared(Context())
+    public var url: URL? { values.value.url }
 
     /// Creates an answer, for tests and interceptors.
     ///
@@ -42,11 +60,7 @@ public struct NetworkResponse: Sendable {
         source: Source = .network,
         url: URL? = nil
     ) {
-        self.statusCode = statusCode
-        self.headers = headers
-        self.body = body
-        self.source = source
-        self.url = url
+        values = Shared(Values(statusCode: statusCode, headers: headers, body: body, source: source, url: url))
     }
 
     /// This answer with the properties of its request and its host that decoding depends on.
@@ -55,11 +69,9 @@ public struct NetworkResponse: Sendable {
         _ validation: ResponseValidation,
         decoder: ResponseDecoder?
     ) -> NetworkResponse {
-        context.change {
-            $0.requestMethod = method
-            $0.allowsEmptyBody = validation.allowsEmptyBody
-            $0.decoder = decoder
-        }
+        values.value.requestMethod = method
+        values.value.allowsEmptyBody = validation.allowsEmptyBody
+        values.value.decoder = decoder
         return self
     }
 
@@ -91,32 +103,22 @@ public struct NetworkResponse: Sendable {
 }
 
 extension NetworkResponse {
-    private struct Context: Sendable {
-        var trailers = HTTPHeaders()
-        var metrics: TransportMetrics?
-        var history: [NetworkAttempt] = []
-        var requestMethod: NetworkService.Method?
-        var allowsEmptyBody = false
-        var decoder: ResponseDecoder?
-        var userInfo: [String: any Sendable] = [:]
-    }
-
     /// The fields behind the body (RFC 9110, section 6.5). ``URLSessionTransport`` does not report them.
     public internal(set) var trailers: HTTPHeaders {
-        get { context.value.trailers }
-        set { context.change { $0.trailers = newValue } }
+        get { values.value.trailers }
+        set { values.value.trailers = newValue }
     }
 
     /// The measurements of the exchange; nil if there was none.
     public internal(set) var metrics: TransportMetrics? {
-        get { context.value.metrics }
-        set { context.change { $0.metrics = newValue } }
+        get { values.value.metrics }
+        set { values.value.metrics = newValue }
     }
 
     /// Every message that was sent for it, in order, redirects and retries included; empty if there was none.
     public internal(set) var history: [NetworkAttempt] {
-        get { context.value.history }
-        set { context.change { $0.history = newValue } }
+        get { values.value.history }
+        set { values.value.history = newValue }
     }
 
     /// Values that a program attaches to the answer, for instance an interceptor for ``APIRequest/item(from:)``.
@@ -130,26 +132,26 @@ extension NetworkResponse {
     /// }
     /// ```
     public var userInfo: [String: any Sendable] {
-        get { context.value.userInfo }
-        set { context.change { $0.userInfo = newValue } }
+        get { values.value.userInfo }
+        set { values.value.userInfo = newValue }
     }
 
     /// The method of the request; nil if it is unknown.
     public internal(set) var requestMethod: NetworkService.Method? {
-        get { context.value.requestMethod }
-        set { context.change { $0.requestMethod = newValue } }
+        get { values.value.requestMethod }
+        set { values.value.requestMethod = newValue }
     }
 
     /// Whether an optional item may be decoded from an empty body: with ``ResponseValidation/allowsEmptyBody``, with a
     /// status that never has a body (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5), and for HEAD (section 9.3.2).
     var mayBeEmpty: Bool {
-        [204, 205, 304].contains(statusCode) || requestMethod == .head || context.value.allowsEmptyBody
+        [204, 205, 304].contains(statusCode) || requestMethod == .head || values.value.allowsEmptyBody
     }
 
     /// The decoder of ``decode(_:)``. Default nil: JSON, with dates as text of RFC 3339 or as numbers.
     public internal(set) var decoder: ResponseDecoder? {
-        get { context.value.decoder }
-        set { context.change { $0.decoder = newValue } }
+        get { values.value.decoder }
+        set { values.value.decoder = newValue }
     }
 }
 

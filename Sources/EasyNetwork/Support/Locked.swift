@@ -110,11 +110,10 @@ struct Shared<Value: Sendable>: Sendable {
 
     var value: Value {
         _read { yield box.value }
-    }
-
-    mutating func change<Result>(_ body: (inout Value) -> Result) -> Result {
-        if !isKnownUniquelyReferenced(&box) { box = Box(box.value) }
-        return body(&box.value)
+        _modify {
+            if !isKnownUniquelyReferenced(&box) { box = Box(box.value) }
+            yield &box.value
+        }
     }
 }
 

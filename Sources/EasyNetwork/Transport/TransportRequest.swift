@@ -13,21 +13,61 @@ import FoundationNetworking
 /// It contains base URL, parameters and headers. A transport adds the fields that the connection needs (`Host`,
 /// `Content-Length`, `Accept-Encoding`); Foundation's adds a missing `User-Agent` and `Accept`.
 public struct TransportRequest: Sendable {
+    private struct Values: Sendable {
+        var method: NetworkService.Method
+        var url: URL
+        var headers: HTTPHeaders
+        var body: TransportBody
+        var deadlines: TransportDeadlines
+        var allowsCellularAccess = true
+        var networkServiceType = URLRequest.NetworkServiceType.default
+    }
+
+    /// In an object of its own: every step of a call passes the message on, and a task has room for each.
+    private var values: Shared<Values>
+
     /// The method. Default GET.
-    public var method: NetworkService.Method
+    public var method: NetworkService.Method {
+        get { values.value.method }
+        set { values.value.method = newValue }
+    }
+
     /// An absolute http or https URL.
-    public var url: URL
+    public var url: URL {
+        get { values.value.url }
+        set { values.value.url = newValue }
+    }
+
     /// The header fields. Default none.
-    public var headers: HTTPHeaders
+    public var headers: HTTPHeaders {
+        get { values.value.headers }
+        _modify { yield &values.value.headers }
+    }
+
     /// Default ``TransportBody/none``.
-    public var body: TransportBody
+    public var body: TransportBody {
+        get { values.value.body }
+        set { values.value.body = newValue }
+    }
+
     /// The deadlines. Default those of ``TransportDeadlines``.
-    public var deadlines: TransportDeadlines
+    public var deadlines: TransportDeadlines {
+        get { values.value.deadlines }
+        _modify { yield &values.value.deadlines }
+    }
+
     /// Whether the message may use a cellular network. Default true. Ignored on Linux, which does not tell networks
     /// apart.
-    public var allowsCellularAccess = true
+    public var allowsCellularAccess: Bool {
+        get { values.value.allowsCellularAccess }
+        set { values.value.allowsCellularAccess = newValue }
+    }
+
     /// The kind of traffic. Default `default`. Ignored on Linux.
-    public var networkServiceType = URLRequest.NetworkServiceType.default
+    public var networkServiceType: URLRequest.NetworkServiceType {
+        get { values.value.networkServiceType }
+        set { values.value.networkServiceType = newValue }
+    }
 
     /// Creates a message. The defaults are those of the properties.
     public init(
@@ -37,11 +77,7 @@ public struct TransportRequest: Sendable {
         body: TransportBody = .none,
         deadlines: TransportDeadlines = TransportDeadlines()
     ) {
-        self.method = method
-        self.url = url
-        self.headers = headers
-        self.body = body
-        self.deadlines = deadlines
+        values = Shared(Values(method: method, url: url, headers: headers, body: body, deadlines: deadlines))
     }
 }
 
