@@ -117,6 +117,14 @@ struct Shared<Value: Sendable>: Sendable {
     }
 }
 
+extension Shared: Equatable where Value: Equatable {
+    static func == (one: Self, other: Self) -> Bool { one.value == other.value }
+}
+
+extension Shared: Hashable where Value: Hashable {
+    func hash(into hasher: inout Hasher) { hasher.combine(value) }
+}
+
 extension Array {
     /// Removes and returns all elements.
     mutating func take() -> [Element] {

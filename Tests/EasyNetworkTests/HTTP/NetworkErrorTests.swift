@@ -98,7 +98,9 @@ struct NetworkErrorTests {
         error.history = [
             first, NetworkAttempt(reason: .retry, request: .init(method: "GET", url: url), statusCode: 403),
         ]
-        error.metrics = TransportMetrics(total: 1.5, bytesReceived: 120, remoteAddress: "192.0.2.1:443")
+        var metrics = TransportMetrics(total: 1.5)
+        (metrics.bytesReceived, metrics.remoteAddress) = (120, "192.0.2.1:443")
+        error.metrics = metrics
         return error
     }
 

@@ -405,7 +405,8 @@ final class CurlExchange: TransportExchange, @unchecked Sendable {
 
     private var metrics: TransportMetrics? {
         guard let begun = begun?.time else { return nil }
-        var metrics = TransportMetrics(total: loop.clock.now - begun, wait: begun - submitted)
+        var metrics = TransportMetrics(total: loop.clock.now - begun)
+        metrics.wait = begun - submitted
         (metrics.bytesSent, metrics.bytesReceived) = (0, 0)
         guard let handle = informed else { return metrics }
         if isReused != true {

@@ -175,27 +175,24 @@ extension TransportMetrics {
             guard let date, let begin else { return nil }
             return date.timeIntervalSince(begin)
         }
-        let isReused = transaction.isReusedConnection
-        self.init(
-            nameLookup: isReused ? nil : seconds(transaction.domainLookupEndDate),
+        self.init(total: 0)
+        if !transaction.isReusedConnection {
+            nameLookup = seconds(transaction.domainLookupEndDate)
             // A session's connect phase ends when the connection is secure.
-            connect: isReused ? nil : seconds(transaction.secureConnectionStartDate ?? transaction.connectEndDate),
-            tls: isReused ? nil : seconds(transaction.secureConnectionEndDate),
-            firstByte: seconds(transaction.responseStartDate),
-            total: 0,
-            bytesSent: Int(
-                clamping: transaction.countOfRequestHeaderBytesSent + transaction.countOfRequestBodyBytesSent
-            ),
-            bytesReceived: Int(
-                clamping: transaction.countOfResponseHeaderBytesReceived + transaction.countOfResponseBodyBytesReceived
-            ),
-            networkProtocol: Self.name(ofProtocol: transaction.networkProtocolName),
-            isReusedConnection: isReused,
-            remoteAddress: transaction.remoteAddress.map { address in
-                let host = address.contains(":") ? "[\(address)]" : address
-                return transaction.remotePort.map { "\(host):\($0)" } ?? host
-            }
+            connect = seconds(transaction.secureConnectionStartDate ?? transaction.connectEndDate)
+            tls = seconds(transaction.secureConnectionEndDate)
+        }
+        firstByte = seconds(transaction.responseStartDate)
+        bytesSent = Int(clamping: transaction.countOfRequestHeaderBytesSent + transaction.countOfRequestBodyBytesSent)
+        bytesReceived = Int(
+            clamping: transaction.countOfResponseHeaderBytesReceived + transaction.countOfResponseBodyBytesReceived
         )
+        networkProtocol = Self.name(ofProtocol: transaction.networkProtocolName)
+        isReusedConnection = transaction.isReusedConnection
+        remoteAddress = transaction.remoteAddress.map { address in
+            let host = address.contains(":") ? "[\(address)]" : address
+            return transaction.remotePort.map { "\(host):\($0)" } ?? host
+        }
     }
 
     /// Translates a name of ALPN (RFC 7301, section 6) to that of the status line.
