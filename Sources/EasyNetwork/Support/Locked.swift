@@ -94,8 +94,9 @@ final class Flag: Sendable {
 /// A large value that is copied on write.
 struct Shared<Value: Sendable>: Sendable {
     private final class Box: @unchecked Sendable {
-        // Sendable because it is changed only while uniquely referenced.
-        var value: Value
+        // Sendable because it is changed only while uniquely referenced. For the same reason an access overlaps another
+        // only if two of the same `Shared` do, which is checked there.
+        @exclusivity(unchecked) var value: Value
 
         init(_ value: Value) {
             self.value = value
