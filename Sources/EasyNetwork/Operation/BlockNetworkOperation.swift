@@ -21,7 +21,7 @@ final class BlockNetworkOperation: NetworkOperation, @unchecked Sendable {
         done?()
     }
 
-    override func deliver(_ done: @escaping @Sendable () -> Void) {
+    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         let isRunning = running.withLock { running in
             if running.isRunning { running.done = done }
             return running.isRunning

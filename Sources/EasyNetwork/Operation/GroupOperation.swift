@@ -191,7 +191,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         endChildren()
     }
 
-    override func deliver(_ done: @escaping @Sendable () -> Void) {
+    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         state.withLock { state in
             state.group.begin()
             state.done = done

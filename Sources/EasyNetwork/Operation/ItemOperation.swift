@@ -373,26 +373,25 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         withExtendedLifetime(released) {}
     }
 
-    override func deliver(_ done: @escaping @Sendable () -> Void) {
+    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         // Everything taken here is released outside the lock.
         let (_, call, cachedDelivery, meter) = state.withLock { state in
             state.isClosed = true
             return (state.source.take(), state.call.take(), state.cachedDelivery, state.meter)
         }
-        let error = error
         // It was finished manually.
         if error != nil { call?.cancel() }
-        guard let meter else { return deliver(error, after: cachedDelivery, done) }
-        meter.finish(success: error == nil) { self.deliver(error, after: cachedDelivery, done) }
+        guard let meter else { return callBack(error, after: cachedDelivery, done) }
+        meter.finish(success: error == nil) { self.callBack(error, after: cachedDelivery, done) }
     }
 
-    private func deliver(
+    private func callBack(
         _ error: NetworkError?,
         after cachedDelivery: OneShot?,
         _ done: @escaping @Sendable () -> Void
     ) {
-        guard let cachedDelivery else { return deliver(error, done) }
-        cachedDelivery.begin { self.deliver(error, done) }
+        guard let cachedDelivery else { return callBack(error, done) }
+        cachedDelivery.begin { self.callBack(error, done) }
     }
 
     /// Keeps the call, which is cancelled when the operation fails.
@@ -408,7 +407,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         if error != nil { late?.cancel() }
     }
 
-    private func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
+    private func callBack(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         // Asked before, as it is behind the lock, too.
         let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
         var preprocess: (@Sendable (Result<any Sendable, NetworkError>) -> Void)?

@@ -95,7 +95,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     func detach() {}
 
     /// Runs the callbacks, then calls `done`, on any thread.
-    func deliver(_ done: @escaping @Sendable () -> Void) {
+    ///
+    /// - Parameter error: the operation's own.
+    func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         done()
     }
 
@@ -252,11 +254,10 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func deliverAndConclude() {
-        let accessories = option { $0.accessories }
-        guard !accessories.isEmpty else { return deliver { self.conclude() } }
-        setOption([]) { swap(&$0.accessories, &$1) }
+        let (accessories, error) = core.withLock { ($0.options?.accessories.take() ?? [], $0.lifecycle.error) }
+        guard !accessories.isEmpty else { return deliver(error) { self.conclude() } }
         tellAccessories(accessories, { $0.willStop }) {
-            self.deliver {
+            self.deliver(error) {
                 self.tellAccessories(accessories, { $0.didStop }) { self.conclude() }
             }
         }

@@ -343,15 +343,12 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     // MARK: - The end
 
-    override func deliver(_ done: @escaping @Sendable () -> Void) {
+    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         let (task, fetching, filesAreDone) = download.withLock { ($0.task, $0.fetching, $0.filesAreDone) }
         fetching?.cancel()
         task?.cancel()
-        if let filesAreDone { filesAreDone.begin { self.deliverResult(done) } } else { deliverResult(done) }
-    }
-
-    private func deliverResult(_ done: @escaping @Sendable () -> Void) {
-        super.deliver(done)
+        guard let filesAreDone else { return super.deliver(error, done) }
+        filesAreDone.begin { super.deliver(error, done) }
     }
 }
 

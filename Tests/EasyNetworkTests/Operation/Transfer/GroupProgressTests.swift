@@ -24,8 +24,8 @@ private final class TestTransfer: NetworkOperation, @unchecked Sendable {
         hasBegun.open()
     }
 
-    override func deliver(_ done: @escaping @Sendable () -> Void) {
-        meter.finish(success: error == nil) { super.deliver(done) }
+    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
+        meter.finish(success: error == nil) { super.deliver(error, done) }
     }
 }
 
