@@ -23,6 +23,7 @@ public struct TransportMetrics: Hashable, Sendable {
         var remoteAddress: String?
     }
 
+    /// In an object of its own: answers, errors and attempts pass them on.
     private var values: Shared<Values>
 
     /// Until the host's name was resolved; nil on a reused connection.
@@ -91,6 +92,7 @@ public struct TransportMetrics: Hashable, Sendable {
         set { values.value.remoteAddress = newValue }
     }
 
+    /// Measurements of the end alone; a transport sets the others that it can measure.
     public init(total: TimeInterval) {
         values = Shared(Values(total: total))
     }
