@@ -21,7 +21,11 @@ extension Registry {
                 return LoadPictures(count: max(0, count), askerCount: max(0, askers), service: service)
             },
         ],
-        configure: { host in host.cookies = CookieJar() }
+        configure: { host in
+            host.cookies = CookieJar()
+            // `slow` may take longer than the default of a minute.
+            host.deadlines.idle = nil
+        }
     )
 }
 

@@ -24,6 +24,8 @@ struct ResourceLoaderTests {
                 HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: transport) {
                     $0.clock = clock
                     $0.retry = .never
+                    // On a slow machine, the default of a minute may pass.
+                    $0.deadlines.idle = nil
                     host(&$0)
                 }
             )

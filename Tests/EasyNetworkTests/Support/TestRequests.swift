@@ -43,7 +43,7 @@ extension MockServer {
             baseURL: baseURL,
             headers: headers,
             deadlines: TransportDeadlines(idle: nil),
-            transport: transport ?? URLSessionTransport()
+            transport: transport ?? TransportConfiguration().makeTransport()
         ) { host in
             host.callbackQueue = callbackQueue
             host.retry = .never
