@@ -64,9 +64,9 @@ final class BodyStream: Sendable {
         var isPaused = false
         var pauseChangeCount = 0
 
-        // Inlined, since a call would be given a copy of the state.
+        // Borrowing and inlined, since a call would be given a copy of the state.
         @inline(__always)
-        func hasHappened(_ event: Event) -> Bool {
+        borrowing func hasHappened(_ event: Event) -> Bool {
             if end != nil { return true }
             switch event {
             case .head: return counts.head != nil
@@ -79,8 +79,9 @@ final class BodyStream: Sendable {
         mutating func takeWaiters() -> [Waiter] {
             if end != nil || waiters.isEmpty { return waiters.take() }
             var taken: [Waiter] = []
-            for index in waiters.indices.reversed() where hasHappened(waiters[index].event) {
-                taken.append(waiters.remove(at: index))
+            for index in waiters.indices.reversed() {
+                let event = waiters[index].event
+                if hasHappened(event) { taken.append(waiters.remove(at: index)) }
             }
             return taken
         }

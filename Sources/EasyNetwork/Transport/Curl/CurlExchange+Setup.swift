@@ -50,7 +50,7 @@ extension CurlExchange {
         // The deadlines are ours. By default libcurl gives up connecting after 300 seconds.
         try handle.set(CCURLOPT_CONNECTTIMEOUT_MS, 7 * 24 * 3_600 * 1_000)
         // Refused while a reused handle still has its buffer, which then is of this size already.
-        _ = ccurl_set_long(handle.easy, CCURLOPT_BUFFERSIZE, 65_536)
+        _ = ccurl_set_long(handle.easy, CCURLOPT_BUFFERSIZE, 32_768)
         // Without it, a cancel during the look-up of a name stops the loop until the system's resolver returns.
         // libcurl before 7.87 does not have it.
         if CurlLibrary.version >= 0x07_57_00 { try handle.set(CCURLOPT_QUICK_EXIT, 1) }

@@ -23,6 +23,8 @@ struct CurlHead {
     private var fields: [HTTPHeaders.Field] = []
     /// The fields of an answer before this one, and then of this one: most come again, and need not be read again.
     private(set) var known: [HTTPHeaders.Field]
+    /// How many lines so far are the first of the known fields, which are not copied then; nil once a line differs.
+    private var knownCount: Int? = 0
 
     init(like known: [HTTPHeaders.Field] = []) {
         self.known = known
@@ -62,10 +64,12 @@ struct CurlHead {
 
     private mutating func end(_ status: Int) throws(NetworkError) -> TransportHead? {
         if isComplete { return nil }
-        let own = fields.take()
+        if knownCount != known.count { copyKnown() }
+        let own = knownCount == nil ? fields.take() : known
+        knownCount = nil
         // 101 ends HTTP on the connection. It was not asked for, so it is the answer.
         if (100..<200).contains(status) && status != 101 {
-            statusCode = nil
+            (statusCode, knownCount) = (nil, 0)
             return nil
         }
         let head = TransportHead(statusCode: status, headers: HTTPHeaders(own))
@@ -75,8 +79,11 @@ struct CurlHead {
     }
 
     private mutating func addField(_ content: Bytes) throws(NetworkError) {
-        // To grow field by field would be most of the work.
-        if fields.isEmpty && !isComplete { fields.reserveCapacity(12) }
+        if let count = knownCount, count < known.count, Self.line(content, isOf: known[count]) {
+            knownCount = count + 1
+            return
+        }
+        copyKnown()
         if fields.count < known.count, Self.line(content, isOf: known[fields.count]) {
             return fields.append(known[fields.count])
         }
@@ -93,6 +100,15 @@ struct CurlHead {
         }
         let name = Self.text(content[..<colon])
         fields.append(HTTPHeaders.Field(name: name, value: Self.text(content[(colon + 1)...])))
+    }
+
+    /// Copies the known fields that the lines so far repeat.
+    private mutating func copyKnown() {
+        guard let count = knownCount else { return }
+        // To grow field by field would be most of the work.
+        fields.reserveCapacity(12)
+        fields += known[..<count]
+        knownCount = nil
     }
 
     private mutating func readStatusLine(_ line: Bytes) throws(NetworkError) {
