@@ -50,13 +50,13 @@ struct Arguments {
     }
 
     static var usage: String {
-        let subjects = Subject.allCases.map { "  \($0.rawValue.filled(11))\($0.summary)" }.joined(separator: "\n")
+        let subjects = Subject.allCases.map { "  \($0.rawValue.filled(13))\($0.summary)" }.joined(separator: "\n")
         return """
             usage: Benchmark SUBJECT [--strict]
 
             \(subjects)
 
-              --strict   exit status 1 when a bar is missed
+              --strict     exit status 1 when a bar is missed
             """
     }
 }
