@@ -28,7 +28,7 @@ public struct StreamedResponse: AsyncSequence, Sendable {
 
     let source: Source
 
-    public func makeAsyncIterator() -> StreamedSequence<Data>.AsyncIterator {
+    public func makeAsyncIterator() -> StreamedSequence<Data> {
         StreamedSequence { [source] in source.claim { try await source.next() } }.makeAsyncIterator()
     }
 
@@ -93,7 +93,7 @@ public struct StreamedResponse: AsyncSequence, Sendable {
         }
 
         /// - Returns: `read`, the first time; later a function that throws.
-        func claim<Element>(_ read: @escaping () async throws -> Element?) -> () async throws -> Element? {
+        func claim<Element>(_ read: @escaping StreamedSequence<Element>.Read) -> StreamedSequence<Element>.Read {
             guard isClaimed.exchange(true) else { return read }
             let message = "a streamed body can be iterated over once: send the request again, or keep what came"
             return { throw NetworkError(code: .invalidRequest, message: message) }
@@ -130,15 +130,25 @@ public struct StreamedResponse: AsyncSequence, Sendable {
 ///
 /// All errors are ``NetworkError``s: ``NetworkError/Code/cancelled`` when the task was cancelled. After an error, as
 /// after the end, the iteration returns nil. Releasing the iterator cancels what it reads from.
-public struct StreamedSequence<Element: Sendable>: AsyncSequence, Sendable {
-    /// Called for each iterator; the function that it returns reads the next element.
-    let begin: @Sendable () -> () async throws -> Element?
+public struct StreamedSequence<Element: Sendable>: AsyncSequence, AsyncIteratorProtocol, Sendable {
+    /// Reads the next element.
+    typealias Read = @Sendable () async throws -> Element?
+
+    private let begin: @Sendable () -> Read
+    private var isBegun = false
+    /// Nil before the beginning of the iteration and after its end.
+    private var read: Read?
+
+    /// - Parameter begin: called for each iteration.
+    init(_ begin: @escaping @Sendable () -> Read) {
+        self.begin = begin
+    }
 
     /// A function that reads elements by a state, which two tasks with copies of one iterator do not change at once.
-    static func reading<State>(
+    static func reading<State: Sendable>(
         _ state: State,
-        _ next: @escaping (inout State) async throws -> Element?
-    ) -> () async throws -> Element? {
+        _ next: @escaping @Sendable (inout State) async throws -> Element?
+    ) -> Read {
         let held = Locked<State?>(state)
         return {
             guard var state = held.exchange(nil) else {
@@ -149,24 +159,19 @@ public struct StreamedSequence<Element: Sendable>: AsyncSequence, Sendable {
         }
     }
 
-    public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(read: begin())
+    public func makeAsyncIterator() -> StreamedSequence {
+        var iterator = StreamedSequence(begin)
+        (iterator.isBegun, iterator.read) = (true, begin())
+        return iterator
     }
 
-    /// Reads one element after the other.
+    /// Reads the next element.
     ///
-    /// ```swift
-    /// var lines = answer.lines().makeAsyncIterator()
-    /// let first = try await lines.next()
-    /// ```
-    public struct AsyncIterator: AsyncIteratorProtocol {
-        /// Nil when the iteration is over.
-        var read: (() async throws -> Element?)?
-
-        public mutating func next() async throws -> Element? {
-            guard let read = read.take(), let element = try await read() else { return nil }
-            self.read = read
-            return element
-        }
+    /// - Returns: nil at the end.
+    public mutating func next() async throws -> Element? {
+        if !isBegun { self = makeAsyncIterator() }
+        guard let read = read.take(), let element = try await read() else { return nil }
+        self.read = read
+        return element
     }
 }
