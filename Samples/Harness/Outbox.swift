@@ -121,15 +121,15 @@ struct OutboxCommand: Equatable {
     }
 
     private func line(_ event: OutboxEvent) -> String {
-        switch event.kind {
-        case .added: "added  \(event.id)\n"
-        case .sending: "sending  \(event.id)\n"
-        case .delivered: "delivered  \(event.id)\n"
-        case .failed(let error, let retryDelay):
-            "failed  \(event.id)  \(error.localizedDescription)" + String(format: "  again in %.1f s\n", retryDelay)
-        case .died(let error): "died  \(event.id)  \(error.localizedDescription)\n"
-        case .removed: "removed  \(event.id)\n"
-        case .retried: "retried  \(event.id)\n"
+        switch event {
+        case .added(let id): "added  \(id)\n"
+        case .sending(let id): "sending  \(id)\n"
+        case .delivered(let id): "delivered  \(id)\n"
+        case .failed(let id, let error, let retryDelay):
+            "failed  \(id)  \(error.localizedDescription)" + String(format: "  again in %.1f s\n", retryDelay)
+        case .died(let id, let error): "died  \(id)  \(error.localizedDescription)\n"
+        case .removed(let id): "removed  \(id)\n"
+        case .retried(let id): "retried  \(id)\n"
         }
     }
 

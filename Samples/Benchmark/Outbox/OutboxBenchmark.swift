@@ -67,7 +67,7 @@ struct OutboxBenchmark {
         let events = outbox.events
         let start = try Measurement.seconds {
             try outbox.start()
-            Measurement.wait { for await event in events { if case .sending = event.kind { return } } }
+            Measurement.wait { for await case .sending in events { return } }
         }
         report.line("started, until the first job is in the queue: \(Report.number(start)) s")
         report.bar("start with \(Self.count) entries", start, atMost: 1, unit: " s")

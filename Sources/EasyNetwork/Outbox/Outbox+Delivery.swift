@@ -153,7 +153,7 @@ extension Outbox {
             return true
         }
         guard isWanted else { return finish(name, NetworkError(code: .cancelled), isFinal: false) }
-        tell(name.id, .sending)
+        tell(.sending(name.id))
         operation.whenFinished { [weak operation] in
             // The operation is kept while it runs.
             let error = operation.map { $0.error } ?? NetworkError(code: .cancelled)
@@ -199,7 +199,7 @@ extension Outbox {
                 try folder.remove(name, from: .entries)
             }
             // Before the next one of the lane is sent.
-            tell(name.id, error.map { .died($0) } ?? .delivered)
+            tell(error.map { .died(name.id, $0) } ?? .delivered(name.id))
             leave(name.id)
             // It was made an entry again before it had left.
             if error != nil, folder.has(name) { state.withLock { $0.changeCount += 1 } }
@@ -254,7 +254,7 @@ extension Outbox {
         }
         // Objects of the user are released outside the lock.
         withExtendedLifetime(old) {}
-        if let delay { tell(name.id, .failed(error, retryDelay: delay)) }
+        if let delay { tell(.failed(name.id, error, retryDelay: delay)) }
     }
 
     static func dependencyFailed(_ id: UUID, _ error: NetworkError?) -> NetworkError {

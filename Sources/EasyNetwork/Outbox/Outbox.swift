@@ -216,7 +216,7 @@ public final class Outbox: Sendable {
             request: data
         )
         try folder.add(name, record, attachments)
-        tell(name.id, .added)
+        tell(.added(name.id))
         admit(name, after: after)
         return name.id
     }
@@ -295,11 +295,11 @@ public final class Outbox: Sendable {
             guard let after = (try? folder.read(name))?.after, after.contains(id) else { continue }
             let reason = Self.dependencyFailed(id, error)
             try folder.bury(name, reason)
-            tell(name.id, .died(reason))
+            tell(.died(name.id, reason))
             leave(name.id)
         }
         try folder.remove(name, from: found == nil ? .dead : .entries)
-        tell(id, .removed)
+        tell(.removed(id))
         // A job under way leaves when it has ended.
         if let operation = state.withLock({ $0.running[id] ?? nil }) { operation.cancel() } else { leave(id) }
         if state.withLock({ $0.lock == nil }) { folder.ring() } else { deliverNext() }
@@ -326,7 +326,7 @@ public final class Outbox: Sendable {
             let after = name.hasDependencies ? (try? folder.read(name, in: .dead))?.after ?? [] : []
             // One that depends on two of them comes twice.
             guard try folder.revive(name) else { continue }
-            tell(name.id, .retried)
+            tell(.retried(name.id))
             admit(name, after: after)
             rest += dependents[name.id] ?? []
         }
@@ -350,9 +350,9 @@ public final class Outbox: Sendable {
         }
     }
 
-    func tell(_ id: UUID, _ kind: OutboxEvent.Kind) {
+    func tell(_ event: OutboxEvent) {
         for listener in state.withLock({ Array($0.listeners.values) }) {
-            listener.yield(OutboxEvent(id: id, kind: kind))
+            listener.yield(event)
         }
     }
 

@@ -31,45 +31,34 @@ public struct OutboxEntry: Identifiable, Sendable {
     }
 }
 
-/// What happens to an entry of an ``Outbox``.
+/// What happens to an entry of an ``Outbox``, with the id of the entry.
 ///
 /// ```swift
 /// func watch(_ outbox: Outbox) async {
-///     for await event in outbox.events {
-///         if case .failed(let error, let retryDelay) = event.kind { print(event.id, error, retryDelay) }
-///     }
+///     for await case .failed(let id, let error, let retryDelay) in outbox.events { print(id, error, retryDelay) }
 /// }
 /// ```
-public struct OutboxEvent: Sendable {
-    /// The kind of an event.
-    ///
-    /// ```swift
-    /// func isOver(_ event: OutboxEvent) -> Bool {
-    ///     switch event.kind {
-    ///     case .delivered, .died, .removed: true
-    ///     case .added, .sending, .failed, .retried: false
-    ///     }
-    /// }
-    /// ```
-    public enum Kind: Sendable {
-        /// It is safe on disk.
-        case added
-        /// A job for it was added to the queue.
-        case sending
-        /// The server has accepted it; it has left the outbox.
-        case delivered
-        /// It was not delivered, and is tried again after so many seconds, or earlier when the network is back.
-        case failed(NetworkError, retryDelay: TimeInterval)
-        /// It has become a dead letter.
-        case died(NetworkError)
-        /// ``Outbox/remove(_:)``
-        case removed
-        /// ``Outbox/retry(_:)``
-        case retried
-    }
+public enum OutboxEvent: Sendable {
+    /// It is safe on disk.
+    case added(UUID)
+    /// A job for it was added to the queue.
+    case sending(UUID)
+    /// The server has accepted it; it has left the outbox.
+    case delivered(UUID)
+    /// It was not delivered, and is tried again after so many seconds, or earlier when the network is back.
+    case failed(UUID, NetworkError, retryDelay: TimeInterval)
+    /// It has become a dead letter.
+    case died(UUID, NetworkError)
+    /// ``Outbox/remove(_:)``
+    case removed(UUID)
+    /// ``Outbox/retry(_:)``
+    case retried(UUID)
 
     /// The id of the entry.
-    public let id: UUID
-    /// What happened.
-    public let kind: Kind
+    public var id: UUID {
+        switch self {
+        case .added(let id), .sending(let id), .delivered(let id), .removed(let id), .retried(let id): id
+        case .failed(let id, _, _), .died(let id, _): id
+        }
+    }
 }

@@ -67,7 +67,7 @@ struct OutboxFaultTests {
         var events = outbox.events.makeAsyncIterator()
         fixture.files.fail(step..<step + 1)
         try outbox.start()
-        guard case .sending? = await events.next()?.kind, case .failed(let error, _)? = await events.next()?.kind else {
+        guard case .sending(id)? = await events.next(), case .failed(id, let error, _)? = await events.next() else {
             Issue.record("another order of events")
             return
         }
