@@ -14,9 +14,7 @@ final class LoadPictures: ServiceOperation, @unchecked Sendable {
 
     override func execute() {
         // The newest first, as in a list that scrolls. An app would make an image of the body.
-        var options = ResourceLoaderOptions()
-        options.order = .lifo
-        let pictures = ResourceLoader(queue: NetworkQueue(), service: service, options: options) { $0.body }
+        let pictures = ResourceLoader(queue: NetworkQueue(), service: service, startsNewestFirst: true) { $0.body }
         let urls = (0..<count).compactMap { URL(string: "pictures/\($0)") }
         Task { [askerCount] in
             do {

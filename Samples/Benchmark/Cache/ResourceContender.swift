@@ -19,9 +19,9 @@ struct ResourceContender {
         service = EasyNetworkService(
             HostConfiguration(baseURL: URL(string: base)) { $0.cache = NetworkCache(disk: nil) }
         )
-        var options = ResourceLoaderOptions()
-        options.request = { Picture(url: $0) }
-        loader = ResourceLoader(queue: NetworkQueue(), service: service, options: options) { $0.body.count }
+        loader = ResourceLoader(queue: NetworkQueue(), service: service, request: { Picture(url: $0) }) {
+            $0.body.count
+        }
         urls = (0..<count).compactMap { URL(string: "\(base)/pictures/\($0)") }
         let response = NetworkResponse(body: Data(count: 1_024))
         Measurement.wait { [service, loader, urls] in

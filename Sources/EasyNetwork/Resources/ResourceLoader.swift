@@ -1,59 +1,6 @@
 import Dispatch
 import Foundation
 
-/// The settings of a ``ResourceLoader``.
-///
-/// ```swift
-/// var options = ResourceLoaderOptions()
-/// options.order = .lifo
-/// options.memoryCostLimit = 20_000_000
-/// ```
-public struct ResourceLoaderOptions: Sendable {
-    /// The order in which loads of one priority start.
-    ///
-    /// ```swift
-    /// var options = ResourceLoaderOptions()
-    /// options.order = .lifo
-    /// ```
-    public enum Order: Hashable, Sendable {
-        /// The oldest first.
-        case fifo
-        /// The newest first: for a list that is scrolled, what is seen now before what was seen a moment ago.
-        case lifo
-    }
-
-    /// The order in which loads of one priority start. Default ``Order/fifo``. A load whose priority has changed counts
-    /// as the newest.
-    public var order = Order.fifo
-
-    /// The number of loads at once; less than 1 counts as 1. Default 6. The limits of the queue hold as well: with a
-    /// lower one there, the loads that wait for it run in the queue's order.
-    public var maximumLoadCount = 6
-
-    /// The sum of the costs of the resources in memory. Default 64,000,000. A resource of a higher cost is not kept.
-    public var memoryCostLimit = 64_000_000
-
-    /// The number of resources in memory. Default no limit.
-    public var memoryCountLimit = Int.max
-
-    /// How long a failure is remembered, in seconds: until then the same error is given at once, and nothing is sent.
-    /// Default 0: not at all. A cancelled load is no failure. The last thousand are remembered.
-    public var failureLifetime: TimeInterval = 0
-
-    /// What makes two URLs the same resource. Called when a resource is asked for, on that thread. Default: the URL
-    /// without its fragment. For signed URLs leave out the signature: the load uses the URL that came first.
-    public var key: @Sendable (URL) -> String = { url in
-        url.absoluteString.prefix { $0 != "#" }.description
-    }
-
-    /// The request for a URL, with its headers, deadlines, retries and rules for the cache. Called once a load.
-    /// Default: a GET with ``CachePolicy/http``.
-    public var request: @Sendable (URL) -> any BaseAPIRequest = { GetResource(url: $0) }
-
-    /// Options with the defaults of the properties.
-    public init() {}
-}
-
 /// Loads resources by URL, decodes them, and keeps them in memory: images, documents, anything that is made from bytes.
 ///
 /// ```swift
@@ -132,7 +79,13 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
 
     private let queue: NetworkQueue
     private let service: EasyNetworkService
-    private let options: ResourceLoaderOptions
+    private let startsNewestFirst: Bool
+    private let maximumLoadCount: Int
+    private let memoryCostLimit: Int
+    private let memoryCountLimit: Int
+    private let failureLifetime: TimeInterval
+    private let makeKey: @Sendable (URL) -> String
+    private let makeRequest: @Sendable (URL) -> any BaseAPIRequest
     private let cost: (@Sendable (Resource) -> Int)?
     private let decodePartial: (@Sendable (NetworkResponse) throws -> Resource?)?
     private let decode: @Sendable (NetworkResponse) throws -> Resource
@@ -146,7 +99,21 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     /// - Parameters:
     ///   - queue: runs the loads. Default ``NetworkQueue/shared``.
     ///   - service: gives the host; cancelling it cancels the loads. Default ``HostConfiguration/shared`` as it is now.
-    ///   - options: order, limits, keys, requests.
+    ///   - startsNewestFirst: whether of the loads of one priority the newest starts first: for a list that is
+    ///     scrolled, what is seen now before what was seen a moment ago. Default false: the oldest. A load whose
+    ///     priority has changed counts as the newest.
+    ///   - maximumLoadCount: the number of loads at once; less than 1 counts as 1. Default 6. The limits of the queue
+    ///     hold as well: with a lower one there, the loads that wait for it run in the queue's order.
+    ///   - memoryCostLimit: the sum of the costs of the resources in memory. Default 64,000,000. A resource of a higher
+    ///     cost is not kept.
+    ///   - memoryCountLimit: the number of resources in memory. Default no limit.
+    ///   - failureLifetime: how long a failure is remembered, in seconds: until then the same error is given at once,
+    ///     and nothing is sent. Default 0: not at all. A cancelled load is no failure. The last thousand are remembered.
+    ///   - key: what makes two URLs the same resource. Called when a resource is asked for, on that thread. Default
+    ///     nil: the URL without its fragment. For signed URLs leave out the signature: the load uses the URL that came
+    ///     first.
+    ///   - request: the request for a URL, with its headers, deadlines, retries and rules for the cache. Called once a
+    ///     load. Default nil: a GET with ``CachePolicy/http``.
     ///   - cost: the cost of a resource in memory, such as the bytes of its pixels. Default nil: the bytes of the
     ///     answer's body. Called on a background thread, once a load.
     ///   - decodePartial: makes a resource of the beginning of an answer for ``partialResources(at:priority:)``; nil
@@ -156,20 +123,30 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     public init(
         queue: NetworkQueue = .shared,
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared),
-        options: ResourceLoaderOptions = ResourceLoaderOptions(),
+        startsNewestFirst: Bool = false,
+        maximumLoadCount: Int = 6,
+        memoryCostLimit: Int = 64_000_000,
+        memoryCountLimit: Int = .max,
+        failureLifetime: TimeInterval = 0,
+        key: (@Sendable (URL) -> String)? = nil,
+        request: (@Sendable (URL) -> any BaseAPIRequest)? = nil,
         cost: (@Sendable (Resource) -> Int)? = nil,
         decodePartial: (@Sendable (NetworkResponse) throws -> Resource?)? = nil,
         decode: @escaping @Sendable (NetworkResponse) throws -> Resource
     ) {
-        var options = options
         // Sums of costs up to this limit do not overflow.
-        options.memoryCostLimit = min(options.memoryCostLimit, 1 << 60)
-        (self.queue, self.service, self.options) = (queue, service, options)
+        let memoryCostLimit = min(memoryCostLimit, 1 << 60)
+        (self.queue, self.service) = (queue, service)
+        (self.startsNewestFirst, self.maximumLoadCount) = (startsNewestFirst, maximumLoadCount)
+        (self.memoryCostLimit, self.memoryCountLimit) = (memoryCostLimit, memoryCountLimit)
+        self.failureLifetime = failureLifetime
+        makeKey = key ?? { url in url.absoluteString.prefix { $0 != "#" }.description }
+        makeRequest = request ?? { GetResource(url: $0) }
         (self.cost, self.decodePartial, self.decode) = (cost, decodePartial, decode)
         state = Locked(
             State(
-                order: ResourceOrder(isLIFO: options.order == .lifo),
-                memory: RecencyList(costLimit: options.memoryCostLimit, countLimit: options.memoryCountLimit)
+                order: ResourceOrder(isLIFO: startsNewestFirst),
+                memory: RecencyList(costLimit: memoryCostLimit, countLimit: memoryCountLimit)
             )
         )
         #if canImport(Darwin)
@@ -202,7 +179,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         priority: Operation.QueuePriority = .normal,
         completion: (@Sendable (Result<Resource, NetworkError>) -> Void)? = nil
     ) -> ResourceReceipt<Resource> {
-        let receipt = ResourceReceipt(options.key(url), ResourceOrder.Rank(priority), self, completion: completion)
+        let receipt = ResourceReceipt(makeKey(url), ResourceOrder.Rank(priority), self, completion: completion)
         enter(receipt, url)
         return receipt
     }
@@ -235,7 +212,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     ) -> AsyncThrowingStream<Resource, any Error> {
         AsyncThrowingStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let rank = ResourceOrder.Rank(priority)
-            let receipt = ResourceReceipt(options.key(url), rank, self, partials: continuation)
+            let receipt = ResourceReceipt(makeKey(url), rank, self, partials: continuation)
             continuation.onTermination = { _ in receipt.cancel() }
             enter(receipt, url)
         }
@@ -248,8 +225,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     /// - Returns: the receipts, to cancel what is not wanted any more.
     @discardableResult
     public func prefetch(_ urls: some Sequence<URL>) -> [ResourceReceipt<Resource>] {
-        let pairs = urls.map { ($0, ResourceReceipt(options.key($0), .prefetch, self)) }
-        for (url, receipt) in options.order == .lifo ? pairs.reversed() : pairs { enter(receipt, url) }
+        let pairs = urls.map { ($0, ResourceReceipt(makeKey($0), .prefetch, self)) }
+        for (url, receipt) in startsNewestFirst ? pairs.reversed() : pairs { enter(receipt, url) }
         return pairs.map(\.1)
     }
 
@@ -257,13 +234,13 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
 
     /// The resource in memory, which counts as used; nil when it is not there.
     public func cachedResource(for url: URL) -> Resource? {
-        let key = options.key(url)
+        let key = makeKey(url)
         return state.withLock { $0.memory.use(key) }
     }
 
     /// Removes a resource and its failure from memory. The answer in the host's cache stays, and loads go on.
     public func remove(_ url: URL) {
-        let key = options.key(url)
+        let key = makeKey(url)
         let removed = state.withLock { state in
             state.failures.remove(key)
             return state.memory.remove(key)
@@ -277,7 +254,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
             state.failures = RecencyList(costLimit: 0, countLimit: state.failures.countLimit)
             return exchange(
                 &state.memory,
-                with: RecencyList(costLimit: options.memoryCostLimit, countLimit: options.memoryCountLimit)
+                with: RecencyList(costLimit: memoryCostLimit, countLimit: memoryCountLimit)
             )
         }
         withExtendedLifetime(removed) {}
@@ -289,7 +266,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
 
     private func enter(_ receipt: ResourceReceipt<Resource>, _ url: URL) {
         let key = receipt.key
-        let now = options.failureLifetime > 0 ? service.configuration.settings.clock.now : 0
+        let now = failureLifetime > 0 ? service.configuration.settings.clock.now : 0
         let result = state.withLock { state -> Result<Resource, NetworkError>? in
             if let resource = state.memory.use(key) { return .success(resource) }
             if let failure = state.failures[key] {
@@ -353,7 +330,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
 
     /// Starts loads for which there is a place.
     private func startNext() {
-        let places = max(1, options.maximumLoadCount)
+        let places = max(1, maximumLoadCount)
         while let (key, number, url) = state.withLock({ state -> (String, Int, URL)? in
             guard state.running.count < places else { return nil }
             let prefetchCount = state.running.values.count { $0 }
@@ -368,7 +345,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     }
 
     private func start(_ key: String, _ number: Int, _ url: URL) {
-        let request = WorkQueue.userCode { options.request(url) }
+        let request = WorkQueue.userCode { makeRequest(url) }
         let operation = ResourceOperation(
             ResourceRequest(wrapped: request, decode: decode, cost: cost),
             url: url,
@@ -410,8 +387,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
                 guard item.isStorable else { break }
                 removed = state.memory.store(item.resource, cost: item.cost, for: key)
             case .failure(let error):
-                guard options.failureLifetime > 0, error.code != .cancelled else { break }
-                _ = state.failures.store((error, now + options.failureLifetime), cost: 0, for: key)
+                guard failureLifetime > 0, error.code != .cancelled else { break }
+                _ = state.failures.store((error, now + failureLifetime), cost: 0, for: key)
             }
             return load.receipts.values.map(\.receipt)
         }

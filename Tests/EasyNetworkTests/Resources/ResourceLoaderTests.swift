@@ -16,8 +16,16 @@ struct ResourceLoaderTests {
         let decodeCount = Locked(0)
         let loader: ResourceLoader<String>
 
-        init(_ change: (inout ResourceLoaderOptions) -> Void = { _ in }, host: (inout HostSettings) -> Void = { _ in })
-        {
+        init(
+            startsNewestFirst: Bool = false,
+            maximumLoadCount: Int = 6,
+            memoryCostLimit: Int = 64_000_000,
+            memoryCountLimit: Int = .max,
+            failureLifetime: TimeInterval = 0,
+            key: (@Sendable (URL) -> String)? = nil,
+            request: (@Sendable (URL) -> any BaseAPIRequest)? = nil,
+            host: (inout HostSettings) -> Void = { _ in }
+        ) {
             let (transport, clock) = (InMemoryTransport(), ManualClock())
             (self.transport, self.clock) = (transport, clock)
             let service = EasyNetworkService(
@@ -29,9 +37,17 @@ struct ResourceLoaderTests {
                     host(&$0)
                 }
             )
-            var options = ResourceLoaderOptions()
-            change(&options)
-            loader = ResourceLoader(queue: queue, service: service, options: options) { [decodeCount] response in
+            loader = ResourceLoader(
+                queue: queue,
+                service: service,
+                startsNewestFirst: startsNewestFirst,
+                maximumLoadCount: maximumLoadCount,
+                memoryCostLimit: memoryCostLimit,
+                memoryCountLimit: memoryCountLimit,
+                failureLifetime: failureLifetime,
+                key: key,
+                request: request
+            ) { [decodeCount] response in
                 decodeCount.withLock { $0 += 1 }
                 guard response.body != Data("bad".utf8) else { throw NotDecodable() }
                 return try response.text()
@@ -116,7 +132,7 @@ struct ResourceLoaderTests {
 
     @Test("IMG-1: a load that nobody wants any more sends nothing, and the same resource can be asked for again")
     func cancelledBeforeStart() async throws {
-        let fixture = Fixture({ $0.maximumLoadCount = 1 })
+        let fixture = Fixture(maximumLoadCount: 1)
         fixture.queue.isSuspended = true
         let started = fixture.loader.load(fixture.url("a"))
         let waiting = fixture.loader.load(fixture.url("b"))
@@ -181,7 +197,7 @@ struct ResourceLoaderTests {
 
     @Test("IMG-1: a completion that blocks holds up neither other receipts nor the next load")
     func blockedCompletion() async throws {
-        let fixture = Fixture({ $0.maximumLoadCount = 1 })
+        let fixture = Fixture(maximumLoadCount: 1)
         let (blocked, wasFreed) = (DispatchSemaphore(value: 0), Locked<Bool?>(nil))
         fixture.loader.load(fixture.url("a")) { _ in
             let isInTime = blocked.wait(timeout: .now() + 240) == .success
@@ -196,7 +212,7 @@ struct ResourceLoaderTests {
 
     @Test("IMG-1: when the queue or the service cancels a load, its receipts end, and the next loads run")
     func cancelledByOthers() async throws {
-        let fixture = Fixture({ $0.maximumLoadCount = 1 })
+        let fixture = Fixture(maximumLoadCount: 1)
         let stalled = fixture.loader.load(fixture.url("stall"))
         let next = fixture.loader.load(fixture.url("a"))
         await fixture.transport.waitForRequests(1)
@@ -210,10 +226,7 @@ struct ResourceLoaderTests {
 
     @Test("IMG-1: loads start by priority, then in the order said", arguments: [false, true])
     func order(isLIFO: Bool) async throws {
-        let fixture = Fixture({ options in
-            options.maximumLoadCount = 1
-            options.order = isLIFO ? .lifo : .fifo
-        })
+        let fixture = Fixture(startsNewestFirst: isLIFO, maximumLoadCount: 1)
         fixture.queue.isSuspended = true
         let first = fixture.loader.load(fixture.url("first"))
         let prefetched = fixture.loader.prefetch([fixture.url("p"), fixture.url("q"), fixture.url("r")])
@@ -233,7 +246,7 @@ struct ResourceLoaderTests {
 
     @Test("IMG-1: prefetches take half of the places at most; receipts come in the order of their URLs")
     func prefetchGivesWay() async throws {
-        let fixture = Fixture({ $0.maximumLoadCount = 4 })
+        let fixture = Fixture(maximumLoadCount: 4)
         fixture.queue.isSuspended = true
         let urls = (0..<6).map { fixture.url("p\($0)") }
         let prefetched = fixture.loader.prefetch(urls)
@@ -271,13 +284,13 @@ struct ResourceLoaderTests {
 
     @Test("IMG-1: the memory is bounded by cost and by count; the least recently used resource leaves first")
     func memory() async throws {
-        let fixture = Fixture({ $0.memoryCountLimit = 2 })
+        let fixture = Fixture(memoryCountLimit: 2)
         for path in ["a", "b"] { _ = try await fixture.loader.resource(at: fixture.url(path)) }
         #expect(fixture.loader.cachedResource(for: fixture.url("a")) == "/a")
         _ = try await fixture.loader.resource(at: fixture.url("c"))
         #expect(fixture.loader.cachedResource(for: fixture.url("b")) == nil)
         #expect(fixture.loader.cachedResource(for: fixture.url("a")) == "/a")
-        let costly = Fixture({ $0.memoryCostLimit = 5 })
+        let costly = Fixture(memoryCostLimit: 5)
         for path in ["a", "b", "c", "long"] { _ = try await costly.loader.resource(at: costly.url(path)) }
         let kept = ["a", "b", "c", "long"].filter { costly.loader.cachedResource(for: costly.url($0)) != nil }
         // Two bytes each; "/long" has five and replaces all.
@@ -287,14 +300,12 @@ struct ResourceLoaderTests {
     @Test("IMG-1: costs of any size do not overflow")
     func largeCosts() async throws {
         let fixture = Fixture()
-        var options = ResourceLoaderOptions()
-        options.memoryCostLimit = .max
         let loader = ResourceLoader(
             queue: fixture.queue,
             service: EasyNetworkService(
                 HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: fixture.transport)
             ),
-            options: options,
+            memoryCostLimit: .max,
             cost: { $0 == "/long" ? .max : 1 << 59 }
         ) { try $0.text() }
         for path in ["a", "b", "c", "long", "long"] { _ = try await loader.resource(at: fixture.url(path)) }
@@ -317,7 +328,7 @@ struct ResourceLoaderTests {
 
     @Test("IMG-1: answers come from the host's cache by the rules of HTTP, without a message")
     func diskCache() async throws {
-        let fixture = Fixture({ $0.memoryCountLimit = 0 }, host: { $0.cache = NetworkCache(disk: nil) })
+        let fixture = Fixture(memoryCountLimit: 0, host: { $0.cache = NetworkCache(disk: nil) })
         fixture.transport.route("GET", "/fresh") { _ in
             MockResponse(headers: ["Cache-Control": "max-age=60"], body: .data(Data("fresh".utf8)))
         }
@@ -329,9 +340,7 @@ struct ResourceLoaderTests {
 
     @Test("IMG-1: keys may leave out parts of the URL; by default the fragment")
     func keys() async throws {
-        let signed = Fixture({ options in
-            options.key = { $0.path }
-        })
+        let signed = Fixture(key: { $0.path })
         #expect(try await signed.loader.resource(at: signed.url("a?signature=1")) == "/a")
         #expect(try await signed.loader.resource(at: signed.url("a?signature=2")) == "/a")
         #expect(signed.paths == ["/a"])
@@ -342,7 +351,7 @@ struct ResourceLoaderTests {
 
     @Test("IMG-1: a failure is remembered as long as wanted, a cancel is not")
     func rememberedFailures() async throws {
-        let fixture = Fixture({ $0.failureLifetime = 10 })
+        let fixture = Fixture(failureLifetime: 10)
         for _ in 0..<3 {
             let error = await #expect(throws: NetworkError.self) {
                 try await fixture.loader.resource(at: fixture.url("bad"))
@@ -371,9 +380,7 @@ struct ResourceLoaderTests {
             var api: String { url.absoluteString }
             var headers: [String: String]? { ["Accept": "text/x-test"] }
         }
-        let fixture = Fixture({ options in
-            options.request = { Wanted(url: $0) }
-        })
+        let fixture = Fixture(request: { Wanted(url: $0) })
         _ = try await fixture.loader.resource(at: fixture.url("a"))
         #expect(fixture.transport.requests.first?.headers["Accept"] == "text/x-test")
     }
@@ -385,10 +392,7 @@ struct ResourceLoaderTests {
         let seed = UInt64.random(in: 0...UInt64.max)
         print("ResourceLoaderTests: seed \(seed)")
         var random = SeededGenerator(seed: seed)
-        let fixture = Fixture({ options in
-            options.memoryCountLimit = 20
-            options.order = round.isMultiple(of: 2) ? .fifo : .lifo
-        })
+        let fixture = Fixture(startsNewestFirst: !round.isMultiple(of: 2), memoryCountLimit: 20)
         // Later than that, a cancelled load may have sent its message, and another receipt may want the resource again.
         let firstSent = [1_000, 300, 0][round % 3]
         let endCounts = Locked([Int](repeating: 0, count: 1_000))
