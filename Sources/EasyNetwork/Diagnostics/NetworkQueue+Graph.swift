@@ -1,21 +1,7 @@
 import Foundation
 
 extension NetworkQueue {
-    /// The languages of ``graph(_:)``.
-    ///
-    /// ```swift
-    /// try Data(queue.graph(.dot).utf8).write(to: URL(fileURLWithPath: "queue.dot"))   // dot -Tsvg queue.dot
-    /// ```
-    public enum GraphFormat: Sendable {
-        /// Lines for a terminal.
-        case text
-        /// A flowchart of Mermaid, as Markdown on many sites shows it.
-        case mermaid
-        /// A digraph of Graphviz.
-        case dot
-    }
-
-    /// The jobs of the queue at this moment, and what each waits for.
+    /// The jobs of the queue at this moment, and what each waits for, as lines for a terminal.
     ///
     /// ```swift
     /// print(queue.graph())
@@ -24,18 +10,26 @@ extension NetworkQueue {
     /// // 'profile', high: waits for 'sign-in'
     /// ```
     ///
-    /// An arrow leads from a job to one that waits for it, dashed if that also runs after a failure. Jobs that wait for
-    /// each other in a circle are marked; the queue ends such a job itself, unless the circle leads through a plain
-    /// `OperationQueue`. Linear in the number of jobs and dependencies.
+    /// Jobs that wait for each other in a circle are marked; the queue ends such a job itself, unless the circle leads
+    /// through a plain `OperationQueue`. Linear in the number of jobs and dependencies.
+    public func graph() -> String {
+        JobDrawing(of: self).text
+    }
+
+    /// The jobs as in ``graph()``, as a flowchart of Mermaid, which Markdown on many sites shows.
     ///
-    /// - Parameter format: the language of the result. Default ``GraphFormat/text``.
-    public func graph(_ format: GraphFormat = .text) -> String {
-        let snapshot = JobDrawing(of: self)
-        return switch format {
-        case .text: snapshot.text
-        case .mermaid: snapshot.mermaid
-        case .dot: snapshot.dot
-        }
+    /// An arrow leads from a job to one that waits for it, dashed if that also runs after a failure.
+    public func mermaidGraph() -> String {
+        JobDrawing(of: self).mermaid
+    }
+
+    /// The jobs as in ``graph()``, as a digraph of Graphviz. The arrows are those of ``mermaidGraph()``.
+    ///
+    /// ```swift
+    /// try Data(queue.dotGraph().utf8).write(to: URL(fileURLWithPath: "queue.dot"))   // dot -Tsvg queue.dot
+    /// ```
+    public func dotGraph() -> String {
+        JobDrawing(of: self).dot
     }
 }
 
@@ -50,12 +44,8 @@ private struct JobDrawing {
         var isInCircle = false
     }
 
-    private struct Edge {
-        /// Indexes of nodes.
-        let from: Int
-        let to: Int
-        let isOptional: Bool
-    }
+    /// `from` and `to` are indexes of nodes.
+    private typealias Edge = (from: Int, to: Int, isOptional: Bool)
 
     private let title: String
     private var nodes: [Node] = []
@@ -102,7 +92,7 @@ private struct JobDrawing {
                 nodes.append(Node(label: Self.label(of: other), state: "is not on this queue", isHere: false))
                 others.append(other)
             }
-            edges.append(Edge(from: from, to: index, isOptional: policy == .allowFailure))
+            edges.append((from: from, to: index, isOptional: policy == .allowFailure))
         }
         for (index, entry) in entries.enumerated() {
             for (other, policy) in entry.waitsFor { addEdge(from: other, to: index, policy) }

@@ -31,13 +31,13 @@ struct NetworkQueueGraphTests {
         #expect(text.contains("\n'sign-in': waits because the queue is suspended\n"), "\(text)")
         #expect(text.contains(", high: waits for 'sign-in'; waits for 'elsewhere', which is on no queue\n"), "\(text)")
 
-        let mermaid = queue.graph(.mermaid)
+        let mermaid = queue.mermaidGraph()
         #expect(mermaid.contains("title: \"a \\\"queue\\\": 3 jobs, suspended\"\n---\nflowchart LR\n"), "\(mermaid)")
         #expect(mermaid.contains("'list #91;#34;1#34;#93;<br/>--#62; #60;b#62;', high<br/>waits for"), "\(mermaid)")
         #expect(mermaid.contains("    j0 -.-> j1\n    j3 --> j1\n"), "\(mermaid)")
         #expect(mermaid.contains("\"]:::elsewhere\n"), "\(mermaid)")
 
-        let dot = queue.graph(.dot)
+        let dot = queue.dotGraph()
         #expect(dot.contains("label=\"a \\\"queue\\\": 3 jobs, suspended\""), "\(dot)")
         #expect(dot.contains("j1 [label=\"'list [\\\"1\\\"]\\n--> <b>', high\\nwaits for"), "\(dot)")
         #expect(dot.contains("j0 -> j1 [style=dashed]\n    j3 -> j1\n}\n"), "\(dot)")
@@ -59,7 +59,7 @@ struct NetworkQueueGraphTests {
         batch.name = "batch"
         queue.addOperation(batch)
         await hasBegun.opened()
-        let (dot, mermaid) = (queue.graph(.dot), queue.graph(.mermaid))
+        let (dot, mermaid) = (queue.dotGraph(), queue.mermaidGraph())
         #expect(
             dot.contains(
                 "subgraph cluster0 { label=\"'batch'\"\n        j1 [label=\"'child'\\nruns\" penwidth=3]\n    }"
@@ -99,7 +99,7 @@ struct NetworkQueueGraphTests {
         queue.addOperations(jobs, waitUntilFinished: false)
         // Not seen by the queue.
         elsewhere.addDependency(jobs[7])
-        let (text, dot, mermaid) = (queue.graph(), queue.graph(.dot), queue.graph(.mermaid))
+        let (text, dot, mermaid) = (queue.graph(), queue.dotGraph(), queue.mermaidGraph())
         #expect(text.components(separatedBy: "in a circle").count == 3, "\(text)")
         #expect(dot.components(separatedBy: " color=red ").count == 4, "\(dot)")
         #expect(dot.contains("&amp;lt; AT&amp;T ") && dot.contains("'nulbell'"), "\(dot)")

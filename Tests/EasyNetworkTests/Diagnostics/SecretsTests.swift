@@ -130,7 +130,7 @@ struct SecretsTests {
         let dependent = RequestOperation(Send(api: "y"), service: services[0])
         dependent.addDependency(try #require(jobs.last))
         queue.addOperations(jobs + [dependent], waitUntilFinished: false)
-        for format in [NetworkQueue.GraphFormat.text, .mermaid, .dot] { show(queue.graph(format)) }
+        for graph in [queue.graph(), queue.mermaidGraph(), queue.dotGraph()] { show(graph) }
         for job in jobs { show(queue.explain(job).map(\.description).joined()) }
         queue.isSuspended = false
         await dependent.finished()
