@@ -7,6 +7,9 @@ import Foundation
 class CacheFiles: @unchecked Sendable {
     // Sendable because it has no state. Called from several queues at once.
 
+    /// The length of a file in bytes, and the date of its last use.
+    typealias Status = (size: Int, usedAt: Date)
+
     /// The names in a directory, without `.` and `..`, in any order.
     func list(_ directory: String) throws -> [String] {
         // The errors of FileManager are not the same on all platforms.
@@ -15,22 +18,22 @@ class CacheFiles: @unchecked Sendable {
     }
 
     /// The status of a regular file; nil for a directory, a link, a pipe and the like.
-    func look(_ path: String) throws -> CacheFileStatus? {
+    func look(_ path: String) throws -> Status? {
         var found = stat()
         try Self.check(lstat(path, &found))
-        return CacheFileStatus(found)
+        return Self.status(found)
     }
 
     /// Reads the first bytes of a regular file, which may be replaced at the same time.
     ///
     /// - Parameter count: returns the number of bytes to read of a file of a size.
-    func read(_ path: String, count: (_ size: Int) -> Int) throws -> (Data, CacheFileStatus) {
+    func read(_ path: String, count: (_ size: Int) -> Int) throws -> (Data, Status) {
         // The cache makes no links, and opening a pipe would wait for its writer.
         let descriptor = try Self.check(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK))
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         var found = stat()
         try Self.check(fstat(descriptor, &found))
-        guard let status = CacheFileStatus(found) else { throw POSIXError(.EISDIR) }
+        guard let status = Self.status(found) else { throw POSIXError(.EISDIR) }
         return (try file.read(upToCount: count(status.size)) ?? Data(), status)
     }
 
@@ -91,22 +94,17 @@ class CacheFiles: @unchecked Sendable {
         guard result < 0 else { return result }
         throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
     }
-}
-
-struct CacheFileStatus: Hashable, Sendable {
-    var size: Int
-    var usedAt: Date
 
     /// - Returns: nil for anything but a regular file.
-    fileprivate init?(_ found: stat) {
+    private static func status(_ found: stat) -> Status? {
         guard found.st_mode & S_IFMT == S_IFREG else { return nil }
         #if canImport(Darwin)
         let time = found.st_mtimespec
         #else
         let time = found.st_mtim
         #endif
-        size = Int(clamping: found.st_size)
-        usedAt = Date(timeIntervalSince1970: TimeInterval(time.tv_sec) + TimeInterval(time.tv_nsec) / 1_000_000_000)
+        let seconds = TimeInterval(time.tv_sec) + TimeInterval(time.tv_nsec) / 1_000_000_000
+        return (Int(clamping: found.st_size), Date(timeIntervalSince1970: seconds))
     }
 }
 

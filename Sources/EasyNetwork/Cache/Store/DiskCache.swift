@@ -66,9 +66,9 @@ final class DiskCache: @unchecked Sendable {
 // MARK: - Reading, on any queue
 
 extension DiskCache {
-    func load(_ key: String, now: Date) throws(CacheMiss) -> (entry: CacheEntry, status: CacheFileStatus) {
+    func load(_ key: String, now: Date) throws(CacheMiss) -> (entry: CacheEntry, status: CacheFiles.Status) {
         let file: Data
-        let status: CacheFileStatus
+        let status: CacheFiles.Status
         do {
             (file, status) = try files.read(path(of: Self.name(of: key))) { $0 <= limits.longestFile ? $0 : 0 }
         } catch {
@@ -204,7 +204,7 @@ extension DiskCache {
     }
 
     /// Notes the use of an entry.
-    func use(_ key: String, _ status: CacheFileStatus, now: Date) {
+    func use(_ key: String, _ status: CacheFiles.Status, now: Date) {
         let name = Self.name(of: key)
         // After a failure the next change tries again.
         try? refresh(now: now)
@@ -252,8 +252,8 @@ extension DiskCache {
     }
 
     /// Lists the files of entries, and removes old temporary files.
-    func scan(now: Date) throws -> [(name: String, status: CacheFileStatus)] {
-        var found: [(name: String, status: CacheFileStatus)] = []
+    func scan(now: Date) throws -> [(name: String, status: CacheFiles.Status)] {
+        var found: [(name: String, status: CacheFiles.Status)] = []
         for shard in try list(path) where shard.utf8.count == 2 && Self.isHexadecimal(shard) {
             for file in try list("\(path)/\(shard)") where file.hasPrefix(shard) {
                 let name = file.prefix(Self.nameLength)
@@ -280,7 +280,7 @@ extension DiskCache {
     }
 
     /// Nil for a file that does not exist or is not a regular one.
-    private func look(_ path: String) throws -> CacheFileStatus? {
+    private func look(_ path: String) throws -> CacheFiles.Status? {
         do { return try files.look(path) } catch let error where error.isOfMissingFile { return nil }
     }
 

@@ -43,12 +43,12 @@ final class FaultyCacheFiles: CacheFiles, @unchecked Sendable {
         return try super.list(directory)
     }
 
-    override func look(_ path: String) throws -> CacheFileStatus? {
+    override func look(_ path: String) throws -> Status? {
         try step(.look, path)
         return try super.look(path)
     }
 
-    override func read(_ path: String, count: (_ size: Int) -> Int) throws -> (Data, CacheFileStatus) {
+    override func read(_ path: String, count: (_ size: Int) -> Int) throws -> (Data, Status) {
         try step(.read, path)
         return try super.read(path, count: count)
     }
