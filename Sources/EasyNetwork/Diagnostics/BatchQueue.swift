@@ -6,16 +6,11 @@ final class BatchQueue<Element: Sendable>: Sendable {
     /// Called on the queue, with at least one element.
     typealias Work = @Sendable ([Element]) -> Void
 
-    private struct State {
-        var elements: [Element] = []
-        /// Whether the next batch has been scheduled.
-        var isAwake = false
-    }
-
     private static var interval: DispatchTimeInterval { .milliseconds(2) }
 
     private let queue: DispatchQueue
-    private let state = Locked(State())
+    /// The elements that wait, and whether the next batch has been scheduled.
+    private let state = Locked<(elements: [Element], isAwake: Bool)>(([], false))
 
     init(label: String) {
         queue = DispatchQueue(label: label)

@@ -46,19 +46,8 @@ struct HAREntry: Sendable {
         case elsewhere(count: Int?)
     }
 
-    struct Sent: Sendable {
-        let attempt: NetworkAttempt
-        let number: Int
-        /// In seconds, as the clock measured it.
-        let duration: TimeInterval
-    }
-
-    struct Response: Sendable {
-        let statusCode: Int
-        let headers: HTTPHeaders
-        /// Nil if it went elsewhere.
-        let body: Body?
-    }
+    /// The attempt, its number within the call, and its seconds as the clock measured them.
+    typealias Sent = (attempt: NetworkAttempt, number: Int, duration: TimeInterval)
 
     /// When it began.
     let date: Date
@@ -71,7 +60,9 @@ struct HAREntry: Sendable {
     let headers: HTTPHeaders
     let body: RequestBody
     /// Nil if there was none.
-    let response: Response?
+    let response: TransportHead?
+    /// Nil if there was no response, or its body went elsewhere.
+    let responseBody: Body?
     let error: NetworkError?
 
     init(
@@ -97,23 +88,15 @@ struct HAREntry: Sendable {
             let length = answer.headers["Content-Length"].flatMap { Int($0) } ?? 0
             let mayHaveBody = message.method != .head && ![204, 304].contains(statusCode)
             let isElsewhere = answer.body.isEmpty && mayHaveBody && length > 0
-            response = Response(
-                statusCode: statusCode,
-                headers: answer.headers,
-                body: isElsewhere ? nil : Body(answer.body)
-            )
+            response = TransportHead(statusCode: statusCode, headers: answer.headers)
+            responseBody = isElsewhere ? nil : Body(answer.body)
             error = nil
         case .failure(let failure):
-            response = failure.statusCode.map { statusCode in
-                let body = failure.responseBody ?? Data()
-                // The length of a longer one is not known.
-                let isCut = body.count == NetworkError.responseBodyLimit
-                return Response(
-                    statusCode: statusCode,
-                    headers: failure.headers,
-                    body: Body(body, count: isCut ? body.count + 1 : nil)
-                )
-            }
+            let bytes = failure.responseBody ?? Data()
+            // The length of a longer one is not known.
+            let isCut = bytes.count == NetworkError.responseBodyLimit
+            response = failure.statusCode.map { TransportHead(statusCode: $0, headers: failure.headers) }
+            responseBody = response == nil ? nil : Body(bytes, count: isCut ? bytes.count + 1 : nil)
             error = failure
         }
     }
@@ -123,7 +106,7 @@ struct HAREntry: Sendable {
 
     /// The bytes that it keeps in memory, roughly.
     var size: Int {
-        var size = 4_096 + (response?.body?.bytes.count ?? 0)
+        var size = 4_096 + (responseBody?.bytes.count ?? 0)
         if case .data(let body) = body { size += body.bytes.count }
         return size
     }

@@ -10,12 +10,6 @@ import Foundation
 final class HARFile: @unchecked Sendable {
     private typealias Entry = (count: Int, write: @Sendable (inout [UInt8]) -> Void)
 
-    private struct Load {
-        /// The bytes of the entries that wait or are being written.
-        var count = 0
-        var droppedEntries = 0
-    }
-
     /// The bytes that may wait. A single entry may have more.
     private static let maximumLoad = 33_554_432
 
@@ -25,7 +19,8 @@ final class HARFile: @unchecked Sendable {
     private let path: String
     private let descriptor: Int32
     private let queue = BatchQueue<Entry>(label: "EasyNetwork.TrafficRecorder")
-    private let load = Locked(Load())
+    /// The bytes of the entries that wait or are being written, and the number of entries that were dropped.
+    private let load = Locked((count: 0, droppedEntries: 0))
 
     /// The offset of the end of the document.
     private var end = 0

@@ -137,7 +137,7 @@ extension HARWriter {
         if let error = entry.error { text.add("_error", "\(error.code)") }
         text.add("bodySize", entry.error == nil ? count ?? -1 : -1)
         if let error = entry.error { text.add("comment", redacted(error.localizedDescription)) }
-        text.object("content") { addContent(entry.response, headers, to: &$0) }
+        text.object("content") { addContent(entry, to: &$0) }
         text.array("cookies") { text in
             for field in headers.values(for: "Set-Cookie") { addSetCookie(field, to: &text) }
         }
@@ -233,13 +233,13 @@ extension HARWriter {
         }
     }
 
-    private func addContent(_ response: HAREntry.Response?, _ headers: HTTPHeaders, to text: inout JSONText) {
-        let contentType = headers["Content-Type"]
+    private func addContent(_ entry: HAREntry, to text: inout JSONText) {
+        let contentType = entry.response?.headers["Content-Type"]
         var size = 0
         var content: String?
         var encoding: String?
         var comment: String?
-        if let body = response?.body {
+        if let body = entry.responseBody {
             size = body.count
             switch form(of: body, contentType) {
             case .text(let text):
@@ -250,8 +250,8 @@ extension HARWriter {
                 if body.count > maximumBodyCount { comment = Self.beginning }
             case .leftOut(let reason): comment = reason
             }
-        } else if response != nil {
-            size = headers["Content-Length"].flatMap { Int($0) } ?? 0
+        } else if let response = entry.response {
+            size = response.headers["Content-Length"].flatMap { Int($0) } ?? 0
             comment = "left out: it was used while it came"
         }
         if let comment {

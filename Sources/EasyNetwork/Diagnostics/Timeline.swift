@@ -25,7 +25,7 @@ public final class Timeline: Sendable {
     public func record(_ queue: NetworkQueue) {
         let content = content
         subscriptions.add(queue.broadcast) {
-            queue.subscribe { event in content.withLock { $0.note(event, from: .queue) } }
+            queue.subscribe { event in content.withLock { $0.note(event, fromQueue: true) } }
         }
     }
 
@@ -34,7 +34,7 @@ public final class Timeline: Sendable {
     public func record(_ host: HostConfiguration) {
         let content = content
         subscriptions.add(host.broadcast) {
-            host.subscribe { event in content.withLock { $0.note(event, from: .host) } }
+            host.subscribe { event in content.withLock { $0.note(event, fromQueue: false) } }
         }
     }
 
@@ -42,14 +42,14 @@ public final class Timeline: Sendable {
     ///
     /// - Parameter title: its heading. Default `Timeline`.
     public func html(title: String = "Timeline") async -> String {
-        TimelinePage.html(await picture(), title: title)
+        await picture().html(title: title)
     }
 
     /// The recording until now as lines for a terminal, in a font of fixed width.
     ///
     /// - Parameter width: the number of columns, at least 40. Default 100.
     public func text(width: Int = 100) async -> String {
-        TimelineText(await picture(), width: width).lines.joined(separator: "\n") + "\n"
+        await picture().lines(width: width).joined(separator: "\n") + "\n"
     }
 
     private func picture() async -> TimelinePicture {

@@ -1,10 +1,10 @@
 import Foundation
 
-/// A ``TimelinePicture`` as a page of HTML that loads nothing.
-enum TimelinePage {
-    static func html(_ picture: TimelinePicture, title: String) -> String {
-        let title = escaped(TimelineRecord.text(title))
-        let since = picture.begin.replacingOccurrences(of: "T", with: " ").replacingOccurrences(of: "Z", with: " UTC")
+extension TimelinePicture {
+    /// The picture as a page of HTML that loads nothing.
+    func html(title: String) -> String {
+        let title = Self.escaped(TimelineRecord.text(title))
+        let since = begin.replacingOccurrences(of: "T", with: " ").replacingOccurrences(of: "Z", with: " UTC")
         return """
             <!DOCTYPE html>
             <html lang="en">
@@ -16,17 +16,17 @@ enum TimelinePage {
               content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
             <title>\(title)</title>
             <style>
-            \(style)
+            \(Self.style)
             </style>
             </head>
             <body>
             <header>
             <h1>\(title)</h1>
-            <p>\(picture.summary), since \(since)</p>
-            \(head)
-            <script type="application/json" id="data">\(json(picture))</script>
+            <p>\(summary), since \(since)</p>
+            \(Self.head)
+            <script type="application/json" id="data">\(json)</script>
             <script>
-            \(script)
+            \(Self.script)
             </script>
             </body>
             </html>
@@ -35,11 +35,11 @@ enum TimelinePage {
     }
 
     /// JSON that cannot end its element, and that older parsers of scripts read too.
-    private static func json(_ picture: TimelinePicture) -> String {
+    private var json: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // It has finite numbers and texts only.
-        let data = (try? encoder.encode(picture)) ?? Data("{}".utf8)
+        let data = (try? encoder.encode(self)) ?? Data("{}".utf8)
         return String(decoding: data, as: UTF8.self)
             .replacingOccurrences(of: "<", with: "\\u003C")
             .replacingOccurrences(of: "\u{2028}", with: "\\u2028")

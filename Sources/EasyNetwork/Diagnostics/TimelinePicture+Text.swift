@@ -1,11 +1,8 @@
 import Foundation
 
-/// A ``TimelinePicture`` as lines for a terminal.
-struct TimelineText {
-    let lines: [String]
-
-    init(_ picture: TimelinePicture, width: Int) {
-        let rows = picture.rows
+extension TimelinePicture {
+    /// The picture as lines for a terminal.
+    func lines(width: Int) -> [String] {
         let width = max(40, width)
         let times = rows.map { Self.time($0.end - $0.added) }
         let nameWidth = min(max(4, rows.map { Self.columns($0.name) }.max() ?? 4), width / 4)
@@ -13,10 +10,10 @@ struct TimelineText {
         let resultWidth = min(max(6, rows.map { Self.columns($0.result) }.max() ?? 6), width / 5)
         // The marks and the spaces between the columns take six.
         let barWidth = max(4, width - nameWidth - timeWidth - resultWidth - 6)
-        var lines = Self.wrapped(picture.summary, width)
+        var lines = Self.wrapped(summary, width)
         lines.append(
             [
-                "  ", Self.fitted("name", nameWidth), Self.scale(picture.length, barWidth),
+                "  ", Self.fitted("name", nameWidth), Self.scale(length, barWidth),
                 Self.fitted("time", timeWidth, isRight: true), Self.fitted("result", resultWidth),
             ]
             .joined(separator: " ")
@@ -25,14 +22,14 @@ struct TimelineText {
             lines.append(
                 [
                     Self.mark(row.outcome) + (row.isCritical ? "*" : " "), Self.fitted(row.name, nameWidth),
-                    Self.bar(row, picture.length, barWidth), Self.fitted(time, timeWidth, isRight: true),
+                    Self.bar(row, length, barWidth), Self.fitted(time, timeWidth, isRight: true),
                     Self.fitted(row.result, resultWidth),
                 ]
                 .joined(separator: " ")
             )
         }
         lines += Self.wrapped(Self.legend, width)
-        self.lines = lines.map { line in
+        return lines.map { line in
             String(line.reversed().drop { $0 == " " }.reversed())
         }
     }
@@ -50,7 +47,7 @@ struct TimelineText {
         }
     }
 
-    private static func bar(_ row: TimelinePicture.Row, _ length: Double, _ width: Int) -> String {
+    private static func bar(_ row: Row, _ length: Double, _ width: Int) -> String {
         var cells = [Character](repeating: " ", count: width)
         func paint(_ start: Double, _ end: Double, _ character: Character) {
             let scale = length > 0 ? Double(width) / length : 0
@@ -89,7 +86,7 @@ struct TimelineText {
 
 // MARK: - Columns
 
-extension TimelineText {
+extension TimelinePicture {
     /// The text in exactly this many columns.
     static func fitted(_ text: String, _ width: Int, isRight: Bool = false) -> String {
         var text = text

@@ -77,7 +77,7 @@ struct TimelinePicture: Encodable, Sendable {
 
     /// The numbers of rows and of failures, and the whole time.
     var summary: String {
-        var parts = ["\(rows.count) \(rows.count == 1 ? "row" : "rows") in \(TimelineText.time(length))"]
+        var parts = ["\(rows.count) \(rows.count == 1 ? "row" : "rows") in \(Self.time(length))"]
         for (outcome, word) in [
             (TimelineRecord.Outcome.failed, "failed"), (.dependencyFailed, "without a dependency"),
             (.cancelled, "cancelled"), (.unfinished, "unfinished"),

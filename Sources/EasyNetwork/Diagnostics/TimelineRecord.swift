@@ -4,11 +4,6 @@ import Foundation
 /// addresses as they are, unless they are long: ``TimelinePicture`` takes out the secrets, since most events are never
 /// shown.
 struct TimelineRecord: Sendable {
-    enum Source: Sendable {
-        case queue
-        case host
-    }
-
     enum Outcome: String, Sendable, Encodable {
         case succeeded, failed, cancelled, dependencyFailed, unfinished
     }
@@ -28,10 +23,7 @@ struct TimelineRecord: Sendable {
         var end: Date?
     }
 
-    struct Request: Sendable {
-        let method: String
-        let url: String
-    }
+    typealias Request = (method: String, url: String)
 
     struct Attempt: Sendable {
         let call: UInt64?
@@ -58,12 +50,8 @@ struct TimelineRecord: Sendable {
         var limit: Date?
     }
 
-    struct CacheAnswer: Sendable {
-        let isRepeated: Bool
-        let date: Date
-        /// The reason of a miss; nil for a hit.
-        let miss: String?
-    }
+    /// `miss` is the reason of a miss; nil for a hit.
+    typealias CacheAnswer = (isRepeated: Bool, date: Date, miss: String?)
 
     /// A job or a call.
     struct Row: Sendable {
@@ -120,10 +108,11 @@ struct TimelineRecord: Sendable {
         return Array(ring[first...] + ring[..<first])
     }
 
-    mutating func note(_ event: NetworkEvent, from source: Source) {
-        guard let number = number(for: event, from: source) else { return }
+    /// - Parameter isFromQueue: whether a queue tells the event, and not a host.
+    mutating func note(_ event: NetworkEvent, fromQueue isFromQueue: Bool) {
+        guard let number = number(for: event, fromQueue: isFromQueue) else { return }
         let index = number % limit
-        if source == .queue {
+        if isFromQueue {
             if !ring[index].isToldByQueue { ring[index].setToldByQueue() }
         } else if event.isRepeated, ring[index].isToldByQueue {
             return
@@ -138,14 +127,14 @@ struct TimelineRecord: Sendable {
 
     /// The row of an event, which a job's addition, the beginning of a call and, for a message that several jobs share,
     /// each event may begin.
-    private mutating func number(for event: NetworkEvent, from source: Source) -> Int? {
+    private mutating func number(for event: NetworkEvent, fromQueue isFromQueue: Bool) -> Int? {
         let key: Key
         var isFirst = false
         if let operation = event.operation {
             key = self.key(of: operation)
         } else if let call = event.callNumber {
             key = .call(call)
-            isFirst = source == .queue
+            isFirst = isFromQueue
         } else {
             return nil
         }
@@ -279,7 +268,7 @@ extension TimelineRecord.Row {
         case .attemptStarted(let attempt, _):
             endWaits(of: event.callNumber, date)
             let url = attempt.request.url
-            let request = TimelineRecord.Request(method: attempt.request.method, url: TimelineRecord.address(url))
+            let request = (method: attempt.request.method, url: TimelineRecord.address(url))
             if self.request == nil { self.request = request }
             if attempts.isEmpty, case .call = key {
                 name = "\(request.method) \(url.path.isEmpty ? "/" : url.path)"
@@ -359,7 +348,7 @@ extension TimelineRecord.Row {
     }
 
     private mutating func note(cacheMiss miss: String?, _ event: NetworkEvent) {
-        cache.append(TimelineRecord.CacheAnswer(isRepeated: event.isRepeated, date: event.date, miss: miss))
+        cache.append((event.isRepeated, event.date, miss))
         cache.keepNewest()
         if isCallOfQueue, miss == nil {
             if started == nil { started = event.date }
@@ -392,7 +381,7 @@ extension TimelineRecord.Row {
         isToldByQueue = true
         attempts.removeAll(where: \.isRepeated)
         waits.removeAll(where: \.isRepeated)
-        cache.removeAll(where: \.isRepeated)
+        cache.removeAll { $0.isRepeated }
     }
 }
 

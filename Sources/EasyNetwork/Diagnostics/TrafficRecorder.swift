@@ -204,7 +204,7 @@ public final class TrafficRecorder: Sendable {
             HAREntry(
                 start.message,
                 result,
-                HAREntry.Sent(attempt: attempt, number: start.number, duration: duration),
+                (attempt, start.number, duration),
                 at: start.date,
                 callNumber: callNumber,
                 job: start.job

@@ -69,7 +69,7 @@ struct TimelineRecordTests {
             event(.slotRegained, 75, job), event(beginning(.retry), 80, job, call: 7),
             event(end(200, total: 0.02), 100, job, call: 7), event(.finished(nil), 101, job),
         ]
-        for event in events { record.note(event, from: .queue) }
+        for event in events { record.note(event, fromQueue: true) }
         let row = try #require(picture(record).rows.first)
         #expect(row.name == "profile" && row.host == "api.example.com" && row.tags == ["sync"])
         #expect(row.id == "#\(job.operationID)" && row.request == "GET file:///users")
@@ -108,8 +108,8 @@ struct TimelineRecordTests {
         for (number, url) in [url, long].enumerated() {
             let attempt = NetworkAttempt(reason: .first, request: NetworkError.Request(method: "GET", url: url))
             let kind = NetworkEvent.Kind.attemptStarted(attempt, TransportRequest(url: url))
-            record.note(event(.callStarted, 0, call: UInt64(number)), from: .host)
-            record.note(event(kind, 0, call: UInt64(number)), from: .host)
+            record.note(event(.callStarted, 0, call: UInt64(number)), fromQueue: false)
+            record.note(event(kind, 0, call: UInt64(number)), fromQueue: false)
         }
         var text = ""
         dump(record, to: &text)
@@ -125,12 +125,12 @@ struct TimelineRecordTests {
         var record = TimelineRecord()
         let (first, second) = (job("first"), job("second"))
         for (job, time) in [(first, 0.0), (second, 5)] {
-            record.note(event(.added(waitingFor: []), time, job), from: .queue)
-            record.note(event(.started, 10, job), from: .queue)
-            record.note(event(beginning(), 20, job, call: UInt64(time)), from: .queue)
+            record.note(event(.added(waitingFor: []), time, job), fromQueue: true)
+            record.note(event(.started, 10, job), fromQueue: true)
+            record.note(event(beginning(), 20, job, call: UInt64(time)), fromQueue: true)
         }
-        record.note(event(.finished(NetworkError(code: .cancelled)), 30, first), from: .queue)
-        record.note(event(end(200, total: 1), 90, first, call: 0), from: .queue)
+        record.note(event(.finished(NetworkError(code: .cancelled)), 30, first), fromQueue: true)
+        record.note(event(end(200, total: 1), 90, first, call: 0), fromQueue: true)
         let rows = picture(record, at: 50).rows
         #expect(rows.map(\.outcome) == [.cancelled, .unfinished] && rows.map(\.end) == [30, 50])
         #expect(rows.map(\.attempts[0].end) == [30, 50] && rows.map(\.slots[0].end) == [30, 50])
@@ -143,10 +143,10 @@ struct TimelineRecordTests {
         let (quick, slow, last, late) = (job("quick"), BlockOperation {}, job("last"), job("late"))
         slow.name = "slow"
         let outside = job("elsewhere")
-        record.note(event(.added(waitingFor: [quick, slow, outside]), 0, last), from: .queue)
+        record.note(event(.added(waitingFor: [quick, slow, outside]), 0, last), fromQueue: true)
         for (job, end) in [(quick, 10), (slow, 20), (late, 25), (last, 30)] as [(Operation, Double)] {
-            if job !== last { record.note(event(.added(waitingFor: []), 1, job), from: .queue) }
-            record.note(event(.finished(nil), end, job), from: .queue)
+            if job !== last { record.note(event(.added(waitingFor: []), 1, job), fromQueue: true) }
+            record.note(event(.finished(nil), end, job), fromQueue: true)
         }
         let rows = picture(record).rows
         #expect(rows.map(\.name) == ["last", "quick", "slow", "late"])
@@ -160,8 +160,8 @@ struct TimelineRecordTests {
         let job = job("profile")
         let cause = NetworkError(code: .timedOut, message: "no answer")
         let error = NetworkError(code: .dependencyFailed, underlying: cause, dependencyPath: ["sign-in", "token"])
-        record.note(event(.added(waitingFor: []), 0, job), from: .queue)
-        record.note(event(.finished(error), 5, job), from: .queue)
+        record.note(event(.added(waitingFor: []), 0, job), fromQueue: true)
+        record.note(event(.finished(error), 5, job), fromQueue: true)
         let row = try #require(picture(record).rows.first)
         #expect(row.outcome == .dependencyFailed && row.started == nil && row.slots.isEmpty)
         #expect(row.rootCause?.hasPrefix("sign-in → token: timedOut: ") == true, "\(row.rootCause ?? "")")
@@ -174,13 +174,13 @@ struct TimelineRecordTests {
         let jobs = (0..<5).map { job("\($0)") }
         for (index, job) in jobs.enumerated() {
             let others = index > 0 ? [jobs[index - 1]] : []
-            record.note(event(.added(waitingFor: others), Double(index), job), from: .queue)
+            record.note(event(.added(waitingFor: others), Double(index), job), fromQueue: true)
         }
-        record.note(event(.started, 10, jobs[0]), from: .queue)
-        record.note(event(beginning(), 11, jobs[0], call: 1), from: .queue)
+        record.note(event(.started, 10, jobs[0]), fromQueue: true)
+        record.note(event(beginning(), 11, jobs[0], call: 1), fromQueue: true)
         for time in 0..<250 {
-            record.note(event(beginning(), Double(time), jobs[4], call: 2), from: .queue)
-            record.note(event(end(200), Double(time), jobs[4], call: 2), from: .queue)
+            record.note(event(beginning(), Double(time), jobs[4], call: 2), fromQueue: true)
+            record.note(event(end(200), Double(time), jobs[4], call: 2), fromQueue: true)
         }
         let picture = picture(record)
         #expect(picture.rows.map(\.name) == ["2", "3", "4"] && picture.droppedCount == 2)
@@ -195,8 +195,8 @@ struct TimelineRecordTests {
         func note() {
             let (job, other) = isPlain ? (BlockOperation {}, BlockOperation {}) : (job("a"), job("b"))
             operation = job
-            record.note(event(.added(waitingFor: [other]), 0, job), from: .queue)
-            record.note(event(.finished(nil), 1, job), from: .queue)
+            record.note(event(.added(waitingFor: [other]), 0, job), fromQueue: true)
+            record.note(event(.finished(nil), 1, job), fromQueue: true)
         }
         note()
         #expect(operation == nil)
@@ -215,9 +215,9 @@ struct TimelineRecordTests {
             event(.callStarted, 1, job, call: 3), event(beginning(), 2, job, call: 3, isRepeated: true),
             event(end(200), 3, job, call: 3, isRepeated: true), event(.callEnded(nil), 4, job, call: 3),
         ]
-        let both = [(fromHost, TimelineRecord.Source.host), (fromQueue, .queue)]
-        for (events, source) in isHostFirst ? both : both.reversed() {
-            for event in events { record.note(event, from: source) }
+        let both = [(fromHost, false), (fromQueue, true)]
+        for (events, isFromQueue) in isHostFirst ? both : both.reversed() {
+            for event in events { record.note(event, fromQueue: isFromQueue) }
         }
         let rows = picture(record).rows
         #expect(rows.count == 1 && rows[0].attempts.count == 1 && rows[0].slots.count == 1)
@@ -228,15 +228,15 @@ struct TimelineRecordTests {
     @Test("DIA-1: calls without a job are rows: those of a host, and a message that several jobs of a queue share")
     func calls() {
         var record = TimelineRecord()
-        record.note(event(.callStarted, 0, call: 1), from: .host)
-        record.note(event(.servedFromCache(NetworkResponse()), 1, call: 1), from: .host)
-        record.note(event(.callEnded(nil), 2, call: 1), from: .host)
-        record.note(event(beginning(), 3, call: 2), from: .queue)
-        record.note(event(end(500), 4, call: 2), from: .queue)
-        record.note(event(beginning(.retry), 5, call: 2), from: .queue)
-        record.note(event(end(200), 6, call: 2), from: .queue)
+        record.note(event(.callStarted, 0, call: 1), fromQueue: false)
+        record.note(event(.servedFromCache(NetworkResponse()), 1, call: 1), fromQueue: false)
+        record.note(event(.callEnded(nil), 2, call: 1), fromQueue: false)
+        record.note(event(beginning(), 3, call: 2), fromQueue: true)
+        record.note(event(end(500), 4, call: 2), fromQueue: true)
+        record.note(event(beginning(.retry), 5, call: 2), fromQueue: true)
+        record.note(event(end(200), 6, call: 2), fromQueue: true)
         // Began before the recording.
-        record.note(event(end(200), 7, call: 9), from: .host)
+        record.note(event(end(200), 7, call: 9), fromQueue: false)
         let rows = picture(record).rows
         #expect(rows.map(\.id) == ["call 1", "call 2"] && rows.map(\.name) == ["call 1", "GET /users"])
         #expect(rows.map(\.isCall) == [true, true])

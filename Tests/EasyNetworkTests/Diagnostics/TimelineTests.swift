@@ -171,7 +171,7 @@ struct TimelineTests {
             ]
             for (kind, time) in events {
                 let date = origin.addingTimeInterval(Double(time) / 1_000)
-                record.note(NetworkEvent(kind, at: date, operation: job), from: .queue)
+                record.note(NetworkEvent(kind, at: date, operation: job), fromQueue: true)
             }
         }
         return TimelinePicture(record, at: origin)
@@ -179,7 +179,7 @@ struct TimelineTests {
 
     @Test("DIA-1: the lines of a text have aligned columns")
     func lines() {
-        let lines = TimelineText(picture(["one", "three"]), width: 44).lines
+        let lines = picture(["one", "three"]).lines(width: 44)
         #expect(
             Array(lines.prefix(4)) == [
                 "2 rows in 20 ms",
@@ -199,17 +199,17 @@ struct TimelineTests {
         let families = "📦👩‍👩‍👧‍👦🇩🇪 flags and families 📦📦📦📦📦📦📦📦📦📦"
         let long = String(repeating: "long ", count: 60)
         let names = ["名前がとても長いジョブの名前がとても長いジョブ", families, "e\u{301}te\u{301}", "", long]
-        let lines = TimelineText(picture(names), width: width).lines
-        #expect(lines.allSatisfy { TimelineText.columns($0) <= max(40, width) }, "\(lines.joined(separator: "\n"))")
-        let ends = Set(lines.dropFirst(2).prefix(5).map { TimelineText.columns($0) })
+        let lines = picture(names).lines(width: width)
+        #expect(lines.allSatisfy { TimelinePicture.columns($0) <= max(40, width) }, "\(lines.joined(separator: "\n"))")
+        let ends = Set(lines.dropFirst(2).prefix(5).map { TimelinePicture.columns($0) })
         #expect(ends.count == 1)
     }
 
     @Test("DIA-1: columns of characters in a terminal")
     func columns() {
         let texts = ["a", "名", "📦", "👩‍👩‍👧‍👦", "🇩🇪", "e\u{301}", "❤️", "ｱ"]
-        #expect(texts.map { TimelineText.columns($0) } == [1, 2, 2, 2, 2, 1, 2, 1])
-        #expect(TimelineText.fitted("名前", 3) == "名…" && TimelineText.fitted("名前", 4) == "名前")
-        #expect(TimelineText.fitted("名前", 2) == "… " && TimelineText.fitted("a", 3, isRight: true) == "  a")
+        #expect(texts.map { TimelinePicture.columns($0) } == [1, 2, 2, 2, 2, 1, 2, 1])
+        #expect(TimelinePicture.fitted("名前", 3) == "名…" && TimelinePicture.fitted("名前", 4) == "名前")
+        #expect(TimelinePicture.fitted("名前", 2) == "… " && TimelinePicture.fitted("a", 3, isRight: true) == "  a")
     }
 }
