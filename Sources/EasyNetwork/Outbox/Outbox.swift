@@ -33,10 +33,7 @@ import Foundation
 /// All members may be used from any thread; those that read or write the directory do so on the caller's.
 public final class Outbox: Sendable {
     /// A type of requests as it was registered.
-    struct RequestType: Sendable {
-        let version: Int
-        let decode: @Sendable (Data, Int) throws -> any APIRequest
-    }
+    typealias RequestType = (version: Int, decode: @Sendable (Data, Int) throws -> any APIRequest)
 
     struct State {
         /// By their names.
@@ -140,13 +137,13 @@ public final class Outbox: Sendable {
         version: Int = 1,
         migrate: (@Sendable (Data, Int) throws -> Request)? = nil
     ) {
-        let registered = RequestType(version: version) { data, found in
+        let decode: @Sendable (Data, Int) throws -> any APIRequest = { data, found in
             if found != version, let migrate { return try migrate(data, found) }
             return try JSONDecoder().decode(Request.self, from: data)
         }
         let old = state.withLock { state in
             state.names[ObjectIdentifier(type)] = (name, version)
-            return exchange(&state.types[name], with: registered)
+            return exchange(&state.types[name], with: (version, decode))
         }
         // What the closure holds is released outside the lock.
         withExtendedLifetime(old) {}

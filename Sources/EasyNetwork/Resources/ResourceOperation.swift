@@ -10,12 +10,8 @@ struct GetResource: BaseAPIRequest {
 
 /// Any request whose answer is decoded as a resource.
 struct ResourceRequest<Resource: Sendable>: RequestWrapper, APIRequest {
-    /// A decoded resource, and whether it may be kept.
-    struct Item: Sendable {
-        let resource: Resource
-        let cost: Int
-        let isStorable: Bool
-    }
+    /// A decoded resource, its cost in memory, and whether it may be kept there.
+    typealias Item = (resource: Resource, cost: Int, isStorable: Bool)
 
     let wrapped: any BaseAPIRequest
     let decode: @Sendable (NetworkResponse) throws -> Resource
@@ -29,11 +25,8 @@ struct ResourceRequest<Resource: Sendable>: RequestWrapper, APIRequest {
     func item(from response: NetworkResponse) throws -> Item {
         guard !isCancelled.withLock({ $0 }) else { throw NetworkError(code: .cancelled) }
         let resource = try decode(response)
-        return Item(
-            resource: resource,
-            cost: max(0, cost?(resource) ?? response.body.count),
-            isStorable: !CacheControl(response: response.headers).noStore
-        )
+        let cost = max(0, cost?(resource) ?? response.body.count)
+        return (resource, cost, !CacheControl(response: response.headers).noStore)
     }
 }
 

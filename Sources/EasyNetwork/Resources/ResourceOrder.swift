@@ -21,14 +21,11 @@ struct ResourceOrder: Sendable {
 
     private typealias Entry = (key: String, number: Int)
 
-    /// Entries of keys that have left or moved stay until they would be next.
-    private struct Bucket {
-        var entries: [Entry] = []
-        var first = 0
-    }
+    /// Entries of keys that have left or moved stay until they would be next. Those before `first` have left.
+    private typealias Bucket = (entries: [Entry], first: Int)
 
     private let isLIFO: Bool
-    private var buckets = Array(repeating: Bucket(), count: Rank.allCases.count)
+    private var buckets = Array(repeating: Bucket([], 0), count: Rank.allCases.count)
     private var places: [String: (rank: Rank, number: Int)] = [:]
     private var lastNumber = 0
 
@@ -47,7 +44,7 @@ struct ResourceOrder: Sendable {
         lastNumber += 1
         places[key] = (rank, lastNumber)
         var bucket = buckets[rank.rawValue]
-        buckets[rank.rawValue] = Bucket()
+        buckets[rank.rawValue] = ([], 0)
         if bucket.entries.count > 2 * places.count + 32 {
             // Bounded, although keys come and go.
             bucket.entries = bucket.entries[bucket.first...].filter { places[$0.key]?.number == $0.number }
@@ -78,7 +75,7 @@ struct ResourceOrder: Sendable {
     private func takeEntry(_ bucket: inout Bucket) -> Entry? {
         if isLIFO { return bucket.entries.count > bucket.first ? bucket.entries.popLast() : nil }
         guard bucket.first < bucket.entries.count else {
-            bucket = Bucket()
+            bucket = ([], 0)
             return nil
         }
         bucket.first += 1
