@@ -79,25 +79,19 @@ public struct LenientArray<Element: Decodable>: Decodable {
         var container = try decoder.unkeyedContainer()
         while !container.isAtEnd {
             let index = container.currentIndex
-            switch try container.decode(Attempt<Element>.self).result {
-            case .success(let item): items.append(item)
-            case .failure(let error): failures.append((index, NetworkError.mapping(error)))
+            // Moves on whether or not the element can be decoded.
+            let element = try container.superDecoder()
+            do {
+                // Through a container, whose strategies for dates, data and URLs `Element(from:)` does not apply.
+                items.append(try element.singleValueContainer().decode(Element.self))
+            } catch {
+                failures.append((index, NetworkError.mapping(error)))
             }
         }
     }
 }
 
 extension LenientArray: Sendable where Element: Sendable {}
-
-/// A value or its failure. Decoding it never throws, since a container does not move on after an error.
-private struct Attempt<Value: Decodable>: Decodable {
-    let result: Result<Value, any Error>
-
-    init(from decoder: any Decoder) {
-        // Through a container, whose strategies for dates, data and URLs `Value(from:)` does not apply.
-        result = Result { try decoder.singleValueContainer().decode(Value.self) }
-    }
-}
 
 // MARK: - Dates
 
