@@ -50,18 +50,12 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
         }
     }
 
-    private struct State {
-        /// The last challenge of the server; nil before the first.
-        var scheme: Scheme?
-        /// Grows with each challenge that is answered.
-        var version = 0
-    }
-
     private let user: String
     private let password: String
     private let basic: HTTPCredential
     private let allowsBasicWithoutTLS: Bool
-    private let state = Locked(State())
+    /// The last challenge of the server, nil before the first; and a number that grows with each one that is answered.
+    private let state = Locked<(scheme: Scheme?, version: Int)>((nil, 0))
 
     init(user: String, password: String, allowsBasicWithoutTLS: Bool) throws(NetworkError) {
         basic = try .basic(user: user, password: password)
@@ -109,7 +103,7 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
         var message = message
         message.headers["Authorization"] = scheme.authorization(for: message)
         let version = state.withLock { [scheme] state in
-            state = State(scheme: scheme, version: state.version + 1)
+            state = (scheme, state.version + 1)
             return state.version
         }
         return (message, Stamp(version: version, isReplay: true))

@@ -40,7 +40,7 @@ struct Cookie: Hashable, Sendable, Codable {
     ) throws(NetworkError) {
         self.name = name
         self.value = value
-        self.domain = CookieDomain.canonical(domain)
+        self.domain = Self.canonicalDomain(domain)
         self.isHostOnly = isHostOnly
         self.path = path
         self.expires = expires
@@ -65,7 +65,7 @@ struct Cookie: Hashable, Sendable, Codable {
         if domain.isEmpty || !domain.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) {
             return "has an invalid domain: \(domain.prefix(100).debugDescription)"
         }
-        if !isHostOnly, CookieDomain.isPublicSuffix(domain) || CookieDomain.isAddress(domain) {
+        if !isHostOnly, Self.isPublicSuffix(domain) || Self.isAddress(domain) {
             return "has to be host-only, since \(domain.debugDescription) is an address or a single label"
         }
         if path.utf8.first != UInt8(ascii: "/") || !HTTPSyntax.isFieldValue(path.utf8) {
@@ -163,7 +163,7 @@ extension Cookie {
             switch name.lowercased() {
             case "expires": expires = Date(cookieText: value) ?? expires
             case "max-age": age = Self.seconds(value) ?? age
-            case "domain": domain = value.isEmpty || value == "." ? domain : CookieDomain.canonical(value)
+            case "domain": domain = value.isEmpty || value == "." ? domain : Self.canonicalDomain(value)
             case "path": path = value.utf8.first == UInt8(ascii: "/") ? value : nil
             case "secure": isSecure = true
             case "httponly": isHTTPOnly = true
@@ -171,12 +171,12 @@ extension Cookie {
             }
         }
         if let age { expires = age > 0 ? min(date.addingTimeInterval(min(age, 1e12)), .distantFuture) : .distantPast }
-        guard request.isSecure || !isSecure, CookieDomain.matches(request.host, domain: domain ?? request.host)
+        guard request.isSecure || !isSecure, Self.hostMatches(request.host, domain: domain ?? request.host)
         else { return nil }
         // A __Host- cookie must not name a domain, and must name its path.
         guard !name.lowercased().hasPrefix("__host-") || domain == nil && path == "/" else { return nil }
         var isHostOnly = domain == nil
-        if let domain, CookieDomain.isPublicSuffix(domain) || CookieDomain.isAddress(domain) {
+        if let domain, Self.isPublicSuffix(domain) || Self.isAddress(domain) {
             guard domain == request.host else { return nil }
             isHostOnly = true
         }
@@ -186,7 +186,7 @@ extension Cookie {
                 value: value,
                 domain: domain ?? request.host,
                 isHostOnly: isHostOnly,
-                path: path ?? CookieDomain.defaultPath(request.path),
+                path: path ?? Self.defaultPath(request.path),
                 expires: expires,
                 isSecure: isSecure,
                 isHTTPOnly: isHTTPOnly

@@ -19,13 +19,8 @@ import FoundationNetworking
 /// removes the least recently used ones first. It reads the first 200 `Set-Cookie` fields of a response. All members
 /// can be used from any thread; none waits for the file.
 public final class CookieJar: Sendable {
-    private struct State {
-        var store = CookieStore()
-        /// Whether there are changes that are not in the file.
-        var isWriteDue = false
-    }
-
-    private let state = Locked(State())
+    /// The cookies, and whether there are changes that are not in the file.
+    private let state = Locked((store: CookieStore(), isWriteDue: false))
     /// Nil for a jar in memory.
     private let file: CookieFile?
     private let queue = DispatchQueue(label: "EasyNetwork.CookieJar", qos: .utility)

@@ -9,11 +9,8 @@ struct CookieStore {
     /// The number of `Set-Cookie` fields of one response that are read.
     static let maximumFieldCount = 200
 
-    private struct Entry {
-        var cookie: Cookie
-        /// The order of the last use or change.
-        var used: Int
-    }
+    /// A cookie, and the order of its last use or change.
+    private typealias Entry = (cookie: Cookie, used: Int)
 
     /// In the order of creation; a cookie that replaces another has its place.
     private var entries: [Entry] = []
@@ -25,7 +22,7 @@ struct CookieStore {
 
     /// The cookies that have not expired, in the order of their creation.
     func cookies(at date: Date) -> [Cookie] {
-        entries.map(\.cookie).filter { !$0.isExpired(at: date) }
+        entries.map { $0.cookie }.filter { !$0.isExpired(at: date) }
     }
 
     /// Applies the `Set-Cookie` fields of a response.
@@ -72,7 +69,7 @@ struct CookieStore {
             return old?.expires != nil
         }
         lastUse += 1
-        let entry = Entry(cookie: cookie, used: lastUse)
+        let entry = (cookie: cookie, used: lastUse)
         if let index {
             entries[index] = entry
         } else {
@@ -97,7 +94,7 @@ struct CookieStore {
         func counts(_ entry: Entry) -> Bool { domain == nil || entry.cookie.domain == domain }
         guard entries.reduce(0, { counts($1) ? $0 + 1 : $0 }) > limit else { return }
         entries.removeAll { counts($0) && $0.cookie.isExpired(at: date) }
-        let uses = entries.filter(counts).map(\.used).sorted()
+        let uses = entries.filter(counts).map { $0.used }.sorted()
         guard uses.count > limit else { return }
         let oldestKept = uses[uses.count - limit]
         entries.removeAll { counts($0) && $0.used < oldestKept }
@@ -106,11 +103,11 @@ struct CookieStore {
     /// Whether a cookie that was received without TLS, and may be forged, would hide a secure one (RFC 6265bis, section
     /// 5.7).
     private func hasSecure(over cookie: Cookie, at date: Date) -> Bool {
-        entries.lazy.map(\.cookie).contains { secure in
+        entries.lazy.map { $0.cookie }.contains { secure in
             secure.isSecure && secure.name == cookie.name && !secure.isExpired(at: date)
-                && CookieDomain.pathMatches(cookie.path, path: secure.path)
-                && (CookieDomain.matches(secure.domain, domain: cookie.domain)
-                    || CookieDomain.matches(cookie.domain, domain: secure.domain))
+                && Cookie.pathMatches(cookie.path, path: secure.path)
+                && (Cookie.hostMatches(secure.domain, domain: cookie.domain)
+                    || Cookie.hostMatches(cookie.domain, domain: secure.domain))
         }
     }
 }
@@ -133,22 +130,22 @@ struct CookieRequest {
 
     /// Whether a cookie is sent with the request (section 5.4).
     func wants(_ cookie: Cookie, at date: Date) -> Bool {
-        (cookie.isHostOnly ? host == cookie.domain : CookieDomain.matches(host, domain: cookie.domain))
-            && (isSecure || !cookie.isSecure) && CookieDomain.pathMatches(path, path: cookie.path)
+        (cookie.isHostOnly ? host == cookie.domain : Cookie.hostMatches(host, domain: cookie.domain))
+            && (isSecure || !cookie.isSecure) && Cookie.pathMatches(path, path: cookie.path)
             && !cookie.isExpired(at: date)
     }
 }
 
-/// The rules that relate hosts and paths to a cookie (RFC 6265, section 5.1).
-enum CookieDomain {
-    /// In lower case and without a leading dot (sections 5.1.2 and 5.2.3).
-    static func canonical(_ domain: String) -> String {
+// The rules that relate hosts and paths to a cookie (RFC 6265, section 5.1).
+extension Cookie {
+    /// A domain in lower case and without a leading dot (sections 5.1.2 and 5.2.3).
+    static func canonicalDomain(_ domain: String) -> String {
         let domain = domain.lowercased()
         return domain.hasPrefix(".") ? String(domain.dropFirst()) : domain
     }
 
     /// Whether a host is a domain or below it (section 5.1.3). An address has no domain above it.
-    static func matches(_ host: String, domain: String) -> Bool {
+    static func hostMatches(_ host: String, domain: String) -> Bool {
         if host == domain { return true }
         // By bytes, since all cookies are looked at for each request.
         let label = host.utf8.dropLast(domain.utf8.count)

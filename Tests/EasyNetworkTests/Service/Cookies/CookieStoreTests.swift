@@ -244,7 +244,7 @@ struct CookieStoreTests {
     }
 }
 
-@Suite("CookieDomain")
+@Suite("Cookie: hosts and paths")
 struct CookieDomainTests {
     @Test(
         "SEC-3: a host is in its domain and the domains above it, an address only in itself",
@@ -257,7 +257,7 @@ struct CookieDomainTests {
         ]
     )
     func domains(host: String, domain: String, isIn: Bool) {
-        #expect(CookieDomain.matches(host, domain: domain) == isIn)
+        #expect(Cookie.hostMatches(host, domain: domain) == isIn)
     }
 
     @Test(
@@ -268,7 +268,7 @@ struct CookieDomainTests {
         ]
     )
     func paths(requested: String, path: String, isBelow: Bool) {
-        #expect(CookieDomain.pathMatches(requested, path: path) == isBelow)
+        #expect(Cookie.pathMatches(requested, path: path) == isBelow)
     }
 
     @Test(
@@ -276,12 +276,12 @@ struct CookieDomainTests {
         arguments: [("/a/b/c", "/a/b"), ("/a/b/", "/a/b"), ("/a", "/"), ("/", "/"), ("", "/"), ("a/b", "/")]
     )
     func defaultPaths(requested: String, path: String) {
-        #expect(CookieDomain.defaultPath(requested) == path)
+        #expect(Cookie.defaultPath(requested) == path)
     }
 
     @Test("SEC-3: single labels are public suffixes, also with dots around them")
     func suffixes() {
-        for domain in ["com", "com.", ".", "", "localhost"] { #expect(CookieDomain.isPublicSuffix(domain)) }
-        for domain in ["example.com", "co.uk"] { #expect(!CookieDomain.isPublicSuffix(domain)) }
+        for domain in ["com", "com.", ".", "", "localhost"] { #expect(Cookie.isPublicSuffix(domain)) }
+        for domain in ["example.com", "co.uk"] { #expect(!Cookie.isPublicSuffix(domain)) }
     }
 }
