@@ -66,7 +66,8 @@ public enum ResponseDecision: Sendable {
     case sendAgain(after: TimeInterval = 0)
 }
 
-/// The surroundings of an attempt, for interceptors.
+/// The surroundings of an attempt, for interceptors: the original request, and the attempts before this one. In
+/// ``RequestInterceptor/didReceive(_:context:)`` this one is the last of them.
 ///
 /// ```swift
 /// func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
@@ -75,9 +76,4 @@ public enum ResponseDecision: Sendable {
 ///     return message
 /// }
 /// ```
-public struct AttemptContext: Sendable {
-    /// The original request.
-    public let request: any BaseAPIRequest
-    /// The attempts before this one; in ``RequestInterceptor/didReceive(_:context:)`` this one is the last.
-    public let history: [NetworkAttempt]
-}
+public typealias AttemptContext = (request: any BaseAPIRequest, history: [NetworkAttempt])
