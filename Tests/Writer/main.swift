@@ -18,7 +18,7 @@ final class Writer: Sendable {
     private let state: Locked<(random: UInt64, version: Int)>
 
     init(_ directory: URL, seed: UInt64, version: Int) throws {
-        let disk = try NetworkCache.Disk(directory: directory)
+        let disk = NetworkCache.Disk(directory: directory)
         cache = NetworkCache(memoryBytes: 0, memoryCount: 0, disk: disk, clock: SystemClock(), files: ChoppedFiles())
         state = Locked((seed, version))
     }

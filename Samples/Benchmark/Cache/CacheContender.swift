@@ -7,9 +7,11 @@ struct CacheContender {
     private struct Answer: APIRequest {
         typealias Item = NetworkResponse
         let index: Int
-        let storage: CacheStorage
+        let isOnDisk: Bool
         var api: String { "answers/\(index)" }
-        var cache: CachePolicy? { CachePolicy(.cacheOnly, storage: storage, maximumAge: 3_600) }
+        var cache: CachePolicy? {
+            CachePolicy(.cacheOnly, storesInMemory: !isOnDisk, storesOnDisk: isOnDisk, maximumAge: 3_600)
+        }
     }
 
     private let memory: EasyNetworkService
@@ -23,15 +25,15 @@ struct CacheContender {
                 HostConfiguration(baseURL: URL(string: "http://localhost")) { $0.cache = cache }
             )
         }
-        memory = service(NetworkCache(disk: nil))
-        diskCache = NetworkCache(memoryBytes: 0, disk: try .init(directory: folder))
+        memory = service(NetworkCache(diskBytes: 0))
+        diskCache = try NetworkCache(directory: folder, memoryBytes: 0)
         disk = service(diskCache)
     }
 
     func write(_ count: Int) -> Double {
         let response = NetworkResponse(headers: ["Content-Type": "text/plain"], body: Data(count: 1_024))
         return Measurement.microseconds(count) {
-            for index in 0..<count { try? disk.store(response, for: Answer(index: index, storage: .disk)) }
+            for index in 0..<count { try? disk.store(response, for: Answer(index: index, isOnDisk: true)) }
             let cache = diskCache
             Measurement.wait { await cache.flush() }
         }
@@ -39,18 +41,18 @@ struct CacheContender {
 
     func memoryHits(_ count: Int) -> Double {
         let response = NetworkResponse(headers: ["Content-Type": "text/plain"], body: Data(count: 1_024))
-        for index in 0..<count { try? memory.store(response, for: Answer(index: index, storage: .memory)) }
-        return Measurement.microseconds(count) { find(count, .memory, memory) }
+        for index in 0..<count { try? memory.store(response, for: Answer(index: index, isOnDisk: false)) }
+        return Measurement.microseconds(count) { find(count, isOnDisk: false, memory) }
     }
 
     func diskHits(_ count: Int) -> Double {
-        Measurement.microseconds(count) { find(count, .disk, disk) }
+        Measurement.microseconds(count) { find(count, isOnDisk: true, disk) }
     }
 
-    private func find(_ count: Int, _ storage: CacheStorage, _ service: EasyNetworkService) {
+    private func find(_ count: Int, isOnDisk: Bool, _ service: EasyNetworkService) {
         Measurement.wait {
             for index in 0..<count {
-                let answer = Answer(index: index, storage: storage)
+                let answer = Answer(index: index, isOnDisk: isOnDisk)
                 guard (try? await service.cachedResponse(for: answer))?.body.count == 1_024 else {
                     Report.stop("the cache has lost an answer")
                 }
@@ -66,7 +68,7 @@ struct CacheContender {
         (0..<Measurement.samples).map { _ in
             let times = (0..<rounds).map { _ in
                 let operations = (0..<count).map { index in
-                    RequestOperation(Answer(index: index, storage: .memory), service: memory)
+                    RequestOperation(Answer(index: index, isOnDisk: false), service: memory)
                 }
                 let start = Measurement.processorTime
                 queue.addOperations(operations, waitUntilFinished: true)

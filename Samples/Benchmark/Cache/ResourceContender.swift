@@ -7,7 +7,7 @@ struct ResourceContender {
     private struct Picture: BaseAPIRequest {
         let url: URL
         var api: String { url.absoluteString }
-        var cache: CachePolicy? { CachePolicy(.cacheOnly, storage: .memory) }
+        var cache: CachePolicy? { CachePolicy(.cacheOnly, storesOnDisk: false) }
     }
 
     private let service: EasyNetworkService
@@ -17,7 +17,7 @@ struct ResourceContender {
     init(_ count: Int) {
         let base = "http://localhost"
         service = EasyNetworkService(
-            HostConfiguration(baseURL: URL(string: base)) { $0.cache = NetworkCache(disk: nil) }
+            HostConfiguration(baseURL: URL(string: base)) { $0.cache = NetworkCache(diskBytes: 0) }
         )
         loader = ResourceLoader(queue: NetworkQueue(), service: service, request: { Picture(url: $0) }) {
             $0.body.count

@@ -4,7 +4,7 @@ import Foundation
 /// Stores responses in memory and on disk, within limits of bytes, number and age.
 ///
 /// ```swift
-/// let cache = NetworkCache(memoryBytes: 50_000_000, disk: nil)
+/// let cache = try NetworkCache(directory: folder, diskBytes: 50_000_000)
 /// // At sign-out:
 /// try await cache.removeAll()
 /// ```
@@ -27,25 +27,57 @@ public final class NetworkCache: Sendable {
     /// The keys of the stale entries that are being refreshed.
     private let refreshed = Locked<Set<String>>([])
 
-    /// Creates a cache. The least recently used entries are removed first.
+    /// Creates a cache in memory and in ``defaultDirectory``. The least recently used entries are removed first.
     ///
     /// - Parameters:
     ///   - memoryBytes: the bytes of all entries in memory, with their headers. A larger entry is not stored in memory;
     ///     with zero or less none is. Default 20,000,000.
     ///   - memoryCount: the number of entries in memory. Default 1,000.
-    ///   - disk: the directory and limits on disk; nil for a cache in memory. Default 200 MB, 10,000 entries and thirty
-    ///     days, in ``defaultDirectory``.
+    ///   - diskBytes: the bytes of all files; nil for no limit. With zero or less the cache is in memory only. Default
+    ///     200,000,000.
+    ///   - diskCount: the number of entries on disk; nil for no limit. Default 10,000.
+    ///   - diskAge: the seconds since the last use of an entry on disk, to the minute; nil for no limit. Default thirty
+    ///     days.
     ///   - clock: the source of dates. Default the machine's.
     public convenience init(
         memoryBytes: Int = 20_000_000,
         memoryCount: Int = 1_000,
-        disk: Disk? = Disk(),
+        diskBytes: Int? = 200_000_000,
+        diskCount: Int? = 10_000,
+        diskAge: TimeInterval? = 2_592_000,
         clock: any NetworkClock = SystemClock()
     ) {
+        let disk = Disk(bytes: diskBytes, count: diskCount, age: diskAge)
         self.init(memoryBytes: memoryBytes, memoryCount: memoryCount, disk: disk, clock: clock, files: CacheFiles())
     }
 
+    /// Creates a cache in memory and in a directory. The other parameters are those of
+    /// ``init(memoryBytes:memoryCount:diskBytes:diskCount:diskAge:clock:)``.
+    ///
+    /// - Parameter directory: a directory without other files, which the cache would leave alone. It is created at the
+    ///   first write; only its owner can read its files, and backups exclude it. Several caches, in one process or in
+    ///   many, may share a directory.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` when `directory` is not a file URL.
+    public convenience init(
+        directory: URL,
+        memoryBytes: Int = 20_000_000,
+        memoryCount: Int = 1_000,
+        diskBytes: Int? = 200_000_000,
+        diskCount: Int? = 10_000,
+        diskAge: TimeInterval? = 2_592_000,
+        clock: any NetworkClock = SystemClock()
+    ) throws(NetworkError) {
+        guard directory.isFileURL, !directory.path.isEmpty else {
+            let message = "the directory of a cache has to be a file URL: \(directory.absoluteString)"
+            throw NetworkError(code: .invalidRequest, message: message)
+        }
+        let disk = Disk(directory: directory.absoluteURL, bytes: diskBytes, count: diskCount, age: diskAge)
+        self.init(memoryBytes: memoryBytes, memoryCount: memoryCount, disk: disk, clock: clock, files: CacheFiles())
+    }
+
+    /// - Parameter disk: nil for a cache in memory; so is one whose limit of bytes is zero or less.
     init(memoryBytes: Int, memoryCount: Int, disk: Disk?, clock: any NetworkClock, files: CacheFiles) {
+        let disk = disk.flatMap { $0.longestFile > 0 ? $0 : nil }
         self.clock = clock
         let memory = RecencyList<CacheEntry>(costLimit: memoryBytes, countLimit: memoryCount)
         coordinator = Locked(CacheCoordinator(memory: memory, hasDisk: disk != nil))
@@ -63,53 +95,15 @@ public final class NetworkCache: Sendable {
 }
 
 extension NetworkCache {
-    /// The directory and limits on disk; nil means no limit. The least recently used entries are removed first.
-    ///
-    /// ```swift
-    /// let cache = NetworkCache(disk: try NetworkCache.Disk(directory: folder, bytes: 50_000_000))
-    /// ```
-    public struct Disk: Hashable, Sendable {
-        /// The directory, which is created at the first write. Only its owner can read its files, and backups exclude
-        /// it.
-        ///
-        /// Several caches, in one process or in many, may share a directory.
-        public internal(set) var directory: URL
-        /// The bytes of all files. Default 200,000,000.
-        public var bytes: Int?
-        /// The number of entries. Default 10,000.
-        public var count: Int?
-        /// The seconds since the last use, to the minute. Default thirty days.
-        public var age: TimeInterval?
-
-        /// Creates limits for ``NetworkCache/defaultDirectory``.
-        public init(bytes: Int? = 200_000_000, count: Int? = 10_000, age: TimeInterval? = 2_592_000) {
-            directory = NetworkCache.defaultDirectory
-            self.bytes = bytes
-            self.count = count
-            self.age = age
-        }
-
-        /// Creates limits for a directory.
-        ///
-        /// - Parameters:
-        ///   - directory: a directory without other files, which the cache would leave alone. It need not exist.
-        ///   - bytes: see ``bytes``. Default 200,000,000.
-        ///   - count: see ``count``. Default 10,000.
-        ///   - age: see ``age``. Default thirty days.
-        /// - Throws: ``NetworkError/Code/invalidRequest`` when `directory` is not a file URL.
-        public init(
-            directory: URL,
-            bytes: Int? = 200_000_000,
-            count: Int? = 10_000,
-            age: TimeInterval? = 2_592_000
-        ) throws(NetworkError) {
-            guard directory.isFileURL, !directory.path.isEmpty else {
-                let message = "the directory of a cache has to be a file URL: \(directory.absoluteString)"
-                throw NetworkError(code: .invalidRequest, message: message)
-            }
-            self.init(bytes: bytes, count: count, age: age)
-            self.directory = directory.absoluteURL
-        }
+    /// The directory and limits on disk; nil means no limit.
+    struct Disk: Sendable {
+        var directory = NetworkCache.defaultDirectory
+        /// The bytes of all files.
+        var bytes: Int?
+        /// The number of entries.
+        var count: Int?
+        /// The seconds since the last use.
+        var age: TimeInterval?
 
         /// The cache writes no longer file, and does not read one into memory.
         var longestFile: Int { bytes ?? 2_000_000_000 }

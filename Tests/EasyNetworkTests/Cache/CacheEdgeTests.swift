@@ -13,7 +13,7 @@ struct CacheEdgeTests {
 
     init() {
         transport = InMemoryTransport(clock: clock)
-        cache = NetworkCache(disk: nil, clock: clock)
+        cache = NetworkCache(diskBytes: 0, clock: clock)
     }
 
     private struct Call: BaseAPIRequest {
@@ -217,7 +217,7 @@ struct CacheEdgeTests {
     func userInformation() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString, isDirectory: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let disk = NetworkCache(disk: try NetworkCache.Disk(directory: folder))
+        let disk = try NetworkCache(directory: folder)
         let scripted = ScriptedTransport { _, _ in .answer(200, ["Cache-Control": "max-age=60"], body: "x") }
         let service = try service("http://ada:topsecret@one.example") {
             $0.cache = disk
@@ -376,7 +376,7 @@ struct HostileFileTests {
         withUnsafeBytes(of: UInt64(size - 16 - 32).littleEndian) { start.append(contentsOf: $0) }
         try start.write(to: URL(fileURLWithPath: path))
         #expect(truncate(path, size) == 0)
-        let cache = NetworkCache(disk: try NetworkCache.Disk(directory: folder))
+        let cache = try NetworkCache(directory: folder)
         let answer = await withCheckedContinuation { continuation in
             cache.load(key) { continuation.resume(returning: $0) }
         }

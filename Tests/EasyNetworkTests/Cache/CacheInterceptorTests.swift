@@ -13,7 +13,7 @@ struct CacheInterceptorTests {
 
     init() {
         transport = InMemoryTransport(clock: clock)
-        cache = NetworkCache(disk: nil, clock: clock)
+        cache = NetworkCache(diskBytes: 0, clock: clock)
     }
 
     private struct Call: BaseAPIRequest {

@@ -16,7 +16,7 @@ struct CachePartTests {
 
     init() {
         transport = InMemoryTransport(clock: clock)
-        cache = NetworkCache(disk: nil, clock: clock)
+        cache = NetworkCache(diskBytes: 0, clock: clock)
         transport.route("GET", "/a") { [headers] request in
             let fields = headers.withLock { $0 }
             guard let range = request.headers["Range"], request.headers["If-Range"] ?? "\"x\"" == "\"x\"" else {

@@ -8,7 +8,7 @@ import Testing
 @Suite("The cache, then the network", .timeLimit(.minutes(10)))
 struct CacheThenNetworkTests {
     private let transport = InMemoryTransport()
-    private let cache = NetworkCache(disk: nil)
+    private let cache = NetworkCache(diskBytes: 0)
     private let queue = NetworkQueue(maxConcurrentOperationCount: 2)
     private let service: EasyNetworkService
 
@@ -171,7 +171,7 @@ struct CacheThenNetworkTests {
         struct Joined: APIRequest {
             var api = "news"
             // Without this, the next request would find the entry of the previous one.
-            var cache: CachePolicy? = CachePolicy(.cacheThenNetwork, storage: [])
+            var cache: CachePolicy? = CachePolicy(.cacheThenNetwork, storesInMemory: false, storesOnDisk: false)
             var repeatPolicy: RepeatPolicy { .join }
 
             func item(from response: NetworkResponse) throws -> String {

@@ -22,7 +22,7 @@ struct CacheVariantTests {
 
     private func cache(_ place: Place) -> NetworkCache {
         switch place {
-        case .memory: NetworkCache(disk: nil, clock: fixture.clock)
+        case .memory: NetworkCache(diskBytes: 0, clock: fixture.clock)
         case .disk: fixture.cache(memoryBytes: 0)
         case .both: fixture.cache()
         }
@@ -223,7 +223,7 @@ struct CacheVariantTests {
     func memoryOnly() async throws {
         let cache = fixture.cache()
         var secret = Call("en")
-        secret.cache?.storage = .memory
+        secret.cache?.storesOnDisk = false
         #expect(try await ask(secret, cache) == "en 1 network")
         #expect(try await ask(Call("de"), cache) == "de 2 network")
         #expect(try await ask(Call("fr"), cache) == "fr 3 network")

@@ -13,7 +13,7 @@ struct CachedCallTests {
 
     init() {
         transport = InMemoryTransport(clock: clock)
-        cache = NetworkCache(disk: nil, clock: clock)
+        cache = NetworkCache(diskBytes: 0, clock: clock)
     }
 
     private struct Call: BaseAPIRequest {
@@ -327,7 +327,7 @@ struct CachedCallTests {
     func sentOnce() async throws {
         struct Strict: APIRequest {
             var api = "a"
-            var cache: CachePolicy? = CachePolicy(.cacheElseNetwork, storage: [])
+            var cache: CachePolicy? = CachePolicy(.cacheElseNetwork, storesInMemory: false, storesOnDisk: false)
             func item(from response: NetworkResponse) throws -> String {
                 let text = try response.text()
                 guard text == "old" else { throw NetworkError(code: .cannotParseResponse) }
@@ -399,7 +399,7 @@ struct CachedCallTests {
     func cookiesOnDisk() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString, isDirectory: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let disk = NetworkCache(disk: try NetworkCache.Disk(directory: folder))
+        let disk = try NetworkCache(directory: folder)
         transport.route("GET", "/a") { _ in
             .text("x", headers: ["Cache-Control": "max-age=60", "Set-Cookie": "session=verysecret; HttpOnly"])
         }

@@ -15,7 +15,7 @@ struct CachedRequestTests {
 
     init() {
         transport = InMemoryTransport(clock: clock)
-        cache = NetworkCache(disk: nil, clock: clock)
+        cache = NetworkCache(diskBytes: 0, clock: clock)
         let count = count
         for method in ["GET", "POST"] {
             transport.route(method, "/news") { _ in
@@ -86,7 +86,7 @@ struct CachedRequestTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         let request = News(cache: CachePolicy(.cacheElseNetwork))
         for (index, source) in ["network", "cache", "cache"].enumerated() {
-            let cache = NetworkCache(disk: try .init(directory: folder))
+            let cache = try NetworkCache(directory: folder)
             let service = EasyNetworkService(server.host { $0.cache = cache })
             #expect(try await queue.perform(request, service: service) == "1 \(source)", "\(index)")
             #expect(try await queue.perform(request, service: service) == "1 cache")
@@ -95,7 +95,7 @@ struct CachedRequestTests {
         #expect(server.requests.count == 1)
         await server.waitForConnections(0)
         server.stop()
-        let cache = NetworkCache(disk: try .init(directory: folder))
+        let cache = try NetworkCache(directory: folder)
         let service = EasyNetworkService(server.host { $0.cache = cache })
         #expect(try await queue.perform(request, service: service) == "1 cache")
     }
@@ -103,7 +103,8 @@ struct CachedRequestTests {
     @Test("CCH-3: without a policy the cache is not used; a policy that only stores does not read")
     func none() async throws {
         #expect(try await ask(nil) == "1 network")
-        #expect(try await ask(CachePolicy(.cacheElseNetwork, storage: [])) == "2 network")
+        let unstored = CachePolicy(.cacheElseNetwork, storesInMemory: false, storesOnDisk: false)
+        #expect(try await ask(unstored) == "2 network")
         #expect(await cache.usage.memoryCount == 0)
         #expect(try await ask(CachePolicy(.network)) == "3 network")
         #expect(try await ask(CachePolicy(.network)) == "4 network")

@@ -8,7 +8,7 @@ import Testing
 @Suite("Items of the cache before the network's", .timeLimit(.minutes(10)))
 struct EarlyItemTests {
     private let transport = InMemoryTransport()
-    private let cache = NetworkCache(disk: nil)
+    private let cache = NetworkCache(diskBytes: 0)
 
     private struct Text: APIRequest {
         var api = "a"

@@ -12,7 +12,7 @@ struct HTTPCachedRequestTests {
 
     init() {
         transport = InMemoryTransport(clock: clock)
-        cache = NetworkCache(disk: nil, clock: clock)
+        cache = NetworkCache(diskBytes: 0, clock: clock)
     }
 
     private struct Call: BaseAPIRequest {
@@ -267,7 +267,7 @@ struct HTTPCachedRequestTests {
             let service = try service {
                 $0.authentication = session
                 $0.cachePartition = partition
-                $0.cache = NetworkCache(disk: nil, clock: clock)
+                $0.cache = NetworkCache(diskBytes: 0, clock: clock)
             }
             #expect(try await ask(over: service) == "1 network")
             #expect(try await ask(over: service) == source)

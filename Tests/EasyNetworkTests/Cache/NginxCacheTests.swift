@@ -28,7 +28,7 @@ struct NginxCacheTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         let url = client.server.url(listener, path)
         func cache() throws -> NetworkCache {
-            NetworkCache(memoryBytes: 0, disk: try .init(directory: folder))
+            try NetworkCache(directory: folder, memoryBytes: 0)
         }
         func service(_ cache: NetworkCache) -> EasyNetworkService {
             EasyNetworkService(
@@ -61,7 +61,7 @@ struct NginxCacheTests {
             deadlines: TransportDeadlines(idle: nil),
             transport: client.transport
         ) {
-            $0.cache = NetworkCache(disk: nil)
+            $0.cache = NetworkCache(diskBytes: 0)
             $0.validation = ResponseValidation(statusCodes: [200, 206, 416])
         }
         let service = EasyNetworkService(settings)

@@ -67,7 +67,7 @@ struct TrafficRecorderTests {
         server = try MockServer()
         let host = HostConfiguration(baseURL: server.baseURL) { host in
             host.retry.baseDelay = 0
-            host.cache = NetworkCache(disk: nil)
+            host.cache = NetworkCache(diskBytes: 0)
         }
         service = EasyNetworkService(host)
         server.route("GET", "/user") { _ in .json(["name": "Ada", "height": 1.7] as [String: Any]) }

@@ -218,8 +218,8 @@ struct OperationCallTests {
     @Test("BEY-16, CCH-1: why the cache did not answer a call is among the queue's events")
     func cacheEvent() async throws {
         let service = try service {
-            $0.cache = NetworkCache(disk: nil)
-            $0.cachePolicy = CachePolicy(.cacheElseNetwork, storage: .memory)
+            $0.cache = NetworkCache(diskBytes: 0)
+            $0.cachePolicy = CachePolicy(.cacheElseNetwork, storesOnDisk: false)
         }
         let queue = NetworkQueue()
         let events = queue.events

@@ -328,7 +328,7 @@ struct ResourceLoaderTests {
 
     @Test("IMG-1: answers come from the host's cache by the rules of HTTP, without a message")
     func diskCache() async throws {
-        let fixture = Fixture(memoryCountLimit: 0, host: { $0.cache = NetworkCache(disk: nil) })
+        let fixture = Fixture(memoryCountLimit: 0, host: { $0.cache = NetworkCache(diskBytes: 0) })
         fixture.transport.route("GET", "/fresh") { _ in
             MockResponse(headers: ["Cache-Control": "max-age=60"], body: .data(Data("fresh".utf8)))
         }

@@ -106,7 +106,7 @@ struct HostReachabilityTests {
         let clock = ManualClock()
         let service = service { host in
             host.cachePolicy = .http
-            host.cache = NetworkCache(disk: nil, clock: clock)
+            host.cache = NetworkCache(diskBytes: 0, clock: clock)
             host.clock = clock
         }
         network.status = .reachable

@@ -94,8 +94,8 @@ struct NetworkEventTests {
     @Test("DIA-1: hits and misses of the cache are told with their reason")
     func cache() async throws {
         let host = ScriptedTransport { _, _ in .answer(200, body: "a") }.host {
-            $0.cache = NetworkCache(disk: nil)
-            $0.cachePolicy = CachePolicy(.cacheElseNetwork, storage: .memory)
+            $0.cache = NetworkCache(diskBytes: 0)
+            $0.cachePolicy = CachePolicy(.cacheElseNetwork, storesOnDisk: false)
         }
         let heard = Heard()
         let subscription = host.subscribe(heard.note)

@@ -37,8 +37,12 @@ public struct CachePolicy: Sendable {
     /// The order of cache and network.
     public var reading: Reading
 
-    /// The places where answers are stored. Default ``CacheStorage/all`` unless the policy is ``never``.
-    public var storage: CacheStorage
+    /// Whether answers are stored in memory, until the program ends. Default true unless the policy is ``never``.
+    public var storesInMemory: Bool
+
+    /// Whether answers are stored in files. Default true unless the policy is ``never``. With ``storesInMemory`` an
+    /// answer that is read from a file is also kept in memory.
+    public var storesOnDisk: Bool
 
     /// The longest age of a valid answer in seconds; an answer from the future is not valid either. Default nil: the
     /// limit of the cache alone. Not for ``Reading/http``.
@@ -75,7 +79,8 @@ public struct CachePolicy: Sendable {
     /// Creates a policy. The defaults are those of the properties.
     public init(
         _ reading: Reading,
-        storage: CacheStorage = .all,
+        storesInMemory: Bool = true,
+        storesOnDisk: Bool = true,
         maximumAge: TimeInterval? = nil,
         version: Int = 0,
         sensitiveData: String? = nil,
@@ -86,7 +91,8 @@ public struct CachePolicy: Sendable {
         isStorable: (@Sendable (NetworkResponse) -> Bool)? = nil
     ) {
         self.reading = reading
-        self.storage = storage
+        self.storesInMemory = storesInMemory
+        self.storesOnDisk = storesOnDisk
         self.maximumAge = maximumAge
         self.version = version
         self.sensitiveData = sensitiveData
@@ -98,7 +104,7 @@ public struct CachePolicy: Sendable {
     }
 
     /// Neither reads nor stores.
-    public static let never = CachePolicy(.network, storage: [])
+    public static let never = CachePolicy(.network, storesInMemory: false, storesOnDisk: false)
 
     /// The rules of HTTP, in memory and on disk.
     public static let http = CachePolicy(.http)
@@ -113,26 +119,22 @@ public struct CachePolicy: Sendable {
         return numbers + [sensitiveData, appVersion, extraKey, key] + ignoredParameters.sorted()
     }
 
+    var storage: CacheStorage {
+        var storage: CacheStorage = []
+        if storesInMemory { storage.insert(.memory) }
+        if storesOnDisk { storage.insert(.disk) }
+        return storage
+    }
+
     /// Whether the policy reads or stores.
     var isActive: Bool { reading != .network || !storage.isEmpty }
 }
 
 /// The places where answers are stored.
-///
-/// ```swift
-/// var cache: CachePolicy? { CachePolicy(.cacheElseNetwork, storage: .memory, maximumAge: 60) }
-/// ```
-public struct CacheStorage: OptionSet, Hashable, Sendable {
-    public let rawValue: Int
+struct CacheStorage: OptionSet, Sendable {
+    let rawValue: Int
 
-    public init(rawValue: Int) {
-        self.rawValue = rawValue
-    }
-
-    /// In memory, until the program ends.
-    public static let memory = CacheStorage(rawValue: 1)
-    /// In files. With ``memory`` an answer that is read from a file is also kept in memory.
-    public static let disk = CacheStorage(rawValue: 2)
-    /// In memory and in files.
-    public static let all: CacheStorage = [.memory, .disk]
+    static let memory = CacheStorage(rawValue: 1)
+    static let disk = CacheStorage(rawValue: 2)
+    static let all: CacheStorage = [.memory, .disk]
 }

@@ -19,9 +19,7 @@ final class CacheFixture: Sendable {
     }
 
     func disk(bytes: Int? = nil, count: Int? = nil, age: TimeInterval? = nil) -> NetworkCache.Disk {
-        var disk = NetworkCache.Disk(bytes: bytes, count: count, age: age)
-        disk.directory = directory
-        return disk
+        NetworkCache.Disk(directory: directory, bytes: bytes, count: count, age: age)
     }
 
     /// A new cache with the directory, as after a relaunch.

@@ -56,7 +56,7 @@ struct CacheKillTests {
                 }
             }
             // With the system's clock, like the writer.
-            let cache = NetworkCache(disk: fixture.disk())
+            let cache = try NetworkCache(directory: fixture.directory, diskBytes: nil, diskCount: nil, diskAge: nil)
             for place in places {
                 let parts = place.components(separatedBy: "/")
                 let answer =
@@ -80,7 +80,13 @@ struct CacheKillTests {
         }
         print("seed \(seed): \(Self.lives) lives, killed in the middle of a file \(leftovers) times")
         let later = ManualClock(now: Date().timeIntervalSince(ManualClock().date) + DiskCache.temporaryAge + 60)
-        let cache = NetworkCache(disk: fixture.disk(), clock: later)
+        let cache = try NetworkCache(
+            directory: fixture.directory,
+            diskBytes: nil,
+            diskCount: nil,
+            diskAge: nil,
+            clock: later
+        )
         let usage = await cache.usage
         // A kill may leave variants that their URL does not list.
         #expect(usage.diskCount >= versions.values.filter { $0 > 0 }.count, "seed \(seed)")

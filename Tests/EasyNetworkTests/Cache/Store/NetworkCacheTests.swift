@@ -340,11 +340,11 @@ struct NetworkCacheTests {
     @Test("CCH-4: the directory has to be a file URL")
     func noFile() throws {
         let url = try #require(URL(string: "https://example.com/cache"))
-        let error = #expect(throws: NetworkError.self) { try NetworkCache.Disk(directory: url) }
+        let error = #expect(throws: NetworkError.self) { try NetworkCache(directory: url) }
         #expect(error?.code == .invalidRequest)
         #expect(error?.message?.contains("https://example.com/cache") == true)
         #expect(NetworkCache.defaultDirectory.path.contains("/EasyNetwork/"))
-        #expect(NetworkCache.Disk().directory == NetworkCache.defaultDirectory)
+        #expect(NetworkCache().disk?.limits.directory == NetworkCache.defaultDirectory)
     }
 }
 
