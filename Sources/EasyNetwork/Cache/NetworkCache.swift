@@ -51,12 +51,21 @@ public final class NetworkCache: Sendable {
         self.init(memoryBytes: memoryBytes, memoryCount: memoryCount, disk: disk, clock: clock, files: CacheFiles())
     }
 
-    /// Creates a cache in memory and in a directory. The other parameters are those of
-    /// ``init(memoryBytes:memoryCount:diskBytes:diskCount:diskAge:clock:)``.
+    /// Creates a cache in memory and in a directory. The least recently used entries are removed first.
     ///
-    /// - Parameter directory: a directory without other files, which the cache would leave alone. It is created at the
-    ///   first write; only its owner can read its files, and backups exclude it. Several caches, in one process or in
-    ///   many, may share a directory.
+    /// - Parameters:
+    ///   - directory: a directory without other files, which the cache would leave alone. It is created at the first
+    ///     write; only its owner can read its files, and backups exclude it. Several caches, in one process or in many,
+    ///     may share a directory.
+    ///   - memoryBytes: the bytes of all entries in memory, with their headers. A larger entry is not stored in memory;
+    ///     with zero or less none is. Default 20,000,000.
+    ///   - memoryCount: the number of entries in memory. Default 1,000.
+    ///   - diskBytes: the bytes of all files; nil for no limit. With zero or less the cache is in memory only. Default
+    ///     200,000,000.
+    ///   - diskCount: the number of entries on disk; nil for no limit. Default 10,000.
+    ///   - diskAge: the seconds since the last use of an entry on disk, to the minute; nil for no limit. Default thirty
+    ///     days.
+    ///   - clock: the source of dates. Default the machine's.
     /// - Throws: ``NetworkError/Code/invalidRequest`` when `directory` is not a file URL.
     public convenience init(
         directory: URL,
@@ -75,13 +84,12 @@ public final class NetworkCache: Sendable {
         self.init(memoryBytes: memoryBytes, memoryCount: memoryCount, disk: disk, clock: clock, files: CacheFiles())
     }
 
-    /// - Parameter disk: nil for a cache in memory; so is one whose limit of bytes is zero or less.
-    init(memoryBytes: Int, memoryCount: Int, disk: Disk?, clock: any NetworkClock, files: CacheFiles) {
-        let disk = disk.flatMap { $0.longestFile > 0 ? $0 : nil }
+    /// - Parameter disk: with a limit of zero bytes or less the cache is in memory only.
+    init(memoryBytes: Int, memoryCount: Int, disk limits: Disk, clock: any NetworkClock, files: CacheFiles) {
         self.clock = clock
         let memory = RecencyList<CacheEntry>(costLimit: memoryBytes, countLimit: memoryCount)
+        disk = limits.longestFile > 0 ? DiskCache(limits, files: files) : nil
         coordinator = Locked(CacheCoordinator(memory: memory, hasDisk: disk != nil))
-        self.disk = disk.map { DiskCache($0, files: files) }
     }
 
     /// - Returns: false when the entry is being refreshed already.

@@ -243,13 +243,7 @@ struct NetworkCacheTests {
     func untouched() async throws {
         _ = fixture.cache().memoryEntry(for: "a")
         #expect(fixture.files.isUntouched)
-        let cache = NetworkCache(
-            memoryBytes: 20_000_000,
-            memoryCount: 1_000,
-            disk: nil,
-            clock: fixture.clock,
-            files: fixture.files
-        )
+        let cache = fixture.cache(fixture.disk(bytes: 0))
         await cache.stored(fixture.entry("a"))
         await cache.stored(fixture.entry("b"), in: .disk)
         #expect(await version("b", cache) == nil)
