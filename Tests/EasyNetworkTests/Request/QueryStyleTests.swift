@@ -62,6 +62,16 @@ struct QueryStyleTests {
         #expect(try text(params, QueryEncoder(arrays: nil, nulls: nil)) == "b[0]=1&b[2]=2")
     }
 
+    @Test("REQ-2: the key of an element has indices, or any text behind it, which is escaped")
+    func arrays() throws {
+        let params: [String: Any] = ["a": [1, 2], "b": [["x": 1]]]
+        let table: [(String?, String)] = [
+            ("[]", "a[]=1&a[]=2&b[0][x]=1"), ("", "a=1&a=2&b[0][x]=1"), (".&", "a.%26=1&a.%26=2&b[0][x]=1"),
+            (nil, "a[0]=1&a[1]=2&b[0][x]=1"),
+        ]
+        for (arrays, expected) in table { #expect(try text(params, QueryEncoder(arrays: arrays)) == expected) }
+    }
+
     @Test("REQ-2: a space is %20 in a query and + in a form; a plus is always escaped")
     func spaces() throws {
         #expect(try QueryEncoder().encode(["a b": "c + d"]) == "a%20b=c%20%2B%20d")

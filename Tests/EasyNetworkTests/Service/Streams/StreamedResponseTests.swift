@@ -229,6 +229,18 @@ struct StreamedResponseTests {
         withExtendedLifetime(other) {}
     }
 
+    @Test("BEY-3: lines are their own iterator, and reading them is the one iteration")
+    func ownIterator() async throws {
+        let (answer, exchange) = try await begun()
+        exchange.body("a\nb\n")
+        exchange.end()
+        var lines = answer.lines()
+        for expected in ["a", "b", nil, nil] { #expect(try await lines.next() == expected) }
+        var others = answer.lines()
+        #expect(await code { try await others.next() } == .invalidRequest)
+        #expect(try await others.next() == nil)
+    }
+
     @Test("BEY-3: a line that was cut by an error is no line")
     func cutLine() async throws {
         let (answer, exchange) = try await begun()
