@@ -66,8 +66,7 @@ public enum ResponseDecision: Sendable {
     case sendAgain(after: TimeInterval = 0)
 }
 
-/// The surroundings of an attempt, for interceptors: the original request, and the attempts before this one. In
-/// ``RequestInterceptor/didReceive(_:context:)`` this one is the last of them.
+/// The surroundings of an attempt, for interceptors.
 ///
 /// ```swift
 /// func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
@@ -76,4 +75,9 @@ public enum ResponseDecision: Sendable {
 ///     return message
 /// }
 /// ```
-public typealias AttemptContext = (request: any BaseAPIRequest, history: [NetworkAttempt])
+public struct AttemptContext: Sendable {
+    /// The original request.
+    public let request: any BaseAPIRequest
+    /// The attempts before this one; in ``RequestInterceptor/didReceive(_:context:)`` this one is the last.
+    public let history: [NetworkAttempt]
+}
