@@ -56,7 +56,7 @@ struct TrafficTests {
         #expect(types == ["page page: Int", "tag tag: [String]", "token token: String", "in in: Bool", "q q: String?"])
         let text = lines(found)
         #expect(text.contains(#"var api: String { "a?sort=new" }"#) && !text.joined().contains("\"t\""))
-        #expect(text.contains("var queryEncoder: QueryEncoder? { QueryEncoder(arrays: \"\", nulls: nil) }"))
+        #expect(text.contains("var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .repeated, nulls: nil) }"))
     }
 
     @Test("TOL-1: bodies and successful answers are merged over all entries; equal structs are one")

@@ -3,7 +3,7 @@ import Foundation
 /// Writes parameters into the query of a URL or into a form.
 ///
 /// ```swift
-/// var queryEncoder: QueryEncoder? { QueryEncoder(arrays: "", nulls: nil) }
+/// var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .repeated, nulls: nil) }
 /// ```
 ///
 /// The same parameters always give the same text: keys are sorted. All but the unreserved characters of RFC 3986,
@@ -21,9 +21,22 @@ import Foundation
 ///
 /// A double without fraction is written as an integer, `5` and not `5.0`, as in JSON.
 public struct QueryEncoder: Sendable {
-    /// The text behind the key of each element of an array: with `"[]"`, the default, `a[]=1&a[]=2`; with `""`
-    /// `a=1&a=2`. Nil writes indices: `a[0]=1&a[1]=2`. An array that holds arrays or dictionaries always has indices.
-    public var arrays: String?
+    /// How an array of plain values is written. An array that holds arrays or dictionaries always has indices.
+    ///
+    /// ```swift
+    /// var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .indices) }
+    /// ```
+    public enum ArrayStyle: Hashable, Sendable {
+        /// `a[]=1&a[]=2`, the default.
+        case brackets
+        /// `a=1&a=2`.
+        case repeated
+        /// `a[0]=1&a[1]=2`.
+        case indices
+    }
+
+    /// The style of arrays of plain values. Default ``ArrayStyle/brackets``.
+    public var arrays: ArrayStyle
     /// Whether the keys of a dictionary in a dictionary are written with dots, `a.b=1`, instead of brackets, `a[b]=1`.
     /// A key with a dot then reads like two keys. Default false.
     public var usesDots: Bool
@@ -43,7 +56,7 @@ public struct QueryEncoder: Sendable {
 
     /// Creates an encoder. The defaults are those of the properties.
     public init(
-        arrays: String? = "[]",
+        arrays: ArrayStyle = .brackets,
         usesDots: Bool = false,
         usesNumericBools: Bool = false,
         nulls: String? = "",
@@ -86,9 +99,13 @@ public struct QueryEncoder: Sendable {
         case .decimal(let value): pairs.append(key + "=" + Self.escape(value.description, isForm))
         case .string(let value): pairs.append(key + "=" + Self.escape(value, isForm))
         case .array(let values):
-            let suffix = values.contains(where: \.isContainer) ? nil : arrays.map { Self.escape($0, isForm) }
+            let style: ArrayStyle = values.contains(where: \.isContainer) ? .indices : arrays
             for (index, value) in values.enumerated() {
-                append(value, key + (suffix ?? "%5B\(index)%5D"), isForm, to: &pairs)
+                switch style {
+                case .brackets: append(value, key + "%5B%5D", isForm, to: &pairs)
+                case .repeated: append(value, key, isForm, to: &pairs)
+                case .indices: append(value, "\(key)%5B\(index)%5D", isForm, to: &pairs)
+                }
             }
         case .object(let values):
             for (name, value) in values.sorted(by: { $0.key < $1.key }) {

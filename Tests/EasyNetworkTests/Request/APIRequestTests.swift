@@ -51,7 +51,7 @@ private struct Everything: BaseAPIRequest {
     var method: NetworkService.Method { .post }
     var query: NetworkService.QueryType { .path }
     var params: [String: Any]? { ["a": 1] }
-    var queryEncoder: QueryEncoder? { QueryEncoder(arrays: "", usesNumericBools: true) }
+    var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .repeated, usesNumericBools: true) }
     var headers: [String: String]? { defaultJsonHeader() }
     var body: RequestBody? { .json(["a": 1]) }
     var timeout: TimeInterval? { 3 }

@@ -106,7 +106,7 @@ extension QueryEncoder {
         }
         let seconds: @Sendable (Date) -> Any = { ($0.timeIntervalSince1970 * 1_000).rounded() / 1_000 }
         return QueryEncoder(
-            arrays: one("[]", "", nil as String?),
+            arrays: one(.brackets, .repeated, .indices),
             usesDots: one(false, true),
             usesNumericBools: one(false, true),
             nulls: one("", "=", "=null", nil as String?),
@@ -116,10 +116,9 @@ extension QueryEncoder {
 
     /// The names of the styles.
     var told: [String: String] {
-        let arrays = ["[]": "brackets", "": "repeated"][arrays ?? "-"] ?? "indices"
         let nulls = ["": "key", "=": "empty", "=null": "word"][nulls ?? "-"] ?? "omitted"
         return [
-            "arrays": arrays, "keys": usesDots ? "dots" : "brackets",
+            "arrays": "\(arrays)", "keys": usesDots ? "dots" : "brackets",
             "bools": usesNumericBools ? "numbers" : "words",
             "nulls": nulls, "dates": dates == nil ? "iso8601" : "secondsSince1970",
         ]

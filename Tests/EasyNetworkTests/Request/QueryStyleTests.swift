@@ -59,15 +59,15 @@ struct QueryStyleTests {
             ("=null", "=null&a=null&b[]=1&b[]=null&b[]=2&c[d]=null"), (nil, "b[]=1&b[]=2"),
         ]
         for (nulls, expected) in table { #expect(try text(params, QueryEncoder(nulls: nulls)) == expected) }
-        #expect(try text(params, QueryEncoder(arrays: nil, nulls: nil)) == "b[0]=1&b[2]=2")
+        #expect(try text(params, QueryEncoder(arrays: .indices, nulls: nil)) == "b[0]=1&b[2]=2")
     }
 
-    @Test("REQ-2: the key of an element has indices, or any text behind it, which is escaped")
+    @Test("REQ-2: the key of an element is repeated, with or without brackets, or has an index")
     func arrays() throws {
         let params: [String: Any] = ["a": [1, 2], "b": [["x": 1]]]
-        let table: [(String?, String)] = [
-            ("[]", "a[]=1&a[]=2&b[0][x]=1"), ("", "a=1&a=2&b[0][x]=1"), (".&", "a.%26=1&a.%26=2&b[0][x]=1"),
-            (nil, "a[0]=1&a[1]=2&b[0][x]=1"),
+        let table: [(QueryEncoder.ArrayStyle, String)] = [
+            (.brackets, "a[]=1&a[]=2&b[0][x]=1"), (.repeated, "a=1&a=2&b[0][x]=1"),
+            (.indices, "a[0]=1&a[1]=2&b[0][x]=1"),
         ]
         for (arrays, expected) in table { #expect(try text(params, QueryEncoder(arrays: arrays)) == expected) }
     }
@@ -80,7 +80,7 @@ struct QueryStyleTests {
 
     @Test("REQ-2: the article's example: several styles together")
     func example() throws {
-        let encoder = QueryEncoder(arrays: "", usesDots: true, nulls: nil)
+        let encoder = QueryEncoder(arrays: .repeated, usesDots: true, nulls: nil)
         let params: [String: Any] = ["q": "a b", "ids": [1, 2], "owner": ["name": "ada"], "page": Int?.none as Any]
         #expect(try encoder.encode(params) == "ids=1&ids=2&owner.name=ada&q=a%20b")
     }
@@ -100,13 +100,13 @@ struct QueryStyleTests {
 
     private struct Altered: RequestWrapper {
         let wrapped: any BaseAPIRequest
-        var queryEncoder: QueryEncoder? { QueryEncoder(arrays: nil) }
+        var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .indices) }
     }
 
     @Test("REQ-2, CFG-3: the host's encoder writes the parameters of requests without an encoder")
     func host() throws {
         let host = HostConfiguration(baseURL: URL(string: "https://h")) {
-            $0.queryEncoder = QueryEncoder(arrays: "", dates: { $0.timeIntervalSince1970 })
+            $0.queryEncoder = QueryEncoder(arrays: .repeated, dates: { $0.timeIntervalSince1970 })
         }
         func built(_ request: some BaseAPIRequest) throws -> TransportRequest {
             try RequestBuilder.build(request, for: host)

@@ -33,7 +33,7 @@ struct RequestWrapperTests {
         var query: NetworkService.QueryType { .form }
         var params: [String: Any]? { ["a": [1, 2]] }
         var encodableParams: (any Encodable & Sendable)? { ["b": 1] }
-        var queryEncoder: QueryEncoder? { QueryEncoder(arrays: "") }
+        var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .repeated) }
         var headers: [String: String]? { ["X-Own": "own"] }
         var credential: HTTPCredential? { try? .bearer("token") }
         var isAuthenticated: Bool { false }
@@ -64,7 +64,7 @@ struct RequestWrapperTests {
         var method: NetworkService.Method { .post }
         var query: NetworkService.QueryType { usesQuery ? .path : .form }
         var encodableParams: (any Encodable & Sendable)? { ["b": [1, 2]] }
-        var queryEncoder: QueryEncoder? { QueryEncoder(arrays: "") }
+        var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .repeated) }
         var headers: [String: String]? { ["X-Own": "own"] }
         var credential: HTTPCredential? { try? .bearer("token") }
         var body: RequestBody? { usesQuery ? .text("body") : nil }
