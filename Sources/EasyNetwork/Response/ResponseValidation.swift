@@ -29,44 +29,22 @@ public struct ResponseValidation: Hashable, Sendable {
     /// allows it.
     public var jsonShape: JSONShape?
 
-    /// Creates a rule. The defaults are those of the properties.
+    /// Creates a rule. The other defaults are those of the properties.
+    ///
+    /// - Parameter statusCodes: the accepted status codes, such as `200...399` or `[200, 404]`. Default 200 to 299. The
+    ///   first thousand count.
     public init(
-        statusCodes: Set<Int> = Self.success,
+        statusCodes: some Sequence<Int> = Self.success,
         contentTypes: Set<String>? = nil,
         allowsEmptyBody: Bool = false,
         maximumBodyCount: Int? = nil,
         jsonShape: JSONShape? = nil
     ) {
-        self.statusCodes = statusCodes
+        self.statusCodes = Set(statusCodes.prefix(1_000))
         self.contentTypes = contentTypes
         self.allowsEmptyBody = allowsEmptyBody
         self.maximumBodyCount = maximumBodyCount
         self.jsonShape = jsonShape
-    }
-
-    /// Creates a rule with a range of status codes.
-    ///
-    /// - Parameters:
-    ///   - statusCodes: the accepted status codes, such as `200...399`. Codes outside of 100 to 999 are ignored.
-    ///   - contentTypes: see ``contentTypes``. Default nil.
-    ///   - allowsEmptyBody: see ``allowsEmptyBody``. Default false.
-    ///   - maximumBodyCount: see ``maximumBodyCount``. Default nil.
-    ///   - jsonShape: see ``jsonShape``. Default nil.
-    public init(
-        statusCodes: ClosedRange<Int>,
-        contentTypes: Set<String>? = nil,
-        allowsEmptyBody: Bool = false,
-        maximumBodyCount: Int? = nil,
-        jsonShape: JSONShape? = nil
-    ) {
-        self.init(
-            // Clamped to one code more at each end, which no answer has, for ranges without any valid code.
-            statusCodes: Set(statusCodes.clamped(to: 0...1_000)),
-            contentTypes: contentTypes,
-            allowsEmptyBody: allowsEmptyBody,
-            maximumBodyCount: maximumBodyCount,
-            jsonShape: jsonShape
-        )
     }
 
     /// The status codes of success, 200 to 299.

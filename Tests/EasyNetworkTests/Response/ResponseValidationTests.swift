@@ -14,7 +14,7 @@ struct ResponseValidationTests {
         #expect(ResponseValidation(statusCodes: [404]).accepts(statusCode: 404))
         #expect(!ResponseValidation(statusCodes: [404]).accepts(statusCode: 200))
         #expect(ResponseValidation(statusCodes: 200...399).accepts(statusCode: 399))
-        #expect(!ResponseValidation(statusCodes: .min ... .max).accepts(statusCode: -1))
+        #expect(!ResponseValidation(statusCodes: Int.min ... .max).accepts(statusCode: -1))
         #expect([100, 304, 500, 999].allSatisfy(ResponseValidation.any.accepts(statusCode:)))
     }
 
