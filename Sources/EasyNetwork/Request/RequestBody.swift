@@ -46,18 +46,14 @@ public struct RequestBody: Sendable {
     /// The value as JSON, with sorted keys and plain slashes, a Date as ISO 8601 in UTC, a Data as Base64;
     /// `Content-Type: application/json`. It is encoded when the request is built. A value that lies more than a hundred
     /// levels deep in itself is an error.
-    public static func json(_ value: some Encodable & Sendable) -> RequestBody {
-        json(value, encoder: .stable())
-    }
-
-    /// The value as JSON, by a custom encoder with its strategies for dates and keys.
     ///
     /// - Parameters:
-    ///   - value: the value, encoded when the request is built.
-    ///   - encoder: must not be altered afterwards.
-    public static func json(_ value: some Encodable & Sendable, encoder: JSONEncoder) -> RequestBody {
+    ///   - value: the value.
+    ///   - encoder: default nil, as above. A custom encoder, with its strategies for dates and keys, must not be altered
+    ///     afterwards.
+    public static func json(_ value: some Encodable & Sendable, encoder: JSONEncoder? = nil) -> RequestBody {
         RequestBody { () throws(NetworkError) in
-            (.data(try encode(value, as: role, by: encoder.encode)), "application/json")
+            (.data(try encode(value, as: role, by: (encoder ?? .stable()).encode)), "application/json")
         }
     }
 

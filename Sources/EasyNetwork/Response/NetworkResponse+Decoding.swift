@@ -40,24 +40,20 @@ extension NetworkResponse {
         throw error(.cannotParseResponse, message: "the body is no text in the charset \(name)")
     }
 
-    /// The body as a value of the type, read by ``decoder``. The default is a `JSONDecoder` that reads dates as text of
-    /// RFC 3339, or as numbers: seconds since 2001.
+    /// The body as a value of the type.
     ///
     /// An empty body is nil for an optional type if the answer may have one, see
     /// ``ResponseValidation/allowsEmptyBody``.
     ///
+    /// - Parameters:
+    ///   - type: the type of the value.
+    ///   - decoder: default nil, the ``decoder`` of the answer, which by default is a `JSONDecoder` that reads dates as
+    ///     text of RFC 3339, or as numbers: seconds since 2001.
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` with a message that names the place, as in
-    ///   `users[3].age: expected Int but found String`. Its `underlying` is the `DecodingError`.
-    public func decode<T: Decodable>(_ type: T.Type) throws(NetworkError) -> T {
-        guard let decoder else { return try decode(type, using: .standard()) }
-        return try decode(type, with: decoder)
-    }
-
-    /// The body as a value of the type, read by a decoder.
-    ///
-    /// - Throws: the error of the decoder; one that is no ``NetworkError`` becomes
-    ///   ``NetworkError/Code/cannotParseResponse``.
-    public func decode<T: Decodable>(_ type: T.Type, with decoder: ResponseDecoder) throws(NetworkError) -> T {
+    ///   `users[3].age: expected Int but found String`. Its `underlying` is the `DecodingError`. A ``NetworkError`` of
+    ///   the decoder is thrown as it is.
+    public func decode<T: Decodable>(_ type: T.Type, with decoder: ResponseDecoder? = nil) throws(NetworkError) -> T {
+        guard let decoder = decoder ?? self.decoder else { return try decode(type, using: .standard()) }
         if let empty = emptyItem(type) { return empty }
         // Without its decoder, so that a decoder may call `decode(_:)` without endless recursion.
         var plain = self
@@ -76,7 +72,7 @@ extension NetworkResponse {
 
     /// The body as a value of the type, read by a `JSONDecoder` with its strategies for dates and keys.
     ///
-    /// - Throws: as ``decode(_:)``.
+    /// - Throws: as ``decode(_:with:)``.
     public func decode<T: Decodable>(_ type: T.Type, using decoder: JSONDecoder) throws(NetworkError) -> T {
         if let empty = emptyItem(type) { return empty }
         guard !body.isEmpty else { throw emptyBodyError(wanted: "JSON") }

@@ -148,7 +148,7 @@ extension NetworkResponse {
         [204, 205, 304].contains(statusCode) || requestMethod == .head || values.value.allowsEmptyBody
     }
 
-    /// The decoder of ``decode(_:)``. Default nil: JSON, with dates as text of RFC 3339 or as numbers.
+    /// The decoder of ``decode(_:with:)``. Default nil: JSON, with dates as text of RFC 3339 or as numbers.
     public internal(set) var decoder: ResponseDecoder? {
         get { values.value.decoder }
         set { values.value.decoder = newValue }

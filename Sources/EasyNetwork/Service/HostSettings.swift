@@ -65,7 +65,7 @@ public struct HostSettings: Sendable {
     /// The answers that count as success. Default: status 200 to 299.
     public var validation = ResponseValidation()
 
-    /// The decoder of ``NetworkResponse/decode(_:)``, and so of a `Decodable` item. Default nil: JSON with a plain
+    /// The decoder of ``NetworkResponse/decode(_:with:)``, and so of a `Decodable` item. Default nil: JSON with a plain
     /// `JSONDecoder`.
     public var decoder: ResponseDecoder?
 
