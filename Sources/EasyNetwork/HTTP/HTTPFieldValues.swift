@@ -84,6 +84,13 @@ struct HTTPFieldReader {
         }
     }
 
+    /// Moves to the next separator that is not in quotes. A quote that is not closed counts as any byte.
+    mutating func skip(to separator: UInt8) {
+        while let byte = next, byte != separator {
+            if byte != UInt8(ascii: "\"") || quotedString() == nil { position += 1 }
+        }
+    }
+
     /// Whether the element of the list ends here, blanks aside.
     func isAtSeparator(_ separator: UInt8 = UInt8(ascii: ",")) -> Bool {
         let rest = bytes[position...].first { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }

@@ -33,7 +33,7 @@ struct ContentDisposition: Equatable {
     private static func parameter(
         _ reader: inout HTTPFieldReader
     ) -> (name: String, text: String, isQuoted: Bool)? {
-        defer { reader.skipParameter() }
+        defer { reader.skip(to: UInt8(ascii: ";")) }
         reader.skipBlanks()
         guard let name = reader.token() else { return nil }
         reader.skipBlanks()
@@ -57,38 +57,14 @@ struct ContentDisposition: Equatable {
         return String(bytes: scalars.map { UInt8($0.value) }, encoding: .utf8) ?? text
     }
 
-    /// The text of a value with its charset: `UTF-8'en'%E2%82%AC.txt` (RFC 8187, section 3.2). Nil if it is empty or
-    /// invalid.
+    /// The text of a value with its charset, which is always UTF-8: `UTF-8'en'%E2%82%AC.txt` (RFC 8187, section 3.2).
+    /// Nil if it is empty or invalid.
     private static func extendedText(_ value: String) -> String? {
         let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3, let bytes = bytes(parts[2]), !bytes.isEmpty else { return nil }
-        switch parts[0].lowercased() {
-        case "utf-8": return String(bytes: bytes, encoding: .utf8)
-        case "iso-8859-1": return String(bytes: bytes, encoding: .isoLatin1)
-        default: return nil
-        }
-    }
-
-    /// - Returns: nil for an invalid escape, and for a byte that must be escaped. Brackets are allowed, since
-    ///   JavaScript's `encodeURIComponent` does not escape them.
-    private static func bytes(_ text: Substring) -> [UInt8]? {
-        var rest = Array(text.utf8)[...]
-        var bytes: [UInt8] = []
-        while let byte = rest.popFirst() {
-            if byte == UInt8(ascii: "%") {
-                let digits = rest.prefix(2)
-                guard digits.count == 2, digits.allSatisfy(\.isHexDigit) else { return nil }
-                bytes += UInt8(String(decoding: digits, as: UTF8.self), radix: 16).map { [$0] } ?? []
-                rest = rest.dropFirst(2)
-            } else if HTTPSyntax.isTokenByte(byte) || byte == UInt8(ascii: "(")
-                || byte == UInt8(ascii: ")")
-            {
-                bytes.append(byte)
-            } else {
-                return nil
-            }
-        }
-        return bytes
+        guard parts.count == 3, parts[0].lowercased() == "utf-8", !parts[2].isEmpty else { return nil }
+        // Brackets are allowed, since JavaScript's `encodeURIComponent` does not escape them.
+        guard parts[2].utf8.allSatisfy({ HTTPSyntax.isTokenByte($0) || "()".utf8.contains($0) }) else { return nil }
+        return parts[2].removingPercentEncoding
     }
 }
 
@@ -104,12 +80,5 @@ extension HTTPFieldReader {
         let text = bytes[position...].prefix { $0 != UInt8(ascii: ";") }
         position = text.endIndex
         return String(decoding: text, as: UTF8.self).trimmed
-    }
-
-    /// Moves to the next semicolon that is not in quotes.
-    fileprivate mutating func skipParameter() {
-        while let byte = next, byte != UInt8(ascii: ";") {
-            if byte != UInt8(ascii: "\"") || quotedString() == nil { position += 1 }
-        }
     }
 }

@@ -27,7 +27,6 @@ struct ContentDispositionTests {
             ("attachment; filename*=UTF-8''%E2%82%AC%20rates.txt", "€ rates.txt"),
             ("attachment; filename=\"EURO.txt\"; filename*=utf-8'en'%e2%82%ac.txt", "€.txt"),
             ("attachment; FILENAME*=UTF-8''%E2%82%AC.txt; filename=EURO.txt", "€.txt"),
-            ("attachment; filename*=iso-8859-1'de'%A3%20b%E4r", "£ bär"),
             ("attachment; filename*=UTF-8''it's(1)*.txt", "it's(1)*.txt"),
             ("attachment; filename* = UTF-8''a.txt", "a.txt"),
         ]
@@ -40,7 +39,8 @@ struct ContentDispositionTests {
         "TRF-2: RFC 8187, section 3.2: the plain name replaces an invalid extended one",
         arguments: [
             "UTF-8''%E2%82.txt", "UTF-8''%", "UTF-8''%4", "UTF-8''%zz", "UTF-8''%+1", "UTF-8'a.txt", "a.txt", "''a.txt",
-            "windows-1252''a.txt", "\"UTF-8''a.txt\"", "UTF-8''a b.txt", "UTF-8''é.txt", "UTF-8''", "",
+            "windows-1252''a.txt", "iso-8859-1''a.txt", "\"UTF-8''a.txt\"", "UTF-8''a b.txt", "UTF-8''é.txt", "UTF-8''",
+            "",
         ]
     )
     func unsound(value: String) {
