@@ -36,7 +36,7 @@ extension NetworkCache {
     }
 
     /// Stores an entry in some tiers, and removes the old one from all others. By the rules of HTTP, an old one with
-    /// other nominated fields becomes a variant; see ``CacheEntry/replacing(_:lastUse:)``.
+    /// other nominated fields becomes a variant; see ``CacheEntry/replacing(_:)``.
     ///
     /// If the entry cannot be stored, the old one is still removed.
     ///

@@ -123,7 +123,7 @@ extension CacheCoordinator {
         }
         let old = memory[key] ?? changes[key]?.entry
         let isMerged = changes[key]?.isMerged ?? (old != nil || entry.header.nominated == nil)
-        var (newest, demoted, dropped) = entry.replacing(old) { memory.lastUse(of: $0) ?? 0 }
+        var (newest, demoted, dropped) = entry.replacing(old)
         if newest.header.nominated != nil, !tiers.contains(.disk) { newest.header.isInMemoryOnly = true }
         let tiersOfDemoted = demoted?.header.isInMemoryOnly == true ? .memory : tiers
         // In this order, so that a kill between two of them loses none.

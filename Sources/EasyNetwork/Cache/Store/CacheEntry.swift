@@ -24,15 +24,10 @@ struct CacheEntry: Hashable, Sendable {
 
     /// The entry as the newest of its URL. The one that it replaces becomes a variant if it has other nominated fields.
     ///
-    /// - Parameters:
-    ///   - old: the entry with the same key.
-    ///   - lastUse: the order of the last uses of keys. The least recently used variant gives way.
-    /// - Returns: the entry with the list of its variants, the replaced one under its new key, and the keys of the
-    ///   variants that are no longer listed.
-    func replacing(
-        _ old: CacheEntry?,
-        lastUse: (String) -> Int = { _ in 0 }
-    ) -> (entry: CacheEntry, demoted: CacheEntry?, dropped: [String]) {
+    /// - Parameter old: the entry with the same key.
+    /// - Returns: the entry with the list of its variants, of which the oldest gives way, the replaced one under its new
+    ///   key, and the keys of the variants that are no longer listed.
+    func replacing(_ old: CacheEntry?) -> (entry: CacheEntry, demoted: CacheEntry?, dropped: [String]) {
         guard let nominated = header.nominated, let old, let former = old.header.nominated else {
             return (self, nil, [])
         }
@@ -42,11 +37,7 @@ struct CacheEntry: Hashable, Sendable {
         for other in [former] + (old.header.variants ?? []) where other != nominated && !variants.contains(other) {
             variants.append(other)
         }
-        let uses = variants.map { lastUse(CacheKey.variant($0, of: key)) }
-        // The first has been in use until now.
-        let order = variants.indices.dropFirst().sorted { (uses[$0], $1) < (uses[$1], $0) }
-        let surplus = order.prefix(max(0, variants.count + 1 - Self.variantLimit))
-        variants = variants.indices.filter { !surplus.contains($0) }.map { variants[$0] }
+        variants = Array(variants.prefix(Self.variantLimit - 1))
         var entry = self
         entry.header.variants = variants.isEmpty ? nil : variants
         var demoted = old

@@ -28,9 +28,6 @@ struct RecencyList<Value: Sendable>: Sendable {
     /// The value, which does not count as used.
     subscript(key: String) -> Value? { entries[key]?.value }
 
-    /// A number that is greater for a later use.
-    func lastUse(of key: String) -> Int? { entries[key]?.lastUse }
-
     /// The value, which becomes the most recently used one.
     mutating func use(_ key: String) -> Value? {
         guard let value = entries[key]?.value else { return nil }
