@@ -103,7 +103,7 @@ public struct TransportMetrics: Hashable, Sendable {
 /// ```swift
 /// if let phase = error.phase, phase < .send { print("nothing was sent") }
 /// ```
-public enum TransportPhase: Int, Comparable, Hashable, Sendable, CaseIterable {
+public enum TransportPhase: Comparable, Hashable, Sendable, CaseIterable {
     /// Waiting for a free connection.
     case waiting
     /// Resolving the host's name.
@@ -118,8 +118,4 @@ public enum TransportPhase: Int, Comparable, Hashable, Sendable, CaseIterable {
     case firstByte
     /// Receiving the body.
     case body
-
-    public static func < (left: TransportPhase, right: TransportPhase) -> Bool {
-        left.rawValue < right.rawValue
-    }
 }
