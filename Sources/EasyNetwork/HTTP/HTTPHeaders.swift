@@ -61,13 +61,9 @@ public struct HTTPHeaders: Hashable, Sendable {
     public subscript(name: String) -> String? {
         get {
             guard let first = index(of: name) else { return nil }
-            var value = fields[first].value
-            var next = index(of: name, from: first + 1)
-            while let index = next {
-                value += ", " + fields[index].value
-                next = self.index(of: name, from: index + 1)
-            }
-            return value
+            // Most fields occur once.
+            guard index(of: name, from: first + 1) != nil else { return fields[first].value }
+            return values(for: name).joined(separator: ", ")
         }
         set {
             guard let newValue else { return remove(name) }
