@@ -90,7 +90,7 @@ extension NetworkCache {
             if disk == nil { continuation.resume(returning: nil) }
         }
         guard let failure else { return }
-        let message = "an entry of the cache in \(disk?.limits.directory.path ?? "") cannot be removed"
-        throw NetworkError(code: .invalidRequest, message: message, underlying: failure)
+        let directory = disk?.limits.directory.path ?? ""
+        throw .invalidRequest("an entry of the cache in \(directory) cannot be removed", underlying: failure)
     }
 }

@@ -77,8 +77,7 @@ public final class NetworkCache: Sendable {
         clock: any NetworkClock = SystemClock()
     ) throws(NetworkError) {
         guard directory.isFileURL, !directory.path.isEmpty else {
-            let message = "the directory of a cache has to be a file URL: \(directory.absoluteString)"
-            throw NetworkError(code: .invalidRequest, message: message)
+            throw .invalidRequest("the directory of a cache has to be a file URL: \(directory.absoluteString)")
         }
         let disk = Disk(directory: directory.absoluteURL, bytes: diskBytes, count: diskCount, age: diskAge)
         self.init(memoryBytes: memoryBytes, memoryCount: memoryCount, disk: disk, clock: clock, files: CacheFiles())

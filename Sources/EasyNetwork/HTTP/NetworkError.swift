@@ -213,6 +213,11 @@ public struct NetworkError: Error, Sendable {
 }
 
 extension NetworkError {
+    /// The error of a request that cannot be sent.
+    static func invalidRequest(_ message: String, underlying: (any Error)? = nil) -> NetworkError {
+        NetworkError(code: .invalidRequest, message: message, underlying: underlying)
+    }
+
     /// The error for what code of the user threw.
     ///
     /// - Parameters:

@@ -21,12 +21,12 @@ enum URLBuilder {
         if let scheme = scheme(of: api) {
             let parts = try URLParts(absolute: api, scheme: scheme, what: "the address")
             let url = try url(parts.origin, parts.path, joined(parts.query, query), parts.fragment)
-            guard hasHost(url) else { throw failure("\(parts.origin) is no address") }
+            guard hasHost(url) else { throw .invalidRequest("\(parts.origin) is no address") }
             return url
         }
         let relative = URLParts(relative: api)
         guard let base = try base() else {
-            throw failure(
+            throw .invalidRequest(
                 "the address \"\(shown(api))\" is relative and there is no base URL; "
                     + "set one with HostConfiguration.baseURL(\"https://…\"), or give an absolute URL"
             )
@@ -48,17 +48,19 @@ enum URLBuilder {
     /// - Throws: the error of ``base(_:)``.
     static func parts(ofBase base: String) throws(NetworkError) -> URLParts {
         guard let scheme = scheme(of: base) else {
-            throw failure("the base URL \"\(shown(base))\" does not begin with https:// or http://")
+            throw .invalidRequest("the base URL \"\(shown(base))\" does not begin with https:// or http://")
         }
         let isWeb = ["http", "https"].contains(scheme.lowercased())
         if isWeb, URLParts.authorityText(of: base, scheme: scheme).isEmpty {
-            throw failure(
+            throw .invalidRequest(
                 "the base URL \"\(shown(base))\" has no host; call HostConfiguration.baseURL(_:) when it is complete, "
                     + "as \"https://api.example.com/v1\", and give requests an absolute URL before that"
             )
         }
         let parts = try URLParts(absolute: base, scheme: scheme, what: "the base URL")
-        guard let url = URL(string: parts.origin), hasHost(url) else { throw failure("\(parts.origin) is no address") }
+        guard let url = URL(string: parts.origin), hasHost(url) else {
+            throw .invalidRequest("\(parts.origin) is no address")
+        }
         return parts
     }
 
@@ -104,7 +106,7 @@ enum URLBuilder {
         var text = origin + path
         if let query { text += "?" + query }
         if let fragment { text += "#" + fragment }
-        guard let url = URL(string: text) else { throw failure("\(origin) is no address") }
+        guard let url = URL(string: text) else { throw .invalidRequest("\(origin) is no address") }
         return url
     }
 
@@ -113,9 +115,5 @@ enum URLBuilder {
         let path = text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
         let start = path.lastIndex(of: UInt8(ascii: "@")) ?? path.startIndex
         return (start == path.startIndex ? "" : "…") + String(decoding: path[start...].prefix(100), as: UTF8.self)
-    }
-
-    static func failure(_ message: String) -> NetworkError {
-        NetworkError(code: .invalidRequest, message: message)
     }
 }

@@ -26,7 +26,7 @@ struct URLParts {
     init(absolute text: String, scheme: String, what: String) throws(NetworkError) {
         let scheme = scheme.lowercased()
         guard scheme == "http" || scheme == "https" else {
-            throw URLBuilder.failure("\(what) has the scheme \"\(scheme.prefix(40))\", only http and https can be sent")
+            throw .invalidRequest("\(what) has the scheme \"\(scheme.prefix(40))\", only http and https can be sent")
         }
         let authority = Self.authorityText(of: text, scheme: scheme)
         self.init(relative: text[authority.endIndex...])
@@ -70,7 +70,7 @@ struct URLParts {
         if isPlain(text) { return String(text) }
         // Readers that take a backslash for a slash would see another host.
         guard !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else {
-            throw URLBuilder.failure("\(what) has a control character or a backslash before its path")
+            throw .invalidRequest("\(what) has a control character or a backslash before its path")
         }
         let bytes = text.utf8
         var user = ""
@@ -90,16 +90,16 @@ struct URLParts {
     }
 
     private static func host(_ host: Substring, _ what: String) throws(NetworkError) -> String {
-        guard !host.isEmpty else { throw URLBuilder.failure("\(what) has no host") }
+        guard !host.isEmpty else { throw .invalidRequest("\(what) has no host") }
         if host.utf8.first == UInt8(ascii: "[") {
             guard isIPv6(host) else {
-                throw URLBuilder.failure("\(what) has the host \(host.prefix(100)), which is no IPv6 address")
+                throw .invalidRequest("\(what) has the host \(host.prefix(100)), which is no IPv6 address")
             }
             return String(host)
         }
         if host.utf8.allSatisfy({ $0.isLetter || $0.isDigit || "-._~".utf8.contains($0) }) { return String(host) }
         if let ascii = ascii(host) { return ascii }
-        throw URLBuilder.failure(
+        throw .invalidRequest(
             "\(what) has the host \"\(host.prefix(100))\", which is no host name; one in Unicode is written xn--…"
         )
     }
@@ -131,7 +131,7 @@ struct URLParts {
         guard text.utf8.first == UInt8(ascii: ":"), digits.allSatisfy(\.isDigit),
             digits.isEmpty || UInt16(String(decoding: digits, as: UTF8.self)) != nil
         else {
-            throw URLBuilder.failure("\(what) has the port \"\(text.dropFirst().prefix(40))\", ports are 0 to 65535")
+            throw .invalidRequest("\(what) has the port \"\(text.dropFirst().prefix(40))\", ports are 0 to 65535")
         }
         return digits.isEmpty ? "" : String(text)
     }

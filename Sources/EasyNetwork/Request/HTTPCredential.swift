@@ -20,12 +20,12 @@ public struct HTTPCredential: Hashable, Sendable {
     ///   and for a control character in either.
     public static func basic(user: String, password: String) throws(NetworkError) -> HTTPCredential {
         guard !user.utf8.contains(UInt8(ascii: ":")) else {
-            throw invalid(
+            throw .invalidRequest(
                 "the user name for basic authentication must not contain a colon, which separates the password"
             )
         }
         guard isPrintable(user), isPrintable(password) else {
-            throw invalid("user name and password for basic authentication must not contain control characters")
+            throw .invalidRequest("user name and password for basic authentication must not contain control characters")
         }
         let pair = "\(user):\(password)".precomposedStringWithCanonicalMapping
         return HTTPCredential(authorization: "Basic " + Data(pair.utf8).base64EncodedString())
@@ -37,17 +37,13 @@ public struct HTTPCredential: Hashable, Sendable {
     ///   `-._~+/`, then possibly `=`.
     public static func bearer(_ token: String) throws(NetworkError) -> HTTPCredential {
         guard HTTPSyntax.isToken68(token.utf8) else {
-            throw invalid("a bearer token must contain only letters, digits and -._~+/, and = only at its end")
+            throw .invalidRequest("a bearer token must contain only letters, digits and -._~+/, and = only at its end")
         }
         return HTTPCredential(authorization: "Bearer " + token)
     }
 
     private static func isPrintable(_ text: String) -> Bool {
         text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
-    }
-
-    private static func invalid(_ message: String) -> NetworkError {
-        NetworkError(code: .invalidRequest, message: message)
     }
 }
 

@@ -248,7 +248,7 @@ extension NetworkError {
     /// The error of a parameter that cannot be sent.
     static func parameter(_ error: EncodingError) -> NetworkError {
         let (place, reason) = error.parts
-        return NetworkError(code: .invalidRequest, message: place.isEmpty ? reason : "parameter \(place)\(reason)")
+        return .invalidRequest(place.isEmpty ? reason : "parameter \(place)\(reason)")
     }
 
     /// The error of an `Encodable` that cannot be sent.
@@ -258,6 +258,6 @@ extension NetworkError {
         let (place, reason) = (error as? EncodingError)?.parts ?? ("", error.wording)
         let message = "\(role) of type \(type) cannot be encoded: \(place)\(reason)".withoutFullStop
             .replacingOccurrences(of: "LimitedEncodable<\(type)>", with: "\(type)")
-        return NetworkError(code: .invalidRequest, message: message, underlying: error)
+        return .invalidRequest(message, underlying: error)
     }
 }

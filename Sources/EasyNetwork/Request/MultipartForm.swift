@@ -144,8 +144,8 @@ public struct MultipartForm: Sendable {
             guard let length = try segment.body.length() else { return nil }
             let (next, isTooLong) = sum.addingReportingOverflow(length)
             guard !isTooLong else {
-                let message = "the parts of the form are said to have more than \(Int.max) bytes; correct their lengths"
-                throw NetworkError(code: .invalidRequest, message: message)
+                let reason = "are said to have more than \(Int.max) bytes; correct their lengths"
+                throw .invalidRequest("the parts of the form \(reason)")
             }
             sum = next
         }
@@ -182,7 +182,7 @@ private struct MultipartPart: Sendable {
     }
 
     private func failure(_ reason: String) -> NetworkError {
-        NetworkError(code: .invalidRequest, message: "\(label): \(reason)")
+        .invalidRequest("\(label): \(reason)")
     }
 
     private func escape(_ text: String, _ role: String) throws(NetworkError) -> String {

@@ -68,10 +68,7 @@ extension RequestBody {
     public func paced(pieceSize: Int, delay: TimeInterval, clock: any NetworkClock = SystemClock()) -> RequestBody {
         RequestBody { () throws(NetworkError) in
             guard pieceSize > 0, delay >= 0, delay.isFinite else {
-                throw NetworkError(
-                    code: .invalidRequest,
-                    message: "a body is paced by pieces of at least 1 byte and a delay of 0 seconds or more"
-                )
+                throw .invalidRequest("a body is paced by pieces of at least 1 byte and a delay of 0 seconds or more")
             }
             let (body, contentType) = try self.build()
             return (try body.paced(pieceSize: { pieceSize }, delay: { _ in delay }, clock: clock), contentType)

@@ -143,10 +143,7 @@ extension QueryEncoder {
         } catch {
             throw .encodable(error, Value.self, as: role)
         }
-        throw NetworkError(
-            code: .invalidRequest,
-            message: "parameters of type \(Value.self) have no keys; send a value without keys as a body"
-        )
+        throw .invalidRequest("parameters of type \(Value.self) have no keys; send a value without keys as a body")
     }
 
     /// The value with a Double for each number that JSONSerialization reads as a decimal number because of its many

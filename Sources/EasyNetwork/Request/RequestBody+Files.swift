@@ -64,7 +64,7 @@ extension TransportBody {
     private static func length(of url: URL, _ role: String) throws(NetworkError) -> Int {
         func failure(_ reason: String) -> NetworkError {
             let place = url.isFileURL ? url.path : url.withoutSecrets
-            return NetworkError(code: .invalidRequest, message: "\(role) is to be read from \(place), which \(reason)")
+            return .invalidRequest("\(role) is to be read from \(place), which \(reason)")
         }
         guard url.isFileURL else { throw failure("is no file") }
         var isDirectory: ObjCBool = false

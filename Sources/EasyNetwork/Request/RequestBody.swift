@@ -89,7 +89,7 @@ public struct RequestBody: Sendable {
     ) -> RequestBody {
         RequestBody { () throws(NetworkError) in
             guard format == .xml || format == .binary else {
-                throw NetworkError(code: .invalidRequest, message: "a property list is sent as .xml or as .binary")
+                throw .invalidRequest("a property list is sent as .xml or as .binary")
             }
             let encoder = PropertyListEncoder()
             encoder.outputFormat = format
