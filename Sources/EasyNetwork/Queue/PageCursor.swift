@@ -223,28 +223,15 @@ extension PageCursor {
     /// while other code is loading a page, it throws ``NetworkError/Code/refused``.
     public var pages: StreamedSequence<Request.Item> {
         StreamedSequence {
-            let position = Locked<SequencePosition>((nil, false))
-            return {
+            // The state is the number of the start that the sequence has made.
+            StreamedSequence.reading(Int?.none) { round in
                 // Not the end: the pages so far are not all.
                 guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
-                return try await self.nextPage(after: position)
+                guard let load = try round.map(self.beginNext) ?? self.beginFirst() else { return nil }
+                round = round ?? load.number
+                return try await self.item(of: load)
             }
         }
-    }
-
-    /// The start from the first page that a sequence has made, and whether the sequence has ended.
-    private typealias SequencePosition = (round: Int?, isOver: Bool)
-
-    private func nextPage(after position: Locked<SequencePosition>) async throws -> Request.Item? {
-        // Over unless a page arrives.
-        let (round, isOver) = position.withLock { position in
-            defer { position.isOver = true }
-            return position
-        }
-        guard !isOver, let load = try round.map(beginNext) ?? beginFirst() else { return nil }
-        let item = try await item(of: load)
-        position.exchange((round ?? load.number, false))
-        return item
     }
 
     private func item(of load: Load) async throws -> Request.Item {
