@@ -63,6 +63,11 @@ struct JobGraph<Payload> {
 
     var jobs: [Job] { allJobs.filter { !$0.traits.isHidden } }
 
+    /// Hidden jobs are left out: they end with the jobs that they are a part of.
+    func jobs(with key: LimitKey) -> [Job] {
+        jobs.filter { job in job.lanes.contains { $0.key == key } }
+    }
+
     // MARK: - Submitting
 
     /// Makes a job of an expected one. It is held until ``release(_:_:)`` is called once for it, so that its

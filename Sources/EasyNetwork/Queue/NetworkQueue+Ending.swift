@@ -6,19 +6,19 @@ import Foundation
 extension NetworkQueue {
     /// Cancels every job.
     public func cancelAllOperations() {
-        cancel(withKey: nil)
+        cancel { $0.allJobs }
     }
 
     /// Cancels the jobs that have this tag among their ``NetworkOperation/tags``.
     public func cancelOperations(tag: String) {
-        cancel(withKey: .tag(tag))
+        cancel { $0.jobs(with: .tag(tag)) }
     }
 
     /// Cancels the jobs that call this host.
     ///
     /// - Parameter host: as in ``NetworkOperation/host``, in upper or lower case.
     public func cancelOperations(host: String) {
-        cancel(withKey: .host(host.lowercased()))
+        cancel { $0.jobs(with: .host(host.lowercased())) }
     }
 
     /// Cancels the job with this number, if it is here. Linear in the number of jobs.
@@ -35,15 +35,6 @@ extension NetworkQueue {
         let jobs = state.withLock { state in state.graph.jobs.compactMap { job in job.payload.map { (job, $0) } } }
         let matching = jobs.filter { matches($0.1) }.map(\.0)
         cancel { _ in matching }
-    }
-
-    /// - Parameter key: nil means all, hidden jobs included; with a key those are left alone, since they end with the
-    ///   jobs that they are a part of.
-    private func cancel(withKey key: LimitKey?) {
-        cancel { graph in
-            guard let key else { return graph.allJobs }
-            return graph.jobs.filter { job in job.lanes.contains { $0.key == key } }
-        }
     }
 
     private func cancel(_ choose: (JobGraph<Operation>) -> [Job]) {

@@ -89,7 +89,7 @@ extension NetworkQueue {
         fileprivate let service: EasyNetworkService?
         /// The requests that have not been begun; nil before the first call of `next()`.
         private var rest: Requests.Iterator?
-        private var window: ResultWindow<Requests.Element>?
+        private var window: Window?
         private var isExhausted = false
         /// The number of requests that were begun and whose results have not been returned.
         private var pendingCount = 0
@@ -107,7 +107,7 @@ extension NetworkQueue {
         ///
         /// - Returns: nil when every result has been returned, or the task is cancelled.
         public mutating func next() async -> Element? {
-            let window = window ?? ResultWindow()
+            let window = window ?? Window()
             if rest == nil { rest = requests.makeIterator() }
             self.window = window
             while !isExhausted, !Task.isCancelled, pendingCount < room {
@@ -115,7 +115,7 @@ extension NetworkQueue {
                     isExhausted = true
                     break
                 }
-                window.run(RequestOperation(request, of: service), at: nextIndex, on: queue)
+                begin(request, in: window)
                 nextIndex += 1
                 pendingCount += 1
             }
@@ -124,45 +124,32 @@ extension NetworkQueue {
             pendingCount -= 1
             return element
         }
+
+        private func begin(_ request: Requests.Element, in window: Window) {
+            let operation = RequestOperation(request, of: service)
+            let (index, continuation) = (nextIndex, window.continuation)
+            operation.owner = window.owner.withLock { $0 }
+            queue.addOperation(operation)
+            operation.whenFinished {
+                continuation.yield((index, operation.result ?? .failure(NetworkError(code: .cancelled))))
+            }
+            // The task may have been cancelled just before.
+            if window.owner.withLock({ $0 == nil }) { operation.cancel() }
+        }
+
+        /// The results that have come, and the owner of the running operations. They are cancelled with it when the
+        /// iterator is released, or the task that waits for a result is cancelled.
+        private struct Window {
+            let results: AsyncStream<Element>
+            let continuation: AsyncStream<Element>.Continuation
+            let owner = Locked<OperationOwner?>(OperationOwner())
+
+            init() {
+                (results, continuation) = AsyncStream.makeStream()
+                continuation.onTermination = { [owner] _ in owner.exchange(nil) }
+            }
+        }
     }
 }
 
 extension NetworkQueue.Results: Sendable where Requests: Sendable, Requests.Iterator: Sendable {}
-
-/// The running operations of one iteration, and their results. Its deinitialization cancels the operations, and so does
-/// the cancellation of the task that waits for a result.
-private final class ResultWindow<Request: APIRequest>: Sendable {
-    typealias Element = (index: Int, result: Result<Request.Item, NetworkError>)
-
-    let results: AsyncStream<Element>
-    private let continuation: AsyncStream<Element>.Continuation
-    /// Nil when they have been cancelled.
-    private let running = Locked<[Int: RequestOperation<Request>]?>([:])
-
-    init() {
-        (results, continuation) = AsyncStream.makeStream()
-        continuation.onTermination = { [weak self] _ in self?.cancel() }
-    }
-
-    deinit {
-        cancel()
-    }
-
-    func run(_ operation: RequestOperation<Request>, at index: Int, on queue: NetworkQueue) {
-        running.withLock { $0?[index] = operation }
-        queue.addOperation(operation)
-        operation.whenFinished { [weak self] in self?.collect(index) }
-        // The task may have been cancelled just before.
-        if running.withLock({ $0 == nil }) { operation.cancel() }
-    }
-
-    private func collect(_ index: Int) {
-        guard let operation = running.withLock({ $0?.removeValue(forKey: index) }) else { return }
-        continuation.yield((index, operation.result ?? .failure(NetworkError(code: .cancelled))))
-    }
-
-    private func cancel() {
-        let operations = running.withLock { $0.take() } ?? [:]
-        for operation in operations.values { operation.cancel() }
-    }
-}
