@@ -8,8 +8,7 @@ import Foundation
 /// ```
 /// start(job)    waits for   end(dependency), end(barrier)
 /// end(job)      waits for   start(job), end(its prerequisite), and in a group end(each child)
-/// start(child)  waits for   turn(its group), while the child is on no queue
-/// turn(group)   waits for   start(group) before that, end(the running step) in a chain
+/// start(child)  waits for   start(its group), then in a chain end(the running step), while the child is on no queue
 /// ```
 ///
 /// The edges are read from the queues and operations during the search, one lock at a time. If several threads close a
@@ -17,7 +16,7 @@ import Foundation
 /// batch is not seen.
 enum DependencyCycleFinder {
     fileprivate struct Event: Hashable {
-        enum Moment { case start, end, turn }
+        enum Moment { case start, end }
 
         let operation: Operation
         let moment: Moment
@@ -28,7 +27,6 @@ enum DependencyCycleFinder {
         }
 
         static func end(_ operation: Operation) -> Event { Event(operation: operation, moment: .end) }
-        static func turn(_ group: GroupOperation) -> Event { Event(operation: group, moment: .turn) }
 
         static func == (one: Self, other: Self) -> Bool {
             one.operation === other.operation && one.moment == other.moment
@@ -102,7 +100,7 @@ enum DependencyCycleFinder {
                 )
             }
             if let scheduling { return jobs(.dependencies, of: operation, in: scheduling.queue) }
-            let turn = isTaken ? nil : operation.onlyGroup?.turn(of: operation)
+            let turn = isTaken ? nil : operation.onlyGroup?.wait(of: operation)
             return iterator(
                 (isTaken || includesIdle ? dependencies : []).map(Event.end) + (turn.map { [$0] } ?? [])
             )
@@ -112,20 +110,15 @@ enum DependencyCycleFinder {
                 [.start(operation)] + (prerequisite.map { [.end($0)] } ?? []),
                 (operation as? GroupOperation)?.partsWaitedFor
             )
-        case .turn:
-            return iterator((operation as? GroupOperation)?.waitOfTurn.map { [$0] } ?? [])
         }
     }
 
     /// The events that wait for an event.
     private static func dependents(_ event: Event) -> AnyIterator<Event> {
         let operation = event.operation
-        let group = operation as? GroupOperation
         switch event.moment {
         case .start:
-            return iterator([.end(operation)] + (group.map { [.turn($0)] } ?? []))
-        case .turn:
-            return group?.childrenWaitingForTurn ?? iterator([])
+            return iterator([.end(operation)], (operation as? GroupOperation)?.childrenThatWait)
         case .end:
             let waiters = NetworkQueue.waiters(of: operation)
             let own = NetworkQueue.queue(of: operation)
@@ -149,7 +142,7 @@ enum DependencyCycleFinder {
         return AnyIterator(edges.lazy.flatMap { queue.operations(at: $0.job, direction).map(event) }.makeIterator())
     }
 
-    private static func iterator(_ events: [Event], _ others: AnyIterator<Event>? = nil) -> AnyIterator<Event> {
+    fileprivate static func iterator(_ events: [Event], _ others: AnyIterator<Event>? = nil) -> AnyIterator<Event> {
         var first = events.makeIterator()
         return AnyIterator { first.next() ?? others?.next() }
     }
@@ -202,7 +195,7 @@ enum DependencyCycleFinder {
             repeat {
                 guard let origin = origins[event] else { break }
                 event = origin
-                if event.moment != .turn, path.last !== event.operation { path.append(event.operation) }
+                if path.last !== event.operation { path.append(event.operation) }
             } while event != start
             // An operation that waits for itself alone.
             return path.count == 1 ? path + path : path.reversed()
@@ -253,15 +246,12 @@ extension NetworkOperation {
         return groups.allSatisfy { $0 === groups[0] } ? groups.first : nil
     }
 
-    /// The events of this operation, a waiter of `operation`, that wait for its end.
-    fileprivate final func events(waitingFor operation: Operation) -> [DependencyCycleFinder.Event] {
-        var events: [DependencyCycleFinder.Event] = []
-        if let group = self as? GroupOperation {
-            if group.isTaken { events.append(.end(group)) }
-            if group.runningStep === operation { events.append(.turn(group)) }
-        }
-        if option({ $0.pendingPrerequisite }) === operation { events.append(.end(self)) }
-        return events
+    /// The events of this operation, a waiter of `operation`, and of its children, that wait for its end.
+    fileprivate final func events(waitingFor operation: Operation) -> AnyIterator<DependencyCycleFinder.Event> {
+        let group = self as? GroupOperation
+        let endWaits = group?.isTaken == true || option({ $0.pendingPrerequisite }) === operation
+        let children = group?.runningStep === operation ? group?.childrenThatWait : nil
+        return DependencyCycleFinder.iterator(endWaits ? [.end(self)] : [], children)
     }
 }
 
@@ -273,19 +263,16 @@ extension GroupOperation {
         state.withLock { state in state.group.runningStep.map { state.children[$0].operation } }
     }
 
-    /// - Returns: nil when the child is the running step, about to be added to the queue.
-    fileprivate final func turn(of child: NetworkOperation) -> Event? {
-        runningStep === child ? nil : .turn(self)
-    }
-
-    /// The event that the next child waits for.
-    fileprivate final var waitOfTurn: Event? {
+    /// The event that a child on no queue waits for; nil when it is about to be added to the queue.
+    fileprivate final func wait(of child: NetworkOperation) -> Event? {
         let (isOpen, hasStarted) = state.withLock { ($0.group.isOpen, $0.group.hasStarted) }
-        guard isOpen else { return nil }
-        return hasStarted ? runningStep.map(Event.end) : .start(self)
+        guard isOpen, !hasOutcome else { return nil }
+        guard hasStarted else { return .start(self) }
+        return runningStep.flatMap { $0 === child ? nil : .end($0) }
     }
 
-    fileprivate final var childrenWaitingForTurn: AnyIterator<Event> {
+    /// The starts of the children that are on no queue.
+    fileprivate final var childrenThatWait: AnyIterator<Event> {
         let (children, first) = state.withLock { ($0.children, $0.group.handedOnCount) }
         let waiting = children.dropFirst(first).lazy.map(\.operation).filter { !$0.isTaken }
         return AnyIterator(waiting.map(Event.start).makeIterator())
