@@ -19,23 +19,24 @@ extension ItemOperation {
         set { if scheduling == nil { setOption(newValue) { swap(&$0.repeatKey, &$1) } } }
     }
 
+    /// Whether the operation is a repeat for others, or they for it.
+    final func mayRepeat(_ request: any BaseAPIRequest) -> Bool {
+        let (policy, key) = option { ($0.repeatPolicy, $0.repeatKey) }
+        return (policy ?? request.repeatPolicy) != .allow || (key ?? request.repeatKey) != nil
+    }
+
     /// Tells the queue what the operation repeats.
     ///
     /// - Returns: whether it may go on; if not, it has been ended.
     final func noticeRepeats(of request: any BaseAPIRequest) -> Bool {
-        let (scheduler, ownPolicy, ownName) = core.withLock { state in
-            let queue = state.lifecycle.outcome == nil ? state.scheduling?.queue : nil
-            return (queue, state.options?.repeatPolicy, state.options?.repeatKey)
-        }
-        let policy = ownPolicy ?? request.repeatPolicy
-        let name = ownName ?? request.repeatKey
-        guard let scheduler, policy != .allow || name != nil else { return true }
+        guard let queue = scheduling?.queue, !hasOutcome, mayRepeat(request) else { return true }
+        let (policy, name) = option { ($0.repeatPolicy, $0.repeatKey) }
         // A request that cannot be built is no repeat; it fails when it is sent.
         guard
-            let key = name.map(RepeatKey.named)
+            let key = (name ?? request.repeatKey).map(RepeatKey.named)
                 ?? message(for: request).map({ .message($0, of: request, service.configuration) })
         else { return true }
-        return scheduler.operation(self, repeats: key, policy: policy)
+        return queue.operation(self, repeats: key, policy: policy ?? request.repeatPolicy)
     }
 
     final func message(for request: any BaseAPIRequest) -> TransportRequest? {

@@ -335,8 +335,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         // A plain queue does not prepare its operations.
         if makesRequest { prepare() }
         guard case .request(let request)? = state.withLock({ $0.source.take() }) else { return nil }
-        // Once more for one that was added: it may run before that has been noticed.
-        return noticeRepeats(of: request) ? request : nil
+        // Others were noticed when they were added.
+        return !makesRequest || noticeRepeats(of: request) ? request : nil
     }
 
     final func finish(with item: Item) {
@@ -352,8 +352,9 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         }
     }
 
-    override func wasAdded() {
-        if case .request(let request) = state.withLock({ $0.source }) { _ = noticeRepeats(of: request) }
+    override var workWhenAdded: (() -> Void)? {
+        guard case .request(let request) = state.withLock({ $0.source }), mayRepeat(request) else { return nil }
+        return { _ = self.noticeRepeats(of: request) }
     }
 
     override func missingResultError() -> NetworkError? {

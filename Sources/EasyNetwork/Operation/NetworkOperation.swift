@@ -133,8 +133,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// The network without which its host is not called; nil when it does not wait for one.
     var hostReachability: NetworkReachability? { nil }
 
-    /// Called once, without a lock, when a ``NetworkQueue`` has taken the operation in; it may run by then.
-    func wasAdded() {}
+    /// Work for the time when a ``NetworkQueue`` has taken the operation in and does not start it yet. Called once,
+    /// without a lock; nil, the default, when there is none.
+    var workWhenAdded: (() -> Void)? { nil }
 
     /// Called once, without a lock, when the operation has been started, before its work.
     func didStart() {}

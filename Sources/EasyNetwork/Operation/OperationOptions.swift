@@ -29,6 +29,8 @@ final class OperationOptions: @unchecked Sendable {
     /// Nil: as the host says.
     var silencesCancellation: Bool?
     var progressWeight: Int64 = 1
+    /// The limit of a transfer alone.
+    var bandwidth: BandwidthLimit?
     /// Given when it is first read.
     var operationID: UInt64?
 

@@ -21,9 +21,8 @@ import Foundation
 /// Callbacks, ``ItemOperation/value`` and the rest are those of ``RequestOperation``. Uploads are never joined:
 /// ``RepeatPolicy/join`` means ``RepeatPolicy/allow`` here.
 public final class UploadOperation<Request: APIRequest>: RequestOperation<Request>, @unchecked Sendable {
-    // Sendable because everything that changes is in `limit`, behind its lock.
+    // Sendable because `body` never changes.
     private let body: RequestBody?
-    private let limit = Locked<BandwidthLimit?>(nil)
 
     /// Creates an upload.
     ///
@@ -71,16 +70,8 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     /// Set it before the body begins. A later change takes effect at once for a stream, and for data and files when
     /// they are sent again. A body with a limit is sent as a stream.
     public var bandwidthLimit: Int? {
-        get { limit.withLock { $0?.bytesPerSecond } }
-        set {
-            let clock = service.configuration.settings.clock
-            limit.exchange(newValue.map { BandwidthLimit(bytesPerSecond: $0, clock: clock) })
-        }
-    }
-
-    /// The operation's and the queue's.
-    private var limits: [BandwidthLimit] {
-        [limit.withLock { $0 }, scheduling?.queue.bandwidth].compactMap { $0 }
+        get { ownBandwidthLimit }
+        set { ownBandwidthLimit = newValue }
     }
 
     /// The body begins, or begins again.
@@ -88,14 +79,14 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     /// - Returns: the body to send.
     private func begin(_ body: TransportBody) throws(NetworkError) -> TransportBody {
         meter.begin(completed: 0, total: try body.length().map(Int64.init))
-        if case .stream = body {} else if limits.isEmpty { return body }
+        if case .stream = body {} else if bandwidthLimits.isEmpty { return body }
         return try body.paced(
             pieceSize: { [weak self] in
-                let slowest = self?.limits.map(\.bytesPerSecond).min()
+                let slowest = self?.bandwidthLimits.map(\.bytesPerSecond).min()
                 // As much as a tenth of a second takes: larger pieces would leave long silences between them.
                 return slowest.map { min(65_536, max(1, $0 / 10)) } ?? .max
             },
-            delay: { [weak self] count in self?.limits.map { $0.delay(after: count) }.max() ?? 0 },
+            delay: { [weak self] count in self?.bandwidthLimits.map { $0.delay(after: count) }.max() ?? 0 },
             clock: service.configuration.settings.clock
         )
     }

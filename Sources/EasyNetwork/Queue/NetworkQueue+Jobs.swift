@@ -31,7 +31,8 @@ extension NetworkQueue {
         )
         var keys = operation.limitKeys
         if let group { keys.append(.group(group)) }
-        let job = submit(operation, priority, keys, traits, isHeld: isHeld) { job, state in
+        let workWhenAdded = operation.workWhenAdded
+        let job = submit(operation, priority, keys, traits, isHeld: isHeld || workWhenAdded != nil) { job, state in
             // The operation's lock inside the queue's: an operation never calls its queue under its own.
             let adoption = operation.adopt(Scheduling(queue: self, job: job))
             if adoption != nil, let group { state.graph.setLimit(groupLimit, for: .group(group)) }
@@ -40,8 +41,11 @@ extension NetworkQueue {
         guard let job else { return nil }
         // A change between the first look and the adoption was told to no queue.
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
-        operation.wasAdded()
-        return isHeld ? job : nil
+        guard let workWhenAdded else { return isHeld ? job : nil }
+        workWhenAdded()
+        if isHeld { return job }
+        step { $0.graph.release(job, &$1) }
+        return nil
     }
 
     /// Adds jobs that another job of this queue is made of: the children of a batch, a step of a chain.

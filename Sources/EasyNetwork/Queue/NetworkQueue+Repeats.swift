@@ -7,22 +7,21 @@ extension NetworkQueue {
         let decision = repeats.withLock {
             $0.registry.enter(operation, key: key, policy: policy, isOver: { $0.hasOutcome })
         }
-        if case .known(let mayGoOn) = decision { return mayGoOn }
         let id = ObjectIdentifier(operation)
         operation.whenFinished {
             let released = self.repeats.withLock { $0.registry.leave(id) }
             // The key too, which may hold a body of the user's, goes only now.
             withExtendedLifetime((released, key)) {}
         }
-        if case .proceed(let older) = decision {
+        switch decision {
+        case .proceed(let older):
             for operation in older { operation.cancel() }
             return true
-        }
-        if case .refuse(let older) = decision {
+        case .refuse(let older):
             let message = "\(older.nameForMessages) waits or runs already, and is the same"
             operation.finish(NetworkError(code: .refused, message: message))
+            return false
         }
-        return false
     }
 
     /// Waits for the answer to a message, which one job sends for all operations that wait for it.

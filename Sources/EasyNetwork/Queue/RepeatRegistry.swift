@@ -8,20 +8,16 @@ struct RepeatRegistry<Job: AnyObject> {
         case proceed(cancel: [Job])
         /// It is not to run, because of this older one.
         case refuse(because: Job)
-        /// It has entered before. If it may not go on, because it was refused or a newer one has taken its place, it is
-        /// ended elsewhere.
-        case known(mayGoOn: Bool)
     }
 
     private var lastNumber = 0
-    /// The keys of the jobs that have entered; nil for those that may not go on.
-    private var keys: [ObjectIdentifier: RepeatKey?] = [:]
+    private var keys: [ObjectIdentifier: RepeatKey] = [:]
     private var jobs: [RepeatKey: [ObjectIdentifier: (job: Job, number: Int)]] = [:]
 
-    /// How many have entered and not left.
+    /// How many count: they were not refused or replaced by a newer one, and have not left.
     var count: Int { keys.count }
 
-    /// A job comes.
+    /// A job comes, for the first time.
     ///
     /// - Parameter isOver: whether a job no longer counts.
     mutating func enter(
@@ -31,18 +27,14 @@ struct RepeatRegistry<Job: AnyObject> {
         isOver: (Job) -> Bool = { _ in false }
     ) -> Decision {
         let id = ObjectIdentifier(job)
-        if let known = keys[id] { return .known(mayGoOn: known != nil) }
         var cancelled: [Job] = []
         switch policy {
         case .allow, .join: break
         case .ignoreNewer:
-            if let older = jobs[key]?.values.first(where: { !isOver($0.job) })?.job {
-                keys[id] = .some(nil)
-                return .refuse(because: older)
-            }
+            if let older = jobs[key]?.values.first(where: { !isOver($0.job) })?.job { return .refuse(because: older) }
         case .cancelOlder:
             let older = jobs.removeValue(forKey: key) ?? [:]
-            for other in older.keys { keys[other] = .some(nil) }
+            for other in older.keys { keys[other] = nil }
             cancelled = older.values.sorted { $0.number < $1.number }.map(\.job)
         }
         lastNumber += 1
@@ -56,7 +48,7 @@ struct RepeatRegistry<Job: AnyObject> {
     /// - Returns: the job that was kept, to be released outside the lock.
     @discardableResult
     mutating func leave(_ id: ObjectIdentifier) -> Job? {
-        guard case let key?? = keys.removeValue(forKey: id) else { return nil }
+        guard let key = keys.removeValue(forKey: id) else { return nil }
         let job = jobs[key]?.removeValue(forKey: id)?.job
         if jobs[key]?.isEmpty == true { jobs[key] = nil }
         return job

@@ -31,7 +31,6 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         var replacesExistingFile: Bool?
         var sha256: String?
         var segmentCount = 1
-        var limit: BandwidthLimit?
         var keepsPart = true
         /// Fetches until the end, or the next pause.
         var fetching: Task<Void, any Error>?
@@ -120,12 +119,8 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     /// Default nil: no limit. It is kept on average, over a tenth of a second and more. A change takes effect with the
     /// next bytes.
     public var bandwidthLimit: Int? {
-        get { download.withLock { $0.limit }?.bytesPerSecond }
-        set {
-            let clock = service.configuration.settings.clock
-            let limit = newValue.map { BandwidthLimit(bytesPerSecond: $0, clock: clock) }
-            download.withLock { $0.limit = limit }
-        }
+        get { ownBandwidthLimit }
+        set { ownBandwidthLimit = newValue }
     }
 
     // MARK: - Progress
@@ -251,10 +246,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             sha256: sha256,
             meter: meter,
             clock: clock
-        ) { [weak self] in
-            guard let self else { return [] }
-            return [download.withLock { $0.limit }, scheduling?.queue.bandwidth].compactMap { $0 }
-        }
+        ) { [weak self] in self?.bandwidthLimits ?? [] }
     }
 
     /// Fetches what is missing, as often as the download is resumed, and puts the file in its place.

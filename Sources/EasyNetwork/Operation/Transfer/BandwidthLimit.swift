@@ -32,3 +32,19 @@ final class BandwidthLimit: Sendable {
         }
     }
 }
+
+extension ServiceOperation {
+    /// The bytes a second of the limit that a transfer has besides that of its queue; nil when it has none.
+    final var ownBandwidthLimit: Int? {
+        get { option { $0.bandwidth?.bytesPerSecond } }
+        set {
+            let clock = service.configuration.settings.clock
+            setOption(newValue.map { BandwidthLimit(bytesPerSecond: $0, clock: clock) }) { swap(&$0.bandwidth, &$1) }
+        }
+    }
+
+    /// Its own limit and the queue's.
+    final var bandwidthLimits: [BandwidthLimit] {
+        [option { $0.bandwidth }, scheduling?.queue.bandwidth].compactMap { $0 }
+    }
+}
