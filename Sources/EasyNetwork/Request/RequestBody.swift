@@ -17,11 +17,7 @@ public struct RequestBody: Sendable {
 
     private let content: @Sendable (FilePlaces) throws(NetworkError) -> Content
 
-    init(_ content: @escaping @Sendable () throws(NetworkError) -> Content) {
-        self.init(places: { (_) throws(NetworkError) in try content() })
-    }
-
-    private init(places content: @escaping @Sendable (FilePlaces) throws(NetworkError) -> Content) {
+    init(_ content: @escaping @Sendable (FilePlaces) throws(NetworkError) -> Content) {
         self.content = content
     }
 
@@ -31,7 +27,7 @@ public struct RequestBody: Sendable {
     ///   - data: the bytes.
     ///   - contentType: the value of the header field unless the request sets it; default nil, none.
     public static func data(_ data: Data, contentType: String? = nil) -> RequestBody {
-        RequestBody { () throws(NetworkError) in (.data(data), contentType) }
+        RequestBody { (_) throws(NetworkError) in (.data(data), contentType) }
     }
 
     /// The text in UTF-8.
@@ -52,7 +48,7 @@ public struct RequestBody: Sendable {
     ///   - encoder: default nil, as above. A custom encoder, with its strategies for dates and keys, must not be altered
     ///     afterwards.
     public static func json(_ value: some Encodable & Sendable, encoder: JSONEncoder? = nil) -> RequestBody {
-        RequestBody { () throws(NetworkError) in
+        RequestBody { (_) throws(NetworkError) in
             (.data(try encode(value, as: role, by: (encoder ?? .stable()).encode)), "application/json")
         }
     }
@@ -64,12 +60,12 @@ public struct RequestBody: Sendable {
     /// - Parameter value: a Date becomes ISO 8601 in UTC, a Data Base64.
     public static func jsonObject(_ value: Any) -> RequestBody {
         let json = Result { () throws(NetworkError) in try JSONValue(parameter: value) }
-        return RequestBody { () throws(NetworkError) in try RequestBody.json(json.get()).build() }
+        return RequestBody { (_) throws(NetworkError) in try RequestBody.json(json.get()).build() }
     }
 
     /// Parameters as JSON.
     static func json(_ value: JSONValue) -> RequestBody {
-        RequestBody { () throws(NetworkError) in
+        RequestBody { (_) throws(NetworkError) in
             do {
                 return (.data(try JSONEncoder.stable().encode(value)), "application/json")
             } catch {
@@ -87,7 +83,7 @@ public struct RequestBody: Sendable {
         _ value: some Encodable & Sendable,
         format: PropertyListSerialization.PropertyListFormat = .xml
     ) -> RequestBody {
-        RequestBody { () throws(NetworkError) in
+        RequestBody { (_) throws(NetworkError) in
             guard format == .xml || format == .binary else {
                 throw .invalidRequest("a property list is sent as .xml or as .binary")
             }
@@ -105,7 +101,7 @@ public struct RequestBody: Sendable {
     ///   - encoder: default arrays as `a[]=1`, Bools as `true` and `false`.
     public static func form(_ parameters: [String: Any], encoder: QueryEncoder = QueryEncoder()) -> RequestBody {
         let form = Result { () throws(NetworkError) in try encoder.encode(parameters, isForm: true) }
-        return RequestBody { () throws(NetworkError) in
+        return RequestBody { (_) throws(NetworkError) in
             (.data(Data(try form.get().utf8)), QueryEncoder.formContentType)
         }
     }
@@ -129,11 +125,11 @@ public struct RequestBody: Sendable {
     ///   - url: the URL of the file.
     ///   - contentType: nil for none.
     public static func file(_ url: URL, contentType: String?) -> RequestBody {
-        RequestBody(places: { (places) throws(NetworkError) in
+        RequestBody { (places) throws(NetworkError) in
             let file = try places(url)
             _ = try TransportBody.file(file).length()
             return (.file(file), contentType)
-        })
+        }
     }
 
     /// Bytes that are read or made while they are sent, in constant memory.
@@ -145,7 +141,7 @@ public struct RequestBody: Sendable {
         _ stream: TransportBodyStream,
         contentType: String? = "application/octet-stream"
     ) -> RequestBody {
-        RequestBody { () throws(NetworkError) in (.stream(stream), contentType) }
+        RequestBody { (_) throws(NetworkError) in (.stream(stream), contentType) }
     }
 
     /// Parts with names, as in a form of a browser with files; `Content-Type: multipart/form-data`.
@@ -153,7 +149,7 @@ public struct RequestBody: Sendable {
     /// The form is written while it is sent, in constant memory, and can be sent again if its streams can. For
     /// ``RepeatPolicy`` two requests with a form are never alike without a ``BaseAPIRequest/repeatKey``.
     public static func multipart(_ form: MultipartForm) -> RequestBody {
-        RequestBody(places: { (places) throws(NetworkError) in (.stream(try form.stream(places)), form.contentType) })
+        RequestBody { (places) throws(NetworkError) in (.stream(try form.stream(places)), form.contentType) }
     }
 
     /// Encodes the body.
@@ -166,7 +162,7 @@ public struct RequestBody: Sendable {
 
     /// The same body with its files in other places.
     func placed(_ places: @escaping @Sendable (URL) -> URL) -> RequestBody {
-        RequestBody { () throws(NetworkError) in try build(places) }
+        RequestBody { (_) throws(NetworkError) in try build(places) }
     }
 
     private static let role = "a body"

@@ -79,6 +79,16 @@ struct PacedBodyTests {
         }
     }
 
+    @Test("REQ-4, BEY-13: a paced file is read from the place that the outbox keeps it at")
+    func placed() async throws {
+        let folder = try TemporaryFolder()
+        let copy = folder.url.appendingPathComponent("copy")
+        try Data("kept".utf8).write(to: copy)
+        let body = RequestBody.file(folder.url.appendingPathComponent("gone")).paced(pieceSize: 4, delay: 0)
+        let bytes = try await stream(body.placed { _ in copy }).wholeBody()
+        #expect(bytes == Data("kept".utf8))
+    }
+
     @Test("REQ-4: an invalid pace fails the request")
     func refusals() {
         for (size, delay) in [(0, 1), (-1, 1), (1, -1), (1, .nan), (1, .infinity)] as [(Int, TimeInterval)] {
