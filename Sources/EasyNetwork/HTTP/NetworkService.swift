@@ -43,10 +43,5 @@ public enum NetworkService {
         public static let patch = Method(rawValue: "PATCH")
         /// `HEAD`: reads the header fields of a resource without its body (section 9.3.2).
         public static let head = Method(rawValue: "HEAD")
-
-        /// The methods that may be repeated without another effect (RFC 9110, section 9.2.2).
-        static let idempotent: Set<Method> = [
-            .get, .head, .put, .delete, Method(rawValue: "OPTIONS"), Method(rawValue: "TRACE"),
-        ]
     }
 }

@@ -61,7 +61,9 @@ public struct RetryPolicy: Hashable, Sendable {
     public static let never = RetryPolicy(maximumRetryCount: 0)
 
     /// The methods that have the same effect once and several times (RFC 9110, section 9.2.2).
-    public static let idempotentMethods = NetworkService.Method.idempotent
+    public static let idempotentMethods: Set<NetworkService.Method> = [
+        .get, .head, .put, .delete, .init(rawValue: "OPTIONS"), .init(rawValue: "TRACE"),
+    ]
 
     /// The delay before the request is sent again.
     ///
