@@ -12,11 +12,9 @@ extension CacheLookup {
         case .fresh, .stale, .staleWhileRevalidate:
             guard order != .refresh else { return .send(.expired, candidate) }
             return .answer(response(entry, stored, part, date), isRefreshed: reuse == .staleWhileRevalidate)
-        case .revalidate:
-            return .send(stored.isFresh(at: date) ? .mustAsk : .expired, candidate)
-        case .onlyIfCached: return .refuse(.expired)
-        case .varies: return .send(.varies, nil)
-        case .unusable: return .send(.mustAsk, nil)
+        case .revalidate: return refusal(stored.isFresh(at: date) ? .mustAsk : .expired, message, candidate)
+        case .varies: return refusal(.varies, message)
+        case .unusable: return refusal(.mustAsk, message)
         }
     }
 
@@ -47,32 +45,24 @@ extension CacheLookup {
 
     /// The response as it is stored, and whether it may be.
     func storedByHTTP(
-        _ response: NetworkResponse,
-        _ deposit: CacheDeposit,
-        at date: Date
-    ) -> (StoredResponse, HTTPStorability) {
-        let control = CacheControl(response: response.headers)
-        let request = deposit.request(varyingIn: response.headers.listMembers("Vary"))
+        _ entry: NetworkCache.Entry,
+        bodyCount: Int,
+        _ deposit: CacheDeposit
+    ) -> (NetworkCache.Entry, HTTPStorability) {
+        let request = deposit.request(varyingIn: entry.headers.listMembers("Vary"))
         // Without a partition the response depends on cookies, also on absent ones.
         let credentials = request.credentials.filter { !$0.isCookie }.map(\.name)
-        let stored = StoredResponse(
-            request: request,
-            nominating: credentials + (partition == nil ? ["Cookie"] : []),
-            status: response.statusCode,
-            response: response.headers,
-            control: control,
-            requestDate: deposit.requestedAt,
-            responseDate: date
-        )
+        let names = credentials + (partition == nil ? ["Cookie"] : [])
+        let stored = StoredResponse(arrived: entry, request: request, nominating: names)
         // The credential that the host added is for a partition, or for a public response (section 3.5).
-        let isShared = !deposit.isCredentialAdded || partition != nil || control.isPublic
+        let isShared = !deposit.isCredentialAdded || partition != nil || stored.cacheControl.isPublic
         var storability = HTTPStorability.notStorable
-        if isShared { storability = stored.storability(control, method: deposit.message.method, request: request) }
+        if isShared { storability = stored.storability(method: deposit.message.method, request: request) }
         // A part does not outdate the whole.
-        if response.statusCode == 206, storability == .notStorable || stored.contents(response.body.count) == nil {
+        if entry.statusCode == 206, storability == .notStorable || stored.contents(bodyCount) == nil {
             storability = .unrelated
         }
-        return (stored, storability)
+        return (stored.entry, storability)
     }
 }
 

@@ -86,7 +86,8 @@ final class CacheLookup: Sendable {
         }
     }
 
-    private func refusal(_ miss: CacheMiss, _ message: TransportRequest) -> Verdict {
+    /// Sends the request, unless the policy or the request asks the cache alone.
+    func refusal(_ miss: CacheMiss, _ message: TransportRequest, _ candidate: StoredCandidate? = nil) -> Verdict {
         let isAskedAlone =
             switch policy.reading {
             case _ where order == .ignore: false
@@ -94,7 +95,7 @@ final class CacheLookup: Sendable {
             case .http: CacheControl(request: message.headers).onlyIfCached
             case .network, .cacheThenNetwork, .cacheElseNetwork: false
             }
-        return isAskedAlone ? .refuse(miss) : .send(miss, nil)
+        return isAskedAlone ? .refuse(miss) : .send(miss, candidate)
     }
 
     // MARK: - Explicit policies
@@ -156,9 +157,9 @@ final class CacheLookup: Sendable {
             receivedAt: date
         )
         if policy.reading == .http {
-            let (stored, storability) = storedByHTTP(response, deposit, at: date)
+            let (stored, storability) = storedByHTTP(header, bodyCount: response.body.count, deposit)
             switch storability {
-            case .storable: stored.write(to: &header)
+            case .storable: header = stored
             case .notStorable: return .remove(key: key)
             case .unrelated: return .leave
             }

@@ -12,11 +12,9 @@ enum HTTPReuse: Hashable, Sendable {
     case revalidate
     /// Not at all: the request differs in a field that `Vary` names.
     case varies
-    /// Not at all: the request or the response is not one of GET, the request is conditional or for a part that the
-    /// response does not have, the response is a part only, or one of the two has `no-store`.
+    /// Not at all: the request is not a GET, it is conditional or for a part that the response does not have, the response
+    /// is a part only, or one of the two has `no-store`.
     case unusable
-    /// Not at all, and the request must not be sent: it fails with ``NetworkError/Code/notCached``.
-    case onlyIfCached
 }
 
 extension StoredResponse {
@@ -30,22 +28,8 @@ extension StoredResponse {
         at now: Date
     ) -> HTTPReuse {
         let asked = CacheControl(request: request)
-        let reuse = reuse(for: method, request, asked, isPart, at: now)
-        switch reuse {
-        case .revalidate, .varies, .unusable: return asked.onlyIfCached ? .onlyIfCached : reuse
-        case .fresh, .stale, .staleWhileRevalidate, .onlyIfCached: return reuse
-        }
-    }
-
-    private func reuse(
-        for method: NetworkService.Method,
-        _ request: HTTPHeaders,
-        _ asked: CacheControl,
-        _ isPart: Bool,
-        at now: Date
-    ) -> HTTPReuse {
-        guard method == .get, self.method == .get, !asked.noStore, !forbidsUse,
-            isPart ? !request.hasPreconditions : !request.hasConditions && status != 206
+        guard method == .get, !asked.noStore, !forbidsUse,
+            isPart ? !request.hasPreconditions : !request.hasConditions && entry.statusCode != 206
         else { return .unusable }
         guard nominated.match(request) else { return .varies }
         guard !asked.noCache, !cacheControl.noCache else { return .revalidate }
@@ -80,7 +64,7 @@ extension StoredResponse {
         default: return false
         }
         let asked = CacheControl(request: request)
-        guard method == .get, !request.hasConditions, nominated.match(request), !asked.noStore, !asked.noCache,
+        guard !request.hasConditions, nominated.match(request), !asked.noStore, !asked.noCache,
             !forbidsUse, !cacheControl.noCache, !cacheControl.mustRevalidate,
             let window = asked.staleIfError ?? cacheControl.staleIfError
         else { return false }

@@ -22,15 +22,10 @@ extension StoredResponse {
     /// ``StoredResponse/contents(_:)``.
     ///
     /// - Parameters:
-    ///   - control: the directives of the response as it arrived.
     ///   - method: that of the request.
     ///   - request: the fields as they were sent, without the conditions of the cache.
-    func storability(
-        _ control: CacheControl,
-        method: NetworkService.Method,
-        request: HTTPHeaders
-    ) -> HTTPStorability {
-        let asked = CacheControl(request: request)
+    func storability(method: NetworkService.Method, request: HTTPHeaders) -> HTTPStorability {
+        let (status, control, asked) = (entry.statusCode, cacheControl, CacheControl(request: request))
         guard method == .get else { return .unrelated }
         guard status >= 200, status != 304 else { return .notStorable }
         // In responses other than 206, `Content-Range` has no meaning (RFC 9110, section 14.4).
@@ -42,24 +37,26 @@ extension StoredResponse {
         // With "must-understand", "no-store" is for caches that do not support that (section 5.2.2.3).
         guard control.mustUnderstand ? Self.understoodStatuses.contains(status) : !control.noStore
         else { return .notStorable }
-        return !nominated.matchesNone && isCacheable(control) && isUseful(control, asked) ? .storable : .notStorable
+        return !nominated.matchesNone && isCacheable && isUseful(asked) ? .storable : .notStorable
     }
 
     /// The last condition of section 3.
-    private func isCacheable(_ control: CacheControl) -> Bool {
-        control.maxAge != nil || headers["Expires"] != nil || control.isPublic || control.isPrivate
-            || Self.heuristicStatuses.contains(status)
+    private var isCacheable: Bool {
+        cacheControl.maxAge != nil || headers["Expires"] != nil || cacheControl.isPublic || cacheControl.isPrivate
+            || Self.heuristicStatuses.contains(entry.statusCode)
     }
 
     /// Whether any request can use it: while it is fresh, after validation, or stale.
-    private func isUseful(_ control: CacheControl, _ asked: CacheControl) -> Bool {
+    private func isUseful(_ asked: CacheControl) -> Bool {
         // A part is not validated.
-        if !conditionalHeaders.isEmpty, status != 206 { return true }
-        if control.noCache { return false }
+        if !conditionalHeaders.isEmpty, entry.statusCode != 206 { return true }
+        if cacheControl.noCache { return false }
         if lifetime > 0 { return true }
-        if control.mustRevalidate { return false }
+        if cacheControl.mustRevalidate { return false }
         // A request that accepts stale responses may be repeated.
-        let windows = [control.staleWhileRevalidate, control.staleIfError, asked.maxStale, asked.staleIfError]
+        let windows = [
+            cacheControl.staleWhileRevalidate, cacheControl.staleIfError, asked.maxStale, asked.staleIfError,
+        ]
         return windows.contains { ($0 ?? 0) > 0 }
     }
 }

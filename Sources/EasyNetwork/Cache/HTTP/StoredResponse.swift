@@ -1,21 +1,12 @@
 import Foundation
 
-/// A stored response for the rules of RFC 9111: all but its URL and body, with its lifetime and age in seconds.
+/// A stored response for the rules of RFC 9111: the properties of its entry, with its lifetime and age in seconds.
 struct StoredResponse: Hashable, Sendable {
     /// The fraction of the time since the last modification that is the heuristic lifetime.
     private static let heuristicFraction = 0.1
     private static let maximumHeuristicLifetime: TimeInterval = 86_400
 
-    let method: NetworkService.Method
-    let status: Int
-    /// The stored fields, always with a `Date`.
-    let headers: HTTPHeaders
-    /// The request fields that `Vary` names.
-    let nominated: NominatedFields
-    /// The date of the request, or of the last validation.
-    let requestDate: Date
-    /// The date at which the head of the response, or of the last 304, arrived.
-    let responseDate: Date
+    let entry: NetworkCache.Entry
     let cacheControl: CacheControl
     /// The time since the creation of the response during which it is fresh (section 4.2).
     let lifetime: TimeInterval
@@ -24,30 +15,21 @@ struct StoredResponse: Hashable, Sendable {
     /// The age at the arrival of the response (section 4.2.3, `corrected_initial_age`).
     let initialAge: TimeInterval
 
+    /// The stored fields, always with a `Date`.
+    var headers: HTTPHeaders { entry.headers }
+
+    /// The request fields that the response depends on. An entry without them is for no request.
+    var nominated: NominatedFields { entry.nominated ?? NominatedFields(vary: ["Vary": "*"], of: HTTPHeaders()) }
+
     /// Creates a response that has been stored.
-    ///
-    /// - Parameters:
-    ///   - requestDate: the date of the request, by this machine's clock.
-    ///   - responseDate: the date at which the head of the response arrived, by the same clock.
-    init(
-        method: NetworkService.Method,
-        status: Int,
-        headers: HTTPHeaders,
-        nominated: NominatedFields,
-        requestDate: Date,
-        responseDate: Date
-    ) {
-        self.method = method
-        self.status = status
-        self.headers = headers
-        self.nominated = nominated
-        self.requestDate = requestDate
-        self.responseDate = responseDate
+    init(_ entry: NetworkCache.Entry) {
+        self.entry = entry
+        let (headers, responseDate) = (entry.headers, entry.receivedAt)
         let control = CacheControl(response: headers)
         cacheControl = control
         let date = headers.httpDate("Date", now: responseDate) ?? responseDate
         // The clock may have been set back.
-        let delay = max(0, responseDate.timeIntervalSince(requestDate))
+        let delay = max(0, responseDate.timeIntervalSince(entry.requestedAt))
         // The apparent age is negative, and without effect, if the server's clock is ahead.
         initialAge = max(responseDate.timeIntervalSince(date), Self.ageValue(headers) + delay)
         // Section 4.2.1; `s-maxage` is for shared caches.
@@ -57,7 +39,7 @@ struct StoredResponse: Hashable, Sendable {
             // An invalid or repeated date is in the past (section 5.3).
             let expires = headers.httpDate("Expires", now: responseDate)
             (lifetime, isLifetimeExplicit) = (max(0, expires?.timeIntervalSince(date) ?? 0), true)
-        } else if Self.heuristicStatuses.contains(status) || control.isPublic,
+        } else if Self.heuristicStatuses.contains(entry.statusCode) || control.isPublic,
             let lastModified = headers.httpDate("Last-Modified", now: responseDate)
         {
             // Section 4.2.2.
@@ -76,35 +58,19 @@ struct StoredResponse: Hashable, Sendable {
         return CacheControl.deltaSeconds(first.trimmed) ?? 0
     }
 
-    /// Creates a response that has just arrived, and may be storable; see ``storability(_:method:request:)``.
+    /// Creates a response that has just arrived, and may be storable; see ``storability(method:request:)``.
     ///
     /// - Parameters:
+    ///   - entry: the response with the fields as they arrived.
     ///   - request: the fields as they were sent, with credentials and cookies.
     ///   - names: further fields, besides those of `Vary`, that the response depends on, such as `Authorization`.
-    ///   - control: the directives of `response`. Default nil: they are parsed.
-    init(
-        method: NetworkService.Method = .get,
-        request: HTTPHeaders,
-        nominating names: [String] = [],
-        status: Int,
-        response: HTTPHeaders,
-        control: CacheControl? = nil,
-        requestDate: Date,
-        responseDate: Date
-    ) {
-        self.init(
-            method: method,
-            status: status,
-            headers: Self.dated(response.storedFields(control), responseDate),
-            nominated: NominatedFields(
-                vary: response,
-                and: names,
-                of: request,
-                part: status == 206 ? response["Content-Range"].flatMap(ContentRange.init) : nil
-            ),
-            requestDate: requestDate,
-            responseDate: responseDate
-        )
+    init(arrived entry: NetworkCache.Entry, request: HTTPHeaders, nominating names: [String] = []) {
+        let response = entry.headers
+        var entry = entry
+        let part = entry.statusCode == 206 ? response["Content-Range"].flatMap(ContentRange.init) : nil
+        entry.nominated = NominatedFields(vary: response, and: names, of: request, part: part)
+        entry.headers = Self.dated(response.storedFields, entry.receivedAt)
+        self.init(entry)
     }
 
     /// Adds the date of arrival to a response without a date (RFC 9110, section 6.6.1).
@@ -120,7 +86,7 @@ extension StoredResponse {
     /// The age at a date. If the clock has been set back, the size of the step counts, so that an entry from the future
     /// does not stay fresh.
     func age(at now: Date) -> TimeInterval {
-        initialAge + abs(now.timeIntervalSince(responseDate))
+        initialAge + abs(now.timeIntervalSince(entry.receivedAt))
     }
 
     /// The time since the end of freshness; negative for a fresh response.
@@ -136,6 +102,7 @@ extension StoredResponse {
     /// another length than its `Content-Range`, and for a content coding, which has been removed from the body of a
     /// 200.
     func contents(_ bodyCount: Int) -> ContentRange? {
+        let status = entry.statusCode
         guard headers["Content-Encoding"] == nil, status == 200 || status == 206 else { return nil }
         guard status == 206 else { return ContentRange(bodyCount: bodyCount) }
         let contents = headers["Content-Range"].flatMap(ContentRange.init)
@@ -146,7 +113,7 @@ extension StoredResponse {
     /// answer, also for an `If-Range` that is not the strong validator of this response.
     func part(for request: HTTPHeaders, bodyCount: Int) -> ContentRange? {
         guard let range = request["Range"], let part = contents(bodyCount)?.part(range) else { return nil }
-        let isSame = request["If-Range"].map { $0 == RangeValidator(headers, now: responseDate)?.fieldValue }
+        let isSame = request["If-Range"].map { $0 == RangeValidator(headers, now: entry.receivedAt)?.fieldValue }
         return isSame ?? true ? part : nil
     }
 
@@ -161,30 +128,6 @@ extension StoredResponse {
 }
 
 extension StoredResponse {
-    /// Reads a stored entry. Without nominated fields it matches no request.
-    init(_ entry: NetworkCache.Entry) {
-        self.init(
-            method: NetworkService.Method(rawValue: entry.method),
-            status: entry.statusCode,
-            headers: entry.headers,
-            nominated: entry.nominated ?? NominatedFields(vary: ["Vary": "*"], of: HTTPHeaders()),
-            requestDate: entry.requestedAt,
-            responseDate: entry.receivedAt
-        )
-    }
-
-    /// Writes the response to an entry, except for the key, the URL and the attributes.
-    func write(to entry: inout NetworkCache.Entry) {
-        entry.method = method.rawValue
-        entry.statusCode = status
-        entry.headers = headers
-        entry.requestedAt = requestDate
-        entry.receivedAt = responseDate
-        entry.nominated = nominated
-    }
-}
-
-extension StoredResponse {
     /// The fields of a validation request; none without a validator (RFC 9111, section 4.3.1).
     ///
     /// Has both validators, for servers that do not support entity tags, and the date as it was received, for servers
@@ -192,14 +135,14 @@ extension StoredResponse {
     var conditionalHeaders: HTTPHeaders {
         var conditions = HTTPHeaders()
         if let tag = EntityTag(headers) { conditions["If-None-Match"] = tag.text }
-        if headers.httpDate("Last-Modified", now: responseDate) != nil {
+        if headers.httpDate("Last-Modified", now: entry.receivedAt) != nil {
             conditions["If-Modified-Since"] = headers["Last-Modified"]
         }
         return conditions
     }
 
     /// The response after a 304 (Not Modified) (RFC 9111, section 4.3.4). It may no longer be storable; see
-    /// ``storability(_:method:request:)``.
+    /// ``storability(method:request:)``.
     ///
     /// - Parameters:
     ///   - response: the fields of the 304.
@@ -219,15 +162,13 @@ extension StoredResponse {
         var fresh = response.freshFields
         // The weakness is that of the stored body.
         if let tag = EntityTag(headers), tag.isWeak { fresh["ETag"] = tag.text }
-        let merged = kept.merging(Self.dated(fresh, responseDate)).storedFields()
-        return StoredResponse(
-            method: method,
-            status: status,
-            headers: merged,
-            nominated: NominatedFields(vary: merged, and: Array(nominated.digests.keys), of: request),
-            requestDate: requestDate,
-            responseDate: responseDate
-        )
+        let merged = kept.merging(Self.dated(fresh, responseDate)).storedFields
+        var entry = entry
+        entry.headers = merged
+        entry.nominated = NominatedFields(vary: merged, and: Array(nominated.digests.keys), of: request)
+        entry.requestedAt = requestDate
+        entry.receivedAt = responseDate
+        return StoredResponse(entry)
     }
 
     /// Whether the validators of a 304 are those of this response.
@@ -242,8 +183,8 @@ extension StoredResponse {
         case (nil, _?) where headers["Last-Modified"] == nil:
             return false
         default:
-            guard let stored = headers.httpDate("Last-Modified", now: responseDate),
-                let confirmed = response.httpDate("Last-Modified", now: responseDate)
+            guard let stored = headers.httpDate("Last-Modified", now: entry.receivedAt),
+                let confirmed = response.httpDate("Last-Modified", now: entry.receivedAt)
             else { return true }
             return stored == confirmed
         }
@@ -262,19 +203,16 @@ extension HTTPHeaders {
     private static let bodyFields: Set<String> = ["content-encoding", "content-length", "content-range"]
 
     /// The fields to store: without those of the connection, of `Connection`, and of `no-cache="…"` (RFC 9111, section
-    /// 3.1).
-    ///
-    /// - Parameter control: the directives of these fields. Default nil: they are parsed.
-    func storedFields(_ control: CacheControl? = nil) -> HTTPHeaders {
-        let listed = listMembers("Connection").map { $0.lowercased() }
-        let control = control ?? CacheControl(response: self)
-        let dropped = Self.connectionFields.union(listed).union(control.fieldsNotToStore)
+    /// 3.1). `Cache-Control` is kept: it is no field of a connection (RFC 9110, section 7.6.1).
+    var storedFields: HTTPHeaders {
+        let listed = listMembers("Connection").map { $0.lowercased() }.filter { $0 != "cache-control" }
+        let dropped = Self.connectionFields.union(listed).union(CacheControl(response: self).fieldsNotToStore)
         return HTTPHeaders(filter { !dropped.contains($0.name.lowercased()) })
     }
 
     /// The fields of a 304 that replace stored ones.
     var freshFields: HTTPHeaders {
-        HTTPHeaders(storedFields().filter { !Self.bodyFields.contains($0.name.lowercased()) })
+        HTTPHeaders(storedFields.filter { !Self.bodyFields.contains($0.name.lowercased()) })
     }
 
     /// The members of a field that is a list of tokens.

@@ -27,12 +27,13 @@ extension HTTPHeaders {
 extension StoredResponse {
     /// A response that was requested and arrived at the date.
     static func stub(_ response: String, request: String = "", status: Int = 200) -> StoredResponse {
-        StoredResponse(
-            request: .lines(request),
-            status: status,
-            response: .lines(response),
-            requestDate: Arrival.date,
-            responseDate: Arrival.date
+        let entry = NetworkCache.Entry(
+            key: "k",
+            statusCode: status,
+            headers: .lines(response),
+            requestedAt: Arrival.date,
+            receivedAt: Arrival.date
         )
+        return StoredResponse(arrived: entry, request: .lines(request))
     }
 }

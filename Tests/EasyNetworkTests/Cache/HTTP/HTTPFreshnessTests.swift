@@ -7,12 +7,13 @@ import Testing
 struct HTTPFreshnessTests {
     private func freshness(_ fields: String, status: Int = 200, delay: TimeInterval = 0) -> StoredResponse {
         StoredResponse(
-            method: .get,
-            status: status,
-            headers: .lines(fields),
-            nominated: NominatedFields(vary: [:], of: [:]),
-            requestDate: Arrival.date - delay,
-            responseDate: Arrival.date
+            NetworkCache.Entry(
+                key: "k",
+                statusCode: status,
+                headers: .lines(fields),
+                requestedAt: Arrival.date - delay,
+                receivedAt: Arrival.date
+            )
         )
     }
 

@@ -58,11 +58,11 @@ struct HTTPReuseTests {
         ("Cache-Control: max-stale, max-age=70", .fresh, .stale),
         ("Cache-Control: max-stale, max-age=69", .fresh, .revalidate),
         ("Cache-Control: max-stale, min-fresh=1", .fresh, .revalidate),
-        ("Cache-Control: only-if-cached", .fresh, .onlyIfCached),
+        ("Cache-Control: only-if-cached", .fresh, .revalidate),
         ("Cache-Control: only-if-cached, max-stale", .fresh, .stale),
-        ("Cache-Control: only-if-cached, no-cache", .onlyIfCached, .onlyIfCached),
-        ("Cache-Control: only-if-cached, no-store", .onlyIfCached, .onlyIfCached),
-        ("Cache-Control: only-if-cached | Foo: 1", .onlyIfCached, .onlyIfCached),
+        ("Cache-Control: only-if-cached, no-cache", .revalidate, .revalidate),
+        ("Cache-Control: only-if-cached, no-store", .unusable, .unusable),
+        ("Cache-Control: only-if-cached | Foo: 1", .varies, .varies),
         ("Foo: 1", .varies, .varies),
     ]
 
@@ -98,7 +98,7 @@ struct HTTPReuseTests {
         ("Cache-Control: max-stale", 70, .staleWhileRevalidate),
         ("Cache-Control: max-stale=40", 95, .stale),
         // The validation request must not be sent.
-        ("Cache-Control: only-if-cached", 70, .onlyIfCached),
+        ("Cache-Control: only-if-cached", 70, .revalidate),
         ("Cache-Control: only-if-cached, max-stale", 70, .stale),
     ]
 

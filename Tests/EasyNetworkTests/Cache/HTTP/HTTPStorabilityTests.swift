@@ -11,9 +11,8 @@ struct HTTPStorabilityTests {
         request: String = "",
         method: NetworkService.Method = .get
     ) -> HTTPStorability {
-        let stored = StoredResponse.stub(response, request: request, status: status)
-        let control = CacheControl(response: .lines(response))
-        return stored.storability(control, method: method, request: .lines(request))
+        StoredResponse.stub(response, request: request, status: status)
+            .storability(method: method, request: .lines(request))
     }
 
     private static let kept: [(String, Int)] = [
@@ -55,6 +54,8 @@ struct HTTPStorabilityTests {
         ("", 200, .notStorable), ("Cache-Control: max-age=0", 200, .notStorable), ("Expires: 0", 200, .notStorable),
         ("Cache-Control: no-cache, max-age=60", 200, .notStorable), ("ETag: *", 200, .notStorable),
         ("Cache-Control: no-cache, stale-if-error=60", 200, .notStorable),
+        // No field of a connection (RFC 9110, section 7.6.1).
+        ("Connection: Cache-Control | Cache-Control: no-store, max-age=60", 200, .notStorable),
         ("Cache-Control: max-age=0, must-revalidate, stale-if-error=60", 200, .notStorable),
     ]
 

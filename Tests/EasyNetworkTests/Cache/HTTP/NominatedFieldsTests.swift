@@ -121,14 +121,4 @@ struct NominatedFieldsTests {
         let entry = NetworkCache.Entry(key: "k", requestedAt: Arrival.date, receivedAt: Arrival.date)
         #expect(!StoredResponse(entry).nominated.match(HTTPHeaders()))
     }
-
-    @Test("BEY-10: a response can be read from an entry, which keeps its other attributes")
-    func entry() {
-        let stored = StoredResponse.stub("Vary: Foo, Bar | ETag: \"a\"", request: "Foo: 1", status: 404)
-        var entry = NetworkCache.Entry(key: "k", requestedAt: .distantPast, receivedAt: .distantPast)
-        entry.attributes = ["version": "1"]
-        stored.write(to: &entry)
-        #expect(StoredResponse(entry) == stored)
-        #expect(entry.attributes == ["version": "1"] && entry.key == "k")
-    }
 }

@@ -47,13 +47,13 @@ struct StoredResponseTests {
 
     @Test("BEY-10: RFC 9111, section 4.2.3: the response delay counts as age")
     func delay() {
-        let stored = StoredResponse(
-            request: [:],
-            status: 200,
-            response: ["Age": "10"],
-            requestDate: Arrival.date - 7,
-            responseDate: Arrival.date
+        let entry = NetworkCache.Entry(
+            key: "k",
+            headers: ["Age": "10"],
+            requestedAt: Arrival.date - 7,
+            receivedAt: Arrival.date
         )
+        let stored = StoredResponse(arrived: entry, request: [:])
         #expect(stored.headers(at: Arrival.date)["Age"] == "17")
     }
 }
@@ -77,7 +77,7 @@ struct StoredResponseValidationTests {
         let stored = try #require(freshened(old, by: new))
         #expect(stored.headers["Cache-Control"] == "max-age=90" && stored.headers.values(for: "X") == ["3"])
         #expect(stored.headers["Y"] == "1" && stored.headers.values(for: "Z") == ["4", "5"])
-        #expect(stored.headers["Content-Type"] == "text/html" && stored.status == 200)
+        #expect(stored.headers["Content-Type"] == "text/html" && stored.entry.statusCode == 200)
         #expect(stored.headers.values(for: "ETag") == ["\"a\""])
     }
 
@@ -102,7 +102,7 @@ struct StoredResponseValidationTests {
         let old = "ETag: \"a\" | Cache-Control: max-age=60 | Age: 50 | Date: \(Arrival.text(-50))"
         let plain = try #require(freshened(old, by: "ETag: \"a\""))
         #expect(plain.headers["Age"] == nil && plain.headers["Date"] == Arrival.text(100))
-        #expect(plain.requestDate == Arrival.date + 99 && plain.responseDate == Arrival.date + 100)
+        #expect(plain.entry.requestedAt == Arrival.date + 99 && plain.entry.receivedAt == Arrival.date + 100)
         #expect(plain.isFresh(at: Arrival.date + 150))
         let aged = try #require(freshened(old, by: "ETag: \"a\" | Age: 20 | Date: \(Arrival.text(80))"))
         #expect(aged.headers["Age"] == "20" && aged.headers["Date"] == Arrival.text(80))
