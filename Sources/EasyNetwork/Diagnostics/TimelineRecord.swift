@@ -189,31 +189,7 @@ struct TimelineRecord: Sendable {
 
     /// A text without secrets, control characters and line breaks.
     static func text(_ text: String, limit: Int = 300) -> String {
-        let text = Redaction.standard.redacted(text.cleaned(limit: lengthLimit))
-        return (text.utf8Bytes(mayHaveSecretField) ? withoutSecretFields(text) : text).cleaned(limit: limit)
-    }
-
-    /// Whether a word is a scheme of credentials, or has a secret name before its first colon.
-    private static func mayHaveSecretField(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-        if text.hasByte({ $0 >> 7 }) { return true }
-        var start = 0
-        var colon: Int?
-        for index in 0...text.count {
-            if index < text.count, text[index] != UInt8(ascii: " ") {
-                if text[index] == UInt8(ascii: ":"), colon == nil { colon = index }
-                continue
-            }
-            if let colon, Redaction.standard.isSecret(UnsafeBufferPointer(rebasing: text[start..<colon])) {
-                return true
-            }
-            // The first letters of the schemes.
-            let first = text[start..<index].first(where: \.isLetter)?.lowercasedASCII
-            if first == UInt8(ascii: "b") || first == UInt8(ascii: "d") || first == UInt8(ascii: "n") {
-                if isScheme(Substring(decoding: text[start..<index], as: UTF8.self)) { return true }
-            }
-            (start, colon) = (index + 1, nil)
-        }
-        return false
+        withoutSecretFields(Redaction.standard.redacted(text.cleaned(limit: lengthLimit))).cleaned(limit: limit)
     }
 
     /// Takes out the values of header fields that a message quotes: `Authorization: Bearer abc`, `Cookie: a=b; c=d`.
