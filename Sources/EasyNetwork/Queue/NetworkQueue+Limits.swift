@@ -113,27 +113,21 @@ extension NetworkQueue {
         guard let network, network.status == .unreachable, operation.host != nil, let job = operation.job(in: self)
         else { return false }
         let id = ObjectIdentifier(network)
-        let (isHeld, isFirst) = step { state, _ in
-            guard state.graph.takeSlot(from: job) else { return (false, false) }
-            let isFirst = state.offline[id] == nil
-            state.offline[id, default: ([], nil)].jobs.append(job)
-            return (true, isFirst)
+        let isHeld = step { state, _ in
+            guard state.graph.takeSlot(from: job) else { return false }
+            if state.offline[id] == nil {
+                let release = WorkQueue.task { [weak self] in
+                    await network.wait()
+                    if !Task.isCancelled { self?.releaseJobs(heldBy: id) }
+                }
+                state.offline[id] = ([], release)
+            }
+            state.offline[id]?.jobs.append(job)
+            return true
         }
-        guard isHeld else { return false }
         // Ended since then, when it seemed to run.
-        if operation.hasOutcome { step { $0.graph.end(job, &$1) } }
-        guard isFirst else { return true }
-        let release = WorkQueue.task { [weak self] in
-            await network.wait()
-            if !Task.isCancelled { self?.releaseJobs(heldBy: id) }
-        }
-        // They may have been released by now.
-        let isWanted = state.withLock { state in
-            state.offline[id]?.release = release
-            return state.offline[id] != nil
-        }
-        if !isWanted { release.cancel() }
-        return true
+        if isHeld, operation.hasOutcome { step { $0.graph.end(job, &$1) } }
+        return isHeld
     }
 
     private func releaseJobs(heldBy network: ObjectIdentifier) {

@@ -66,7 +66,7 @@ public final class NetworkQueue: Sendable {
         var bandwidth: BandwidthLimit?
         var reachability: NetworkReachability?
         /// The jobs that wait for each network, in the order of their turns, and the task that waits to release them.
-        var offline: [ObjectIdentifier: (jobs: [Job], release: Task<Void, Never>?)] = [:]
+        var offline: [ObjectIdentifier: (jobs: [Job], release: Task<Void, Never>)] = [:]
     }
 
     let state: Locked<State>
@@ -111,7 +111,7 @@ public final class NetworkQueue: Sendable {
 
     deinit {
         broadcast.finish()
-        for (_, release) in state.withLock({ exchange(&$0.offline, with: [:]) }).values { release?.cancel() }
+        for (_, release) in state.withLock({ exchange(&$0.offline, with: [:]) }).values { release.cancel() }
     }
 
     // MARK: - Adding
