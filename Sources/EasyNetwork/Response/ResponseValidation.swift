@@ -29,10 +29,15 @@ public struct ResponseValidation: Hashable, Sendable {
     /// allows it.
     public var jsonShape: JSONShape?
 
-    /// Creates a rule. The other defaults are those of the properties.
+    /// Creates a rule.
     ///
-    /// - Parameter statusCodes: the accepted status codes, such as `200...399` or `[200, 404]`. Default 200 to 299. The
-    ///   first thousand count.
+    /// - Parameters:
+    ///   - statusCodes: the accepted status codes, such as `200...399` or `[200, 404]`. Default 200 to 299. The first
+    ///     thousand count.
+    ///   - contentTypes: see ``contentTypes``. Default nil.
+    ///   - allowsEmptyBody: see ``allowsEmptyBody``. Default false.
+    ///   - maximumBodyCount: see ``maximumBodyCount``. Default nil.
+    ///   - jsonShape: see ``jsonShape``. Default nil.
     public init(
         statusCodes: some Sequence<Int> = Self.success,
         contentTypes: Set<String>? = nil,
