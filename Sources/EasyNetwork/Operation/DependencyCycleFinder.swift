@@ -100,9 +100,9 @@ enum DependencyCycleFinder {
                 )
             }
             if let scheduling { return jobs(.dependencies, of: operation, in: scheduling.queue) }
-            let turn = isTaken ? nil : operation.onlyGroup?.wait(of: operation)
+            let wait = isTaken ? nil : operation.onlyGroup?.wait(of: operation)
             return iterator(
-                (isTaken || includesIdle ? dependencies : []).map(Event.end) + (turn.map { [$0] } ?? [])
+                (isTaken || includesIdle ? dependencies : []).map(Event.end) + (wait.map { [$0] } ?? [])
             )
         case .end:
             let prerequisite = operation.option { $0.pendingPrerequisite }
