@@ -1,0 +1,230 @@
+import Foundation
+
+/// An index over the bytes of JSON text (RFC 8259): for each value one word with its kind and its place, in the order of
+/// the text. No value is an object of its own.
+///
+/// ```
+/// {"id": 7, "tags": ["a", "b"]}     object(2 members, ends at 7)  ascii "id"  integer 7  ascii "tags"
+///                                   array(2 elements, ends at 7)  ascii "a"  ascii "b"
+/// ```
+///
+/// Whatever is read from it is known to be right: the grammar, escapes, surrogates and UTF-8 are checked when it is made.
+/// A position is the number of a word; the whole is at position 0.
+final class JSONIndex: @unchecked Sendable {
+    // Sendable because nothing changes after `init`.
+
+    /// The kind of a value.
+    enum Kind: UInt64 {
+        case null, bool
+        /// A number without fraction and exponent.
+        case integer
+        /// A number with a fraction or an exponent.
+        case number
+        /// A string of ASCII without escapes.
+        case ascii
+        /// Any other string.
+        case text
+        case array, object
+    }
+
+    /// How deeply arrays and objects may be nested, as in Foundation.
+    static let maximumDepth = 512
+    /// The maximum length of the text in bytes, and of one string in it, plus one.
+    static let maximumLength = 1 << 31
+    static let maximumStringLength = 1 << 30
+
+    /// The text in UTF-8.
+    let bytes: Data
+    /// From the top: 3 bits of the kind; 30 bits of length in bytes, or of elements of an array, or of members of an
+    /// object; 31 bits of the place of the first byte, or of the position behind a container.
+    private let words: UnsafeMutableBufferPointer<UInt64>
+
+    /// Reads the text.
+    ///
+    /// UTF-16 and UTF-32, which older standards allowed (RFC 4627, section 3), are converted first. A byte order mark is
+    /// skipped.
+    init(_ body: Data) throws(JSONSyntaxError) {
+        let (bytes, start) = try Self.utf8(body)
+        guard bytes.count < Self.maximumLength else {
+            throw JSONSyntaxError(reason: "it is longer than 2 GB", offset: 0, line: 1, column: 1)
+        }
+        self.bytes = bytes
+        let result = bytes.withUnsafeBytes { bytes -> Result<UnsafeMutableBufferPointer<UInt64>, JSONSyntaxError> in
+            var scanner = JSONScanner(bytes: bytes, offset: start)
+            do throws(JSONScanner.Failure) {
+                return .success(try scanner.scan())
+            } catch {
+                return .failure(JSONSyntaxError(error, in: bytes, from: start))
+            }
+        }
+        words = try result.get()
+    }
+
+    deinit {
+        words.deallocate()
+    }
+
+    /// The text in UTF-8, and where it begins there.
+    private static func utf8(_ body: Data) throws(JSONSyntaxError) -> (bytes: Data, start: Int) {
+        let head = Array(body.prefix(4))
+        let first = head.first ?? 0
+        // The first character is ASCII, so zeros show the encoding.
+        guard first == 0 || first >= 0x80 || head.dropFirst().contains(0) else { return (body, 0) }
+        let encoding: String.Encoding
+        var mark = 0
+        switch (first, head.dropFirst().first, head.dropFirst(2).first, head.dropFirst(3).first) {
+        case (0xEF, 0xBB, 0xBF, _): return (body, 3)
+        case (0, 0, 0xFE, 0xFF): (encoding, mark) = (.utf32BigEndian, 4)
+        case (0xFF, 0xFE, 0, 0): (encoding, mark) = (.utf32LittleEndian, 4)
+        case (0xFE, 0xFF, _, _): (encoding, mark) = (.utf16BigEndian, 2)
+        case (0xFF, 0xFE, _, _): (encoding, mark) = (.utf16LittleEndian, 2)
+        case (0, 0, 0, .some(1...)): encoding = .utf32BigEndian
+        case (1..., 0, 0, 0): encoding = .utf32LittleEndian
+        case (0, .some(1...), 0, .some(1...)), (0, .some(1...), nil, nil): encoding = .utf16BigEndian
+        case (1..., 0, .some(1...), 0), (1..., 0, nil, nil): encoding = .utf16LittleEndian
+        default: return (body, 0)
+        }
+        guard let text = String(data: body.dropFirst(mark), encoding: encoding) else {
+            throw JSONSyntaxError(reason: "it is neither UTF-8 nor UTF-16 nor UTF-32", offset: 0, line: 1, column: 1)
+        }
+        return (Data(text.utf8), 0)
+    }
+}
+
+// MARK: - Structure
+
+extension JSONIndex {
+    /// The kind of the value.
+    @inline(__always)
+    func kind(_ position: Int) -> Kind {
+        // Each of the eight values of three bits is a kind.
+        Kind(rawValue: words[position] >> 61).unsafelyUnwrapped
+    }
+
+    @inline(__always)
+    func isNull(_ position: Int) -> Bool { words[position] >> 61 == 0 }
+
+    /// The number of elements of an array, or of members of an object.
+    @inline(__always)
+    func count(_ position: Int) -> Int {
+        Int(words[position] >> 31) & (Self.maximumStringLength - 1)
+    }
+
+    /// The position behind the container.
+    @inline(__always)
+    func end(_ container: Int) -> Int { place(container) }
+
+    /// The position of the value that follows this one with all that is in it.
+    @inline(__always)
+    func next(_ position: Int) -> Int {
+        words[position] >> 62 == 3 ? place(position) : position + 1
+    }
+
+    @inline(__always)
+    private func place(_ position: Int) -> Int {
+        Int(words[position]) & (Self.maximumLength - 1)
+    }
+
+    /// Gives the bytes of a string without its quotes, or of a number.
+    @inline(__always)
+    func withBytes<Result>(_ position: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        let place = place(position)
+        let count = count(position)
+        return bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[place..<(place + count)])) }
+    }
+
+    /// The position of the value of a key; of several the first one counts.
+    ///
+    /// - Parameter hint: the position of the key that is looked at first, then those behind it, then those before. It is
+    ///   moved behind what was found, since keys are mostly read in the order in which they were written.
+    @inline(__always)
+    func value(of key: String, in object: Int, from hint: inout Int) -> Int? {
+        var key = key
+        return key.withUTF8 { name in
+            bytes.withUnsafeBytes { bytes in
+                let (start, end) = (hint, end(object))
+                if let found = search(name, bytes, start, end) ?? search(name, bytes, object + 1, start) {
+                    hint = next(found)
+                    return found
+                }
+                return nil
+            }
+        }
+    }
+
+    private func search(
+        _ name: UnsafeBufferPointer<UInt8>,
+        _ bytes: UnsafeRawBufferPointer,
+        _ start: Int,
+        _ end: Int
+    ) -> Int? {
+        var key = start
+        while key < end {
+            switch kind(key) {
+            case .ascii:
+                guard count(key) == name.count, let own = bytes.baseAddress else { break }
+                guard let name = name.baseAddress, memcmp(own + place(key), name, count(key)) == 0 else { break }
+                return key + 1
+            default:
+                // As texts, of which composed and decomposed letters are equal.
+                if text(key) == String(decoding: name, as: UTF8.self) { return key + 1 }
+            }
+            key = next(key + 1)
+        }
+        return nil
+    }
+}
+
+// MARK: - Scalars
+
+extension JSONIndex {
+    @inline(__always)
+    func bool(_ position: Int) -> Bool? {
+        kind(position) == .bool ? count(position) == 4 : nil
+    }
+
+    /// The text of a string; nil for another value.
+    func string(_ position: Int) -> String? {
+        switch kind(position) {
+        case .ascii: withBytes(position) { String(decoding: $0, as: UTF8.self) }
+        case .text: text(position)
+        default: nil
+        }
+    }
+
+    private func text(_ position: Int) -> String {
+        withBytes(position) { bytes in
+            guard bytes.contains(UInt8(ascii: "\\")) else { return String(decoding: bytes, as: UTF8.self) }
+            return String(unsafeUninitializedCapacity: bytes.count) { JSONScanner.unescape(bytes, into: $0) }
+        }
+    }
+
+    /// The digits of a number, as they were written; nil for another value.
+    func digits(_ position: Int) -> String? {
+        switch kind(position) {
+        case .integer, .number: withBytes(position) { String(decoding: $0, as: UTF8.self) }
+        default: nil
+        }
+    }
+
+    /// A number without fraction and exponent that fits into the type; nil for another value.
+    @inline(__always)
+    func integer<T: FixedWidthInteger>(_ position: Int, as type: T.Type = T.self) -> T? {
+        guard kind(position) == .integer else { return nil }
+        return withBytes(position) { bytes in
+            guard bytes.count <= 18 else { return T(String(decoding: bytes, as: UTF8.self)) }
+            var value: Int64 = 0
+            let isNegative = bytes.first == UInt8(ascii: "-")
+            for byte in bytes.dropFirst(isNegative ? 1 : 0) { value = value &* 10 &+ Int64(byte &- 0x30) }
+            return T(exactly: isNegative ? -value : value)
+        }
+    }
+
+    /// The nearest Double of any number, infinite if it is too large; nil for another value.
+    func double(_ position: Int) -> Double? {
+        switch kind(position) {
+        case .integer, .number: withBytes(position) { JSONScanner.double($0) }
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,445 @@
+import Foundation
+
+/// The one pass over JSON text that makes the words of a ``JSONIndex``.
+struct JSONScanner {
+    /// Where the text is wrong, and why.
+    struct Failure: Error {
+        let reason: String
+        let offset: Int
+        /// The keys and indices of the place, from the inside.
+        var path: [String] = []
+    }
+
+    private let bytes: UnsafeRawBufferPointer
+    private var offset: Int
+    private var depth = 0
+    /// Not an array, which costs a look at its owner for each word. The capacity is enough for ordinary JSON.
+    private var words: UnsafeMutableBufferPointer<UInt64>
+    private var count = 0
+
+    /// - Parameter offset: where the text begins.
+    init(bytes: UnsafeRawBufferPointer, offset: Int) {
+        self.bytes = bytes
+        self.offset = offset
+        words = .allocate(capacity: bytes.count / 8 + 32)
+    }
+
+    /// The words of the whole text, which the caller deallocates.
+    mutating func scan() throws(Failure) -> UnsafeMutableBufferPointer<UInt64> {
+        do throws(Failure) {
+            skipSpace()
+            try value()
+            skipSpace()
+            guard offset == bytes.count else { throw failure("expected the end of the text") }
+            return words
+        } catch {
+            words.deallocate()
+            throw error
+        }
+    }
+
+    @inline(__always)
+    private mutating func append(_ kind: JSONIndex.Kind, _ length: Int, _ place: Int) {
+        if count == words.count { grow() }
+        words[count] = Self.word(kind, length, place)
+        count += 1
+    }
+
+    @inline(never)
+    private mutating func grow() {
+        let larger = UnsafeMutableBufferPointer<UInt64>.allocate(capacity: words.count * 2)
+        _ = larger.moveInitialize(fromContentsOf: words)
+        words.deallocate()
+        words = larger
+    }
+
+    // MARK: Values
+
+    private mutating func value() throws(Failure) {
+        switch byte {
+        case UInt8(ascii: "\""): try string()
+        case UInt8(ascii: "{"): try object()
+        case UInt8(ascii: "["): try array()
+        case UInt8(ascii: "t"): try literal("true", .bool)
+        case UInt8(ascii: "f"): try literal("false", .bool)
+        case UInt8(ascii: "n"): try literal("null", .null)
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): try number()
+        default: throw failure("expected a value")
+        }
+    }
+
+    private mutating func object() throws(Failure) {
+        let position = try open()
+        var count = 0
+        if !skip(UInt8(ascii: "}")) {
+            repeat {
+                skipSpace()
+                guard byte == UInt8(ascii: "\"") else { throw failure("expected a key in quotes") }
+                let key = self.count
+                try string()
+                skipSpace()
+                guard byte == UInt8(ascii: ":") else { throw failure("expected a colon") }
+                offset += 1
+                skipSpace()
+                do throws(Failure) {
+                    try value()
+                } catch {
+                    throw error.inside(keyText(key))
+                }
+                count += 1
+                skipSpace()
+            } while skip(UInt8(ascii: ","))
+            guard skip(UInt8(ascii: "}")) else { throw failure("expected a comma or }") }
+        }
+        close(position, .object, count)
+    }
+
+    private mutating func array() throws(Failure) {
+        let position = try open()
+        var count = 0
+        if !skip(UInt8(ascii: "]")) {
+            repeat {
+                skipSpace()
+                do throws(Failure) {
+                    try value()
+                } catch {
+                    throw error.inside("[\(count)]")
+                }
+                count += 1
+                skipSpace()
+            } while skip(UInt8(ascii: ","))
+            guard skip(UInt8(ascii: "]")) else { throw failure("expected a comma or ]") }
+        }
+        close(position, .array, count)
+    }
+
+    /// - Returns: the position of the container.
+    private mutating func open() throws(Failure) -> Int {
+        depth += 1
+        guard depth <= JSONIndex.maximumDepth else {
+            throw failure("nested deeper than \(JSONIndex.maximumDepth) levels", found: false)
+        }
+        offset += 1
+        skipSpace()
+        append(.null, 0, 0)
+        return count - 1
+    }
+
+    private mutating func close(_ position: Int, _ kind: JSONIndex.Kind, _ count: Int) {
+        depth -= 1
+        words[position] = Self.word(kind, count, self.count)
+    }
+
+    private mutating func literal(_ text: StaticString, _ kind: JSONIndex.Kind) throws(Failure) {
+        let count = text.utf8CodeUnitCount
+        guard bytes.count - offset >= count, let start = bytes.baseAddress,
+            memcmp(start + offset, text.utf8Start, count) == 0
+        else { throw failure("expected a value") }
+        append(kind, count, offset)
+        offset += count
+    }
+
+    private mutating func number() throws(Failure) {
+        let start = offset
+        var kind = JSONIndex.Kind.integer
+        if byte == UInt8(ascii: "-") { offset += 1 }
+        if byte == UInt8(ascii: "0") {
+            offset += 1
+            guard !byte.isDigit else { throw failure("a number begins with 0", found: false) }
+        } else {
+            try digits()
+        }
+        if byte == UInt8(ascii: ".") {
+            kind = .number
+            offset += 1
+            try digits()
+        }
+        if byte | 0x20 == UInt8(ascii: "e") {
+            kind = .number
+            offset += 1
+            if byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") { offset += 1 }
+            try digits()
+        }
+        append(kind, offset - start, start)
+    }
+
+    private mutating func digits() throws(Failure) {
+        guard byte.isDigit else { throw failure("expected a digit") }
+        repeat { offset += 1 } while byte.isDigit
+    }
+
+    private mutating func string() throws(Failure) {
+        offset += 1
+        let start = offset
+        var kind = JSONIndex.Kind.ascii
+        while true {
+            skipPlainText()
+            switch byte {
+            case UInt8(ascii: "\""):
+                guard offset - start < JSONIndex.maximumStringLength else {
+                    throw failure("a string is longer than 1 GB", found: false)
+                }
+                append(kind, offset - start, start)
+                offset += 1
+                return
+            case UInt8(ascii: "\\"):
+                kind = .text
+                try escape()
+            case 0x80...:
+                kind = .text
+                let count = Self.countOfUTF8(bytes, at: offset)
+                guard count > 0 else { throw failure("no UTF-8", found: false) }
+                offset += count
+            case _ where offset == bytes.count: throw failure("a string has no end", found: false)
+            case 0..<0x20: throw failure("a control character in a string must be escaped", found: false)
+            default: offset += 1
+            }
+        }
+    }
+
+    /// Skips printable ASCII but quotes and backslashes, eight bytes at once.
+    @inline(__always)
+    private mutating func skipPlainText() {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        while offset + 8 <= bytes.count {
+            let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+            let quote = word ^ (ones &* 0x22)
+            let backslash = word ^ (ones &* 0x5C)
+            // The top bit of a byte that is a quote, a backslash, a control character or no ASCII; above the first such
+            // byte, which alone counts, bits may be wrong.
+            let found =
+                ((quote &- ones) & ~quote | (backslash &- ones) & ~backslash | (word &- ones &* 0x20) & ~word | word)
+                & (ones &* 0x80)
+            guard found == 0 else {
+                offset += found.trailingZeroBitCount / 8
+                return
+            }
+            offset += 8
+        }
+    }
+
+    private mutating func escape() throws(Failure) {
+        offset += 1
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
+            UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+            offset += 1
+        case UInt8(ascii: "u"):
+            guard let unit = Self.codeUnit(bytes, at: offset + 1) else { throw failure("expected four hex digits") }
+            offset += 5
+            guard 0xD800...0xDFFF ~= unit else { return }
+            guard unit < 0xDC00, byte == UInt8(ascii: "\\"), offset + 1 < bytes.count,
+                bytes[offset + 1] == UInt8(ascii: "u"), let low = Self.codeUnit(bytes, at: offset + 2),
+                0xDC00...0xDFFF ~= low
+            else { throw failure("half of a surrogate pair stands alone", found: false) }
+            offset += 6
+        default: throw failure("unknown escape")
+        }
+    }
+
+    // MARK: Bytes
+
+    /// The next byte; 0 behind the last one.
+    @inline(__always)
+    private var byte: UInt8 { offset < bytes.count ? bytes[offset] : 0 }
+
+    @inline(__always)
+    private mutating func skip(_ character: UInt8) -> Bool {
+        guard byte == character else { return false }
+        offset += 1
+        return true
+    }
+
+    @inline(__always)
+    private mutating func skipSpace() {
+        while true {
+            switch byte {
+            case 0x20, 0x0A, 0x0D, 0x09: offset += 1
+            default: return
+            }
+        }
+    }
+
+    @inline(__always)
+    private static func word(_ kind: JSONIndex.Kind, _ count: Int, _ place: Int) -> UInt64 {
+        kind.rawValue << 61 | UInt64(count) << 31 | UInt64(place)
+    }
+
+    /// - Parameter found: whether the message tells the character there.
+    private func failure(_ reason: String, found: Bool = true) -> Failure {
+        guard found else { return Failure(reason: reason, offset: offset) }
+        guard offset < bytes.count else { return Failure(reason: "\(reason) but the text ends", offset: offset) }
+        let rest = String(decoding: bytes[offset..<min(offset + 4, bytes.count)], as: UTF8.self)
+        return Failure(reason: "\(reason) but found \"\(String(rest.prefix(1)).quotable)\"", offset: offset)
+    }
+
+    private func keyText(_ position: Int) -> String {
+        let start = Int(words[position]) & (JSONIndex.maximumLength - 1)
+        let count = Int(words[position] >> 31) & (JSONIndex.maximumStringLength - 1)
+        return String(decoding: bytes[start..<(start + min(count, 100))], as: UTF8.self)
+    }
+}
+
+extension JSONScanner.Failure {
+    fileprivate func inside(_ step: String) -> Self {
+        var failure = self
+        failure.path.append(step)
+        return failure
+    }
+}
+
+// MARK: - Text
+
+extension JSONScanner {
+    /// The number of bytes of the character, which is not ASCII; 0 if it is no UTF-8 (RFC 3629, section 4).
+    private static func countOfUTF8(_ bytes: UnsafeRawBufferPointer, at start: Int) -> Int {
+        func isContinuation(_ index: Int, _ range: ClosedRange<UInt8> = 0x80...0xBF) -> Bool {
+            index < bytes.count && range ~= bytes[index]
+        }
+        let first = bytes[start]
+        switch first {
+        case 0xC2...0xDF: return isContinuation(start + 1) ? 2 : 0
+        case 0xE0...0xEF:
+            let second: ClosedRange<UInt8> = first == 0xE0 ? 0xA0...0xBF : first == 0xED ? 0x80...0x9F : 0x80...0xBF
+            return isContinuation(start + 1, second) && isContinuation(start + 2) ? 3 : 0
+        case 0xF0...0xF4:
+            let second: ClosedRange<UInt8> = first == 0xF0 ? 0x90...0xBF : first == 0xF4 ? 0x80...0x8F : 0x80...0xBF
+            return isContinuation(start + 1, second) && isContinuation(start + 2) && isContinuation(start + 3) ? 4 : 0
+        default: return 0
+        }
+    }
+
+    private static func codeUnit(_ bytes: UnsafeRawBufferPointer, at start: Int) -> UInt16? {
+        guard start + 4 <= bytes.count else { return nil }
+        var unit: UInt16 = 0
+        for byte in bytes[start..<(start + 4)] {
+            let digit: UInt8
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
+            default: return nil
+            }
+            unit = unit << 4 | UInt16(digit)
+        }
+        return unit
+    }
+
+    /// Writes a checked string without its escapes.
+    ///
+    /// - Parameter result: room for as many bytes as the string has; it never gets longer.
+    /// - Returns: the number of bytes that were written.
+    static func unescape(_ bytes: UnsafeRawBufferPointer, into result: UnsafeMutableBufferPointer<UInt8>) -> Int {
+        var count = 0
+        func append(_ byte: UInt8) {
+            result[count] = byte
+            count += 1
+        }
+        var index = 0
+        while index < bytes.count {
+            let byte = bytes[index]
+            index += 1
+            guard byte == UInt8(ascii: "\\") else {
+                append(byte)
+                continue
+            }
+            let character = bytes[index]
+            index += 1
+            switch character {
+            case UInt8(ascii: "b"): append(0x08)
+            case UInt8(ascii: "f"): append(0x0C)
+            case UInt8(ascii: "n"): append(0x0A)
+            case UInt8(ascii: "r"): append(0x0D)
+            case UInt8(ascii: "t"): append(0x09)
+            case UInt8(ascii: "u"):
+                // Checked before.
+                let unit = UInt32(codeUnit(bytes, at: index) ?? 0)
+                index += 4
+                var value = unit
+                if 0xD800...0xDBFF ~= unit {
+                    value =
+                        0x10000 + (unit - 0xD800) << 10 + (UInt32(codeUnit(bytes, at: index + 2) ?? 0xDC00) - 0xDC00)
+                    index += 6
+                }
+                for byte in String(Unicode.Scalar(value) ?? "\u{FFFD}").utf8 { append(byte) }
+            default: append(character)
+            }
+        }
+        return count
+    }
+}
+
+// MARK: - Numbers
+
+extension JSONScanner {
+    private static let powersOfTen = (0...22).map { (0..<$0).reduce(1.0) { power, _ in power * 10 } }
+
+    /// The nearest Double of checked digits.
+    static func double(_ bytes: UnsafeRawBufferPointer) -> Double {
+        // Up to 2^53 and 10^22 both factors are exact, so their product or quotient is the nearest one.
+        if bytes.count <= 19, let value = exactDouble(bytes) { return value }
+        return Double(String(decoding: bytes, as: UTF8.self)) ?? .nan
+    }
+
+    private static func exactDouble(_ bytes: UnsafeRawBufferPointer) -> Double? {
+        let isNegative = bytes.first == UInt8(ascii: "-")
+        var mantissa: UInt64 = 0
+        var exponent = 0
+        var index = isNegative ? 1 : 0
+        var hasPoint = false
+        scan: while index < bytes.count {
+            let byte = bytes[index]
+            switch byte {
+            case UInt8(ascii: "."): hasPoint = true
+            case UInt8(ascii: "e"), UInt8(ascii: "E"): break scan
+            default:
+                mantissa = mantissa &* 10 &+ UInt64(byte &- 0x30)
+                if hasPoint { exponent -= 1 }
+            }
+            index += 1
+        }
+        if index < bytes.count {
+            guard let written = Int(String(decoding: bytes[(index + 1)...], as: UTF8.self)) else { return nil }
+            // Short, so no overflow.
+            exponent += written
+        }
+        guard mantissa <= 1 << 53, -22...22 ~= exponent else { return nil }
+        let magnitude =
+            exponent < 0 ? Double(mantissa) / powersOfTen[-exponent] : Double(mantissa) * powersOfTen[exponent]
+        return isNegative ? -magnitude : magnitude
+    }
+}
+
+// MARK: - Errors
+
+/// The reason why a text is no JSON, with its place.
+struct JSONSyntaxError: Error, Hashable {
+    let reason: String
+    /// In bytes, from the beginning of the text, a byte order mark included.
+    let offset: Int
+    /// From 1. Columns count Unicode scalars.
+    let line: Int
+    let column: Int
+    /// The innermost value that was begun: `users[3].name`. Empty for the whole.
+    var path = ""
+}
+
+extension JSONSyntaxError: LocalizedError {
+    init(_ failure: JSONScanner.Failure, in bytes: UnsafeRawBufferPointer, from start: Int) {
+        let before = bytes[start..<min(failure.offset, bytes.count)]
+        let lineStart = before.lastIndex(of: 0x0A).map { $0 + 1 } ?? start
+        reason = failure.reason
+        offset = failure.offset
+        line = before.reduce(1) { $1 == 0x0A ? $0 + 1 : $0 }
+        column = before[lineStart...].reduce(1) { $1 & 0xC0 == 0x80 ? $0 : $0 + 1 }
+        for step in failure.path.reversed() { path += path.isEmpty || step.hasPrefix("[") ? step : ".\(step)" }
+    }
+
+    /// `expected a colon but found "," at line 3, column 7, in users[3].name`.
+    var phrase: String {
+        let place = path.isEmpty ? "" : ", in \(path.count > 200 ? path.prefix(200) + "…" : path)"
+        return "\(reason) at line \(line), column \(column)\(place.cleaned())"
+    }
+
+    var errorDescription: String? { phrase.prefix(1).uppercased() + phrase.dropFirst() + "." }
+}
