@@ -29,14 +29,16 @@ final class JSONIndex: @unchecked Sendable {
 
     /// How deeply arrays and objects may be nested, as in Foundation.
     static let maximumDepth = 512
-    /// The maximum length of the text in bytes, and of one string in it, plus one.
+    /// The maximum length of the text in bytes, plus one.
     static let maximumLength = 1 << 31
-    static let maximumStringLength = 1 << 30
+    /// The maximum length of one string in bytes, and of one container in values, plus one.
+    static let maximumCount = 1 << 29
 
     /// The text in UTF-8.
     let bytes: Data
-    /// From the top: 3 bits of the kind; 30 bits of length in bytes, or of elements of an array, or of members of an
-    /// object; 31 bits of the place of the first byte, or of the position behind a container.
+    /// From the top: 3 bits of the kind; 1 bit whether an object's keys may repeat; 29 bits of length in bytes, or of
+    /// elements of an array, or of members of an object; 31 bits of the place of the first byte, or of the position
+    /// behind a container.
     private let words: UnsafeMutableBufferPointer<UInt64>
 
     /// Reads the text.
@@ -107,7 +109,7 @@ extension JSONIndex {
     /// The number of elements of an array, or of members of an object.
     @inline(__always)
     func count(_ position: Int) -> Int {
-        Int(words[position] >> 31) & (Self.maximumStringLength - 1)
+        Self.count(words[position])
     }
 
     /// The position behind the container.
@@ -121,9 +123,15 @@ extension JSONIndex {
     }
 
     @inline(__always)
-    private func place(_ position: Int) -> Int {
-        Int(words[position]) & (Self.maximumLength - 1)
-    }
+    private func place(_ position: Int) -> Int { Self.place(words[position]) }
+
+    @inline(__always)
+    static func count(_ word: UInt64) -> Int { Int(truncatingIfNeeded: word >> 31) & (maximumCount - 1) }
+
+    @inline(__always)
+    static func place(_ word: UInt64) -> Int { Int(truncatingIfNeeded: word) & (maximumLength - 1) }
+
+    static let mayRepeat: UInt64 = 1 << 60
 
     /// Gives the bytes of a string without its quotes, or of a number.
     @inline(__always)
@@ -133,25 +141,32 @@ extension JSONIndex {
         return bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[place..<(place + count)])) }
     }
 
-    /// The position of the value of a key; of several the first one counts.
+    /// The position of the value of a key.
     ///
-    /// - Parameter hint: the position of the key that is looked at first, then those behind it, then those before. It is
-    ///   moved behind what was found, since keys are mostly read in the order in which they were written.
+    /// - Parameters:
+    ///   - hint: the position of the key that is looked at first, then those behind it, then those before. It is moved
+    ///     behind what was found, since keys are mostly read in the order in which they were written.
+    ///   - last: whether the last one of repeated keys counts, instead of the first one. Default false.
     @inline(__always)
-    func value(of key: String, in object: Int, from hint: inout Int) -> Int? {
+    func value(of key: String, in object: Int, from hint: inout Int, last: Bool = false) -> Int? {
         var key = key
         return key.withUTF8 { name in
             bytes.withUnsafeBytes { bytes in
-                let (start, end) = (hint, end(object))
-                if let found = search(name, bytes, start, end) ?? search(name, bytes, object + 1, start) {
-                    hint = next(found)
+                if words[object] & Self.mayRepeat != 0 {
+                    guard var found = search(name, bytes, object + 1, end(object)) else { return nil }
+                    while last, let later = search(name, bytes, next(found), end(object)) { found = later }
                     return found
                 }
-                return nil
+                let start = hint
+                guard let found = search(name, bytes, start, end(object)) ?? search(name, bytes, object + 1, start)
+                else { return nil }
+                hint = next(found)
+                return found
             }
         }
     }
 
+    /// The first key in a part of an object.
     private func search(
         _ name: UnsafeBufferPointer<UInt8>,
         _ bytes: UnsafeRawBufferPointer,

@@ -71,12 +71,14 @@ struct JSONScanner {
     private mutating func object() throws(Failure) {
         let position = try open()
         var count = 0
+        var keys = KeySet()
         if !skip(UInt8(ascii: "}")) {
             repeat {
                 skipSpace()
                 guard byte == UInt8(ascii: "\"") else { throw failure("expected a key in quotes") }
                 let key = self.count
                 try string()
+                note(key, of: position + 1, in: &keys)
                 skipSpace()
                 guard byte == UInt8(ascii: ":") else { throw failure("expected a colon") }
                 offset += 1
@@ -91,7 +93,43 @@ struct JSONScanner {
             } while skip(UInt8(ascii: ","))
             guard skip(UInt8(ascii: "}")) else { throw failure("expected a comma or }") }
         }
-        close(position, .object, count)
+        try close(position, .object, count)
+        if keys.mayRepeat { words[position] |= JSONIndex.mayRepeat }
+    }
+
+    /// What is known of an object's keys.
+    private struct KeySet {
+        var hashes: UInt64 = 0
+        var count = 0
+        var mayRepeat = false
+    }
+
+    /// Looks whether a key came before. In a large object, and with keys that are not plain ASCII, it may.
+    @inline(__always)
+    private func note(_ key: Int, of first: Int, in keys: inout KeySet) {
+        guard !keys.mayRepeat else { return }
+        let (start, length) = (JSONIndex.place(words[key]), JSONIndex.count(words[key]))
+        let ends = length == 0 ? 0 : Int(bytes[start]) &* 31 &+ Int(bytes[start + length - 1])
+        let hash: UInt64 = 1 << UInt64((ends &+ length &* 7) & 63)
+        keys.count += 1
+        if words[key] >> 61 != JSONIndex.Kind.ascii.rawValue || keys.count > 32 {
+            keys.mayRepeat = true
+        } else if keys.hashes & hash != 0 {
+            keys.mayRepeat = hasKey(start, length, from: first, to: key)
+        }
+        keys.hashes |= hash
+    }
+
+    private func hasKey(_ start: Int, _ length: Int, from first: Int, to end: Int) -> Bool {
+        guard let base = bytes.baseAddress else { return false }
+        var key = first
+        while key < end {
+            let (place, count) = (JSONIndex.place(words[key]), JSONIndex.count(words[key]))
+            if count == length, memcmp(base + place, base + start, length) == 0 { return true }
+            let isContainer = words[key + 1] >> 62 == 3
+            key = isContainer ? JSONIndex.place(words[key + 1]) : key + 2
+        }
+        return false
     }
 
     private mutating func array() throws(Failure) {
@@ -110,7 +148,7 @@ struct JSONScanner {
             } while skip(UInt8(ascii: ","))
             guard skip(UInt8(ascii: "]")) else { throw failure("expected a comma or ]") }
         }
-        close(position, .array, count)
+        try close(position, .array, count)
     }
 
     /// - Returns: the position of the container.
@@ -125,8 +163,9 @@ struct JSONScanner {
         return count - 1
     }
 
-    private mutating func close(_ position: Int, _ kind: JSONIndex.Kind, _ count: Int) {
+    private mutating func close(_ position: Int, _ kind: JSONIndex.Kind, _ count: Int) throws(Failure) {
         depth -= 1
+        guard count < JSONIndex.maximumCount else { throw failure("more values than 500 million", found: false) }
         words[position] = Self.word(kind, count, self.count)
     }
 
@@ -142,6 +181,7 @@ struct JSONScanner {
     private mutating func number() throws(Failure) {
         let start = offset
         var kind = JSONIndex.Kind.integer
+        var mayOverflow = false
         if byte == UInt8(ascii: "-") { offset += 1 }
         if byte == UInt8(ascii: "0") {
             offset += 1
@@ -156,9 +196,15 @@ struct JSONScanner {
         }
         if byte | 0x20 == UInt8(ascii: "e") {
             kind = .number
+            mayOverflow = true
             offset += 1
             if byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") { offset += 1 }
             try digits()
+        }
+        if mayOverflow || offset - start > 300 {
+            guard Self.double(UnsafeRawBufferPointer(rebasing: bytes[start..<offset])).isFinite else {
+                throw failure("a number is too large", found: false)
+            }
         }
         append(kind, offset - start, start)
     }
@@ -176,8 +222,8 @@ struct JSONScanner {
             skipPlainText()
             switch byte {
             case UInt8(ascii: "\""):
-                guard offset - start < JSONIndex.maximumStringLength else {
-                    throw failure("a string is longer than 1 GB", found: false)
+                guard offset - start < JSONIndex.maximumCount else {
+                    throw failure("a string is longer than 500 MB", found: false)
                 }
                 append(kind, offset - start, start)
                 offset += 1
@@ -274,9 +320,8 @@ struct JSONScanner {
     }
 
     private func keyText(_ position: Int) -> String {
-        let start = Int(words[position]) & (JSONIndex.maximumLength - 1)
-        let count = Int(words[position] >> 31) & (JSONIndex.maximumStringLength - 1)
-        return String(decoding: bytes[start..<(start + min(count, 100))], as: UTF8.self)
+        let start = JSONIndex.place(words[position])
+        return String(decoding: bytes[start..<(start + min(JSONIndex.count(words[position]), 100))], as: UTF8.self)
     }
 }
 
