@@ -67,9 +67,13 @@ extension JSONShape {
     /// The difference between JSON and this shape: `$.users[3].name: expected String but found null`, with the place
     /// from `$`, the whole (RFC 9535, section 2.7).
     ///
-    /// - Parameter json: a value as `JSONSerialization` returns it.
+    /// - Parameter json: a value as ``NetworkResponse/json()`` returns it.
     /// - Returns: the first difference, with keys in alphabetical order; nil if there is none.
     public func mismatch(in json: Any) -> String? {
+        mismatch(in: JSONNode(json))
+    }
+
+    func mismatch(in json: JSONNode) -> String? {
         difference(in: json).map { difference in
             let place = difference.steps.reversed().joined()
             return "$\(place): expected \(difference.expected) but found \(difference.found)"
@@ -80,24 +84,26 @@ extension JSONShape {
     private typealias Difference = (steps: [String], expected: String, found: String)
 
     /// - Parameter json: nil for a missing key.
-    private func difference(in json: Any?) -> Difference? {
+    private func difference(in json: JSONNode?) -> Difference? {
         guard let json else {
             if case .missing = self { return nil }
             return ([], words, "nothing")
         }
-        switch (self, json) {
-        case (.missing(let shape), _): return shape.difference(in: json)
-        case (.array(let element), let array as [Any]):
-            for (index, value) in array.enumerated() {
+        switch self {
+        case .missing(let shape): return shape.difference(in: json)
+        case .array(let element):
+            guard let elements = json.elements else { break }
+            for (index, value) in elements.enumerated() {
                 if let difference = element.difference(in: value) { return Self.step("[\(index)]", difference) }
             }
             return nil
-        case (.object(let properties), let object as [String: Any]):
+        case .object(let properties):
+            guard json.isObject else { break }
             let differences = properties.compactMap { key, shape in
-                shape.difference(in: object[key]).map { (key: key, difference: $0) }
+                shape.difference(in: json.member(key)).map { (key: key, difference: $0) }
             }
             return differences.min { $0.key < $1.key }.map { Self.step(Self.name($0.key), $0.difference) }
-        case (.oneOf(let shapes), _):
+        case .oneOf(let shapes):
             var differences: [Difference] = []
             for shape in shapes {
                 guard let difference = shape.difference(in: json) else { return nil }
@@ -124,15 +130,15 @@ extension JSONShape {
         return isName ? ".\(key)" : "['\(key.quotable)']"
     }
 
-    private func accepts(_ json: Any) -> Bool {
+    private func accepts(_ json: JSONNode) -> Bool {
         switch self {
         case .any: true
-        case .null: json is NSNull
-        case .boolean: readJSON(json, as: Bool.self) != nil
-        case .integer: readJSON(json, as: Int64.self) != nil || readJSON(json, as: UInt64.self) != nil
-        case .number: ["Int", "Double", "Decimal"].contains(jsonKind(of: json))
-        case .string: json is String
-        case .text(let text): json as? String == text
+        case .null: json.isNull
+        case .boolean: json.read(as: Bool.self) != nil
+        case .integer: json.read(as: Int64.self) != nil || json.read(as: UInt64.self) != nil
+        case .number: ["Int", "Double", "Decimal"].contains(json.kind)
+        case .string: json.string != nil
+        case .text(let text): json.string == text
         case .array, .object, .oneOf, .missing: false
         }
     }
@@ -162,10 +168,8 @@ extension JSONShape {
     }
 
     /// The kind of the value; a text itself if the shape is one.
-    private func found(_ json: Any) -> String {
-        guard let text = json as? String, alternatives.contains(where: { $0.hasPrefix("\"") }) else {
-            return jsonKind(of: json)
-        }
+    private func found(_ json: JSONNode) -> String {
+        guard let text = json.string, alternatives.contains(where: { $0.hasPrefix("\"") }) else { return json.kind }
         return "\"\(text.quotable)\""
     }
 }
@@ -176,8 +180,8 @@ extension NetworkResponse {
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is no JSON, and if it has another shape: then
     ///   the message names the place, `$.users[3].name: expected String but found null`.
     public func json(_ shape: JSONShape) throws(NetworkError) -> Any {
-        let json = try json()
-        guard let mismatch = shape.mismatch(in: json) else { return json }
+        let json = JSONNode(try jsonIndex())
+        guard let mismatch = shape.mismatch(in: json) else { return json.tree }
         throw error(.cannotParseResponse, message: mismatch)
     }
 }

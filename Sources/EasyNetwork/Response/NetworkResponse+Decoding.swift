@@ -2,17 +2,23 @@ import Foundation
 
 extension NetworkResponse {
     /// The body as JSON: `[String: Any]`, `[Any]`, `String`, `NSNumber` or `NSNull`. A single value is JSON too (RFC
-    /// 8259, section 2).
+    /// 8259, section 2). Of repeated keys the last one counts.
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is empty or no JSON.
+    /// Mappers and `Decodable` items read the body without making this tree, several times faster.
+    ///
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is empty or no JSON; then the message names line
+    ///   and column.
     public func json() throws(NetworkError) -> Any {
+        try jsonIndex().tree(0)
+    }
+
+    /// The index over the body, which is made once for all who ask.
+    func jsonIndex() throws(NetworkError) -> JSONIndex {
         guard !body.isEmpty else { throw emptyBodyError(wanted: "JSON") }
         do {
-            return try JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)
-        } catch let cause {
-            let reason = (cause as NSError).userInfo[NSDebugDescriptionErrorKey] as? String
-            let message = noJSON + (reason.map { ": \($0.withoutFullStop)" } ?? "")
-            throw error(.cannotParseResponse, message: message, underlying: cause)
+            return try indexedBody.get()
+        } catch {
+            throw self.error(.cannotParseResponse, message: noJSON(error), underlying: error)
         }
     }
 
@@ -64,7 +70,7 @@ extension NetworkResponse {
             let found = "the decoder made a \(Swift.type(of: value)) instead of a \(type)"
             throw error(.cannotParseResponse, message: found)
         } catch let cause as DecodingError {
-            throw error(.cannotParseResponse, message: cause.message(in: try? json()), underlying: cause)
+            throw error(.cannotParseResponse, message: cause.message(in: node), underlying: cause)
         } catch {
             throw mappingError(error)
         }

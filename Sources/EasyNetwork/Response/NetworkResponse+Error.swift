@@ -46,19 +46,21 @@ extension NetworkResponse {
             if error.metrics == nil { error.metrics = metrics }
             return error
         case let error as DecodingError:
-            let tree = try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed)
-            var message = error.message(in: tree)
-            if case .dataCorrupted = error, tree == nil { message = noJSON }
+            var message = error.message(in: node)
+            if case .dataCorrupted = error, case .failure(let reason) = indexedBody {
+                message = noJSON(reason)
+            }
             return self.error(.cannotParseResponse, message: message, underlying: error)
         default:
             return self.error(.cannotParseResponse, message: NetworkError.mapping(error).message, underlying: error)
         }
     }
 
-    /// The message for a body that is no JSON, with the type that the server names: a login page comes as `text/html`.
-    var noJSON: String {
+    /// The message for a body that is no JSON: with the type that the server names, since a login page comes as
+    /// `text/html`, else with the place where it is wrong.
+    func noJSON(_ reason: JSONSyntaxError) -> String {
         let type = headers["Content-Type"].flatMap(MediaType.init)
-        guard let type, !type.isJSON else { return "the body is no JSON" }
+        guard let type, !type.isJSON else { return "the body is no JSON: \(reason.phrase)" }
         return "the body is no JSON but \(type.essence.prefix(60))"
     }
 }
@@ -80,15 +82,15 @@ extension NetworkError {
 extension DecodingError {
     /// The place, the expected value and the found one.
     ///
-    /// - Parameter tree: the decoded dictionaries and arrays; nil if they are unknown. The found value is looked up
-    ///   there, since the text of a `DecodingError` differs by platform.
-    func message(in tree: Any?) -> String {
+    /// - Parameter json: the whole; nil if it is unknown. The found value is looked up there, since the text of a
+    ///   `DecodingError` differs by platform.
+    func message(in json: JSONNode?) -> String {
         switch self {
         case .keyNotFound(let key, let context):
             (context.codingPath + [key]).place + "no value for key \"\(key.stringValue)\""
         case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
             context.codingPath.place + "expected \(Self.expected(type)) but found "
-                + (Self.found(at: context.codingPath, in: tree) ?? "something else")
+                + (json?.kind(at: context.codingPath) ?? "something else")
         case .dataCorrupted(let context):
             context.codingPath.place + context.debugDescription.withoutFullStop
         @unknown default:
@@ -103,19 +105,18 @@ extension DecodingError {
         if name.hasPrefix("Array<") { return "array" }
         return name
     }
+}
 
-    private static func found(at path: [any CodingKey], in tree: Any?) -> String? {
-        var value = tree
+extension JSONNode {
+    /// The kind of the value at a path; nil if there is none.
+    fileprivate func kind(at path: [any CodingKey]) -> String? {
+        var node = self
         for key in path {
-            if let object = value as? [String: Any] {
-                value = object[key.stringValue]
-            } else if let array = value as? [Any], let index = key.intValue, array.indices.contains(index) {
-                value = array[index]
-            } else {
-                return nil
-            }
+            let elements = key.intValue.flatMap { index in node.elements?.dropFirst(max(index, 0)).first { _ in true } }
+            guard let next = elements ?? node.member(key.stringValue) else { return nil }
+            node = next
         }
-        return value.map(jsonKind)
+        return node.kind
     }
 }
 
@@ -132,9 +133,7 @@ extension NetworkResponse {
         guard !body.isEmpty, body.count <= 262_144 else { return nil }
         let type = headers["Content-Type"].flatMap(MediaType.init)
         if let type, type.isHTML { return nil }
-        if let object = (try? JSONSerialization.jsonObject(with: body)) as? [String: Any] {
-            return Self.message(in: object)
-        }
+        if let node, node.isObject { return Self.message(in: node) }
         // Many servers label their HTML pages as plain text.
         guard type?.essence == "text/plain", let text = try? text().trimmed, !text.isEmpty,
             text.count <= Self.serverMessageLimit, !text.hasPrefix("<")
@@ -142,13 +141,13 @@ extension NetworkResponse {
         return text
     }
 
-    private static func message(in object: [String: Any]) -> String? {
-        let first = (object["errors"] as? [Any])?.first
+    private static func message(in object: JSONNode) -> String? {
+        let first = object.member("errors")?.elements?.first { _ in true }
         let candidates =
-            [(object["error"] as? [String: Any])?["message"]]
-            + ["error_description", "message", "detail", "error", "title"].map { object[$0] }
-            + [first, (first as? [String: Any])?["message"]]
-        for case let candidate as String in candidates {
+            [object.member("error")?.member("message")]
+            + ["error_description", "message", "detail", "error", "title"].map(object.member)
+            + [first, first?.member("message")]
+        for case let candidate? in candidates.map({ $0?.string }) {
             let text = candidate.trimmed
             guard !text.isEmpty else { continue }
             return text.count > serverMessageLimit ? text.prefix(serverMessageLimit) + "…" : text

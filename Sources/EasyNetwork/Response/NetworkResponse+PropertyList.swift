@@ -35,7 +35,7 @@ extension NetworkResponse {
             let data = try PropertyListSerialization.data(fromPropertyList: list, format: .binary, options: 0)
             return try PropertyListDecoder().decode(type, from: data)
         } catch let error as DecodingError {
-            let message = error.message(in: list)
+            let message = error.message(in: .tree(list))
             throw self.error(.cannotParseResponse, message: message, underlying: error)
         } catch {
             throw mappingError(error)

@@ -3,7 +3,7 @@ import Foundation
 /// The answer to a request: status, headers and the whole body.
 ///
 /// It is an immutable value; a request that is sent again gets another one. The body is decoded when it is asked for,
-/// on the caller's thread, each time again:
+/// on the caller's thread, each time again; JSON is read once into an index, from which all decoders take values:
 ///
 /// ```swift
 /// let user = try response.decode(User.self)
@@ -22,6 +22,8 @@ public struct NetworkResponse: Sendable {
         var allowsEmptyBody = false
         var decoder: ResponseDecoder?
         var userInfo: [String: any Sendable] = [:]
+        /// Made with the answers of a call whose body may be an object or an array of JSON.
+        var index: Locked<Result<JSONIndex, JSONSyntaxError>?>?
     }
 
     /// In an object of its own: every step of a call passes the answer on, and a task has room for each.
@@ -72,8 +74,21 @@ public struct NetworkResponse: Sendable {
         values.value.requestMethod = method
         values.value.allowsEmptyBody = validation.allowsEmptyBody
         values.value.decoder = decoder
+        if let first = body.first, "{[".utf8.contains(first) { values.value.index = Locked(nil) }
         return self
     }
+
+    /// The index over the body as JSON. For the answer of a call it is made once, by whoever asks first.
+    var indexedBody: Result<JSONIndex, JSONSyntaxError> {
+        if let index = values.value.index?.withLock({ $0 }) { return index }
+        let body = body
+        let index = Result { () throws(JSONSyntaxError) in try JSONIndex(body) }
+        values.value.index?.exchange(index)
+        return index
+    }
+
+    /// The body as JSON; nil if it is none.
+    var node: JSONNode? { (try? indexedBody.get()).map { JSONNode($0) } }
 
     /// The source of an answer.
     ///

@@ -7,7 +7,7 @@ import Foundation
 /// ```
 public protocol ParsedItem: Sendable {}
 
-/// A mapper from JSON, as ``NetworkResponse/json()`` returns it, to an item.
+/// A mapper from JSON to an item.
 ///
 /// ```swift
 /// final class UserMapper: ResponseMapper<User>, ResponseMapperProtocol {
@@ -21,8 +21,25 @@ public protocol ResponseMapperProtocol {
     associatedtype Item
     /// Makes the item from JSON.
     ///
+    /// - Parameter json: a ``JSONObject``, another view, or a value as ``NetworkResponse/json()`` returns it:
+    ///   ``ResponseMapper/process(_:parse:)`` and ``ArrayResponseMapper`` read them all.
     /// - Throws: any error, for example a ``ResponseMapperError``.
     static func process(_ json: Any?) throws -> Item
+}
+
+extension ResponseMapperProtocol {
+    /// Makes the item from the body of an answer.
+    ///
+    /// ```swift
+    /// func item(from response: NetworkResponse) throws -> User { try UserMapper.process(response) }
+    /// ```
+    ///
+    /// The body is read once into an index, and the mapper gets a view of it: no dictionary is made.
+    ///
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is no JSON, and the errors of the mapper.
+    public static func process(_ response: NetworkResponse) throws -> Item {
+        try process(JSONNode(response.jsonIndex()).view as Any?)
+    }
 }
 
 /// The base class of mappers from a JSON object to a struct.
@@ -47,38 +64,76 @@ open class ResponseMapper<Item: ParsedItem> {
     /// Passes the JSON object to `parse`.
     ///
     /// - Parameters:
-    ///   - json: the value that ``NetworkResponse/json()`` returns.
+    ///   - json: what the mapper was given, or a value that ``NetworkResponse/json()`` returns.
     ///   - parse: returns the item; nil means that an attribute is missing.
     /// - Throws: ``ResponseMapperError/invalid`` if the JSON is no object, ``ResponseMapperError/missingAttribute`` if
     ///   `parse` returns nil, and the errors of `parse`.
-    public static func process(_ json: Any?, parse: (_ json: [String: Any]) throws -> Item?) throws -> Item {
-        guard let object = json as? [String: Any] else { throw ResponseMapperError.invalid }
+    public static func process(_ json: Any?, parse: (_ json: JSONObject) throws -> Item?) throws -> Item {
+        guard let json, let object = json as? JSONObject ?? JSONObject(JSONNode(json)) else {
+            throw ResponseMapperError.invalid
+        }
         guard let item = try parse(object) else { throw ResponseMapperError.missingAttribute }
         return item
+    }
+
+    /// Passes the JSON object to `parse` as a dictionary, which costs more than a ``JSONObject``.
+    // Without the attribute, a closure with an untyped parameter would fit both.
+    @_disfavoredOverload
+    public static func process(_ json: Any?, parse: (_ json: [String: Any]) throws -> Item?) throws -> Item {
+        try process(json) { (object: JSONObject) in try parse(object.dictionary) }
     }
 }
 
 /// A mapper from a JSON array to structs, with a mapper for the elements.
 ///
 /// ```swift
-/// let users = try ArrayResponseMapper.process(try response.json(), mapper: UserMapper.process)
+/// let users = try ArrayResponseMapper.process(response, mapper: UserMapper.process)
 /// ```
 public final class ArrayResponseMapper<Item: ParsedItem> {
     private init() {}
 
+    /// Maps every element of the array that is the body of an answer, without making dictionaries.
+    ///
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is no JSON, else as ``process(_:mapper:)``.
+    public static func process(_ response: NetworkResponse, mapper: (Any?) throws -> Item) throws -> [Item] {
+        try process(JSONNode(response.jsonIndex()), mapper)
+    }
+
     /// Maps every element.
     ///
+    /// - Parameters:
+    ///   - json: what a mapper was given, or a value that ``NetworkResponse/json()`` returns.
+    ///   - mapper: makes an item of an element.
     /// - Throws: ``ResponseMapperError/invalid`` if the JSON is no array, and
     ///   ``ResponseMapperError/element(index:underlying:)`` for the first element that `mapper` throws at.
     public static func process(_ json: Any?, mapper: (Any?) throws -> Item) throws -> [Item] {
-        guard let array = json as? [Any] else { throw ResponseMapperError.invalid }
-        return try array.enumerated().map { index, element in
+        guard let json else { throw ResponseMapperError.invalid }
+        return try process(JSONNode(json), mapper)
+    }
+
+    private static func process(_ json: JSONNode, _ mapper: (Any?) throws -> Item) throws -> [Item] {
+        guard let elements = json.elements else { throw ResponseMapperError.invalid }
+        var items: [Item] = []
+        items.reserveCapacity(elements.count)
+        for element in elements {
             do {
-                return try mapper(element)
+                items.append(try mapper(element.view))
             } catch {
-                throw ResponseMapperError.element(index: index, underlying: error)
+                throw ResponseMapperError.element(index: items.count, underlying: error)
             }
         }
+        return items
+    }
+
+    /// Maps the elements that can be mapped of the array that is the body of an answer, and reports the others.
+    ///
+    /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is no JSON, else as
+    ///   ``processLeniently(_:mapper:)``.
+    public static func processLeniently(
+        _ response: NetworkResponse,
+        mapper: (Any?) throws -> Item
+    ) throws -> (items: [Item], failures: [(index: Int, error: any Error)]) {
+        try processLeniently(JSONNode(response.jsonIndex()).view as Any?, mapper: mapper)
     }
 
     /// Maps the elements that can be mapped, and reports the others.
@@ -90,69 +145,18 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
         _ json: Any?,
         mapper: (Any?) throws -> Item
     ) throws -> (items: [Item], failures: [(index: Int, error: any Error)]) {
-        guard let array = json as? [Any] else { throw ResponseMapperError.invalid }
+        guard let elements = json.flatMap({ JSONNode($0) })?.elements else { throw ResponseMapperError.invalid }
         var items: [Item] = []
         var failures: [(index: Int, error: any Error)] = []
-        items.reserveCapacity(array.count)
-        for (index, element) in array.enumerated() {
+        items.reserveCapacity(elements.count)
+        for (index, element) in elements.enumerated() {
             do {
-                items.append(try mapper(element))
+                items.append(try mapper(element.view))
             } catch {
                 failures.append((index, error))
             }
         }
         return (items, failures)
-    }
-}
-
-// MARK: - Reading objects
-
-/// Reading a JSON object key by key, with errors that name the key.
-///
-/// ```swift
-/// struct Address: ParsedItem { let id: Int; let city: String? }
-///
-/// let address = try ResponseMapper<Address>.process(json) { json in
-///     Address(id: try json.required("id"), city: try json.optional("address.city"))
-/// }
-/// ```
-///
-/// Types are strict: a Bool is no Int, 1.5 is no Int, an Int is a Double only if it is exact, and a text is no number.
-/// Arrays and dictionaries are read element by element.
-extension [String: Any] {
-    /// The value of a required key.
-    ///
-    /// - Parameters:
-    ///   - key: a key of this object, or else a dotted path into objects below: `"owner.name"`.
-    ///   - type: default the type of the context.
-    /// - Throws: ``ResponseMapperError/missing(key:)`` if there is no such key,
-    ///   ``ResponseMapperError/mismatch(key:expected:found:)`` if its value is null or of another type.
-    public func required<T>(_ key: String, as type: T.Type = T.self) throws(ResponseMapperError) -> T {
-        guard let value = attribute(key) else { throw .missing(key: key) }
-        return try read(value, key, as: type)
-    }
-
-    /// The value of an optional key; nil if it is missing or null.
-    ///
-    /// - Throws: ``ResponseMapperError/mismatch(key:expected:found:)`` if the value is of another type.
-    public func optional<T>(_ key: String, as type: T.Type = T.self) throws(ResponseMapperError) -> T? {
-        guard let value = attribute(key), !(value is NSNull) else { return nil }
-        return try read(value, key, as: type)
-    }
-
-    private func read<T>(_ value: Any, _ key: String, as type: T.Type) throws(ResponseMapperError) -> T {
-        if let result = readJSON(value, as: type) { return result }
-        throw .mismatch(key: key, expected: String(describing: type), found: jsonKind(of: value))
-    }
-
-    private func attribute(_ key: String) -> Any? {
-        if let value = self[key] { return value }
-        guard key.utf8.contains(UInt8(ascii: ".")) else { return nil }
-        var value: Any? = self
-        for part in key.split(separator: ".", omittingEmptySubsequences: false) {
-            value = (value as? [String: Any])?[String(part)]
-        }
-        return value
     }
 }
 

@@ -83,7 +83,8 @@ struct ResponseDecoderTests {
         let error = #expect(throws: NetworkError.self) {
             try response("hello").decodeFirst([{ try $0.decode(Int.self) }, { try $0.decode([Int].self)[0] }])
         }
-        #expect(error?.message == "nothing fits: the body is no JSON; the body is no JSON")
+        let reason = #"the body is no JSON: expected a value, found "h" at line 1, column 1"#
+        #expect(error?.message == "nothing fits: \(reason); \(reason)")
         #expect((error?.underlying as? NetworkError)?.code == .cannotParseResponse)
         let none = #expect(throws: NetworkError.self) {
             try response("").decodeFirst([(NetworkResponse) throws -> Int]())

@@ -314,9 +314,9 @@ struct JSONScanner {
     /// - Parameter found: whether the message tells the character there.
     private func failure(_ reason: String, found: Bool = true) -> Failure {
         guard found else { return Failure(reason: reason, offset: offset) }
-        guard offset < bytes.count else { return Failure(reason: "\(reason) but the text ends", offset: offset) }
+        guard offset < bytes.count else { return Failure(reason: "\(reason); the text ends", offset: offset) }
         let rest = String(decoding: bytes[offset..<min(offset + 4, bytes.count)], as: UTF8.self)
-        return Failure(reason: "\(reason) but found \"\(String(rest.prefix(1)).quotable)\"", offset: offset)
+        return Failure(reason: "\(reason), found \"\(String(rest.prefix(1)).quotable)\"", offset: offset)
     }
 
     private func keyText(_ position: Int) -> String {
@@ -480,7 +480,7 @@ extension JSONSyntaxError: LocalizedError {
         for step in failure.path.reversed() { path += path.isEmpty || step.hasPrefix("[") ? step : ".\(step)" }
     }
 
-    /// `expected a colon but found "," at line 3, column 7, in users[3].name`.
+    /// `expected a colon, found "," at line 3, column 7, in users[3].name`.
     var phrase: String {
         let place = path.isEmpty ? "" : ", in \(path.count > 200 ? path.prefix(200) + "…" : path)"
         return "\(reason) at line \(line), column \(column)\(place.cleaned())"

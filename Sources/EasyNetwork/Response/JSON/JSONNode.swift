@@ -1,0 +1,370 @@
+import Foundation
+
+/// A value of JSON: a place in an index, or a value as `JSONSerialization` returns it. The same rules read both.
+enum JSONNode {
+    case indexed(JSONIndex, Int)
+    case tree(Any)
+
+    init(_ index: JSONIndex) {
+        self = .indexed(index, 0)
+    }
+
+    /// - Parameter value: a value of a tree, or a view that a mapper was given.
+    init(_ value: Any) {
+        switch value {
+        case let object as JSONObject: self = object.node
+        case let array as JSONArrayView: self = array.node
+        default: self = .tree(value)
+        }
+    }
+
+    /// The value as a mapper gets it: a view of an object or an array, else a value of a tree.
+    var view: Any {
+        guard case .indexed(let index, let position) = self else { return tree }
+        switch index.kind(position) {
+        case .object: return JSONObject(index, position)
+        case .array: return JSONArrayView(node: self)
+        default: return tree
+        }
+    }
+}
+
+/// An array that a mapper gets as its `Any?`, for ``ArrayResponseMapper``.
+final class JSONArrayView {
+    let node: JSONNode
+
+    init(node: JSONNode) {
+        self.node = node
+    }
+}
+
+// MARK: - Reading
+
+extension JSONNode {
+    var isNull: Bool {
+        switch self {
+        case .indexed(let index, let position): index.isNull(position)
+        case .tree(let value): value is NSNull
+        }
+    }
+
+    var isObject: Bool {
+        switch self {
+        case .indexed(let index, let position): index.kind(position) == .object
+        case .tree(let value): value is [String: Any]
+        }
+    }
+
+    var string: String? {
+        switch self {
+        case .indexed(let index, let position): index.string(position)
+        case .tree(let value): value as? String
+        }
+    }
+
+    /// A number or a Bool.
+    var scalar: JSONValue? {
+        switch self {
+        case .indexed(let index, let position): index.scalar(position)
+        case .tree(let value): JSONValue(number: value)
+        }
+    }
+
+    /// The value as `JSONSerialization` returns it.
+    var tree: Any {
+        switch self {
+        case .indexed(let index, let position): index.tree(position)
+        case .tree(let value): value
+        }
+    }
+
+    /// The elements of an array; nil for another value.
+    var elements: Elements? {
+        switch self {
+        case .indexed(let index, let position):
+            guard index.kind(position) == .array else { return nil }
+            return Elements(count: index.count(position), source: .index(index, position + 1))
+        case .tree(let value):
+            guard let array = value as? [Any] else { return nil }
+            return Elements(count: array.count, source: .tree(array.makeIterator()))
+        }
+    }
+
+    struct Elements: Sequence, IteratorProtocol {
+        fileprivate enum Source {
+            case index(JSONIndex, Int)
+            case tree(IndexingIterator<[Any]>)
+        }
+
+        let count: Int
+        fileprivate var source: Source
+        private var passed = 0
+
+        fileprivate init(count: Int, source: Source) {
+            self.count = count
+            self.source = source
+        }
+
+        mutating func next() -> JSONNode? {
+            guard passed < count else { return nil }
+            passed += 1
+            switch source {
+            case .index(let index, let position):
+                source = .index(index, index.next(position))
+                return .indexed(index, position)
+            case .tree(var iterator):
+                let value = iterator.next()
+                source = .tree(iterator)
+                return value.map { .tree($0) }
+            }
+        }
+    }
+
+    /// The members of an object, of repeated keys the last one; nil for another value.
+    var members: [String: JSONNode]? {
+        switch self {
+        case .indexed(let index, let position):
+            guard index.kind(position) == .object else { return nil }
+            var members: [String: JSONNode] = [:]
+            members.reserveCapacity(index.count(position))
+            index.forEachMember(of: position) { members[$0] = .indexed(index, $1) }
+            return members
+        case .tree(let value): return (value as? [String: Any])?.mapValues { .tree($0) }
+        }
+    }
+
+    /// The value of a key of an object.
+    func member(_ key: String) -> JSONNode? {
+        switch self {
+        case .indexed(let index, let position):
+            guard index.kind(position) == .object else { return nil }
+            var hint = position + 1
+            return index.value(of: key, in: position, from: &hint, last: true).map { .indexed(index, $0) }
+        case .tree(let value): return (value as? [String: Any])?[key].map { .tree($0) }
+        }
+    }
+
+    /// The value of a key, or else of a dotted path into objects below.
+    func attribute(_ key: String) -> JSONNode? {
+        if let value = member(key) { return value }
+        guard key.utf8.contains(UInt8(ascii: ".")) else { return nil }
+        var value: JSONNode? = self
+        for part in key.split(separator: ".", omittingEmptySubsequences: false) { value = value?.member(String(part)) }
+        return value
+    }
+
+    /// The name of the kind of the value, for messages.
+    var kind: String {
+        switch scalar {
+        case .bool: return "Bool"
+        case .integer, .unsigned: return "Int"
+        case .double: return "Double"
+        case .decimal: return "Decimal"
+        default: break
+        }
+        switch self {
+        case .indexed(let index, let position):
+            switch index.kind(position) {
+            case .object: return "object"
+            case .array: return "array"
+            case .null: return "null"
+            default: return "String"
+            }
+        case .tree(let value):
+            switch value {
+            case is NSNull: return "null"
+            case is String: return "String"
+            case is [String: Any]: return "object"
+            case is [Any]: return "array"
+            default: return String(describing: type(of: value))
+            }
+        }
+    }
+}
+
+// MARK: - Reading as a type
+
+extension JSONNode {
+    /// The value as a type, more strictly than by `as?`, to which 1, 1.0 and true are equal: a Bool is no number, an
+    /// integer has no fraction, and nothing is rounded or cut off.
+    ///
+    /// - Returns: nil if the value is of another type, or does not fit.
+    func read<T>(as type: T.Type = T.self) -> T? {
+        // The fast way for most values: a dynamic cast to a protocol costs far more.
+        if case .tree(let value) = self, Swift.type(of: value) == type { return value as? T }
+        switch type {
+        case is String.Type: return string as? T
+        case is Bool.Type:
+            guard case .bool(let flag) = scalar else { return nil }
+            return flag as? T
+        case is [String].Type: return array(\.string) as? T
+        case let type as any FixedWidthInteger.Type: return scalar?.integer(type) as? T
+        case let type as any BinaryFloatingPoint.Type: return floatingPoint(type) as? T
+        case is Decimal.Type: return decimal as? T
+        case is JSONObject.Type: return JSONObject(self) as? T
+        case let type as any JSONContainer.Type: return type.read(self) as? T
+        default: return tree as? T
+        }
+    }
+
+    private func floatingPoint<T: BinaryFloatingPoint>(_ type: T.Type) -> T? {
+        guard case .indexed(let index, let position) = self, index.kind(position) == .number else {
+            return scalar?.floatingPoint(type)
+        }
+        // The nearest one of what was written, whose many digits a Double may not keep.
+        return index.double(position).map { T($0) }
+    }
+
+    private var decimal: Decimal? {
+        guard case .indexed(let index, let position) = self else { return scalar?.decimal }
+        return index.digits(position).flatMap { Decimal(string: $0) }
+    }
+
+    /// - Returns: nil if there is no array, or `element` returns nil for one of its elements.
+    func array<Element>(_ element: (JSONNode) -> Element?) -> [Element]? {
+        guard let elements else { return nil }
+        var result: [Element] = []
+        result.reserveCapacity(elements.count)
+        for node in elements {
+            guard let element = element(node) else { return nil }
+            result.append(element)
+        }
+        return result
+    }
+}
+
+extension JSONValue {
+    fileprivate func integer<T: FixedWidthInteger>(_ type: T.Type) -> T? {
+        switch self {
+        case .integer(let value): T(exactly: value)
+        case .unsigned(let value): T(exactly: value)
+        case .double(let value): T(exactly: value)
+        case .decimal(let value): T(value.description)
+        default: nil
+        }
+    }
+
+    fileprivate func floatingPoint<T: BinaryFloatingPoint>(_ type: T.Type) -> T? {
+        switch self {
+        case .integer(let value): T(exactly: value)
+        case .unsigned(let value): T(exactly: value)
+        case .double(let value): T(value)
+        case .decimal(let value): T(NSDecimalNumber(decimal: value).doubleValue)
+        default: nil
+        }
+    }
+
+    fileprivate var decimal: Decimal? {
+        switch self {
+        case .integer(let value): Decimal(value)
+        case .unsigned(let value): Decimal(value)
+        // By its digits: `Decimal(0.1)` is not 0.1.
+        case .double(let value): Decimal(string: value.description)
+        case .decimal(let value): value
+        default: nil
+        }
+    }
+}
+
+/// A generic type whose elements ``JSONNode/read(as:)`` reads one by one.
+private protocol JSONContainer {
+    static func read(_ node: JSONNode) -> Self?
+}
+
+extension Optional: JSONContainer {
+    fileprivate static func read(_ node: JSONNode) -> Wrapped?? {
+        node.isNull ? .some(nil) : node.read(as: Wrapped.self).map { .some($0) }
+    }
+}
+
+extension Array: JSONContainer {
+    fileprivate static func read(_ node: JSONNode) -> [Element]? {
+        Element.self == Any.self ? node.tree as? [Element] : node.array { $0.read(as: Element.self) }
+    }
+}
+
+extension Dictionary: JSONContainer where Key == String {
+    fileprivate static func read(_ node: JSONNode) -> [String: Value]? {
+        if Value.self == Any.self { return node.tree as? [String: Value] }
+        guard let members = node.members else { return nil }
+        var result: [String: Value] = [:]
+        result.reserveCapacity(members.count)
+        for (key, node) in members {
+            guard let value = node.read(as: Value.self) else { return nil }
+            result[key] = value
+        }
+        return result
+    }
+}
+
+// MARK: - Values of an index
+
+extension JSONIndex {
+    /// A number or a Bool, as `JSONSerialization` tells numbers apart; nil for another value.
+    func scalar(_ position: Int) -> JSONValue? {
+        switch kind(position) {
+        case .bool: return .bool(count(position) == 4)
+        case .integer:
+            if let value = integer(position, as: Int64.self) { return .integer(value) }
+            if let value = integer(position, as: UInt64.self) { return .unsigned(value) }
+            return fraction(position)
+        case .number: return fraction(position)
+        default: return nil
+        }
+    }
+
+    private func fraction(_ position: Int) -> JSONValue? {
+        // A Double keeps some 17 digits.
+        let isLong = withBytes(position) { $0.prefix { $0 | 0x20 != UInt8(ascii: "e") }.count > 17 }
+        if isLong, let digits = digits(position), let value = Decimal(string: digits), value.isFinite {
+            return .decimal(value)
+        }
+        return double(position).map { .double($0) }
+    }
+
+    /// The value as `JSONSerialization` returns it: a dictionary, an array, a `String`, an `NSNumber` or `NSNull`. Of
+    /// repeated keys the last one counts.
+    func tree(_ position: Int) -> Any {
+        switch kind(position) {
+        case .null: return NSNull()
+        case .ascii, .text: return string(position) ?? ""
+        case .bool, .integer, .number: return scalar(position)?.number ?? NSNull()
+        case .array:
+            var array: [Any] = []
+            array.reserveCapacity(count(position))
+            var element = position + 1
+            while element < end(position) {
+                array.append(tree(element))
+                element = next(element)
+            }
+            return array
+        case .object:
+            var object: [String: Any] = [:]
+            object.reserveCapacity(count(position))
+            forEachMember(of: position) { object[$0] = tree($1) }
+            return object
+        }
+    }
+
+    /// Gives the keys of an object with the positions of their values.
+    func forEachMember(of object: Int, _ body: (String, Int) -> Void) {
+        var key = object + 1
+        while key < end(object) {
+            body(string(key) ?? "", key + 1)
+            key = next(key + 1)
+        }
+    }
+}
+
+extension JSONValue {
+    fileprivate var number: NSNumber? {
+        switch self {
+        case .bool(let value): NSNumber(value: value)
+        case .integer(let value): NSNumber(value: value)
+        case .unsigned(let value): NSNumber(value: value)
+        case .double(let value): NSNumber(value: value)
+        case .decimal(let value): NSDecimalNumber(decimal: value)
+        default: nil
+        }
+    }
+}
