@@ -36,14 +36,27 @@ extension NetworkResponse {
     }
 
     func text(defaultCharset: String) throws(NetworkError) -> String {
+        switch readText(defaultCharset: defaultCharset) {
+        case .success(let text): return text
+        case .failure(let problem): throw error(.cannotParseResponse, message: problem.message)
+        }
+    }
+
+    struct TextProblem: Error {
+        var message: String
+    }
+
+    /// The body as text, or the reason why it is none. Makes no ``NetworkError``, which looks for the server's message
+    /// in the text.
+    func readText(defaultCharset: String = "utf-8") -> Result<String, TextProblem> {
         let mark = Charset.byteOrderMark(of: body)
         let name =
             mark?.charset.name ?? headers["Content-Type"].flatMap(MediaType.init)?.charset ?? defaultCharset
         guard let charset = mark?.charset ?? Charset(name: name) else {
-            throw error(.cannotParseResponse, message: "the charset \"\(name.prefix(40))\" is unknown")
+            return .failure(TextProblem(message: "the charset \"\(name.prefix(40))\" is unknown"))
         }
-        if let text = charset.decode(body.dropFirst(mark?.length ?? 0)) { return text }
-        throw error(.cannotParseResponse, message: "the body is no text in the charset \(name)")
+        if let text = charset.decode(body.dropFirst(mark?.length ?? 0)) { return .success(text) }
+        return .failure(TextProblem(message: "the body is no text in the charset \(name)"))
     }
 
     /// The body as a value of the type.

@@ -135,7 +135,7 @@ extension NetworkResponse {
         if let type, type.isHTML { return nil }
         if let node, node.isObject { return Self.message(in: node) }
         // Many servers label their HTML pages as plain text.
-        guard type?.essence == "text/plain", let text = try? text().trimmed, !text.isEmpty,
+        guard type?.essence == "text/plain", let text = try? readText().get().trimmed, !text.isEmpty,
             text.count <= Self.serverMessageLimit, !text.hasPrefix("<")
         else { return nil }
         return text

@@ -50,4 +50,19 @@ struct ServerMessageTests {
         let body = Data(#"{"error":"\#(String(repeating: "x", count: 5_000))"}"#.utf8)
         #expect(NetworkResponse(body: body).serverMessage == String(repeating: "x", count: 200) + "…")
     }
+
+    @Test(
+        "BEY-17, RSP-6: a plain text that is none in its charset has no message, and its error is made nevertheless",
+        arguments: [
+            "text/plain", "text/plain; charset=us-ascii", "text/plain; charset=klingon", "text/plain; charset=euc-jp",
+        ]
+    )
+    func noText(_ type: String) {
+        let bytes = Data("N\u{E3}o".unicodeScalars.map { UInt8($0.value) })
+        let response = NetworkResponse(statusCode: 404, headers: ["Content-Type": type], body: bytes)
+        #expect(response.serverMessage == nil)
+        #expect(response.error(.unacceptableStatus).statusCode == 404)
+        let error = #expect(throws: NetworkError.self) { try response.text() }
+        #expect(error?.code == .cannotParseResponse && error?.responseBody == bytes && error?.serverMessage == nil)
+    }
 }
