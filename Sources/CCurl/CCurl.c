@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 struct ccurl_functions ccurl;
 
@@ -39,6 +40,8 @@ bool ccurl_load(const char *path, uint32_t minimum, char *problem, size_t proble
     ccurl = found;
     return true;
 }
+
+const char *ccurl_environment_path(void) { return secure_getenv("EASYNETWORK_LIBCURL"); }
 
 #else
 // Other platforms do not use libcurl, but a target needs a source file.

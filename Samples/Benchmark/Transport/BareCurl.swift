@@ -8,7 +8,7 @@ final class BareCurl {
 
     /// Whether the transport's libcurl is available.
     private static let isReady =
-        ccurl_load(ProcessInfo.processInfo.environment["EASYNETWORK_LIBCURL"], 0, nil, 0)
+        ccurl_load(ccurl_environment_path(), 0, nil, 0)
         && ccurl_global_init(CCURL_GLOBAL_DEFAULT) == CCURLE_OK
 
     /// - Returns: nil without libcurl or memory.

@@ -244,6 +244,10 @@ extern struct ccurl_functions ccurl;
 // Returns whether the table is filled. If not, it is unchanged.
 bool ccurl_load(const char *path, uint32_t minimum, char *problem, size_t problem_size);
 
+// The library that the environment names in `EASYNETWORK_LIBCURL`, for `ccurl_load`; NULL without one, and in a program
+// with other rights than its user's (set-user-id), in which the user must not choose what is loaded.
+const char *ccurl_environment_path(void);
+
 // MARK: Wrappers
 
 // Swift cannot call variadic functions: one wrapper for each type of argument.

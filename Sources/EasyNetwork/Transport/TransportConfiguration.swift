@@ -58,25 +58,18 @@ extension TransportConfiguration {
     /// Makes the platform's transport: `CurlTransport` on Linux, where URLSession loses answers and stops the process;
     /// ``URLSessionTransport`` on Apple's platforms.
     ///
-    /// On Linux without libcurl 7.81 or later it is ``URLSessionTransport`` too, and a line on standard error says so
-    /// once.
+    /// On Linux without libcurl 7.81 or later each exchange ends with ``NetworkError/Code/invalidRequest``, whose
+    /// message says what to install. URLSession does not take its place unasked, since a server can stop the process
+    /// there; a host that accepts this gets a ``URLSessionTransport`` as its ``HostSettings/transport``.
     ///
     /// - Parameter clock: The clock of the deadlines. Default the machine's.
     public func makeTransport(clock: any NetworkClock = SystemClock()) -> any NetworkTransport {
         #if os(Linux) && canImport(CCurl)
-        if Self.usesCurl { return CurlTransport(self, clock: clock) }
-        #endif
+        return CurlTransport(self, clock: clock)
+        #else
         return URLSessionTransport(self, clock: clock)
+        #endif
     }
-
-    #if os(Linux) && canImport(CCurl)
-    /// Whether libcurl can be used. If not, the first caller prints why.
-    private static let usesCurl: Bool = {
-        guard let problem = CurlLibrary.problem?.message else { return true }
-        FileHandle.standardError.write(Data("EasyNetwork: \(problem). Requests go over URLSession.\n".utf8))
-        return false
-    }()
-    #endif
 }
 
 /// The proxy through which a transport sends its messages.

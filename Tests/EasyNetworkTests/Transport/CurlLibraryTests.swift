@@ -17,6 +17,7 @@ struct CurlLibraryTests {
             #expect(problem.code == .invalidRequest)
             let message = try #require(problem.message)
             #expect(message.contains("libcurl 7.81 or later") && message.contains(path) && message.contains(reason))
+            #expect(message.contains("apt-get install libcurl4") && message.contains("URLSessionTransport"))
         }
         #expect(CurlLibrary.version == version)
     }

@@ -22,7 +22,8 @@ import Foundation
 /// as is.
 ///
 /// The transport needs libcurl 7.81 or later, found at run time. Without it each exchange ends with
-/// ``NetworkError/Code/invalidRequest``. <doc:Transports> lists the differences between versions.
+/// ``NetworkError/Code/invalidRequest``, whose message says what to install and how to use ``URLSessionTransport``.
+/// <doc:Transports> lists the differences between versions.
 ///
 /// Releasing the transport ends its exchanges with ``NetworkError/Code/cancelled``, closes its connections and ends its
 /// thread.
@@ -58,10 +59,11 @@ public final class CurlTransport: NetworkTransport {
 
 /// The libcurl of this process, found at run time: the one that Foundation has loaded, or else the system's.
 ///
-/// The environment variable `EASYNETWORK_LIBCURL` names another library file, for tests and diagnosis.
+/// The environment variable `EASYNETWORK_LIBCURL` names another library file, for tests and diagnosis. Programs with
+/// other rights than their user's (set-user-id) ignore it.
 enum CurlLibrary {
     /// The reason why no libcurl can be used, as an error of each request; nil if one can.
-    static let problem = load(path: ProcessInfo.processInfo.environment["EASYNETWORK_LIBCURL"])
+    static let problem = load(path: ccurl_environment_path().map { String(cString: $0) })
 
     /// The version, as `0x08_01_00` for 8.1.0; 0 without libcurl.
     static let version = problem == nil ? ccurl_version() : 0
@@ -80,7 +82,9 @@ enum CurlLibrary {
             let name = path ?? "libcurl.so.4"
             return NetworkError(
                 code: .invalidRequest,
-                message: "CurlTransport needs libcurl 7.81 or later; \(name) cannot be used: \(reason)"
+                message: "libcurl 7.81 or later is needed; \(name) cannot be used: \(reason.withoutFullStop). "
+                    + "Install a recent one, for instance with \"apt-get install libcurl4\", or give the host a "
+                    + "URLSessionTransport, which has the limits that the article Transports lists"
             )
         }
         // Foundation does this too; libcurl counts the calls.
