@@ -61,7 +61,8 @@ struct Generate {
     }
 
     private static func fail(_ message: String, status: Int32 = 1) -> Int32 {
-        FileHandle.standardError.write(Data("Generate: \(message)\n".utf8))
+        // Throws where the other form stops the process: standard error may be full.
+        try? FileHandle.standardError.write(contentsOf: Data("Generate: \(message)\n".utf8))
         return status
     }
 }

@@ -17,14 +17,18 @@ import os
 /// follow within two milliseconds are written together after that time. A kill, a crash or an exit of the process loses
 /// the lines of about the last two milliseconds, and those that wait for a slow `write`.
 ///
+/// A full, slow or blocked target stops and delays nothing. One mebibyte of lines waits for it at most, and a line has
+/// 16 KiB at most. A line that finds no room, or that standard error refuses, is dropped, and the number of those is a
+/// line of level ``NetworkEvent/Level/error`` as soon as one can be written.
+///
 /// Without a change of the program, the environment variable `EASYNETWORK_LOG`, set to `debug`, `info` or `error`,
-/// writes all queues and hosts of a process to standard error, each line when its event is told.
+/// writes all queues and hosts of a process to standard error in the same way. At its exit, the process waits for lines
+/// that have not been written, one second at most.
 public final class NetworkLogger: Sendable {
     private let level: NetworkEvent.Level
     private let subscriptions = EventSubscriptions()
     /// Writes the lines, so that a slow log holds up no job.
-    private let writer = BatchQueue<NetworkEvent>(label: "EasyNetwork.log")
-    private let write: BatchQueue<NetworkEvent>.Work
+    private let writer: LogWriter
 
     /// Creates a log, which is told what to log with ``log(_:)-(NetworkQueue)`` or ``log(_:)-(HostConfiguration)``.
     ///
@@ -38,9 +42,10 @@ public final class NetworkLogger: Sendable {
         write: (@Sendable (NetworkEvent.Level, String) -> Void)? = nil
     ) {
         self.level = level
-        let write = write ?? Self.standardOutput
-        self.write = { events in
-            for event in events { write(event.level, event.description) }
+        writer = LogWriter { line in
+            guard let write else { return Self.writeToSystem(line) }
+            write(line.level, line.text)
+            return true
         }
     }
 
@@ -67,27 +72,27 @@ public final class NetworkLogger: Sendable {
     /// Returns when the lines of all events up to now have been written.
     func settled() async {
         await subscriptions.settled()
-        await withCheckedContinuation { continuation in writer.settle(write) { continuation.resume() } }
+        await withCheckedContinuation { continuation in writer.settle { continuation.resume() } }
     }
 
     private func receive(_ event: NetworkEvent) {
-        if event.level >= level { writer.add(event, write) }
+        if event.level >= level { writer.add(event.level) { event.description } }
     }
 
     #if canImport(os)
-    private static let standardOutput: @Sendable (NetworkEvent.Level, String) -> Void = {
-        let logger = os.Logger(subsystem: "EasyNetwork", category: "network")
-        return { level, text in
-            switch level {
-            case .debug: logger.debug("\(text, privacy: .public)")
-            case .info: logger.info("\(text, privacy: .public)")
-            case .error: logger.error("\(text, privacy: .public)")
-            }
+    private static let log = os.Logger(subsystem: "EasyNetwork", category: "network")
+
+    private static func writeToSystem(_ line: LogWriter.Line) -> Bool {
+        switch line.level {
+        case .debug: log.debug("\(line.text, privacy: .public)")
+        case .info: log.info("\(line.text, privacy: .public)")
+        case .error: log.error("\(line.text, privacy: .public)")
         }
-    }()
+        return true
+    }
     #else
-    private static let standardOutput: @Sendable (NetworkEvent.Level, String) -> Void = { level, text in
-        FileHandle.standardError.write(Data("\(level) \(text)\n".utf8))
+    private static func writeToSystem(_ line: LogWriter.Line) -> Bool {
+        LogWriter.write("\(line.level) \(line.text)", to: STDERR_FILENO)
     }
     #endif
 }

@@ -43,11 +43,19 @@ final class EventBroadcast: Sendable {
         guard let name = ProcessInfo.processInfo.environment["EASYNETWORK_LOG"],
             let level = NetworkEvent.Level(name: name)
         else { return nil }
+        atexit {
+            // The last lines, unless the target is blocked.
+            let isSettled = DispatchSemaphore(value: 0)
+            EventBroadcast.environmentWriter.settle { isSettled.signal() }
+            _ = isSettled.wait(timeout: .now() + 1)
+        }
         return Listener { event in
             guard event.level >= level, !event.isRepeated else { return }
-            FileHandle.standardError.write(Data((event.logLine + "\n").utf8))
+            environmentWriter.add(event.level) { event.logLine }
         }
     }()
+
+    private static let environmentWriter = LogWriter { LogWriter.write($0.text, to: STDERR_FILENO) }
 
     var isHeard: Bool { heard.isSet }
 

@@ -1,0 +1,123 @@
+import Dispatch
+import Foundation
+
+/// Writes the lines of a log on a queue of its own, so that a full, slow or blocked target holds up nothing.
+///
+/// A line that finds no room, or cannot be written, is dropped. The number of those comes with the next line that can
+/// be written.
+final class LogWriter: Sendable {
+    typealias Line = (level: NetworkEvent.Level, text: String)
+    /// - Returns: whether the line was written. May block.
+    typealias Write = @Sendable (Line) -> Bool
+
+    /// The bytes of the lines that wait or are being written.
+    static let maximumLoad = 1_048_576
+    /// The bytes of a line. An ellipsis replaces the rest.
+    static let maximumLine = 16_384
+
+    // A serial queue has threads of its own kind: one that blocks takes none from the executor.
+    private let queue = BatchQueue<Line>(label: "EasyNetwork.log")
+    private let state: Locked<(load: Int, droppedCount: Int)>
+    private let work: BatchQueue<Line>.Work
+
+    init(_ write: @escaping Write) {
+        let state = Locked((load: 0, droppedCount: 0))
+        self.state = state
+        work = { lines in
+            func report() {
+                let count = state.withLock { exchange(&$0.droppedCount, with: 0) }
+                guard count > 0, !write((.error, "\(count) lines of the log were dropped")) else { return }
+                state.withLock { $0.droppedCount += count }
+            }
+            report()
+            for line in lines {
+                let isWritten = write(line)
+                state.withLock { state in
+                    state.load -= Self.cost(line.text)
+                    if !isWritten { state.droppedCount += 1 }
+                }
+            }
+            // Those that found no room meanwhile come after these lines.
+            report()
+        }
+    }
+
+    /// - Parameter text: called at once, unless there is no room: what it is made of may be large, or change.
+    func add(_ level: NetworkEvent.Level, _ text: () -> String) {
+        let isFull = state.withLock { state in
+            let isFull = state.load >= Self.maximumLoad
+            if isFull { state.droppedCount += 1 }
+            return isFull
+        }
+        guard !isFull else { return }
+        let text = Self.bounded(text())
+        let hasRoom = state.withLock { state in
+            let load = state.load + Self.cost(text)
+            let hasRoom = load <= Self.maximumLoad
+            if hasRoom { state.load = load } else { state.droppedCount += 1 }
+            return hasRoom
+        }
+        if hasRoom { queue.add((level, text), work) }
+    }
+
+    /// Calls `action` on the queue when all lines up to now have been written or dropped.
+    func settle(_ action: @escaping @Sendable () -> Void) {
+        queue.settle(work, action)
+    }
+
+    /// The bytes of a line in memory, about.
+    private static func cost(_ text: String) -> Int { text.utf8.count + 64 }
+
+    private static func bounded(_ text: String) -> String {
+        guard text.utf8.count > maximumLine else { return text }
+        // A copy, since a part would keep the whole.
+        return String(decoding: Array(text.utf8.prefix(maximumLine - 3)), as: UTF8.self) + "…"
+    }
+
+    /// Writes a line and its line feed to a descriptor, and blocks until they are there.
+    ///
+    /// - Returns: false if the target takes no more, for instance because the disk is full, or nobody reads the pipe
+    ///   any more.
+    static func write(_ text: String, to descriptor: Int32) -> Bool {
+        withoutBrokenPipeSignal {
+            Array((text + "\n").utf8).withUnsafeBytes { bytes in
+                var done = 0
+                while done < bytes.count {
+                    let count = Foundation.write(descriptor, bytes.baseAddress.map { $0 + done }, bytes.count - done)
+                    if count > 0 {
+                        done += count
+                    } else if count < 0, errno == EAGAIN {
+                        // Whoever shares the descriptor made it non-blocking.
+                        var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                        _ = poll(&entry, 1, -1)
+                    } else if count == 0 || errno != EINTR {
+                        return false
+                    }
+                }
+                return true
+            }
+        }
+    }
+
+    /// A write to a pipe that nobody reads any more raises a signal on its thread, which by default ends the process.
+    private static func withoutBrokenPipeSignal(_ write: () -> Bool) -> Bool {
+        func isPending() -> Bool {
+            var pending = sigset_t()
+            sigpending(&pending)
+            return sigismember(&pending, SIGPIPE) == 1
+        }
+        var signals = sigset_t()
+        var before = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &signals, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        let wasPending = isPending()
+        let isWritten = write()
+        if !isWritten, !wasPending, isPending() {
+            var signal: Int32 = 0
+            sigwait(&signals, &signal)
+        }
+        return isWritten
+    }
+}
