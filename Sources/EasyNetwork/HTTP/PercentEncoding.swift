@@ -20,8 +20,8 @@ enum PercentEncoding {
         static let form = Allowed("*-._")
         static let path = Allowed("-._~" + subDelimiters + ":@/")
         static let query = Allowed("-._~" + subDelimiters + ":@/?")
-        /// A reference with all its components (RFC 3986, section 4.1).
-        static let reference = Allowed("-._~" + subDelimiters + ":@/?#[]")
+        /// A reference with all its components, for ``mendReference(_:)``.
+        fileprivate static let reference = Allowed("-._~" + subDelimiters + ":@/?#[]")
         static let userInfo = Allowed("-._~" + subDelimiters + ":")
     }
 
@@ -34,6 +34,32 @@ enum PercentEncoding {
     /// encoded.
     static func mend(_ text: some StringProtocol, _ allowed: Allowed) -> String {
         encode(text, allowed, keepsEscapes: true)
+    }
+
+    /// A reference (RFC 3986, section 4.1) in which every byte that its place does not allow is encoded.
+    ///
+    /// Brackets are allowed in a host only, and `#` once. For another one `URL` would encode every `%` once more.
+    static func mendReference(_ text: some StringProtocol) -> String {
+        let bytes = Array(mend(text, .reference).utf8)
+        let isEnd: (UInt8) -> Bool = { "/?#".utf8.contains($0) }
+        // The authority is behind two slashes, which are at the beginning or behind the scheme.
+        let first = bytes.firstIndex(where: isEnd) ?? bytes.endIndex
+        var rest = 0
+        if first == 0 || bytes[first - 1] == UInt8(ascii: ":"), bytes[first...].starts(with: "//".utf8) {
+            rest = bytes[(first + 2)...].firstIndex(where: isEnd) ?? bytes.endIndex
+        }
+        var hasFragment = false
+        var result = Array(bytes[..<rest])
+        for byte in bytes[rest...] {
+            switch byte {
+            case UInt8(ascii: "["): result += "%5B".utf8
+            case UInt8(ascii: "]"): result += "%5D".utf8
+            case UInt8(ascii: "#") where hasFragment: result += "%23".utf8
+            default: result.append(byte)
+            }
+            if byte == UInt8(ascii: "#") { hasFragment = true }
+        }
+        return String(decoding: result, as: UTF8.self)
     }
 
     private static func encode(_ text: some StringProtocol, _ allowed: Allowed, keepsEscapes: Bool) -> String {

@@ -339,7 +339,7 @@ struct CallAttempts {
         if let decide = context.redirects.decide {
             guard let decided = await decide(message, response) else { return nil }
             try RequestBuilder.check(decided)
-            message = decided
+            message = rules.checked(decided, insteadOf: message, after: sent)
         }
         next = (.redirect, 0)
         // The stored answer belongs to another address.

@@ -76,7 +76,7 @@ extension HTTPHeaders {
         guard !Self.safeMethods.contains(method.rawValue), (200..<400).contains(status), let origin = target.origin
         else { return [] }
         let named = ["Location", "Content-Location"].flatMap { values(for: $0) }
-            .compactMap { URL(string: PercentEncoding.mend($0.trimmed, .reference), relativeTo: target) }
+            .compactMap { URL(string: PercentEncoding.mendReference($0.trimmed), relativeTo: target) }
             .filter { $0.absoluteURL.origin == origin }
         var seen: Set<URL> = []
         return ([target] + named).compactMap(\.withoutFragment).filter { seen.insert($0).inserted }

@@ -29,7 +29,8 @@ public struct RedirectPolicy: Sendable {
     /// the answer that is the redirect, whose ``NetworkResponse/url`` is the address before. Called in a separate task.
     ///
     /// It returns the message to send, changed or not, http and https only; nil makes the redirect the answer, for the
-    /// ``ResponseValidation`` to judge. Default nil: all redirects are followed.
+    /// ``ResponseValidation`` to judge. Where it changes the origin, the rules above apply to the fields that it leaves
+    /// as they are; those that it sets itself are sent. Default nil: all redirects are followed.
     public var decide: (@Sendable (_ message: TransportRequest, _ answer: NetworkResponse) async -> TransportRequest?)?
 
     /// Creates a policy. The defaults are those of the properties.

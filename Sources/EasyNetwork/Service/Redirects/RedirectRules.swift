@@ -56,6 +56,22 @@ struct RedirectRules {
         return next
     }
 
+    /// The message that the hook of the policy sends in place of the proposed one. Another origin gets the fields that
+    /// may go there, and those that the hook has set itself.
+    func checked(
+        _ decided: TransportRequest,
+        insteadOf proposed: TransportRequest,
+        after sent: TransportRequest
+    ) -> TransportRequest {
+        guard decided.url.origin != sent.url.origin else { return decided }
+        func isKept(_ field: HTTPHeaders.Field) -> Bool {
+            proposed.headers.contains { $0.value == field.value && $0.name.isEqualIgnoringASCIICase(to: field.name) }
+        }
+        var checked = decided
+        checked.headers = HTTPHeaders(decided.headers.filter { mayCross($0) || !isKept($0) })
+        return checked
+    }
+
     /// Whether such an answer is a redirect to follow, apart from the limit and from an invalid Location.
     func mayFollow(_ statusCode: Int, _ headers: HTTPHeaders) -> Bool {
         policy.limit > 0 && [301, 302, 303, 307, 308].contains(statusCode) && headers["Location"] != nil
@@ -71,7 +87,7 @@ struct RedirectRules {
     }
 
     private func target(_ location: String, from url: URL, _ response: NetworkResponse) throws(NetworkError) -> URL {
-        let mended = PercentEncoding.mend(Substring(location.trimmed), .reference)
+        let mended = PercentEncoding.mendReference(location.trimmed)
         let reference = mended.isEmpty ? url : URL(string: mended, relativeTo: url)
         guard let absolute = reference?.absoluteURL,
             var parts = URLComponents(url: absolute, resolvingAgainstBaseURL: true),

@@ -45,6 +45,7 @@ struct HTTPInvalidationTests {
         ("location: HTTPS://A.example:443/new", ["HTTPS://A.example:443/new"]),
         ("Location: /l | Content-Location: /c", ["https://a.example/l", "https://a.example/c"]),
         ("Location: /with space", ["https://a.example/with%20space"]),
+        ("Location: /list?filter[name]=a%20b", ["https://a.example/list?filter%5Bname%5D=a%20b"]),
         ("Location: https://b.example/new", []), ("Location: http://a.example/new", []),
         ("Location: https://a.example:444/new", []), ("Location: //b.example/new", []),
         ("Location: https://user@b.example/", []), ("Location: mailto:a@a.example", []),

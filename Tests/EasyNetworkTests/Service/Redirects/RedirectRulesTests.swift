@@ -47,6 +47,9 @@ struct RedirectRulesTests {
             ("https://other.example:8443/x?y=%20", "https://other.example:8443/x?y=%20"),
             ("/with space/é", "https://a.example/with%20space/%C3%A9"), (" /g ", "https://a.example/g"),
             ("https://[::1]:81/g", "https://[::1]:81/g"),
+            ("/list?filter[name]=a%20b", "https://a.example/list?filter%5Bname%5D=a%20b"),
+            ("//[::1]/a[1]?b=%2F#c%20[d]#e", "https://[::1]/a%5B1%5D?b=%2F#c%20%5Bd%5D%23e"),
+            ("g[1]%20", "https://a.example/b/c/g%5B1%5D%20"), ("?a=[//]%20", "https://a.example/b/c/d;p?a=%5B//%5D%20"),
         ]
     )
     func relative(location: String, expected: String) throws {

@@ -120,6 +120,32 @@ struct RedirectTests {
         #expect(seen.withLock { $0 } == ["/start /next false", "/next /other true"] && elsewhere.requests.isEmpty)
     }
 
+    @Test("SEC-1, SEC-2: a hook that changes the origin sends no field there but the standard ones and its own")
+    func hookElsewhere() async throws {
+        here.route("GET", "/start", redirect(302, to: "/next"))
+        elsewhere.route("GET", "/other") { _ in .text("done") }
+        let other = elsewhere.baseURL.appendingPathComponent("other")
+        let service = service(.standard) { host in
+            host.redirects.crossOriginHeaders = ["X-Trace"]
+            host.redirects.decide = { message, _ in
+                var message = message
+                message.url = other
+                message.headers["X-Hook"] = "1"
+                return message
+            }
+        }
+        let headers = [
+            "Authorization": "Bearer 1", "X-Api-Key": "1", "X-Own": "1", "X-Trace": "1", "Accept": "a/b",
+            "Cookie": "a=1",
+        ]
+        _ = try await service.send(Call(headers: headers))
+        let received = try #require(elsewhere.requests.first)
+        for name in ["Authorization", "X-Api-Key", "X-Own", "Cookie"] {
+            #expect(received.headers[name] == nil, "\(name)")
+        }
+        #expect(["X-Hook", "X-Trace", "Accept"].map { received.headers[$0] } == ["1", "1", "a/b"])
+    }
+
     @Test("SEC-2: cancelled between two redirects, nothing more is sent")
     func cancelled() async throws {
         here.route("GET", "/start", redirect(302, to: "/next"))
