@@ -105,7 +105,8 @@ public protocol BaseAPIRequest: Sendable {
     func validateParameters() throws
 
     /// A finished message. It replaces everything above but ``timeout`` and the rules for answers, and goes out as it
-    /// is, without the host's headers, filters and credentials. Interceptors see it. Default nil.
+    /// is, without the host's headers, filters, credentials and cookies, and those of its answer are not stored.
+    /// Interceptors see it. Default nil.
     ///
     /// Its URL, method, headers, body and timeout are used. A body stream can be read once: such a request is never
     /// sent again.

@@ -266,7 +266,8 @@ final class CallContext: Sendable {
     }
 
     func keepCookies(_ headers: HTTPHeaders, from url: URL) {
-        guard let jar = configuration.settings.cookies, headers["Set-Cookie"] != nil else { return }
+        guard let jar = configuration.settings.cookies, headers["Set-Cookie"] != nil, request.customURLRequest == nil
+        else { return }
         jar.store(headers, from: url, at: clock.date)
     }
 

@@ -88,8 +88,8 @@ public struct HostSettings: Sendable {
     /// request with its own `Authorization` keeps it. Default nil.
     public var authentication: RequestAuthentication?
 
-    /// Stores the cookies of servers, and sends them back. A request with its own `Cookie` keeps it. Default nil: no
-    /// cookies.
+    /// Stores the cookies of servers, and sends them back. A request with its own `Cookie` keeps it. A
+    /// ``BaseAPIRequest/customURLRequest`` has nothing to do with it. Default nil: no cookies.
     public var cookies: CookieJar?
 
     /// How GET and HEAD requests use the cache, unless they say otherwise. Default ``CachePolicy/never``.

@@ -2,6 +2,10 @@ import EasyNetworkTesting
 import Foundation
 import Testing
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 @testable import EasyNetwork
 
 @Suite("Requests with cookies", .timeLimit(.minutes(10)))
@@ -19,6 +23,16 @@ struct CookieRequestTests {
     private struct Call: BaseAPIRequest {
         var api: String
         var headers: [String: String]?
+        var customURLRequest: URLRequest?
+    }
+
+    @Test("SEC-3, REQ-6: a finished message neither sends the jar's cookies nor stores those of its answer")
+    func finishedMessage() async throws {
+        let jar = CookieJar()
+        let service = EasyNetworkService(server.host { $0.cookies = jar })
+        let url = server.baseURL.appendingPathComponent("sign-in")
+        _ = try await service.send(Call(api: "", customURLRequest: URLRequest(url: url)))
+        #expect(jar.cookies.isEmpty && server.requests.count == 2)
     }
 
     @Test("SEC-3: a jar keeps the cookies of redirects and sends them; without a jar none are kept")
