@@ -68,7 +68,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     /// 1. Default nil: no limit. It is kept on average, over a tenth of a second and more.
     ///
     /// Set it before the body begins. A later change takes effect at once for a stream, and for data and files when
-    /// they are sent again. A body with a limit is sent as a stream.
+    /// they began with a limit or are sent again: a body with a limit is sent as a stream, which costs more.
     public var bandwidthLimit: Int? {
         get { ownBandwidthLimit }
         set { ownBandwidthLimit = newValue }
@@ -109,7 +109,7 @@ private struct UploadRequest: RequestWrapper {
 
     var body: RequestBody? { replacement ?? wrapped.body }
     // The parameters would be a body of their own.
-    var query: NetworkService.QueryType { replacement != nil && wrapped.query == .form ? .path : wrapped.query }
+    var query: NetworkService.QueryType { replacement == nil ? wrapped.query : .path }
     // The last one, so that it sees the body as it is sent.
     var interceptors: [any RequestInterceptor] { wrapped.interceptors + [beginning] }
 }

@@ -66,8 +66,9 @@ extension NetworkQueue {
     }
 
     /// The bytes a second that all uploads and downloads of this queue may move together, including those of batches
-    /// and chains; less than 1 counts as 1. A change applies to running transfers too. Default nil: no limit. It is
-    /// kept on average, over a tenth of a second and more. Other requests are not slowed down.
+    /// and chains; less than 1 counts as 1. A change applies to running transfers too, except to uploads of data or of
+    /// a file that began without any limit, until they are sent again: ``UploadOperation/bandwidthLimit``. Default nil:
+    /// no limit. It is kept on average, over a tenth of a second and more. Other requests are not slowed down.
     public var bandwidthLimit: Int? {
         get { bandwidth?.bytesPerSecond }
         set {

@@ -120,17 +120,21 @@ struct UploadOperationTests {
         #expect(post.progress.totalUnitCount == 14 && post.progress.isFinished)
     }
 
-    @Test("TRF-4, REQ-2: beside a body that it is given, the parameters of a POST go into the query")
-    func parametersBesideBody() async throws {
+    @Test(
+        "TRF-4, REQ-2: beside a body that it is given, the parameters of a POST go into the query, wherever they went",
+        arguments: [NetworkService.QueryType.automatic, .path, .form, .json]
+    )
+    func parametersBesideBody(place: NetworkService.QueryType) async throws {
         struct Post: APIRequest {
             typealias Item = NetworkResponse
+            let query: NetworkService.QueryType
             let api = "own"
             let method = NetworkService.Method.post
             var params: [String: Any]? { ["name": "Ada"] }
         }
         let (server, service) = try server()
         server.route("POST", "/own") { _ in .text("") }
-        let upload = UploadOperation(Post(), from: .text("body"), service: service)
+        let upload = UploadOperation(Post(query: place), from: .text("body"), service: service)
         queue.addOperation(upload)
         _ = try await upload.value
         #expect(server.requests.last?.query == "name=Ada" && server.requests.last?.body == Data("body".utf8))
