@@ -24,12 +24,16 @@ public final class CookieJar: Sendable {
     /// Nil for a jar in memory.
     private let file: CookieFile?
     private let queue = DispatchQueue(label: "EasyNetwork.CookieJar", qos: .utility)
+    private let clock: any NetworkClock
 
     /// The reason why the file could not be read; nil after success, without a file, and for a jar in memory.
     public let readError: NetworkError?
 
     /// Creates a jar in memory.
-    public init() {
+    ///
+    /// - Parameter clock: tells when cookies expire. Default ``SystemClock``.
+    public init(clock: any NetworkClock = SystemClock()) {
+        self.clock = clock
         file = nil
         readError = nil
     }
@@ -37,15 +41,20 @@ public final class CookieJar: Sendable {
     /// Creates a jar that is kept in a file, which only its owner can read. The file and its folder are created when
     /// they do not exist.
     ///
-    /// Reads the file at once. A damaged file is renamed, with `.damaged` appended to its name; the jar is empty then,
-    /// and ``readError`` has the reason. Changes are written soon, in the background and as a whole; ``save()`` waits
-    /// for that. Session cookies are not written. Two jars with one file do not know of each other: the last one to
-    /// write wins.
-    public init(file: URL) {
+    /// Reads the file at once. A damaged file, or one of more than 64 MiB, is renamed, with `.damaged` appended to its
+    /// name; the jar is empty then, and ``readError`` has the reason. Changes are written soon, in the background and
+    /// as a whole; ``save()`` waits for that. Session cookies are not written. Two jars with one file do not know of
+    /// each other: the last one to write wins.
+    ///
+    /// - Parameters:
+    ///   - file: the file of the jar.
+    ///   - clock: tells when cookies expire. Default ``SystemClock``.
+    public init(file: URL, clock: any NetworkClock = SystemClock()) {
+        self.clock = clock
         let file = CookieFile(url: file)
         do throws(NetworkError) {
             let cookies = try file.read()
-            let now = Date()
+            let now = clock.date
             state.withLock { state in for cookie in cookies { _ = state.store.set(cookie, at: now) } }
             readError = nil
             self.file = file
@@ -62,18 +71,20 @@ public final class CookieJar: Sendable {
     /// - Parameters:
     ///   - headers: the header fields of the response.
     ///   - url: the URL of the response.
-    ///   - date: the current date.
-    public func store(_ headers: HTTPHeaders, from url: URL, at date: Date = Date()) {
-        change { $0.store(headers, from: url, at: date) }
+    ///   - date: the current date. Default nil: by the clock of the jar.
+    public func store(_ headers: HTTPHeaders, from url: URL, at date: Date? = nil) {
+        let now = date ?? clock.date
+        change { $0.store(headers, from: url, at: now) }
     }
 
     /// The value of the `Cookie` field for a request to a URL; nil without a cookie.
     ///
     /// - Parameters:
     ///   - url: the URL of the request.
-    ///   - date: the current date.
-    public func cookieHeader(for url: URL, at date: Date = Date()) -> String? {
-        state.withLock { $0.store.header(for: url, at: date) }
+    ///   - date: the current date. Default nil: by the clock of the jar.
+    public func cookieHeader(for url: URL, at date: Date? = nil) -> String? {
+        let now = date ?? clock.date
+        return state.withLock { $0.store.header(for: url, at: now) }
     }
 
     // MARK: - For programs
@@ -82,7 +93,7 @@ public final class CookieJar: Sendable {
     ///
     /// The domain of a cookie that is sent to one host only has no leading dot. Printing a cookie shows its value.
     public var cookies: [HTTPCookie] {
-        state.withLock { $0.store }.cookies(at: Date()).compactMap(\.httpCookie)
+        state.withLock { $0.store }.cookies(at: clock.date).compactMap(\.httpCookie)
     }
 
     /// Stores a cookie in the place of the one with the same name, domain and path.
@@ -97,7 +108,7 @@ public final class CookieJar: Sendable {
     ///   `__Host-` without the properties that this requires.
     public func set(_ cookie: HTTPCookie) throws(NetworkError) {
         let cookie = try Cookie(cookie)
-        let now = Date()
+        let now = clock.date
         change { $0.set(cookie, at: now) }
     }
 
@@ -154,7 +165,7 @@ public final class CookieJar: Sendable {
         }
         guard let changed else { return }
         do throws(NetworkError) {
-            try file.write(changed.cookies(at: Date()))
+            try file.write(changed.cookies(at: clock.date))
         } catch {
             state.withLock { $0.isWriteDue = true }
             throw error
@@ -165,6 +176,9 @@ public final class CookieJar: Sendable {
 /// A file of cookies: JSON, in the order of their creation.
 private struct CookieFile {
     let url: URL
+
+    /// The most bytes that are read: several times what a full jar of the largest cookies has.
+    private static let maximumCount = 67_108_864
 
     private struct Contents: Codable {
         var version = 1
@@ -179,13 +193,19 @@ private struct CookieFile {
         do {
             let decoder = JSONDecoder()
             decoder.dateDecodingStrategy = .secondsSince1970
-            let contents = try decoder.decode(Contents.self, from: Data(contentsOf: url))
+            let handle = try FileHandle(forReadingFrom: url)
+            defer { try? handle.close() }
+            let data = try handle.read(upToCount: Self.maximumCount + 1) ?? Data()
+            guard data.count <= Self.maximumCount else {
+                throw NetworkError(code: .invalidRequest, message: "it has more than \(Self.maximumCount) bytes")
+            }
+            let contents = try decoder.decode(Contents.self, from: data)
             guard contents.version == 1 else {
                 throw NetworkError(code: .invalidRequest, message: "it has the version \(contents.version)")
             }
             for cookie in contents.cookies { try cookie.check() }
             return contents.cookies
-        } catch CocoaError.fileReadNoSuchFile {
+        } catch CocoaError.fileReadNoSuchFile, CocoaError.fileNoSuchFile {
             return []
         } catch {
             throw damaged(error)

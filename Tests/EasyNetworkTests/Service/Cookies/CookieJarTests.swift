@@ -1,3 +1,4 @@
+import EasyNetworkTesting
 import Foundation
 import Testing
 
@@ -41,6 +42,38 @@ struct CookieJarTests {
         jar.removeAll()
         #expect(jar.cookies.isEmpty)
         #expect(jar.cookieHeader(for: try Self.url()) == nil)
+    }
+
+    @Test("SEC-3: expiry is by the clock of the jar, in memory and in the file")
+    func clock() async throws {
+        let folder = try Folder()
+        let clock = ManualClock()
+        let jar = CookieJar(file: folder.file, clock: clock)
+        jar.store(["Set-Cookie": "short=1; Max-Age=10", "Set-Cookie": "long=1; Max-Age=100"], from: try Self.url())
+        let mine = HTTPCookie(properties: [
+            .name: "mine", .value: "x", .domain: "h.example", .path: "/",
+            .expires: clock.date.addingTimeInterval(10),
+        ])
+        try jar.set(try #require(mine))
+        #expect(jar.cookies.map(\.name) == ["short", "long", "mine"])
+        try await jar.save()
+        clock.advance(by: 20)
+        #expect(jar.cookies.map(\.name) == ["long"])
+        #expect(jar.cookieHeader(for: try Self.url()) == "long=1")
+        #expect(CookieJar(file: folder.file, clock: clock).cookies.map(\.name) == ["long"])
+    }
+
+    @Test("SEC-3: a file that is too large is not read, and the error says so")
+    func largeFile() throws {
+        let folder = try Folder()
+        try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
+        #expect(FileManager.default.createFile(atPath: folder.file.path, contents: nil))
+        let handle = try FileHandle(forWritingTo: folder.file)
+        try handle.truncate(atOffset: 3_000_000_000)
+        try handle.close()
+        let jar = CookieJar(file: folder.file)
+        #expect(jar.readError?.message?.contains("it has more than 67108864 bytes") == true)
+        #expect(folder.names == ["cookies.json.damaged"] && jar.cookies.isEmpty)
     }
 
     @Test("SEC-3: a file keeps persistent cookies exactly and in order, and only its owner can read it")
