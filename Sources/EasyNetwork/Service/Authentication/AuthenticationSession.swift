@@ -161,7 +161,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         for host: HostConfiguration,
         _ waiting: Waiting
     ) async throws(NetworkError) -> Authorized? {
-        guard !stamp.isExempt, authenticator.isRefused(response) else { return nil }
+        guard !stamp.isExempt, response.statusCode == 401 || authenticator.isRefused(response) else { return nil }
         guard !stamp.isReplay else {
             throw response.error(.unauthorized, message: "the server refused the new credential too")
         }

@@ -33,7 +33,7 @@ public protocol Authenticator: Sendable {
     /// - Throws: the error that ends the request; an error of another type gets ``NetworkError/Code/invalidRequest``.
     func apply(_ credential: Credential, to request: inout TransportRequest) throws
 
-    /// Whether the answer refuses the credential. Default: status 401.
+    /// Whether an answer refuses the credential. Default: status 401, which does so whatever this returns.
     ///
     /// For a server that answers 200 with a code of its own, look into the body.
     func isRefused(_ response: NetworkResponse) -> Bool

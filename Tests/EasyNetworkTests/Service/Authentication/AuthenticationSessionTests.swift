@@ -37,6 +37,23 @@ struct AuthenticationSessionTests {
         #expect(await client.start().sent == ["new"])
     }
 
+    @Test(
+        "CBK-7: a status 401 and what the authenticator says refuse a credential, each by itself",
+        arguments: [401, 200]
+    )
+    func refused(status: Int) async throws {
+        // Looks into the body only, as a server needs that answers 200 with a code of its own.
+        let tokens = TestTokens(refreshed: { _ in "new" }, refused: { $0.body == Data("expired".utf8) })
+        let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
+        let client = SessionClient(session) { token in
+            if token == "new" { return NetworkResponse(statusCode: 200) }
+            return NetworkResponse(statusCode: status, body: Data((status == 401 ? "" : "expired").utf8))
+        }
+        let job = await client.start()
+        #expect(try await job.result.get().statusCode == 200)
+        #expect(session.credential == "new")
+    }
+
     @Test("CBK-7: when the refresh fails all that wait end with the refusal and the cause, and later ones try again")
     func failedRefresh() async throws {
         let gates = [Gate(), Gate()]
