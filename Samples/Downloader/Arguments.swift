@@ -56,6 +56,12 @@ struct Arguments: Equatable {
         return .download(arguments)
     }
 
+    private static func fileName(of address: String) -> String? {
+        guard let url = URL(string: address), url.query() == nil else { return nil }
+        let name = url.lastPathComponent
+        return name.isEmpty || name == "/" ? nil : name
+    }
+
     private mutating func set(
         _ option: Option,
         _ value: String,
@@ -102,7 +108,15 @@ struct Arguments: Equatable {
         }
         guard let host = url.host(), !host.isEmpty else { throw Misuse(message: "\(place): names no server") }
         // The same URL twice would write to the same file.
-        if !addresses.contains(address) { addresses.append(address) }
+        guard !addresses.contains(address) else { return }
+        // Without a query the last part of the URL names the file, as a rule.
+        let name = Self.fileName(of: address)
+        if let name, let other = addresses.first(where: { Self.fileName(of: $0) == name }) {
+            throw Misuse(
+                message: "\(place): would be saved as \(name), as would \(other); load them one by one with -o"
+            )
+        }
+        addresses.append(address)
     }
 }
 

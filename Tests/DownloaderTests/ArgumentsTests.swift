@@ -72,6 +72,7 @@ struct ArgumentsTests {
             ("-", "-: is not"),
             ("--limitless 3 \(url)", "--limitless: is not an option"), ("ftp://h/a", "ftp://h/a: is neither"),
             ("file:///etc/passwd", "file:///etc/passwd: is neither"), ("a.txt", "a.txt: is not a URL"),
+            ("http://a/x.zip http://b/y/x.zip", "http://b/y/x.zip: would be saved as x.zip, as would http://a/x.zip"),
             ("http://", "http://: "), ("http:///a", "http:///a: names no server"),
             ("http://[ \(url)", "http://[: is not a URL"),
             ("-i bad", "-i bad, line 2: gopher://h: is neither"), ("-- -j", "-j: is not a URL"),
