@@ -249,7 +249,8 @@ private struct CookieFile {
         let isMoved = exists && !isDirectory.boolValue && rename(url.path, aside.path) == 0
         let stays = exists ? "; it stays, and cookies are not saved" : ""
         let consequence = isMoved ? "; it has been renamed to \(aside.path)" : stays
-        let message = "the cookie file \(url.path) cannot be read\(consequence): \(cause.wording)"
+        let reason = (cause as? NetworkError)?.message ?? cause.wording
+        let message = "the cookie file \(url.path) cannot be read\(consequence): \(reason)"
         return NetworkError(code: .invalidRequest, message: message, underlying: cause)
     }
 }
