@@ -12,8 +12,8 @@
 ///   - first: an operation that makes an item, and whose host is used.
 ///   - second: another operation.
 ///   - other: further operations.
-///   - next: called once, on a thread of the queue, when the operation starts. An error that it throws is the
-///     operation's error.
+///   - next: called once, on a thread of the queue, when all have succeeded and before the operation waits for its
+///     turn. An error that it throws is the operation's error.
 public func join<First: Sendable, Second: Sendable, each Other: Sendable, Next: APIRequest>(
     _ first: ItemOperation<First>,
     _ second: ItemOperation<Second>,

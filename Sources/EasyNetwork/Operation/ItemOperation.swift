@@ -71,7 +71,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
     let state: Locked<ItemOperationState>
 
-    /// Whether the request is made at the start.
+    /// Whether the request is made when all that comes first is over.
     private let makesRequest: Bool
 
     /// - Parameter service: nil means ``HostConfiguration/shared``.
@@ -82,7 +82,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         adoptOptions(of: request)
     }
 
-    /// An operation whose request is made when it starts.
+    /// An operation whose request is made when its dependencies are over and before it waits for its turn; on a plain
+    /// `OperationQueue`, when it starts.
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> any BaseAPIRequest) {
         state = Locked(ItemOperationState(source: .maker(makeRequest)))
         makesRequest = true

@@ -156,7 +156,8 @@ extension NetworkOperation {
     /// Conditions are evaluated in the order in which they were added. Add them before the operation is added to a
     /// queue; a condition that is added after its start is ignored.
     ///
-    /// An operation that overrides `start()` and does its work there, and not in ``execute()``, does not wait.
+    /// Work that an override of `start()` does, and not ``execute()``, does not wait. Calls that it makes by a
+    /// ``ServiceOperation/service`` do.
     public final func addCondition(_ condition: OperationCondition) {
         changeOptions { options, phase in
             guard phase == .waiting else { return }

@@ -55,7 +55,7 @@ extension EasyNetworkService {
         }
     }
 
-    /// Stores an answer made by the program as if it had come now, whether or not the policy would.
+    /// Stores an answer made by the program as if it had come now, by the policy of the request.
     ///
     /// - Throws: ``NetworkError/Code/invalidRequest`` when the request's policy stores no answers, finds no key, or
     ///   does not allow to store this answer.

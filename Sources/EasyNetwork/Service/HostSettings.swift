@@ -65,8 +65,8 @@ public struct HostSettings: Sendable {
     /// The answers that count as success. Default: status 200 to 299.
     public var validation = ResponseValidation()
 
-    /// The decoder of ``NetworkResponse/decode(_:with:)``, and so of a `Decodable` item. Default nil: JSON with a plain
-    /// `JSONDecoder`.
+    /// The decoder of ``NetworkResponse/decode(_:with:)``, and so of a `Decodable` item. Default nil: JSON with a
+    /// `JSONDecoder` that also reads dates as text of RFC 3339.
     public var decoder: ResponseDecoder?
 
     /// When a failed request is sent again, unless the request says otherwise. Default a plain ``RetryPolicy``: two

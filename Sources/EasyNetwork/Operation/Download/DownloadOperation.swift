@@ -66,7 +66,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         super.init(request, of: service)
     }
 
-    /// A download whose request is made when it starts.
+    /// A download whose request is made as ``then(downloadTo:_:)`` has it.
     fileprivate init<Request: BaseAPIRequest>(
         to destination: URL,
         service: EasyNetworkService,
@@ -355,8 +355,8 @@ extension ItemOperation {
     ///
     /// - Parameters:
     ///   - destination: as that of a ``DownloadOperation``.
-    ///   - next: called once, on a thread of the queue, when the download starts. An error that it throws is the
-    ///     download's error.
+    ///   - next: called once, on a thread of the queue, when this operation has succeeded and before the download
+    ///     waits for its turn. An error that it throws is the download's error.
     public final func then<Next: BaseAPIRequest>(
         downloadTo destination: URL,
         _ next: @escaping @Sendable (Item) throws -> Next
