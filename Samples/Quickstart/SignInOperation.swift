@@ -7,8 +7,9 @@ import Foundation
 final class SignInOperation: ServiceOperation, @unchecked Sendable {
     // Sendable because the properties are set before the operation is added to a queue.
     private let request: SignIn
-    var success: ((Session) -> Void)?
-    var failure: ((NSError) -> Void)?
+    // `@Sendable` because they are called on another thread: a closure of a class on the main actor would else expect that.
+    var success: (@Sendable (Session) -> Void)?
+    var failure: (@Sendable (NSError) -> Void)?
 
     init(_ request: SignIn) {
         self.request = request

@@ -142,30 +142,52 @@ struct OlderStyleTests {
 
 // MARK: - As it was written in the older framework
 
+// The sign-in of the framework that this package takes its names from, in its form, with the changes that the article
+// "The older way" lists, and with a service of the test.
+
 private struct SignInItem: ParsedItem {
-    let token: String
+    let userName: String
+    let password: String
 }
 
 private final class SignInResponseMapper: ResponseMapper<SignInItem>, ResponseMapperProtocol {
     static func process(_ json: Any?) throws -> SignInItem {
-        try process(json) { json in SignInItem(token: try json.required("token")) }
+        try process(
+            json,
+            parse: { json in
+                let userName = json["userName"] as? String
+                let password = json["password"] as? String
+                if let userName, let password { return SignInItem(userName: userName, password: password) }
+                return nil
+            }
+        )
     }
 }
 
-private struct SignInRequest: BaseAPIRequest {
-    var api = "sign-in"
+private final class SignInRequest: BaseAPIRequest {
+    private let userName: String
+    private let password: String
+
+    init(userName: String, password: String) {
+        self.userName = userName
+        self.password = password
+    }
+
+    var api: String { "/sign_in" }
     var method: NetworkService.Method { .post }
+    var query: NetworkService.QueryType { .json }
+    var params: [String: Any]? { ["username": userName, "password": password] }
+    var headers: [String: String]? { defaultJsonHeader() }
 }
 
-/// Copied word for word, except for `@unchecked Sendable` and the initializer.
 private final class NSErrorSignIn: ServiceOperation, @unchecked Sendable {
     // Sendable because the closures are set before the operation is added to a queue.
     private let request: SignInRequest
-    var success: ((SignInItem) -> Void)?
-    var failure: ((NSError) -> Void)?
+    var success: (@Sendable (SignInItem) -> Void)?
+    var failure: (@Sendable (NSError) -> Void)?
 
-    init(_ request: SignInRequest, service: EasyNetworkService) {
-        self.request = request
+    init(userName: String, password: String, service: EasyNetworkService) {
+        request = SignInRequest(userName: userName, password: password)
         super.init(service: service)
     }
 
@@ -194,14 +216,17 @@ private final class NSErrorSignIn: ServiceOperation, @unchecked Sendable {
 }
 
 extension OlderStyleTests {
-    @Test("BEY-16: a handler takes an NSError, and finish() takes it back as the error that it was")
+    @Test(
+        "BEY-16: the sign-in as it was written, with the changes of the table: finish() takes an NSError back as it was"
+    )
     func bridged() async throws {
-        let answers = Locked<[MockResponse]>([.json(["token": "t"]), .json(["error": "who?"], status: 403), .json([])])
-        server.route("POST", "/sign-in") { _ in answers.withLock { $0.removeFirst() } }
+        let item = ["userName": "ada", "password": "p"]
+        let answers = Locked<[MockResponse]>([.json(item), .json(["error": "who?"], status: 403), .json([])])
+        server.route("POST", "/sign_in") { _ in answers.withLock { $0.removeFirst() } }
         let outcomes = Locked<[String]>([])
         for code in [nil, .unacceptableStatus, .cannotParseResponse] as [NetworkError.Code?] {
-            let signIn = NSErrorSignIn(SignInRequest(), service: service)
-            signIn.success = { item in outcomes.withLock { $0.append(item.token) } }
+            let signIn = NSErrorSignIn(userName: "ada", password: "p", service: service)
+            signIn.success = { item in outcomes.withLock { $0.append(item.userName) } }
             signIn.failure = { error in outcomes.withLock { $0.append("\(error.domain) \(error.code)") } }
             let dependent = TestJob()
             dependent.addDependency(signIn)
@@ -211,7 +236,10 @@ extension OlderStyleTests {
             #expect(signIn.error?.statusCode == (code == .unacceptableStatus ? 403 : nil))
         }
         let domain = NetworkError.errorDomain
-        #expect(outcomes.withLock { $0 } == ["t", "\(domain) 200", "\(domain) 202"])
+        #expect(outcomes.withLock { $0 } == ["ada", "\(domain) 200", "\(domain) 202"])
+        let sent = try #require(server.requests.first)
+        #expect(sent.json() as? [String: String] == ["username": "ada", "password": "p"])
+        #expect(sent.headers["Content-Type"] == "application/json")
     }
 
     @Test("BEY-16: a foreign NSError fails the operation and is kept; a bridged one has its text")
@@ -227,13 +255,13 @@ extension OlderStyleTests {
 
     @Test("BEY-16: cancelled as the older framework did it, before its start and in flight")
     func cancelledWithService() async throws {
-        server.route("POST", "/sign-in") { _ in .fault(.stall) }
-        let unstarted = NSErrorSignIn(SignInRequest(), service: service)
+        server.route("POST", "/sign_in") { _ in .fault(.stall) }
+        let unstarted = NSErrorSignIn(userName: "ada", password: "p", service: service)
         unstarted.cancel()
         NetworkQueue().addOperation(unstarted)
         await unstarted.finished()
         #expect(unstarted.isCancelled && server.requests.isEmpty)
-        let running = NSErrorSignIn(SignInRequest(), service: service)
+        let running = NSErrorSignIn(userName: "ada", password: "p", service: service)
         NetworkQueue().addOperation(running)
         await server.waitForRequests(1)
         running.cancel()
