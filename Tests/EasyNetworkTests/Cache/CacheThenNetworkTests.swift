@@ -166,7 +166,7 @@ struct CacheThenNetworkTests {
         #expect(story.lines.withLock { $0 } == ["failure cancelled"])
     }
 
-    @Test("QUE-9, CCH-3: such requests do not join: each has its own cached item")
+    @Test("OPQ-6, CCH-3: such requests do not join: each has its own cached item")
     func join() async throws {
         struct Joined: APIRequest {
             var api = "news"

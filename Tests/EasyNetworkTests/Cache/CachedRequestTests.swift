@@ -359,7 +359,7 @@ struct CachedRequestTests {
         }
     }
 
-    @Test("QUE-9, CCH-2: a response of joined requests that cannot be mapped is not stored")
+    @Test("OPQ-6, CCH-2: a response of joined requests that cannot be mapped is not stored")
     func joined() async throws {
         let fails = Locked(true)
         let service = try service()
@@ -467,7 +467,7 @@ struct CachedRequestTests {
         #expect(try await ask(policy, over: service { $0.interceptors = [Doubter()] }) == "2 network")
     }
 
-    @Test("CCH-3, QUE-7: accessories are called for a stored response")
+    @Test("CBK-3, CCH-3: accessories are called for a stored response")
     func accessories() async throws {
         _ = try await ask(CachePolicy(.network))
         let heard = Locked<[String]>([])

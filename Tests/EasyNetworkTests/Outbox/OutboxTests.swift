@@ -38,23 +38,43 @@ struct OutboxTests {
     )
     func patience() async throws {
         let fixture = OutboxFixture()
-        fixture.answers(503, 204, 503, 204)
-        let outbox = try fixture.outbox()
-        let first = try outbox.add(OutboxMessage(text: "a1"), lane: "a")
-        try outbox.add(OutboxMessage(text: "a2"), lane: "a")
-        try outbox.start()
-        #expect(await eventually { (try? outbox.entries.first?.error?.statusCode) == 503 })
-        #expect(fixture.texts == ["a1"])
-        try outbox.add(OutboxMessage(text: "b1"), lane: "b")
-        #expect(await eventually { fixture.texts == ["a1", "b1"] })
-        #expect(
-            await eventually {
-                fixture.clock.advance(by: 1)
-                return fixture.count("entries") == 0
+        let clock = fixture.clock
+        let sent = Locked<[(text: String, key: String?, time: TimeInterval)]>([])
+        fixture.transport.route("POST", "*") { message in
+            let text = (message.json() as? [String: Any])?["text"] as? String ?? ""
+            return sent.withLock { sent in
+                sent.append((text, message.headers["Idempotency-Key"], clock.now))
+                return .status(text == "a1" && sent.count { $0.text == "a1" } <= 3 ? 503 : 204)
             }
-        )
-        #expect(fixture.texts.filter { $0 != "b1" } == ["a1", "a1", "a2"] || fixture.texts.count == 5)
-        #expect(fixture.keys.filter { $0 == first.uuidString }.count >= 2)
+        }
+        let outbox = try fixture.outbox()
+        let events = outbox.events
+        let first = try outbox.add(OutboxMessage(text: "a1"), lane: "a")
+        let second = try outbox.add(OutboxMessage(text: "a2"), lane: "a")
+        let other = try outbox.add(OutboxMessage(text: "b1"), lane: "b")
+        try outbox.start()
+        // The other lane does not wait for a clock that stands still.
+        #expect(await eventually { sent.withLock { $0.contains { $0.text == "b1" } } })
+        let time = Task {
+            while await clock.waitForTimers(1) {
+                clock.advance(by: 0.25)
+                await Task.yield()
+            }
+        }
+        var (delays, delivered): ([TimeInterval], [UUID]) = ([], [])
+        for await event in events {
+            if case .failed(first, _, let delay) = event { delays.append(delay) }
+            if case .delivered(let id) = event { delivered.append(id) }
+            if delivered.count == 3 { break }
+        }
+        time.cancel()
+        // The jitter is 1, the greatest.
+        #expect(delays == [2, 4, 8])
+        #expect(delivered == [other, first, second])
+        let lane = sent.withLock { $0.filter { $0.text != "b1" } }
+        #expect(lane.map(\.text) == ["a1", "a1", "a1", "a1", "a2"])
+        #expect(lane.map(\.key) == Array(repeating: first.uuidString, count: 4) + [second.uuidString])
+        for (index, delay) in delays.enumerated() { #expect(lane[index + 1].time - lane[index].time >= delay) }
         try await outbox.drain(deadline: 0)
     }
 

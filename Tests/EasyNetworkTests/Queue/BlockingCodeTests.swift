@@ -54,7 +54,7 @@ struct BlockingCodeTests {
     }
 
     @Test(
-        "QUE-1, CBK-1: code that blocks holds up no other job, not even one that it adds itself",
+        "OPQ-3, CBK-1: code that blocks holds up no other job, not even one that it adds itself",
         arguments: Place.allCases
     )
     func blocked(place: Place) async throws {

@@ -372,19 +372,21 @@ struct CallSafetyTests {
             }
         )
         box.withLock { $0 = service }
-        let ended = Gate()
-        let gone = Gate()
+        let ends = Locked<[NetworkError.Code]>([])
+        let gone = Locked(0)
         let interceptor = FreshBody {
             // Deadlocks under the call's lock.
             box.withLock { $0 }?.cancel()
-            gone.open()
+            gone.withLock { $0 += 1 }
         }
-        service.start(Call(method: .put, interceptors: [interceptor]), map: { $0 }) { _ in ended.open() }
+        service.start(Call(method: .put, interceptors: [interceptor]), map: { $0 }) { result in
+            if case .failure(let error) = result { ends.withLock { $0.append(error.code) } }
+        }
         await clock.waitForTimers(1)
         transport.sent.exchange([])
         clock.advance(by: 2)
-        await ended.opened()
-        await gone.opened()
+        #expect(await eventually { ends.withLock { !$0.isEmpty } && gone.withLock { $0 } > 0 })
+        #expect(ends.withLock { $0 } == [.cancelled])
         box.withLock { $0 = nil }
     }
 
@@ -406,7 +408,7 @@ struct CallSafetyTests {
     }
 
     @Test(
-        "QUE-9: the body of a repeat is not released under a lock of the queue",
+        "OPQ-6: the body of a repeat is not released under a lock of the queue",
         arguments: [RepeatPolicy.cancelOlder, .join]
     )
     func repeatReleasedOutsideLock(_ policy: RepeatPolicy) async {

@@ -42,6 +42,37 @@ struct RetryTests {
         }
     }
 
+    @Test(
+        "RSP-7: an answer that breaks off within its body is retried, and the next one holds nothing of it",
+        arguments: TransportFixture.Kind.allCases
+    )
+    func halfABody(kind: TransportFixture.Kind) async throws {
+        let fixture = try TransportFixture(kind)
+        let sent = Locked(0)
+        fixture.route("GET", "/a") { _ in
+            let number = sent.withLock { count in
+                count += 1
+                return count
+            }
+            let body = Data(repeating: UInt8(number), count: 200_000)
+            return MockResponse(
+                headers: ["Content-Type": "application/octet-stream", "X-Attempt-\(number)": "yes"],
+                body: .data(body),
+                fault: number < 3 ? .truncate(after: 100_000) : nil
+            )
+        }
+        let host = HostConfiguration(baseURL: fixture.baseURL, transport: fixture.transport) {
+            $0.retry = RetryPolicy(baseDelay: 0)
+        }
+        let operation = RequestOperation(Call(), service: EasyNetworkService(host))
+        queue.addOperation(operation)
+        let response = try await operation.value
+        #expect(sent.withLock { $0 } == 3 && response.history.count == 3)
+        #expect(response.body == Data(repeating: 3, count: 200_000))
+        #expect(response.headers["X-Attempt-3"] == "yes")
+        #expect(response.headers["X-Attempt-1"] == nil && response.headers["X-Attempt-2"] == nil)
+    }
+
     @Test("BEY-8: a 503 with Retry-After: 2 is retried after two seconds of manual time")
     func retryAfter() async throws {
         answers(.status(503, headers: ["Retry-After": "2"]), .text("done"))

@@ -67,7 +67,7 @@ struct CurlPhaseTests {
         withExtendedLifetime(server) {}
     }
 
-    @Test("REQ-10: a cancel while the connection is made secure ends it at once")
+    @Test("OPQ-2: a cancel while the connection is made secure ends it at once")
     func cancel() async throws {
         let (server, exchange) = try await stalled()
         exchange.exchange.cancel()
