@@ -84,8 +84,11 @@ extension Endpoint {
         for (index, segment) in path.enumerated() {
             if let segment {
                 self.path.append(.constant(segment))
-                let isVersion = segment.wholeMatch(of: /api|v[0-9.]+|/) != nil
-                if !isVersion { nouns.append(segment.removingPercentEncoding ?? segment) }
+                if UUID(uuidString: segment) != nil {
+                    if let last = nouns.popLast() { nouns.append(Name.singular(last)) }
+                } else if !Exchange.isVersion(segment) {
+                    nouns.append(segment.removingPercentEncoding ?? segment)
+                }
                 continue
             }
             let noun = index > 0 ? path[index - 1].map(Name.singular) : nil

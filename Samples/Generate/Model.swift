@@ -11,6 +11,9 @@ struct Model {
     let name: String
     let properties: [Property]
 
+    /// Whether a key, also of a struct in it, has an underscore.
+    var hasSnakeCase: Bool { properties.contains { $0.key.contains("_") || $0.nested?.hasSnakeCase == true } }
+
     /// - Parameter outer: the names of the structs around it, which no struct in it may hide.
     init(name: String, members: [Shape.Member], outer: Set<String> = []) {
         self.name = name
@@ -20,7 +23,7 @@ struct Model {
         properties = members.map { member in
             let noun = member.shape.keys == nil ? Name.singular(member.key) : member.key
             let nested = member.shape.members.map { members in
-                Model(name: Name.unique(Name.type(noun), &types), members: members, outer: outer)
+                Model(name: Name.unique(Name.type(noun, isNested: true), &types), members: members, outer: outer)
             }
             let name = Name.unique(Name.property(member.key), &names)
             return Property(key: member.key, name: name, shape: member.shape, nested: nested)

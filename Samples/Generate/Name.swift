@@ -15,11 +15,16 @@ enum Name {
     }
 
     /// A type's name in upper camel case.
-    static func type(_ text: String) -> String {
+    ///
+    /// - Parameter isNested: whether it is in another struct, where `Item` is free.
+    static func type(_ text: String, isNested: Bool = false) -> String {
         var name = String(capitalized(words(text)).joined().prefix(40))
         if name.first?.isLetter != true { name = name.isEmpty ? "Empty" : "Item" + name }
-        return usedTypes.contains(name) ? name + "Item" : name
+        return usedTypes.contains(name) && !(isNested && name == "Item") ? longer(name) : name
     }
+
+    /// A type's name in place of one that is used.
+    static func longer(_ type: String) -> String { type + (type.hasSuffix("Item") ? "Value" : "Item") }
 
     /// The singular of an English noun, by its ending.
     static func singular(_ noun: String) -> String {

@@ -44,7 +44,7 @@ struct SwiftWriter {
                 if let known = shapes[name], known.keys == shape.keys {
                     shapes[name] = known.merged(with: shape)
                 } else {
-                    endpoints[index].itemName = Name.unique(taken.contains(name) ? name + "Item" : name, &taken)
+                    endpoints[index].itemName = Name.unique(taken.contains(name) ? Name.longer(name) : name, &taken)
                     taken.insert(name + "Mapper")
                     shapes[name] = shape
                 }
@@ -134,6 +134,10 @@ struct SwiftWriter {
         case .json(let shape, _):
             item = shape.type(object: endpoint.itemName)
             if usesMappers, shape.needsMapping { method = itemMethod(shape, item, endpoint.itemName) }
+            if !usesMappers, let members = shape.members, Model(name: endpoint.itemName, members: members).hasSnakeCase
+            {
+                method = decodingMethod(item)
+            }
         case .other: item = "Data"
         }
         if method.isEmpty { stored.append("typealias Item = \(item)") }
@@ -183,6 +187,14 @@ struct SwiftWriter {
         case .other: stored.append("var body: RequestBody?")
         }
         return block("struct \(endpoint.name): APIRequest {", [stored + computed] + sections + [method])
+    }
+
+    /// Decodes by the struct's own keys, which a decoder that converts keys does not find.
+    private func decodingMethod(_ type: String) -> [String] {
+        block(
+            "func item(from response: NetworkResponse) throws -> \(type) {",
+            [["try response.decode(\(type).self, with: .json)"]]
+        )
     }
 
     private func itemMethod(_ shape: Shape, _ type: String, _ mapper: String) -> [String] {

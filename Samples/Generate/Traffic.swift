@@ -23,10 +23,10 @@ struct Exchange {
     /// The place in the recording.
     let index: Int
     let method: String
-    /// Scheme, host and port.
-    let origin: String
-    /// The percent-encoded segments of the path.
-    let segments: [String]
+    /// Scheme, host and port; and the prefix of all paths.
+    private(set) var origin: String
+    /// The percent-encoded segments of the path behind that.
+    private(set) var segments: [String]
     /// The percent-encoded query items.
     let query: [URLQueryItem]
     let body: Content
@@ -41,7 +41,26 @@ struct Exchange {
         for entry in entries {
             if let exchange = try Exchange(entry, index: exchanges.count) { exchanges.append(exchange) }
         }
+        moveVersion(of: &exchanges)
         return exchanges
+    }
+
+    /// Whether a segment tells an interface or its version, `api` or `v1`, and not what is asked for.
+    static func isVersion(_ segment: String) -> Bool { segment.wholeMatch(of: /api|v[0-9.]+|/) != nil }
+
+    /// Moves such segments, with which all paths begin, to the origin.
+    private static func moveVersion(of exchanges: inout [Exchange]) {
+        while let first = exchanges.first, let segment = first.segments.first, !segment.isEmpty, isVersion(segment),
+            exchanges.allSatisfy({ exchange in
+                exchange.origin == first.origin && exchange.segments.first == segment
+                    && exchange.segments.dropFirst().contains { !$0.isEmpty }
+            })
+        {
+            for index in exchanges.indices {
+                exchanges[index].origin += "/" + segment
+                exchanges[index].segments.removeFirst()
+            }
+        }
     }
 
     /// Nil for another scheme than http and https, such as that of a web socket.

@@ -38,9 +38,12 @@ struct GenerateTests {
                 }
 
                 struct PostProfile: APIRequest {
-                    typealias Item = Profile
                     var api: String { "users/me" }
                     var method: NetworkService.Method { .post }
+
+                    func item(from response: NetworkResponse) throws -> Profile {
+                        try response.decode(Profile.self, with: .json)
+                    }
                 }
 
                 """
@@ -107,7 +110,7 @@ struct GenerateTests {
             ("", "empty", "Empty"), ("é", "e", "E"), ("名", "u540d", "U540d"), ("URL", "url", "URL"),
             ("self", "selfValue", "SelfItem"),
             ("Type", "type", "TypeItem"), ("USER_ID", "userId", "UserId"), ("HTTPServer", "httpServer", "HTTPServer"),
-            ("data", "data", "DataItem"), ("+1", "plus1", "Plus1"),
+            ("data", "data", "DataItem"), ("+1", "plus1", "Plus1"), ("item", "item", "ItemValue"),
         ]
     )
     func names(key: String, property: String, type: String) {
@@ -122,6 +125,27 @@ struct GenerateTests {
             "let `let`: Int", "case aB2 = \"aB\"", #"case x = "\\(x)\"\u{A}""#, "let a: A2", "let a: A3",
             "let string: StringItem",
         ] { #expect(lines.contains(line), "\(line) is missing in \(text)") }
+    }
+
+    @Test("TOL-1: a host's decoder that converts keys is not asked where the struct has keys of its own")
+    func ownKeys() throws {
+        for (json, item) in [
+            (#"{"a": [{"b_c": 1}]}"#, "Sample"), (#"[{"a_b": 1}]"#, "[Sample]"), (#"{"a": 1, "bC": 2}"#, nil),
+        ] as [(String, String?)] {
+            let text = try generate("samples.json --name Sample", json)
+            let method = "func item(from response: NetworkResponse) throws -> \(item ?? "Sample") {"
+            let call = "try response.decode(\(item ?? "Sample").self, with: .json)"
+            #expect(text.contains(method) == (item != nil) && text.contains(call) == (item != nil), "\(text)")
+            #expect(text.contains("typealias Item = Sample") == (item == nil))
+        }
+    }
+
+    @Test("TOL-1: a struct in another may be called Item, and no name ends with Item twice")
+    func items() throws {
+        let text = try generate("order.json", #"{"items": [{"id": 1}]}"#)
+        #expect(text.contains("let items: [Item]") && text.contains("    struct Item: Decodable {"))
+        let alone = try generate("items.json", #"[{"id": 1}]"#)
+        #expect(alone.contains("struct ItemValue: Decodable") && alone.contains("typealias Item = [ItemValue]"))
     }
 
     @Test("TOL-1: the element of a list is named by the singular")

@@ -45,6 +45,27 @@ struct TrafficTests {
         )
     }
 
+    @Test("TOL-1: a prefix such as v1 of all paths belongs to the base URL, and a UUID is no part of a name")
+    func prefix() throws {
+        let id = "3F2504E0-4F89-11D3-9A0C-0305E82C3301"
+        let found = try endpoints([
+            ("GET", "https://h/api/v1/users/\(id)", 200, #"{"id": 1}"#, nil),
+            ("GET", "https://h/api/v1/v2", 200, #"{"id": 1}"#, nil),
+        ])
+        #expect(found.map(\.name) == ["GetUser", "GetRoot"] && found[0].itemName == "User")
+        let apis = lines(found).filter { $0.hasPrefix("var api") }.map { $0.split(separator: "\"")[1] }
+        #expect(apis == ["users/\(id)", "v2"])
+        let har =
+            #"{"log": {"entries": [{"request": {"method": "GET", "url": "https://h/v1/a"}, "#
+            + #""response": {"status": 204}}]}}"#
+        let arguments = Arguments(file: "a.har")
+        let text = try Generate.text(for: arguments, Data(har.utf8))
+        #expect(text.contains("// The base URL is https://h/v1") && text.contains(#"var api: String { "a" }"#))
+        // Not all paths.
+        let some = try endpoints([("GET", "https://h/v1/a", 200, "{}", nil), ("GET", "https://h/b", 200, "{}", nil)])
+        #expect(lines(some).contains(#"var api: String { "v1/a" }"#))
+    }
+
     @Test("TOL-1: query items that vary become properties, others stay; a secret never stays")
     func queries() throws {
         let found = try endpoints([

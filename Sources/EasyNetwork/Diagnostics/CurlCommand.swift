@@ -50,7 +50,8 @@ extension TransportRequest {
 }
 
 extension NetworkAttempt {
-    /// The message as a `curl` command for a POSIX shell, without its body, which is not kept.
+    /// The message as a `curl` command for a POSIX shell, without its body, which is not kept. A comment before the
+    /// command tells where a body may be missing.
     ///
     /// - Parameter redaction: takes out secrets. Default ``Redaction/standard``; nil keeps all.
     public func curlCommand(redaction: Redaction? = .standard) -> String {
@@ -60,7 +61,7 @@ extension NetworkAttempt {
 
 extension NetworkError {
     /// The request that failed as a `curl` command for a POSIX shell, without its body, which is not kept; nil if
-    /// nothing was sent.
+    /// nothing was sent. A comment before the command tells where a body may be missing.
     ///
     /// - Parameter redaction: takes out secrets. Default ``Redaction/standard``; nil keeps all.
     public func curlCommand(redaction: Redaction? = .standard) -> String? {
@@ -71,7 +72,8 @@ extension NetworkError {
 extension NetworkError.Request {
     fileprivate func curlCommand(redaction: Redaction?) -> String {
         let method = NetworkService.Method(rawValue: method)
-        return TransportRequest(method: method, url: url, headers: headers).curlCommand(redaction: redaction)
+        return CurlCommand(TransportRequest(method: method, url: url, headers: headers), redaction, keepsBody: false)
+            .text
     }
 }
 
@@ -84,15 +86,23 @@ private struct CurlCommand {
     private var words = ["curl", "--globoff", "--path-as-is", "--compressed"]
     /// The command that writes the body to the standard input of this one.
     private var source: String?
+    /// Whether there may have been a body that is not known.
+    private let mayLackBody: Bool
 
-    init(_ message: TransportRequest, _ redaction: Redaction?) {
+    /// - Parameter keepsBody: whether a message without a body had none.
+    init(_ message: TransportRequest, _ redaction: Redaction?, keepsBody: Bool = true) {
+        mayLackBody =
+            !keepsBody && ([.post, .put, .patch].contains(message.method) || message.headers["Content-Type"] != nil)
         let url = message.url.withoutUser
         words.append(Self.quoted(redaction?.redacted(url) ?? url.absoluteString))
-        let hasBody = add(message.body, message.headers["Content-Type"], redaction)
-        add(message.method, hasBody: hasBody)
+        let hasKnownBody = add(message.body, message.headers["Content-Type"], redaction)
+        let hasBody = hasKnownBody || mayLackBody
+        add(message.method, hasBody: hasKnownBody)
         let headers = redaction?.redacted(message.headers) ?? message.headers
         for field in headers where !field.isFraming {
-            words += ["-H", Self.quoted(field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")]
+            // curl drops a field of blanks only.
+            let isBlank = field.value.allSatisfy { $0 == " " || $0 == "\t" }
+            words += ["-H", Self.quoted(isBlank ? "\(field.name);" : "\(field.name): \(field.value)")]
         }
         // The fields that curl would add.
         if headers["User-Agent"] == nil { words += ["-H", "'User-Agent:'"] }
@@ -100,17 +110,20 @@ private struct CurlCommand {
         if hasBody, headers["Expect"] == nil { words += ["-H", "'Expect:'"] }
     }
 
-    var text: String { (source.map { $0 + " | " } ?? "") + words.joined(separator: " ") }
+    var text: String {
+        let comment = mayLackBody ? "# A body is not kept; to send one, add --data-binary @file\n" : ""
+        return comment + (source.map { $0 + " | " } ?? "") + words.joined(separator: " ")
+    }
 
     private mutating func add(_ method: NetworkService.Method, hasBody: Bool) {
         switch method {
-        case .get where !hasBody: break
+        case .get where !hasBody && !mayLackBody: break
         case .head where !hasBody: words.append("--head")
         case .post where hasBody: break
         case .post, .put, .patch:
             words += ["-X", Self.quoted(method.rawValue)]
             // RFC 9110, section 8.6: these say that they have no body.
-            if !hasBody { words += ["-H", "'Content-Length: 0'"] }
+            if !hasBody, !mayLackBody { words += ["-H", "'Content-Length: 0'"] }
         default: words += ["-X", Self.quoted(method.rawValue)]
         }
     }

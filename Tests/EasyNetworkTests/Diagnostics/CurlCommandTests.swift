@@ -47,6 +47,27 @@ struct CurlCommandTests {
         #expect(NetworkAttempt(request: line).curlCommand(redaction: nil).contains("s3cret"))
     }
 
+    @Test("DIA-1: a body that is not known is left to the reader; a field of blanks only is sent, as an empty one")
+    func unknownBody() throws {
+        let url = try #require(URL(string: "https://api.example.com/x"))
+        func command(_ method: String, _ headers: HTTPHeaders = ["User-Agent": "a"]) -> String {
+            NetworkAttempt(request: NetworkError.Request(method: method, url: url, headers: headers)).curlCommand()
+        }
+        let comment = "# A body is not kept; to send one, add --data-binary @file\n"
+        let start = "curl --globoff --path-as-is --compressed 'https://api.example.com/x'"
+        #expect(command("GET") == start + " -H 'User-Agent: a'")
+        #expect(command("DELETE") == start + " -X 'DELETE' -H 'User-Agent: a'")
+        for method in ["POST", "PUT", "PATCH"] {
+            let end = " -X '\(method)' -H 'User-Agent: a' -H 'Content-Type:' -H 'Expect:'"
+            #expect(command(method) == comment + start + end)
+        }
+        let typed = command("GET", ["User-Agent": "a", "Content-Type": "text/plain"])
+        #expect(typed.hasPrefix(comment) && typed.contains(" -X 'GET' "))
+        // What is known to have no body says so.
+        #expect(TransportRequest(method: .post, url: url).curlCommand().contains("'Content-Length: 0'"))
+        #expect(command("GET", ["User-Agent": "a", "X-Blank": " \t"]) == start + " -H 'User-Agent: a' -H 'X-Blank;'")
+    }
+
     // Foundation adds other fields than curl.
     #if os(Linux)
     @Test(
