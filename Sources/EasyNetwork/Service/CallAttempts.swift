@@ -254,8 +254,12 @@ struct CallAttempts {
         case startOver(NetworkResponse)
     }
 
-    /// - Parameter message: is given its cookies.
+    /// - Parameter message: is given its cookies, and the range of a download.
     private mutating func send(_ message: inout TransportRequest) async -> Received {
+        // First, so that what is told of the message is what is sent.
+        context.addCookies(to: &message)
+        var read: BodyReading?
+        if let use = context.use { (message, read) = await use(message) }
         let line = NetworkError.Request(method: message.method.rawValue, url: message.url, headers: message.headers)
         var attempt = NetworkAttempt(reason: next.reason, request: line, delay: next.delay)
         attempt.cacheMiss = history.isEmpty ? cacheMiss : nil
@@ -265,14 +269,13 @@ struct CallAttempts {
         next = (.first, 0)
         answer = nil
         acceptedAnswer = nil
-        context.addCookies(to: &message)
         if context.cache != nil {
             let deposit = context.deposit(message, asked: sent.headers, key: cacheKey, candidate)
             errand = deposit.map { .store($0) }
         }
         context.tell(call, .attemptStarted(attempt, message))
         var outcome: Outcome
-        (outcome, arrival) = await context.exchange(message, body)
+        (outcome, arrival) = await context.exchange(message, body, read)
         if arrival.startsOver, case .success(let response) = outcome { return .startOver(response) }
         if !arrival.isBodyUsed, case .success(let response) = outcome,
             let confirmed = candidate?.confirmed(by: response, at: context.clock.date)

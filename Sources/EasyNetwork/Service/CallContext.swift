@@ -23,7 +23,7 @@ final class CallContext: Sendable {
     /// The listeners of its queue.
     private let queueBroadcast: EventBroadcast?
     /// How an accepted body is used; nil to collect it.
-    private let use: BodyUse?
+    let use: BodyUse?
     /// Called with an answer of the cache that is followed by the network's.
     private let cached: (@Sendable (NetworkResponse) -> Void)?
 
@@ -285,17 +285,20 @@ final class CallContext: Sendable {
         var mayBeginAgain = true
     }
 
-    /// Sends a message, and collects the body of its answer or hands it to its user.
-    func exchange(_ message: TransportRequest, _ body: BodyStream) async -> (outcome: Outcome, arrival: Arrival) {
-        guard let use else {
+    /// Sends a message, and collects the body of its answer or hands it to its reader.
+    func exchange(
+        _ message: TransportRequest,
+        _ body: BodyStream,
+        _ read: BodyReading?
+    ) async -> (outcome: Outcome, arrival: Arrival) {
+        guard let read else {
             body.start(message, over: configuration.settings.transport)
             let collected = await body.collect(upTo: validation.maximumBodyCount)
             let outcome = outcome(collected, from: message.url)
             keepCookies(of: outcome, from: message.url)
             return (outcome, Arrival())
         }
-        let (outgoing, read) = await use(message)
-        body.start(outgoing, over: configuration.settings.transport)
+        body.start(message, over: configuration.settings.transport)
         let head: TransportHead
         do throws(NetworkError) {
             head = try await body.head()
@@ -303,20 +306,20 @@ final class CallContext: Sendable {
             return (.failure(error), Arrival())
         }
         // Before the body: its end may come much later, or never.
-        keepCookies(head.headers, from: outgoing.url)
+        keepCookies(head.headers, from: message.url)
         let isAccepted = wants(head)
         if isAccepted, let maximum = validation.maximumBodyCount {
-            body.limit(to: maximum, otherwise: validation.bodyTooLong(response(head, outgoing.url)))
+            body.limit(to: maximum, otherwise: validation.bodyTooLong(response(head, message.url)))
         }
         let end = await read(head, isAccepted, body)
         if case .collect = end {
             let collected = await body.collect(upTo: NetworkError.responseBodyLimit)
-            let outcome = Result { () throws(NetworkError) in try collected.response(from: outgoing.url) }
+            let outcome = Result { () throws(NetworkError) in try collected.response(from: message.url) }
             return (outcome, Arrival())
         }
         var arrival = Arrival()
         // Its trailers and metrics are known only before it is cancelled.
-        let response = response(head, outgoing.url, body.end)
+        let response = response(head, message.url, body.end)
         switch end {
         case .collect: break
         case .used:

@@ -128,6 +128,21 @@ struct DownloadTests {
         #expect(fixture.file.ranges.dropFirst() == (1...20).map { "bytes=\($0 * 10_000)-" }[...])
     }
 
+    @Test("BEY-21: an attempt shows the range that was asked for")
+    func shownRange() async throws {
+        let fixture = try DownloadFixture(retries: 1)
+        fixture.file.change { _, number, response in
+            if number == 0 { response.fault = .truncate(after: 10_000) } else { response = .status(404) }
+        }
+        guard case .failure(let error) = await fixture.run(fixture.operation()) else {
+            Issue.record("it has not failed")
+            return
+        }
+        #expect(error.history.map { $0.request.headers["Range"] } == [nil, "bytes=10000-"])
+        #expect(error.request?.headers["If-Range"] == "\"one\"")
+        #expect(error.curlCommand()?.contains("'Range: bytes=10000-'") == true)
+    }
+
     @Test("TRF-3: without progress the retries come to an end")
     func noProgress() async throws {
         let fixture = try DownloadFixture(retries: 2)

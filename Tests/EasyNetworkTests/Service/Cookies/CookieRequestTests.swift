@@ -50,4 +50,33 @@ struct CookieRequestTests {
         )
         #expect(Set(jar.cookies.map(\.name)) == ["session", "theme"])
     }
+
+    @Test("BEY-21: attempts and events show the message as it was sent, with cookies and the host's credential")
+    func shown() async throws {
+        server.route("GET", "/mine") { request in
+            request.headers["Authorization"] == nil
+                ? .status(401, headers: ["WWW-Authenticate": "Basic realm=a"]) : .text("mine")
+        }
+        let password = try RequestAuthentication.password(user: "ada", password: "s3cret", allowsBasicWithoutTLS: true)
+        let host = server.host(transport: TransportConfiguration.sharedTransport) { host in
+            host.cookies = CookieJar()
+            host.authentication = password
+        }
+        let told = Locked<[HTTPHeaders]>([])
+        let listener = host.subscribe { event in
+            guard case .attemptStarted(let attempt, let message) = event.kind else { return }
+            #expect(attempt.request.headers == message.headers)
+            told.withLock { $0.append(attempt.request.headers) }
+        }
+        let service = EasyNetworkService(host)
+        _ = try await service.send(Call(api: "sign-in"))
+        let response = try await service.send(Call(api: "mine"))
+        let shown = response.history.map(\.request.headers)
+        #expect(shown.map { $0["Cookie"] } == ["session=1; theme=dark", "session=1; theme=dark"])
+        #expect(shown.map { $0["Authorization"]?.hasPrefix("Basic ") } == [nil, true])
+        #expect(told.withLock { $0.suffix(2).map(\.description) } == shown.map(\.description))
+        let command = try #require(response.history.last?.curlCommand())
+        #expect(command.contains("'Cookie: REDACTED'") && command.contains("'Authorization: Basic REDACTED'"))
+        withExtendedLifetime(listener) {}
+    }
 }
