@@ -34,8 +34,14 @@ final class HARFile: @unchecked Sendable {
             throw NetworkError(code: .cannotWriteFile, message: "\(file.withoutSecrets) is no address of a file")
         }
         // Opened first: without a descriptor nothing of this object is released.
-        descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw .file("the recording \(path) cannot be made") }
+        // Before the first secret is in it. A device or a pipe keeps its mode.
+        var status = stat()
+        let isFile = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        if isFile, fchmod(descriptor, 0o600) != 0 || ftruncate(descriptor, 0) != 0 {
+            throw .file("the recording \(path) cannot be made readable by its owner only")
+        }
         if let failure = write(Array(Self.beginning.utf8)) { throw failure }
     }
 

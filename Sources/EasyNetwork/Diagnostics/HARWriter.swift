@@ -164,16 +164,17 @@ extension HARWriter {
         }
     }
 
-    /// The name and the value of `name=value`.
-    private func pair(_ text: some StringProtocol) -> (name: String, value: String) {
+    /// The name and the value of `name=value`; the name is nil without `=`.
+    private func pair(_ text: some StringProtocol) -> (name: String?, value: String) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(\.trimmed)
-        return (parts.first ?? "", parts.count > 1 ? parts[1] : "")
+        return parts.count > 1 ? (parts[0], parts[1]) : (nil, parts.first ?? "")
     }
 
     private func addCookie(_ cookie: String, _ path: String? = nil, isSecure: Bool = false, to text: inout JSONText) {
         let (name, value) = pair(cookie)
-        text.add("name", name)
-        if let path { text.add("path", path) }
+        // One without a name is a value (RFC 6265bis, section 5.6).
+        text.add("name", name ?? "")
+        if let path { text.add("path", redacted(path)) }
         if isSecure { text.add("secure", true) }
         text.add("value", redaction == nil ? value : Redaction.mark)
     }
@@ -184,7 +185,7 @@ extension HARWriter {
         var attributes: [String: String] = [:]
         for part in parts.dropFirst() {
             let (name, value) = pair(part)
-            attributes[name.lowercased()] = value
+            attributes[(name ?? value).lowercased()] = value
         }
         text.object { text in
             if let domain = attributes["domain"] { text.add("domain", domain) }
@@ -312,38 +313,6 @@ extension MediaType {
     fileprivate var isText: Bool {
         essence.hasPrefix("text/") || essence.hasPrefix("multipart/") || isJSON || essence.hasSuffix("xml")
             || essence.hasSuffix("javascript") || essence == "application/x-www-form-urlencoded"
-    }
-}
-
-extension Redaction {
-    /// Whether the text has the name of a secret where its value may be next to it, other than in `name=value`: as a
-    /// key before a colon, in quotes, as an element of XML, or as a column.
-    fileprivate func hasSecretName(_ text: String) -> Bool {
-        text.utf8Bytes { bytes in
-            guard bytes.hasByte(of: Self.beforeKey) || bytes.hasByte(of: ":>") else { return false }
-            var index = 0
-            while index < bytes.count {
-                let start = index
-                while index < bytes.count, Self.isPartOfName(bytes[index]) { index += 1 }
-                if index > start {
-                    let next = bytes[index...].first { $0 != UInt8(ascii: " ") } ?? UInt8(ascii: " ")
-                    let before = start > 0 ? bytes[start - 1] : UInt8(ascii: " ")
-                    let isKey = Self.beforeKey.utf8.contains(before) || Self.behindKey.utf8.contains(next)
-                    if isKey, isSecret(UnsafeBufferPointer(rebasing: bytes[start..<index])) { return true }
-                }
-                index += 1
-            }
-            return false
-        }
-    }
-
-    private static let aroundKey = "\"',;|\t"
-    private static let beforeKey = "</" + aroundKey
-    private static let behindKey = ":>" + aroundKey
-
-    private static func isPartOfName(_ byte: UInt8) -> Bool {
-        byte.isLetter || byte.isDigit || byte >= 0x80 || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
-            || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "$")
     }
 }
 

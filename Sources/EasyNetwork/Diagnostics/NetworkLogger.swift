@@ -35,8 +35,8 @@ public final class NetworkLogger: Sendable {
     /// - Parameters:
     ///   - level: the least important events that are logged. Default ``NetworkEvent/Level/info``.
     ///   - write: gets the level and the text of each line, one after the other on a background queue. Default nil:
-    ///     lines go to `os.Logger` on Apple's platforms, with the subsystem `EasyNetwork`, and to standard error
-    ///     elsewhere.
+    ///     lines go to `os.Logger` on Apple's platforms, with the subsystem `EasyNetwork` and as private data, which
+    ///     only a debugger or a profile of the device shows, and to standard error elsewhere.
     public init(
         level: NetworkEvent.Level = .info,
         write: (@Sendable (NetworkEvent.Level, String) -> Void)? = nil
@@ -84,9 +84,9 @@ public final class NetworkLogger: Sendable {
 
     private static func writeToSystem(_ line: LogWriter.Line) -> Bool {
         switch line.level {
-        case .debug: log.debug("\(line.text, privacy: .public)")
-        case .info: log.info("\(line.text, privacy: .public)")
-        case .error: log.error("\(line.text, privacy: .public)")
+        case .debug: log.debug("\(line.text, privacy: .private)")
+        case .info: log.info("\(line.text, privacy: .private)")
+        case .error: log.error("\(line.text, privacy: .private)")
         }
         return true
     }

@@ -189,34 +189,7 @@ struct TimelineRecord: Sendable {
 
     /// A text without secrets, control characters and line breaks.
     static func text(_ text: String, limit: Int = 300) -> String {
-        withoutSecretFields(Redaction.standard.redacted(text.cleaned(limit: lengthLimit))).cleaned(limit: limit)
-    }
-
-    /// Takes out the values of header fields that a message quotes: `Authorization: Bearer abc`, `Cookie: a=b; c=d`.
-    private static func withoutSecretFields(_ text: String) -> String {
-        var words = text.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
-        var isSecret = false
-        for (index, word) in words.enumerated() where !word.isEmpty {
-            let colon = word.firstIndex(of: ":") ?? word.endIndex
-            if isSecret, !isScheme(word[...]) {
-                words[index] = Redaction.mark
-                isSecret = word.hasSuffix(";") || word.hasSuffix(",")
-            } else if colon < word.endIndex, Redaction.standard.isSecret(String(word[..<colon])) {
-                let value = word[word.index(after: colon)...]
-                isSecret = !value.contains { $0.isLetter || $0.isNumber } || isScheme(value)
-                if !isSecret { words[index] = word[...colon] + Redaction.mark }
-            } else if isScheme(word[...]) {
-                isSecret = true
-            }
-        }
-        return words.joined(separator: " ")
-    }
-
-    /// Whether credentials follow the word.
-    private static func isScheme(_ word: Substring) -> Bool {
-        // Longer words are none.
-        let letters = word.utf8.lazy.filter(\.isLetter).prefix(10).map(\.lowercasedASCII)
-        return ["basic", "bearer", "digest", "negotiate"].contains { $0.utf8.elementsEqual(letters) }
+        Redaction.standard.redacted(text.cleaned(limit: lengthLimit)).cleaned(limit: limit)
     }
 }
 

@@ -14,11 +14,12 @@ import Foundation
 /// underscore name job, call, reason, number of the attempt, delay and dependencies. An attempt that is under way when
 /// the recording ends is an entry with the error ``NetworkError/Code/cancelled``.
 ///
-/// The file is a whole HAR after each write, so that it can be read while the program runs and after it was killed. It
-/// is written on a serial queue of the recorder. The first entry is written at once; those that follow within two
-/// milliseconds are written together after that time. If the disk is slower than the traffic, at most 32 MiB of bodies
-/// wait, and further entries are dropped; `_dropped` in the file is their number. A new file may be read by its owner
-/// only.
+/// The file is a whole HAR after each write, also when the program is killed afterwards. Who reads it in the moment
+/// of a write, while the program runs, may get a part of an entry, and reads it again. It is written on a serial
+/// queue of the recorder. The first entry is written at once; those that follow within two milliseconds are written
+/// together after that time. If the disk is slower than the traffic, at most 32 MiB of bodies wait, and further
+/// entries are dropped; `_dropped` in the file is their number. The file may be read and written by its owner only,
+/// also one that was there; a symbolic link in its place is not followed, but an error.
 ///
 /// A kill, a crash, or an exit without ``finish()`` loses what is not in the file yet: the attempts under way, the
 /// entries of about the last two milliseconds, and those that wait for a slow disk. A kill in the moment of a write may
@@ -70,7 +71,7 @@ public final class TrafficRecorder: Sendable {
     private let file: HARFile
     private let state = Locked(State())
 
-    /// Creates the file, or overwrites the one that is there.
+    /// Creates the file, or overwrites the one that is there and takes it away from all but its owner.
     ///
     /// - Parameters:
     ///   - file: in a directory that exists.

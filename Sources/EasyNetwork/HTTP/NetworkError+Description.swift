@@ -13,10 +13,12 @@ extension NetworkError: LocalizedError, CustomStringConvertible {
             let reason = HTTPURLResponse.localizedString(forStatusCode: statusCode)
             sentence = "The server answered \(statusCode) \(reason)"
         }
-        if let message { sentence += ": \(message)" }
-        if let serverMessage { sentence += ": \(serverMessage.cleaned().withoutFullStop)" }
+        // Each part by itself, since a secret may go to the end of its part.
+        let redaction = Redaction.standard
+        if let message { sentence += ": " + redaction.redacted(message) }
+        if let serverMessage { sentence += ": " + redaction.redacted(serverMessage.cleaned().withoutFullStop) }
         if let request { sentence += " (\(request))" }
-        return Redaction.standard.redacted(sentence) + "."
+        return sentence + "."
     }
 
     public var description: String {
@@ -101,7 +103,7 @@ extension NetworkError: CustomDebugStringConvertible, CustomReflectable {
     private static func lines(of error: NetworkError) -> [String] {
         let redaction = Redaction.standard
         var text = DebugText(title: "NetworkError.\(error.code) (\(error.code.rawValue))")
-        text.add("Summary", redaction.redacted(error.errorDescription ?? ""))
+        text.add("Summary", error.errorDescription)
         text.add("Request", error.request.map { "\($0.method) \(redaction.redacted($0.url))" })
         text.add("Request headers", error.request?.headers ?? HTTPHeaders())
         text.add("Attempts", "\(error.attempts)")
@@ -111,7 +113,7 @@ extension NetworkError: CustomDebugStringConvertible, CustomReflectable {
         text.add("Headers", error.headers)
         text.add("Server's message", error.serverMessage.map(redaction.redacted))
         text.add("Body", error.responseBody, contentType: error.headers["Content-Type"])
-        text.add("Path", redaction.redacted(error.dependencyPath.joined(separator: " → ")))
+        text.add("Path", error.dependencyPath.map(redaction.redacted).joined(separator: " → "))
         text.add("Metrics", error.metrics?.summary)
         return text.lines
     }

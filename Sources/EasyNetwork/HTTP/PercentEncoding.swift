@@ -62,6 +62,29 @@ enum PercentEncoding {
         return String(decoding: result, as: UTF8.self)
     }
 
+    /// The bytes with their escapes resolved. A `%` that begins no escape stays.
+    ///
+    /// - Parameter isForm: whether a `+` is a blank.
+    static func decode(_ bytes: some Collection<UInt8>, isForm: Bool = false) -> [UInt8] {
+        let source = Array(bytes)
+        var result: [UInt8] = []
+        result.reserveCapacity(source.count)
+        var index = 0
+        while index < source.count {
+            let byte = source[index]
+            if byte == UInt8(ascii: "%"), index + 2 < source.count, source[index + 1].isHexDigit,
+                source[index + 2].isHexDigit
+            {
+                result.append(source[index + 1].hexDigitValue << 4 | source[index + 2].hexDigitValue)
+                index += 3
+            } else {
+                result.append(isForm && byte == UInt8(ascii: "+") ? 0x20 : byte)
+                index += 1
+            }
+        }
+        return result
+    }
+
     private static func encode(_ text: some StringProtocol, _ allowed: Allowed, keepsEscapes: Bool) -> String {
         // The usual case.
         if text.utf8.withContiguousStorageIfAvailable({ $0.allSatisfy(allowed.contains) }) == true {
@@ -86,6 +109,11 @@ enum PercentEncoding {
 extension UInt8 {
     var isHexDigit: Bool {
         isDigit || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(lowercasedASCII)
+    }
+
+    /// Of a hexadecimal digit.
+    fileprivate var hexDigitValue: UInt8 {
+        isDigit ? self - UInt8(ascii: "0") : lowercasedASCII - UInt8(ascii: "a") + 10
     }
 
     var isDigit: Bool {

@@ -1,15 +1,20 @@
 import Foundation
 
-/// Takes secrets out of headers, URLs, JSON and forms before they are shown.
+/// Takes secrets out of headers, URLs, JSON, forms and other text before they are shown.
 ///
 /// ```swift
 /// print(Redaction.standard.redacted(response.headers))
 /// ```
 ///
-/// A value is secret by its name: a header, a URL parameter, a form field or a JSON key that is called Authorization,
-/// Cookie or password, or whose name contains token, secret, API key, signature and the like, in any spelling
-/// (`access_token`, `accessToken`, `X-Access-Token`). The parameters `code` and `key` of a URL or a form are secret
-/// too, and so are user and password of a URL. A secret without such a name, like a token in a path, is not recognized.
+/// A value is secret by its name: a header, a URL parameter, a form field, a JSON key, an XML element or attribute, or
+/// what stands before a colon, that is called Authorization, Cookie or password, or whose name contains token, secret,
+/// API key, signature and the like, in any spelling (`access_token`, `accessToken`, `X-Access-Token`). The parameters
+/// `code` and `key` of a URL or a form are secret too, and so are user and password of a URL, and what looks like a
+/// credential behind `Bearer`. Encoded addresses, forms and JSON within a parameter are looked into. A secret without
+/// such a name, like a token in a path, is not recognized.
+///
+/// All that the package prints (errors, log, HAR, `curl` commands, timeline, graph) goes through it. ``HostSettings``
+/// has a list for names of your own, ``HostSettings/secretNames``, which each redaction of the program knows.
 public struct Redaction: Hashable, Sendable {
     /// The replacement for a secret. It is valid in a URL too.
     public static let mark = "REDACTED"
@@ -17,28 +22,18 @@ public struct Redaction: Hashable, Sendable {
     /// A redaction without additional names.
     public static let standard = Redaction()
 
-    /// Additional secret names, compared by their letters and digits without case. Default none.
+    /// Additional secret names, besides those of all hosts (``HostSettings/secretNames``), compared by their letters
+    /// and digits without case. Default none.
     public let names: Set<String>
 
     /// Creates a redaction with additional secret names.
     public init(names: Set<String> = []) {
-        self.names = Set(names.map { $0.utf8Bytes { Self.normalized($0) { String(decoding: $0, as: UTF8.self) } } })
+        self.names = Self.normalized(names)
     }
 
     /// Whether the value of a header, parameter or key with this name is secret.
     public func isSecret(_ name: String) -> Bool {
         name.utf8Bytes(isSecret)
-    }
-
-    func isSecret(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
-        Self.normalized(name) { name in
-            guard let first = name.first else { return false }
-            if Self.words[Int(first)].contains(where: { $0.count == name.count && name.has($0, at: 0) }) { return true }
-            for start in name.indices {
-                for part in Self.parts[Int(name[start])] where name.has(part, at: start) { return true }
-            }
-            return !names.isEmpty && names.contains(String(decoding: name, as: UTF8.self))
-        }
     }
 
     /// The headers with their secret values replaced. The scheme of credentials stays: `Bearer REDACTED`. In other
@@ -57,42 +52,20 @@ public struct Redaction: Hashable, Sendable {
         redacted(url.absoluteString)
     }
 
-    /// The text with the secrets of URLs and forms in it replaced: `https://user:password@host`, `token=abc`, and
-    /// `token="a b"`.
+    /// The text with its secrets replaced: `https://user:password@host`, `token=abc`, `token="a b"`, and, to the end of
+    /// the line, `Authorization: Bearer abc`.
     public func redacted(_ text: String) -> String {
-        text.utf8Bytes(redactedBytes).map { String(decoding: $0, as: UTF8.self) } ?? text
+        redacted(text, level: 0)
     }
 
-    /// - Returns: nil if there is no secret.
-    private func redactedBytes(_ bytes: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
-        // No secret is without `=` or `://`, whose slashes JSON may escape.
-        guard bytes.hasByte(of: "=") || bytes.hasByte(of: ":") && bytes.hasByte(of: "/") else { return nil }
-        var result: [UInt8] = []
-        /// The end of what the result has.
-        var copied = 0
-        var index = 0
-        var nameStart = 0
-        while index < bytes.count {
-            let byte = bytes[index]
-            index += 1
-            var end: Int?
-            if byte == UInt8(ascii: "="), isSecretParameter(bytes, nameStart..<(index - 1)) {
-                end = Self.endOfValue(bytes, from: index)
-            } else if byte == UInt8(ascii: ":"), let count = Self.countOfSlashes(bytes, at: index) {
-                index += count
-                end = Self.endOfUserInformation(bytes, from: index)
-            } else if Self.isNameByte(byte) {
-                continue
-            }
-            if let end, end > index || byte == UInt8(ascii: ":") {
-                result += bytes[copied..<index]
-                result += Self.mark.utf8
-                (index, copied) = (end, end)
-            }
-            nameStart = index
+    /// - Parameters:
+    ///   - level: how many encodings are around the text.
+    ///   - isDecoded: whether it is the decoded value of a parameter, in which only `&` ends a value.
+    private func redacted(_ text: String, level: Int, isDecoded: Bool = false) -> String {
+        text.utf8Bytes { bytes in
+            RedactionScanner.redacted(bytes, by: self, level: level, isDecoded: isDecoded)
         }
-        guard copied > 0 else { return nil }
-        return result + bytes[copied...]
+        .map { String(decoding: $0, as: UTF8.self) } ?? text
     }
 
     /// The text of a body without its secrets, if it is a JSON object or array, or has the content type of a form. JSON
@@ -102,7 +75,7 @@ public struct Redaction: Hashable, Sendable {
     public func redactedText(of body: Data, contentType: String? = nil) -> String? {
         if let text = redactedJSON(body) { return text }
         guard contentType.flatMap(MediaType.init)?.essence == "application/x-www-form-urlencoded" else { return nil }
-        return redacted(String(decoding: body, as: UTF8.self))
+        return redacted(form: body)
     }
 
     /// The words of a transport, which may quote the address of a proxy: everything before the last `@` may be user and
@@ -138,12 +111,77 @@ public struct Redaction: Hashable, Sendable {
     }
 }
 
+// MARK: - Credentials
+
+extension Redaction {
+    /// The mark, with the scheme of credentials before it: `Bearer REDACTED`.
+    static func credentials(_ value: String) -> String {
+        let scheme = value.prefix { $0 != " " }
+        return isScheme(scheme.utf8) ? "\(scheme) \(mark)" : mark
+    }
+
+    static func isScheme(_ word: some Collection<UInt8>) -> Bool {
+        let letters = word.lazy.map(\.lowercasedASCII)
+        return schemes.contains { $0.utf8.elementsEqual(letters) }
+    }
+
+    private static let schemes = ["basic", "bearer", "digest", "negotiate", "hmac", "aws4-hmac-sha256", "token"]
+}
+
+// MARK: - Encoded values
+
+extension Redaction {
+    /// The highest number of encodings, one in another, that are looked into.
+    static let levelLimit = 4
+
+    /// A form, in which only `&` ends a value.
+    private func redacted(form body: Data) -> String {
+        let fields = body.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).map { field -> String in
+            let equals = field.firstIndex(of: UInt8(ascii: "=")) ?? field.endIndex
+            let value = field[equals...].dropFirst()
+            let name = String(decoding: field[..<equals], as: UTF8.self)
+            if !value.isEmpty, isSecretParameter(name) { return "\(name)=\(Self.mark)" }
+            let shown = [field[..<equals], value].map { part in
+                redacted(encoded: part, level: 0, isForm: true) ?? String(decoding: part, as: UTF8.self)
+            }
+            return shown.joined(separator: equals == field.endIndex ? "" : "=")
+        }
+        return fields.joined(separator: "&")
+    }
+
+    /// The value of a parameter, which may be an address, a form or JSON.
+    ///
+    /// - Returns: nil if there is no secret in it.
+    func redacted(encoded bytes: some Collection<UInt8>, level: Int, isForm: Bool = false) -> String? {
+        let decoded = PercentEncoding.decode(bytes, isForm: isForm)
+        guard isForm || !decoded.elementsEqual(bytes) else { return nil }
+        guard level < Self.levelLimit else { return Self.mark }
+        let text = String(decoding: decoded, as: UTF8.self)
+        let shown =
+            redactedJSON(Data(decoded), level: level + 1) ?? redacted(text, level: level + 1, isDecoded: true)
+        guard shown != text, shown.contains(Self.mark) else { return nil }
+        return PercentEncoding.encode(shown, .form)
+    }
+
+    /// The parameters `code` (RFC 6749, section 4.1.2) and `key` are secret in a URL or a form only.
+    ///
+    /// - Parameter name: with its escapes.
+    func isSecretParameter(_ name: String, mayBeWord: Bool = true) -> Bool {
+        let name =
+            name.utf8.contains(UInt8(ascii: "%"))
+            ? String(decoding: PercentEncoding.decode(name.utf8), as: UTF8.self) : name
+        return isSecret(name) || mayBeWord && (name == "code" || name == "key")
+    }
+}
+
 // MARK: - JSON
 
 extension Redaction {
+    /// - Parameter level: how many encodings are around it.
     /// - Returns: nil if the body is no JSON object or array.
     private func redactedJSON(_ body: Data, level: Int = 0) -> String? {
-        guard Self.mayBeJSON(body), let json = try? JSONSerialization.jsonObject(with: body) else { return nil }
+        guard level < Self.levelLimit, Self.mayBeJSON(body), let json = try? JSONSerialization.jsonObject(with: body)
+        else { return nil }
         let result = redacted(json: json, level: level)
         // Without this check Foundation traps at a number that is not finite.
         guard JSONSerialization.isValidJSONObject(result),
@@ -165,15 +203,18 @@ extension Redaction {
         }
     }
 
-    /// - Parameter level: how many strings of JSON are around the value.
     private func redacted(json value: Any, level: Int) -> Any {
         switch value {
         case let text as String: return redacted(string: text, level: level)
         case let array as [Any]: return array.map { redacted(json: $0, level: level) }
         case let object as [String: Any]:
             var result: [String: Any] = [:]
+            // As in `{"name":"password","value":"…"}`.
+            let isNamedSecret = ["name", "key", "type", "field"].contains {
+                (object[$0] as? String).map(isSecret) ?? false
+            }
             for (key, value) in object {
-                let isHidden = isSecret(key) && !(value is NSNull)
+                let isHidden = (isSecret(key) || isNamedSecret && key == "value") && !(value is NSNull)
                 result[redacted(key)] = isHidden ? Self.mark : redacted(json: value, level: level)
             }
             return result
@@ -181,119 +222,46 @@ extension Redaction {
         }
     }
 
-    /// JSON in a string is redacted as JSON. A string with other markup, or with a secret name before a colon, is
-    /// replaced as a whole, since the end of its secrets is unknown.
+    /// JSON in a string is redacted as JSON. A string with other markup and the name of a secret is replaced as a
+    /// whole, since the end of its secrets is unknown.
     private func redacted(string: String, level: Int) -> String {
-        if level < 3, let text = redactedJSON(Data(string.utf8), level: level + 1) { return text }
-        let names = string.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).dropLast()
-        let hasSecret = names.contains { text in
-            let end = text.lastIndex(where: Self.isNameByte).map(text.index(after:)) ?? text.endIndex
-            let start = text[..<end].lastIndex { !Self.isNameByte($0) }.map(text.index(after:)) ?? text.startIndex
-            return isSecret(String(decoding: text[start..<end], as: UTF8.self))
-        }
-        return hasSecret || string.utf8.contains { "{<".utf8.contains($0) } ? Self.mark : redacted(string)
+        if let text = redactedJSON(Data(string.utf8), level: level + 1) { return text }
+        if string.utf8.contains(where: { "{<".utf8.contains($0) }), hasSecretName(string) { return Self.mark }
+        return redacted(string, level: level)
     }
 }
 
-// MARK: - Scanning
+// MARK: - Bodies of any format
 
 extension Redaction {
-    /// The parameters `code` (RFC 6749, section 4.1.2) and `key` are secret in a URL or a form only.
-    private func isSecretParameter(_ bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> Bool {
-        guard !range.isEmpty else { return false }
-        let text = String(decoding: bytes[range], as: UTF8.self)
-        let name = bytes[range].contains(UInt8(ascii: "%")) ? text.removingPercentEncoding ?? text : text
-        let isParameter = range.lowerBound == 0 || "?&#;".utf8.contains(bytes[range.lowerBound - 1])
-        return isSecret(name) || isParameter && (name == "code" || name == "key")
-    }
-
-    /// The number of bytes of two slashes, which JSON may escape; nil if there are none.
-    private static func countOfSlashes(_ bytes: UnsafeBufferPointer<UInt8>, at index: Int) -> Int? {
-        if bytes.has([0x2F, 0x2F], at: index) { return 2 }
-        return bytes.has([0x5C, 0x2F, 0x5C, 0x2F], at: index) ? 4 : nil
-    }
-
-    /// The index behind a value in quotes, else of the next `&`, `#`, white space or quote.
-    private static func endOfValue(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
-        guard start < bytes.count else { return start }
-        let quote = bytes[start]
-        if quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") {
-            return bytes[(start + 1)...].firstIndex(of: quote).map { $0 + 1 } ?? bytes.count
-        }
-        return bytes[start...].firstIndex { $0 <= 0x20 || "&#\"<>\\".utf8.contains($0) } ?? bytes.count
-    }
-
-    /// The index of the `@` behind user and password, or the end of a text that is cut within a password; nil if there
-    /// are none.
-    private static func endOfUserInformation(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
-        let end = bytes[start...].firstIndex(where: isEndOfAuthority) ?? bytes.count
-        let authority = bytes[start..<end]
-        if let at = authority.lastIndex(of: UInt8(ascii: "@")) { return at }
-        guard end == bytes.count, authority.first != UInt8(ascii: "["),
-            let colon = authority.firstIndex(of: UInt8(ascii: ":"))
-        else { return nil }
-        return authority[(colon + 1)...].allSatisfy(\.isDigit) ? nil : end
-    }
-
-    private static func isEndOfAuthority(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0...0x20, UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "\""), UInt8(ascii: "<"),
-            UInt8(ascii: ">"), UInt8(ascii: "\\"):
-            true
-        default: false
-        }
-    }
-
-    /// Whether names of parameters contain the byte, escapes and brackets included.
-    private static func isNameByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "%"), UInt8(ascii: "["),
-            UInt8(ascii: "]"), UInt8(ascii: "+"), UInt8(ascii: "$"), 0x80...:
-            true
-        default: byte.isLetter || byte.isDigit
-        }
-    }
-
-    static func credentials(_ value: String) -> String {
-        let scheme = value.prefix { $0 != " " }
-        let schemes = ["basic", "bearer", "digest", "negotiate", "hmac", "aws4-hmac-sha256", "token"]
-        return schemes.contains(scheme.lowercased()) ? "\(scheme) \(mark)" : mark
-    }
-
-    /// Gives the letters and digits of the name in lower case.
-    private static func normalized<Result>(
-        _ name: UnsafeBufferPointer<UInt8>,
-        _ body: (UnsafeBufferPointer<UInt8>) -> Result
-    ) -> Result {
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: name.count) { letters in
-            var count = 0
-            for byte in name where byte.isLetter || byte.isDigit {
-                letters[count] = byte.lowercasedASCII
-                count += 1
+    /// Whether the text has the name of a secret where its value may be next to it, other than in `name=value`: as a
+    /// key before a colon, in quotes, as an element of XML, as a column, or as a part of a form: `name=password`.
+    func hasSecretName(_ text: String) -> Bool {
+        text.utf8Bytes { bytes in
+            guard bytes.hasByte(of: Self.beforeKey) || bytes.hasByte(of: ":>=") else { return false }
+            var index = 0
+            while index < bytes.count {
+                let start = index
+                while index < bytes.count, Self.isPartOfName(bytes[index]) { index += 1 }
+                if index > start {
+                    let next = bytes[index...].first { $0 != UInt8(ascii: " ") } ?? UInt8(ascii: " ")
+                    let before = start > 0 ? bytes[start - 1] : UInt8(ascii: " ")
+                    let isPart = before == UInt8(ascii: "=") && start >= 5 && bytes.has("name", at: start - 5)
+                    let isKey = isPart || Self.beforeKey.utf8.contains(before) || Self.behindKey.utf8.contains(next)
+                    if isKey, isSecret(UnsafeBufferPointer(rebasing: bytes[start..<index])) { return true }
+                }
+                index += 1
             }
-            return body(UnsafeBufferPointer(rebasing: letters[..<count]))
+            return false
         }
     }
 
-    /// Texts by their first byte.
-    private static func table(_ texts: [String]) -> [[[UInt8]]] {
-        var table = [[[UInt8]]](repeating: [], count: 128)
-        for text in texts.map({ Array($0.utf8) }) { table[Int(text[0])].append(text) }
-        return table
+    private static let aroundKey = "\"',;|\t"
+    private static let beforeKey = "</" + aroundKey
+    private static let behindKey = ":>" + aroundKey
+
+    private static func isPartOfName(_ byte: UInt8) -> Bool {
+        byte.isLetter || byte.isDigit || byte >= 0x80 || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
+            || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "$")
     }
-
-    /// Whole secret names.
-    private static let words = table([
-        "auth", "authcode", "bearer", "codeverifier", "devicecode", "otp", "pass", "pin", "pwd", "samlresponse",
-        "session", "sid", "sig", "usercode", "xauth",
-    ])
-
-    /// Parts of secret names.
-    private static let parts = table([
-        "accesskey", "accountkey", "adminkey", "apikey", "appkey", "applicationkey", "assertion", "authentication",
-        "authkey", "authorization", "clientkey", "cookie", "credential", "csrf", "encryptionkey", "functionkey",
-        "functionskey", "jwt", "licensekey", "masterkey", "passphrase", "passwd", "password", "privatekey",
-        "secret", "serverkey", "servicekey", "sessionid", "sharedkey", "signature", "signingkey",
-        "subscriptionkey", "token", "xsrf",
-    ])
 }

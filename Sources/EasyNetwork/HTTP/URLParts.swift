@@ -169,7 +169,8 @@ extension URL {
         components.password = nil
         components.query = nil
         components.fragment = nil
-        return components.string ?? ""
+        // A path may have parameters, and other addresses.
+        return Redaction.standard.redacted(components.string ?? "")
     }
 
     /// Path and query as in the first line of a request (RFC 9112, section 3.2.1).

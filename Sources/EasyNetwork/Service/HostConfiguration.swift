@@ -65,6 +65,8 @@ public final class HostConfiguration: Sendable {
 
     /// Creates a host with settings.
     public init(_ settings: HostSettings) {
+        // First, since they say which headers are credentials.
+        Redaction.addHostNames(settings.secretNames)
         self.settings = settings
         host = settings.baseURL?.hostAndPort
         base = settings.baseURL.map { url in

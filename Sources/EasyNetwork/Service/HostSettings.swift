@@ -43,6 +43,19 @@ public struct HostSettings: Sendable {
     /// Sent with every request; a request's own header of the same name wins. Default none.
     public var headers = HTTPHeaders()
 
+    /// Names of secrets of this host's API, besides those that ``Redaction`` knows: header fields, parameters, keys of
+    /// JSON, compared by their letters and digits without case. Default none.
+    ///
+    /// ```swift
+    /// host.secretNames = ["X-Customer", "card_number"]
+    /// ```
+    ///
+    /// Their values are hidden wherever the package prints them from the moment that the ``HostConfiguration`` is made
+    /// until the end of the program, also for other hosts: in errors, logs, recordings, timelines and graphs. A field
+    /// with such a name counts as a credential: it is not sent to another origin than that of ``baseURL``, and answers
+    /// are kept apart by it.
+    public var secretNames: Set<String> = []
+
     /// Change every request before it is encoded, in order, for example by a common parameter, a version in the path,
     /// or a header. Default none.
     ///

@@ -160,9 +160,166 @@ struct SecretsTests {
         }
     }
 
+    /// Texts with a secret, of which each has a telling name or place.
+    private static func texts(_ name: String, _ secret: () -> String) -> [String] {
+        [
+            "bad \(name)=\(secret())", "bad \(name): \(secret())", "bad header \(name): Bearer \(secret())",
+            "\(name) = a \(secret())", "\(name)='a \(secret())'", "\(name)=<\"'\\\(secret())&b=1",
+            "{\"\(name)\":\"a\\\"\(secret())\"}", "{\"a\":[{\"\(name)\":[1,{\"b\":\"\(secret())\"}]}]}",
+            "{\"a\":\"{\\\"\(name)\\\":\\\"\(secret())\\\"}\"}", "{\"b\":1,\"\(name)\": \"\(secret())",
+            "<\(name)>\(secret())</\(name)>", "<user \(name) = 'a \(secret())'/>",
+            "https://h/a?b=1&\(name)=\(secret())#top", "https://h/?a=https%3A%2F%2Fu%3A\(secret())%40h%2F",
+            "https://h/?next=https%3A%2F%2Fh%2F~a%3Fb%3D1%26\(name)%3D\(secret())",
+            "https://h/?next=https%253A%252F%252Fh%252F%253F\(name)%253D\(secret())",
+            "https://h/?payload=%7B%22\(name)%22%3A%22\(secret())%22%7D", "payload={\"\(name)\":\"\(secret())\"}",
+            "Content-Disposition: form-data; name=\(name); a \(secret())",
+            "<input name=\"\(name)\" value=\"\(secret())\">",
+            "https://ada:\(secret())@h/a", "Proxy-Authorization: Basic \(secret())",
+            "the header is 'Bearer \(secret())'",
+            "Set-Cookie: \(secret()); \(name)",
+        ]
+    }
+
+    private static let names = [
+        "Authorization", "X-Api-Key", "access_token", "refreshToken", "client_secret", "password", "user_pwd",
+        "passcode",
+        "X-GitHub-OTP", "npm-otp", "X-Session", "session_key", "PHPSESSID", "connect.sid", "basicAuth",
+        "X-Appwrite-Key",
+        "totp", "cvv", "X-CSRF-Token", "X-Amz-Signature", "sessionid", "jwt", "passphrase", "private_key",
+        "X-Own-Beyond",
+    ]
+
+    @Test("BEY-21: none of 600 secrets in messages, answers, redirects and errors is in any text that can be printed")
+    func everywhere() async throws {
+        var count = 0
+        let texts = Self.names.flatMap { name in
+            Self.texts(name) {
+                count += 1
+                return "s3cret" + String(1_000 + count)
+            }
+        }
+        #expect(count == 600 && texts.count == 600)
+        let folder = try TemporaryFolder()
+        let file = folder.url.appendingPathComponent("traffic.har")
+        let transport = InMemoryTransport()
+        @Sendable func field(_ headers: HTTPHeaders) -> Int { headers["X-Number"].flatMap { Int($0) } ?? 0 }
+        transport.route("POST", "/text/*") { request in
+            let text = texts[field(request.headers)]
+            return .text(text, headers: ["X-Note": text, "Set-Cookie": "s3cret0001", "Content-Type": "text/plain"])
+        }
+        transport.route("POST", "/fails/*") { request in
+            .json(
+                ["message": texts[field(request.headers)], "a": ["b": texts[field(request.headers)]]] as [String: Any],
+                status: 400
+            )
+        }
+        transport.route("POST", "/moved/*") { request in
+            let text = texts[field(request.headers)].addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+            return .status(307, headers: ["Location": "/fails/a?text=\(text)"])
+        }
+        let host = HostConfiguration(baseURL: URL(string: "http://api.example.com"), transport: transport) { host in
+            host.secretNames = ["X-Own-Beyond"]
+            host.retry = .never
+            host.cookies = CookieJar()
+        }
+        let service = EasyNetworkService(host)
+        let queue = NetworkQueue(name: "secrets")
+        queue.isSuspended = true
+
+        let shown = Locked<[String]>([])
+        func show(_ texts: String?...) { shown.withLock { $0 += texts.compactMap { $0 } } }
+        let loggers = [NetworkEvent.Level.debug, .info, .error].map { level in
+            NetworkLogger(level: level) { _, line in shown.withLock { $0.append(line) } }
+        }
+        let recorder = try TrafficRecorder(file: file, maximumBodyCount: .max)
+        let timeline = Timeline()
+        for logger in loggers {
+            logger.log(host)
+            logger.log(queue)
+        }
+        recorder.record(host)
+        recorder.record(queue)
+        timeline.record(host)
+        timeline.record(queue)
+        let listener = queue.subscribe { event in
+            shown.withLock { $0 += [event.logLine, "\(event)", String(reflecting: event)] }
+        }
+
+        var jobs: [RequestOperation<Send>] = []
+        for (number, text) in texts.enumerated() {
+            let encoded = text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+            let path = ["text", "fails", "moved"][number % 3]
+            let bodies: [RequestBody] = [
+                .text(text), .text("a=1&text=\(encoded)", contentType: "application/x-www-form-urlencoded"),
+                .jsonObject(["text": text]),
+            ]
+            let request = Send(
+                api: "\(path)/a?text=\(encoded)",
+                headers: ["X-Number": "\(number)", "X-Note": text],
+                body: bodies[number / 3 % 3]
+            )
+            let job = RequestOperation(request, service: service)
+            job.name = text
+            job.tags = [text]
+            jobs.append(job)
+            show(try await service.curlCommand(for: request))
+            let error = NSError(domain: "a", code: 1, userInfo: [NSLocalizedDescriptionKey: text, "b": text])
+            let failure = NetworkError(
+                code: .refused,
+                message: text,
+                headers: ["X-Note": text],
+                serverMessage: text,
+                underlying: error,
+                dependencyPath: [text, "b"]
+            )
+            let other = NetworkOperation()
+            other.name = text
+            other.finish(failure)
+            let dependent = NetworkOperation()
+            dependent.addDependency(other)
+            dependent.addDependency(job, policy: .allowFailure)
+            queue.addOperations([job, other, dependent], waitUntilFinished: false)
+            Self.describe(failure, show)
+        }
+        for graph in [queue.graph(), queue.mermaidGraph(), queue.dotGraph()] { show(graph) }
+        for job in jobs.prefix(50) { show(queue.explain(job).map(\.description).joined()) }
+        queue.isSuspended = false
+        for job in jobs { await job.finished() }
+        for job in jobs {
+            switch job.result {
+            case .success(let response):
+                show("\(response)", String(reflecting: response), "\(response.headers)")
+                for attempt in response.history {
+                    show("\(attempt)", String(reflecting: attempt), attempt.curlCommand())
+                }
+            case .failure(let error): Self.describe(error, show)
+            case nil: Issue.record("not finished")
+            }
+        }
+        try await recorder.finish()
+        for logger in loggers { await logger.settled() }
+        show(await timeline.html(), await timeline.text(width: 2_000), try String(contentsOf: file, encoding: .utf8))
+
+        #expect(jobs.count { $0.error == nil } == 200 && jobs.count { $0.error?.code == .unacceptableStatus } == 400)
+        #expect(transport.requests.count == 800)
+        let leaks = shown.withLock { $0 }.filter { $0.contains("s3cret") }
+        for text in leaks.prefix(30) { Issue.record("\(Self.excerpt(text, "s3cret"))") }
+        #expect(leaks.isEmpty, "\(leaks.count)")
+        withExtendedLifetime(listener) {}
+    }
+
+    private static func describe(_ error: NetworkError, _ show: (String?...) -> Void) {
+        show("\(error)", String(reflecting: error), error.localizedDescription, error.curlCommand())
+        show("\((error as NSError).userInfo)", "\(error.bridged)", "\(error.bridged.userInfo)")
+        for attempt in error.history { show("\(attempt)", String(reflecting: attempt), attempt.curlCommand()) }
+        var text = ""
+        dump(error, to: &text)
+        show(text)
+    }
+
     private static func excerpt(_ text: String, _ secret: String) -> String {
         guard let range = text.range(of: secret) else { return "" }
-        return String(text[..<range.upperBound].suffix(300))
+        return String(text[..<range.upperBound].suffix(300)) + text[range.upperBound...].prefix(40)
     }
 }
 #endif

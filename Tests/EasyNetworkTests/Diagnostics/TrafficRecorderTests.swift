@@ -358,6 +358,40 @@ struct TrafficRecorderTests {
         #expect(text.contains("Bearer REDACTED") && text.contains(#"\"access_token\":\"REDACTED\""#))
     }
 
+    @Test("BEY-21: the file is taken away from all but its owner, and a symbolic link is not followed")
+    func mode() async throws {
+        try Data("old".utf8).write(to: file)
+        try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: file.path)
+        let recorder = try TrafficRecorder(file: file)
+        let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        try await recorder.finish()
+        #expect(try recording().entries.isEmpty)
+
+        let link = folder.url.appendingPathComponent("link.har")
+        let target = folder.url.appendingPathComponent("target")
+        try Data("kept".utf8).write(to: target)
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: target)
+        #expect { try TrafficRecorder(file: link) } throws: { ($0 as? NetworkError)?.code == .cannotWriteFile }
+        #expect(try Data(contentsOf: target) == Data("kept".utf8))
+    }
+
+    @Test("BEY-21: a cookie without a name has no value in the file")
+    func namelessCookie() async throws {
+        server.route("GET", "/nameless") { _ in .status(204, headers: ["Set-Cookie": "s3cret01; Path=/?token=s3cret02"])
+        }
+        let recorder = try TrafficRecorder(file: file)
+        recorder.record(queue)
+        _ = try await queue.perform(
+            Send(api: "nameless", headers: ["Cookie": "s3cret03; a=s3cret04"]),
+            service: service
+        )
+        try await recorder.finish()
+        #expect(try !String(contentsOf: file, encoding: .utf8).contains("s3cret"))
+        let cookies = try recording().part(0, "request", "cookies") as? [[String: String]]
+        #expect(cookies?.map { $0["name"] } == ["", "a"])
+    }
+
     @Test("DIA-1: without redaction all is kept; a long body is cut between two characters")
     func unredacted() async throws {
         server.route("GET", "/long") { _ in .text(String(repeating: "ä", count: 3_000_000)) }

@@ -20,6 +20,11 @@ struct RedactionTests {
             ("X-CSRF-Token", true), ("pin", true), ("refresh-token", true), ("X-Amz-Credential", true),
             ("Accept", false), ("ETag", false), ("author", false), ("key", false), ("monkey", false), ("id", false),
             ("passenger", false), ("WWW-Authenticate", false), ("", false), ("keyboard", false), ("design", false),
+            ("X-GitHub-OTP", true), ("npm-otp", true), ("X-Session", true), ("session_key", true), ("PHPSESSID", true),
+            ("connect.sid", true), ("passcode", true), ("user_pwd", true), ("userPwd", true), ("basicAuth", true),
+            ("X-Appwrite-Key", true), ("totp", true), ("cvv", true), ("max_tokens", false), ("maxTokens", false),
+            ("max_completion_tokens", false), ("total_tokens", false), ("my_tokens", true), ("session_count", false),
+            ("inside", false), ("bypass", false), ("spin", false), ("X-Idempotency-Key", false),
         ]
     )
     func names(_ name: String, _ secret: Bool) {
@@ -97,8 +102,11 @@ struct RedactionTests {
             (#"["{\"a\":\"{\\\"token\\\":7}\"}"]"#, #"["{\"a\":\"{\\\"token\\\":\\\"REDACTED\\\"}\"}"]"#),
             // The end of a secret is unknown in a string that is cut or of another format.
             (#"["{\"token\":\"s3cret","b"]"#, #"["REDACTED","b"]"#), (#"["<token>s3cret</token>"]"#, #"["REDACTED"]"#),
-            (#"["Authorization: Bearer s3cret\r\nA: b"]"#, #"["REDACTED"]"#),
-            (#"["x 'token' : s3cret","a: b"]"#, #"["REDACTED","a: b"]"#),
+            (#"["Authorization: Bearer s3cret\r\nA: b"]"#, #"["Authorization: Bearer REDACTED\r\nA: b"]"#),
+            (#"["x 'token' : s3cret","a: b"]"#, #"["x 'token' : REDACTED","a: b"]"#),
+            (#"["a < b","{x}"]"#, #"["a < b","{x}"]"#),
+            (#"[{"name":"password","value":"s3cret"}]"#, #"[{"name":"password","value":"REDACTED"}]"#),
+            (#"{"max_tokens":100}"#, #"{"max_tokens":100}"#),
         ]
     )
     func json(_ text: String, _ shown: String) {
@@ -116,6 +124,27 @@ struct RedactionTests {
         #expect(form("access_token=s3cret&type=x") == "access_token=REDACTED&type=x")
         #expect(form("code=s3cret&grant_type=x") == "code=REDACTED&grant_type=x")
         #expect(form("grant_type=x&user%5Bpassword%5D=s3cr") == "grant_type=x&user%5Bpassword%5D=REDACTED")
+        #expect(form("a=1&password=\"s3 <s3'\\ #s3\ns3&b=a+b%20c") == "a=1&password=REDACTED&b=a+b%20c")
+        let encoded = "%7B%22password%22%3A+%22s3+s3%22%2C%22a%22%3A1%7D"
+        #expect(form("payload=\(encoded)&b=1") == "payload=%7B%22a%22%3A1%2C%22password%22%3A%22REDACTED%22%7D&b=1")
+        #expect(form(#"payload={"password":"s3 s3"}"#) == "payload=%7B%22password%22%3A%22REDACTED%22%7D")
+    }
+
+    @Test(
+        "BEY-21: encoded addresses, forms and JSON in a parameter or a path have no secrets, to several levels",
+        arguments: [
+            "https://h/?next=https%3A%2F%2Fh%2F~a%3Faccess_token%3Ds3cret%26b%3D1",
+            "https://h/?next=https%3A%2F%2Fu~v%3As3cret~s3cret%40h%2F", "https://h/?next=a%3Ftoken%3Ds3%20s3%23s3=s3",
+            "https://h/?next=https%253A%252F%252Fh%252F%253Ftoken%253Ds3cret", "/to/https%3A%2F%2Fu%3As3cret%40h%2F",
+            "https://h/?payload=%7B%22password%22%3A%22s3cret%22%7D", "?a=%7B%22token%22%3A%22s3", "x=a%26pin%3Ds3",
+            "https://h/?a=https%25253A%25252F%25252Fu%25253As3cret%252540h%25252F",
+            "https://h/?a=" + "s3cret=".replacingOccurrences(of: "=", with: "%25252525252541"),
+        ]
+    )
+    func nested(_ text: String) {
+        let shown = redaction.redacted(text)
+        #expect(!shown.contains("s3") && shown.contains("REDACTED"), "\(shown)")
+        #expect(redaction.redacted(shown) == shown)
     }
 
     @Test(
@@ -140,10 +169,45 @@ struct RedactionTests {
             ("a token=s3cret b", "a token=REDACTED b"), ("a token='s3 cret' b", "a token=REDACTED b"),
             (#"a token="s3 cr"#, "a token=REDACTED"), ("exit code=1", "exit code=1"), ("a=b=c", "a=b=c"),
             ("é token=é", "é token=REDACTED"), ("unexpected token: }", "unexpected token: }"),
+            ("bad header Authorization: Bearer s3cret", "bad header Authorization: Bearer REDACTED"),
+            ("Cookie: a=s3; b=s3\r\nAccept: x", "Cookie: REDACTED\r\nAccept: x"),
+            ("X-Api-Key:s3 s3", "X-Api-Key:REDACTED"), ("wrong API key: s3", "wrong API key: REDACTED"),
+            (#"{"token" : "s3\"s3", "b": 1"#, #"{"token" : REDACTED, "b": 1"#),
+            (#"{\"token\":\"s3\\\"s3\",\"b\":1"#, #"{\"token\":REDACTED,\"b\":1"#),
+            ("password = s3 s3\na = b", "password = REDACTED\na = b"),
+            ("<a password = 's3'/>", "<a password = REDACTED/>"),
+            ("<a><s:token>s3</s:token> b", "<a><s:token>REDACTED</s:token> b"), ("<pin>s3 s3", "<pin>REDACTED"),
+            ("password=s3<s3\"s3\\s3&a=1", "password=REDACTED&a=1"), ("use a <token> here", "use a <token> here"),
+            ("name=password\r\n\r\ns3\r\n--x", "name=password REDACTED"),
+            (#"<input name="csrf" value="s3">"#, #"<input name="csrf REDACTED"#),
+            ("private_key: -----BEGIN KEY-----\ns3", "private_key: REDACTED"), ("secret: |\n  s3", "secret: REDACTED"),
+            ("token:\n  s3\na", "token:\n  REDACTED\na"), ("token:\na: b", "token:\na: b"),
+            (#"key "token": expected Int but found String"#, #"key "token": expected Int but found String"#),
+            ("a Bearer s3cret, b", "a Bearer REDACTED, b"),
+            ("Basic authentication is off", "Basic authentication is off"),
+            ("Bearer realm=\"x1\"", "Bearer realm=\"x1\""), ("https://token:80/a:b", "https://token:80/a:b"),
+            ("Authorization: Bearer REDACTED (a)", "Authorization: Bearer REDACTED (a)"), ("100% = 1", "100% = 1"),
+            ("POST https://h/v1/token:revoke", "POST https://h/v1/token:revoke"), ("a: b, c: d", "a: b, c: d"),
+            ("see \"https://h/?token=s3\", please", "see \"https://h/?token=REDACTED\", please"),
         ]
     )
     func texts(_ text: String, _ shown: String) {
         #expect(redaction.redacted(text) == shown)
+    }
+
+    @Test("BEY-21: a host's own names of secrets are known to every redaction once the host is made")
+    func hostNames() throws {
+        let headers: HTTPHeaders = ["X-Beyond-Twenty-One": "s3cret", "A": "b"]
+        #expect(headers.description.contains("s3cret"))
+        let host = HostConfiguration(baseURL: URL(string: "https://api.example.com"), headers: headers) { host in
+            host.secretNames = ["X-Beyond-Twenty-One"]
+        }
+        #expect(headers.description == "X-Beyond-Twenty-One: REDACTED\nA: b")
+        #expect(
+            Redaction(names: ["other"]).redacted("beyond x_beyondTwentyOne=s3") == "beyond x_beyondTwentyOne=REDACTED"
+        )
+        let elsewhere = try #require(URL(string: "https://other.example.com"))
+        #expect(host.headers(for: elsewhere)["X-Beyond-Twenty-One"] == nil)
     }
 
     @Test("RSP-6: a secret is not shown wherever random JSON is cut")
@@ -169,6 +233,16 @@ struct RedactionTests {
         let text = "a=https://u:s3@h/?b=1&token=s3 password='s3'"
         for count in 0...text.count {
             #expect(!redaction.redacted(String(text.prefix(count))).contains("s3"), "cut at \(count)")
+        }
+        // Whatever comes, it ends, and a second time changes nothing.
+        let pieces = [
+            "token", ":", "=", " ", "\n", "%", "%3D", "%22", "\"", "'", "\\", "<", ">", "/", "&", "{", "s3", "é",
+            "name",
+        ]
+        for _ in 0..<TestLoad.count(2_000) {
+            let text = (0..<12).map { _ in pieces.randomElement(using: &generator) ?? "" }.joined()
+            let shown = redaction.redacted(text)
+            #expect(redaction.redacted(shown).count <= max(shown.count, text.count) + 200, "seed \(seed)")
         }
     }
 
