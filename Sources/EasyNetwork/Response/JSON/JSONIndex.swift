@@ -86,7 +86,10 @@ final class JSONIndex: @unchecked Sendable {
         case (1..., 0, .some(1...), 0), (1..., 0, nil, nil): encoding = .utf16LittleEndian
         default: return (body, 0)
         }
-        guard let text = String(data: body.dropFirst(mark), encoding: encoding) else {
+        let isWide = encoding == .utf32BigEndian || encoding == .utf32LittleEndian
+        // Foundation drops a part of a character at the end.
+        guard body.count % (isWide ? 4 : 2) == 0, let text = String(data: body.dropFirst(mark), encoding: encoding)
+        else {
             throw JSONSyntaxError(reason: "it is neither UTF-8 nor UTF-16 nor UTF-32", offset: 0, line: 1, column: 1)
         }
         return (Data(text.utf8), 0)

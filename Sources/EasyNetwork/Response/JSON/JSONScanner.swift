@@ -201,6 +201,9 @@ struct JSONScanner {
             if byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") { offset += 1 }
             try digits()
         }
+        guard offset - start < JSONIndex.maximumCount else {
+            throw failure("a number is longer than 500 MB", found: false)
+        }
         if mayOverflow || offset - start > 300 {
             guard Self.double(UnsafeRawBufferPointer(rebasing: bytes[start..<offset])).isFinite else {
                 throw failure("a number is too large", found: false)

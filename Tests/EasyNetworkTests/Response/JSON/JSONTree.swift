@@ -1,0 +1,105 @@
+import Foundation
+
+@testable import EasyNetwork
+
+/// A JSON value, made of an index or by Foundation, to compare them.
+enum Tree {
+    case null
+    case bool(Bool)
+    case integer(Int64)
+    case unsigned(UInt64)
+    /// The bits of a Double; the same digits as a Decimal, which Foundation makes of many digits.
+    case number(UInt64?, Decimal?)
+    case string([Unicode.Scalar])
+    case array([Tree])
+    case object([String: Tree])
+
+    init(_ index: JSONIndex) {
+        self.init(index, 0)
+    }
+
+    private init(_ index: JSONIndex, _ position: Int) {
+        switch index.kind(position) {
+        case .null: self = .null
+        case .bool: self = .bool(index.bool(position) ?? false)
+        case .integer:
+            if let value = index.integer(position) as Int64? {
+                self = .integer(value)
+            } else if let value = index.integer(position) as UInt64? {
+                self = .unsigned(value)
+            } else {
+                self = .number(nil, index.digits(position).flatMap { Decimal(string: $0) })
+            }
+        case .number:
+            self = .number(
+                index.double(position)?.bitPattern,
+                index.digits(position).flatMap { Decimal(string: $0) }
+            )
+        case .ascii, .text: self = .string(Array((index.string(position) ?? "").unicodeScalars))
+        case .array:
+            var elements: [Tree] = []
+            var element = position + 1
+            while element < index.end(position) {
+                elements.append(Tree(index, element))
+                element = index.next(element)
+            }
+            self = elements.count == index.count(position) ? .array(elements) : .null
+        case .object:
+            var members: [String: Tree] = [:]
+            var key = position + 1
+            while key < index.end(position) {
+                // The last one counts, as for JSONSerialization.
+                members[index.string(key) ?? ""] = Tree(index, key + 1)
+                key = index.next(key + 1)
+            }
+            self = .object(members)
+        }
+    }
+
+    /// The value as JSONSerialization reads it; nil if it refuses the text.
+    static func foundation(_ text: Data) -> Tree? {
+        (try? JSONSerialization.jsonObject(with: text, options: .fragmentsAllowed)).map { Tree(foundation: $0) }
+    }
+
+    private init(foundation value: Any) {
+        switch value {
+        case is NSNull: self = .null
+        case let value as String: self = .string(Array(value.unicodeScalars))
+        case let value as [Any]: self = .array(value.map { Tree(foundation: $0) })
+        case let value as [String: Any]: self = .object(value.mapValues { Tree(foundation: $0) })
+        default:
+            switch JSONValue(number: value) {
+            case .bool(let value): self = .bool(value)
+            case .integer(let value): self = .integer(value)
+            case .unsigned(let value): self = .unsigned(value)
+            case .decimal(let value): self = .number(nil, value)
+            case .double(let value): self = .number(value.bitPattern, nil)
+            default: self = .null
+            }
+        }
+    }
+}
+
+extension Tree: Equatable {
+    static func == (left: Tree, right: Tree) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.bool(let left), .bool(let right)): left == right
+        case (.integer(let left), .integer(let right)): left == right
+        case (.unsigned(let left), .unsigned(let right)): left == right
+        // By the decimal digits, if one of them knows no more.
+        case (.number(nil, let left), .number(_, let right)), (.number(_, let left), .number(nil, let right)):
+            left == right
+        case (.number(let left, _), .number(let right, _)): left == right
+        // Foundation makes a Decimal of a negative integer of 19 digits.
+        case (.integer(let left), .number(nil, let right?)), (.number(nil, let right?), .integer(let left)):
+            Decimal(left) == right
+        case (.unsigned(let left), .number(nil, let right?)), (.number(nil, let right?), .unsigned(let left)):
+            Decimal(left) == right
+        case (.string(let left), .string(let right)): left == right
+        case (.array(let left), .array(let right)): left == right
+        case (.object(let left), .object(let right)): left == right
+        default: false
+        }
+    }
+}
