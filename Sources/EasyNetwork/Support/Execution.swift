@@ -1,19 +1,29 @@
 import Dispatch
 import Foundation
 
-/// An event that happens once, with an action for it. Further calls do nothing.
+/// An event that happens once, with actions for it.
 final class OneShot: Sendable {
     private let state = Locked<(isOver: Bool, action: (@Sendable () -> Void)?)>((false, nil))
 
-    /// Sets the action, and runs it at once if the event has happened.
+    /// Adds an action, and runs it at once if the event has happened.
     func begin(_ action: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
-            if !state.isOver { state.action = action }
-            return state.isOver
+            guard !state.isOver else { return true }
+            guard let first = state.action else {
+                state.action = action
+                return false
+            }
+            // Seldom: nearly every event has one action.
+            state.action = {
+                first()
+                action()
+            }
+            return false
         }
         if isOver { action() }
     }
 
+    /// The event happens: runs the actions, in order. Further calls do nothing.
     func end() {
         let action = state.withLock { state in
             state.isOver = true
