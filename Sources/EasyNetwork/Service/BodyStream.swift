@@ -134,6 +134,9 @@ final class BodyStream: Sendable {
     func start(_ message: TransportRequest, over transport: any NetworkTransport) {
         if Task.isCancelled { cancel() }
         guard !state.withLock({ $0.isCancelled }) else { return }
+        var message = message
+        // A cancel between this look and the return of the transport finds no exchange.
+        message.isWanted = { !self.state.withLock { $0.isCancelled } }
         let exchange = transport.start(message) { event in self.receive(event) }
         let (isCancelled, mustTell) = state.withLock { state in
             // It may have ended by now.

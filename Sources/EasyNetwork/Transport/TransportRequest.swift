@@ -26,6 +26,10 @@ public struct TransportRequest: Sendable {
     /// In an object of its own: every step of a call passes the message on, and a task has room for each.
     private var values: Shared<Values>
 
+    /// Whether the message is still to be sent; nil means yes. Asked on the transport's thread before the first byte,
+    /// as its sender may have been cancelled before it has the exchange to cancel.
+    package var isWanted: (@Sendable () -> Bool)?
+
     /// The method. Default GET.
     public var method: NetworkService.Method {
         get { values.value.method }

@@ -114,6 +114,7 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
     private func send(_ request: TransportRequest, on exchange: InMemoryExchange) {
         // A request that was cancelled by now is not sent.
         guard !exchange.isInterrupted else { return }
+        if request.isWanted?() == false { return exchange.cancel() }
         if case .stream(let stream) = request.body {
             let spool = stream.spool { result in self.send(request, body: result, on: exchange) }
             return exchange.whenInterrupted { spool.cancel() }

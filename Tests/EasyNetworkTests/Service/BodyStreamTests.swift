@@ -258,6 +258,46 @@ struct BodyStreamTests {
         #expect(await code { try await body.head() } == .cancelled)
     }
 
+    /// A transport under which the stream is cancelled on another thread, just before the message is handed on. Its
+    /// exchanges cannot be cancelled.
+    private struct Late: NetworkTransport {
+        struct Exchange: TransportExchange {
+            func cancel() {}
+        }
+
+        let base: any NetworkTransport
+        let body: BodyStream
+        let ended: @Sendable (TransportEnd) -> Void
+
+        func start(
+            _ request: TransportRequest,
+            events: @escaping @Sendable (TransportEvent) -> Void
+        ) -> any TransportExchange {
+            body.cancel()
+            _ = base.start(request) { event in
+                if case .end(let end) = event { ended(end) }
+                events(event)
+            }
+            return Exchange()
+        }
+    }
+
+    @Test(
+        "BEY-5: cancelled between the look and the start, nothing is sent",
+        arguments: TransportFixture.Kind.allCases
+    )
+    func cancelledWhileStarting(kind: TransportFixture.Kind) async throws {
+        let fixture = try TransportFixture(kind)
+        fixture.route("GET", "/") { _ in .text("sent") }
+        let body = BodyStream()
+        let error = await withCheckedContinuation { continuation in
+            let late = Late(base: fixture.transport, body: body) { continuation.resume(returning: $0.error) }
+            body.start(TransportRequest(url: fixture.baseURL), over: late)
+        }
+        #expect(error?.code == .cancelled)
+        #expect(fixture.requests.isEmpty)
+    }
+
     @Test("BEY-5: cancelled while something is awaited, the exchange is too when the cancel returns")
     func cancelledWaiting() async throws {
         let waits: [@Sendable (BodyStream) async throws -> Void] = [

@@ -116,7 +116,7 @@ final class CurlWorker {
 
     private func begin(_ exchange: CurlExchange) {
         do throws(NetworkError) {
-            if exchange.isCancelled { throw NetworkError(code: .cancelled) }
+            if exchange.isCancelled || exchange.request?.isWanted?() == false { throw NetworkError(code: .cancelled) }
             guard let handle = idleHandles.popLast() ?? CurlHandle() else {
                 throw NetworkError(code: .cannotConnect, message: "libcurl has no memory left")
             }

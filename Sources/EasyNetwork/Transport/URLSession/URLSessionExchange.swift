@@ -125,6 +125,7 @@ final class URLSessionExchange: TransportExchange {
         guard !state.withLock({ $0.isStopped }) else { return false }
         let task: URLSessionTask
         do throws(NetworkError) {
+            if request.isWanted?() == false { throw NetworkError(code: .cancelled) }
             task = try makeTask(in: session)
         } catch {
             stop(error)
