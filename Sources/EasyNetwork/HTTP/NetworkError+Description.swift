@@ -64,10 +64,18 @@ extension NSError {
     /// ``NetworkError/Code/cannotParseResponse`` as an `NSError`, for an unexpected answer.
     ///
     /// ```swift
-    /// do { show(try UserMapper.process(json)) } catch { handleFailure(NSError.cannotParseResponse()) }
+    /// do { show(try UserMapper.process(json)) } catch { handleFailure(NSError.cannotParseResponse(underlying: error)) }
     /// ```
-    public static func cannotParseResponse() -> NSError {
-        NetworkError(code: .cannotParseResponse).bridged
+    ///
+    /// - Parameter underlying: what the mapper has thrown. Its words become the ``NetworkError/message``, and it the
+    ///   ``NetworkError/underlying`` error; a ``NetworkError`` with this code stays as it is. Default nil.
+    public static func cannotParseResponse(underlying: (any Error)? = nil) -> NSError {
+        if let error = underlying as? NetworkError, error.code == .cannotParseResponse { return error.bridged }
+        return NetworkError(
+            code: .cannotParseResponse,
+            message: underlying?.wording,
+            underlying: underlying
+        ).bridged
     }
 }
 

@@ -253,6 +253,23 @@ extension OlderStyleTests {
         #expect(NetworkError(bridged: bridged).message == "late")
     }
 
+    @Test("BEY-16, RSP-4: an NSError for an answer that does not fit keeps the mapper's words")
+    func mappersWords() throws {
+        let mapping = #expect(throws: (any Error).self) {
+            try ArrayResponseMapper<Account>.process([["id": "one"]]) { try AccountMapper.process($0) }
+        }
+        let words = try #require(mapping).wording
+        let operation = ServiceOperation(service: service)
+        operation.finish(NSError.cannotParseResponse(underlying: mapping))
+        #expect(operation.error?.code == .cannotParseResponse && operation.error?.message == words)
+        #expect(operation.error?.underlying is ResponseMapperError)
+        #expect(operation.error?.localizedDescription.contains(words) == true)
+        // One that says it already stays as it is, and nothing is made up.
+        let known = NetworkError(code: .cannotParseResponse, message: "no user", statusCode: 203)
+        #expect(NetworkError(bridged: .cannotParseResponse(underlying: known)).statusCode == 203)
+        #expect(NetworkError(bridged: .cannotParseResponse()).message == nil)
+    }
+
     @Test("BEY-16: cancelled as the older framework did it, before its start and in flight")
     func cancelledWithService() async throws {
         server.route("POST", "/sign_in") { _ in .fault(.stall) }
