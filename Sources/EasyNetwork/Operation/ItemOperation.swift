@@ -375,7 +375,15 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         withExtendedLifetime(released) {}
     }
 
+    /// It ends with its item, whatever other calls do.
+    override func failedUnheard() {}
+
     override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
+        if error == nil { return deliverItem(nil, done) }
+        super.deliver(error) { self.deliverItem(error, done) }
+    }
+
+    private func deliverItem(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         // Everything taken here is released outside the lock.
         let (_, call, cachedDelivery, meter) = state.withLock { state in
             state.isClosed = true

@@ -32,6 +32,15 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         var scheduling: Scheduling?
         var options: OperationOptions?
         var waiters = Waiters()
+        var startCall = StartCall.none
+    }
+
+    /// A call of `start()` by a ``NetworkQueue``. The code of a subclass that follows `super.start()` runs in it.
+    enum StartCall {
+        case none
+        case underWay
+        /// The operation ends when it returns.
+        case endsOperation
     }
 
     let core = Locked(State())
@@ -140,8 +149,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// Called once, without a lock, when the operation has been started, before its work.
     func didStart() {}
 
-    /// Called once, without a lock, when the operation has finished.
-    func didConclude() {}
+    /// Called once, without a lock, when the operation has finished, before it leaves its queue for good.
+    func willLeaveQueue() {}
 
     /// The error of an end that has neither an error nor a result.
     func missingResultError() -> NetworkError? {
@@ -171,13 +180,33 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
     }
 
+    /// Starts the operation for a ``NetworkQueue``, on a thread of the ``WorkQueue``.
+    final func startOnWorkQueue() {
+        guard startRunsUserCode else { return start() }
+        // It may have been started by hand by now.
+        let isWaiting = core.withLock { state in
+            if state.lifecycle.phase == .waiting { state.startCall = .underWay }
+            return state.startCall == .underWay
+        }
+        guard isWaiting else { return }
+        WorkQueue.userCode { start() }
+        let endsOperation = core.withLock { exchange(&$0.startCall, with: .none) == .endsOperation }
+        if endsOperation { deliverAndConclude() }
+    }
+
     private func begin(_ obstacle: NetworkError?, _ conditions: [OperationCondition]) {
         let (action, holdsCalls) = core.withLock { state in
             (state.lifecycle.began(obstacle: obstacle), state.options?.heldCalls != nil)
         }
         guard action == .execute else {
             stop()
-            return deliverAndConclude()
+            // Calls that an overridden start() goes on to make are refused, and their closures run before the end.
+            let isLater = core.withLock { state in
+                if state.startCall == .underWay { state.startCall = .endsOperation }
+                return state.startCall == .endsOperation
+            }
+            if !isLater { deliverAndConclude() }
+            return
         }
         guard holdsCalls || isPreparedFirst else { return execute() }
         guard isPreparedFirst, let scheduling else { return work(when: conditions) }
@@ -255,7 +284,11 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func deliverAndConclude() {
-        let (accessories, error) = core.withLock { ($0.options?.accessories.take() ?? [], $0.lifecycle.error) }
+        let (accessories, holdsCalls, error) = core.withLock { state in
+            (state.options?.accessories.take() ?? [], state.options?.heldCalls != nil, state.lifecycle.error)
+        }
+        // Calls held back until the end are refused, with the operation's error.
+        if holdsCalls { stop() }
         guard !accessories.isEmpty else { return deliver(error) { self.conclude() } }
         tellAccessories(accessories, { $0.willStop }) {
             self.deliver(error) {
@@ -276,7 +309,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             willChangeValue(forKey: "isExecuting")
             willChangeValue(forKey: "isFinished")
         }
-        let (_, heldCalls, dependencies, scheduling, error) = core.withLock { state in
+        let (_, _, dependencies, scheduling, error) = core.withLock { state in
             state.lifecycle.concluded()
             let options = state.options
             return (
@@ -284,20 +317,18 @@ open class NetworkOperation: Operation, @unchecked Sendable {
                 state.scheduling, state.lifecycle.error
             )
         }
-        // Calls held back until the end are refused, with the operation's error.
-        if heldCalls != nil { stop() }
         announce { didChangeValue(forKey: "isExecuting") }
         WorkQueue.userCode { didChangeValue(forKey: "isFinished") }
 
         // The queue first: observers of the end find the operation gone from there.
         if let scheduling { scheduling.queue.operationDidFinish(self, job: scheduling.job, error) }
+        willLeaveQueue()
         let (actions, completion) = core.withLock { state in
             state.isConcluded = true
             state.scheduling = nil
             state.waiters = Waiters()
             return (state.finishActions.take(), state.completion.take())
         }
-        didConclude()
         if let completion { DispatchQueue.global().async(execute: completion) }
         for action in actions { action() }
         OperationDependency.releaseInTurn(dependencies)

@@ -21,8 +21,11 @@ import Foundation
 /// The calls are a part of the operation. While all of them wait for a retry, a credential or the network, its slot is
 /// given back. Their closures come on ``callbackQueue``. Calls made in `start()` wait for accessories and conditions.
 /// Cancelling the operation cancels them; calls that it makes afterwards, or after a dependency has failed, are refused
-/// with the operation's error, and nothing is sent. A call that is under way when the operation finishes goes on
-/// without a slot.
+/// with the operation's error, and nothing is sent. The closures of all of them have returned before dependents start.
+/// A call that is under way when the operation finishes by itself goes on without a slot.
+///
+/// A call that fails and was given no closure for that ends the operation with its error when no other call is under
+/// way: nobody else would end it.
 open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     // Sendable because `service` never changes; subclasses answer for their own.
 
@@ -113,8 +116,17 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         service.setOperation(self)
     }
 
-    override func didConclude() {
-        service.setOperation(nil)
+    override func willLeaveQueue() {
+        // Only code of the user's makes calls afterwards.
+        service.removeOperation(callbackQueue: startRunsUserCode ? deliveryQueue : nil)
+    }
+
+    func failedUnheard() {
+        finish()
+    }
+
+    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
+        if error == nil { done() } else { service.whenRefusedCallsAreDone(done) }
     }
 
     override func missingResultError() -> NetworkError? {
@@ -123,7 +135,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
 
     override var deliveryQueue: DispatchQueue {
         core.withLock { $0.options?.callbackQueue ?? $0.scheduling?.queue.callbackQueue }
-            ?? service.configuration.deliveryQueue
+            ?? service.lastCallbackQueue ?? service.configuration.deliveryQueue
     }
 
     override func stop() {

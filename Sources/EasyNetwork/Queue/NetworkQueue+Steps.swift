@@ -140,14 +140,6 @@ extension NetworkQueue {
     }
 }
 
-extension NetworkOperation {
-    fileprivate func startOnWorkQueue() {
-        // It may have been started by hand by now.
-        guard startRunsUserCode else { return start() }
-        if core.withLock({ $0.lifecycle.phase == .waiting }) { WorkQueue.userCode { start() } }
-    }
-}
-
 extension Operation {
     var isHiddenJob: Bool {
         (self as? NetworkOperation)?.isHidden ?? false

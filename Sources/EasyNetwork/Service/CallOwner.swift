@@ -33,6 +33,8 @@ protocol CallOwner: Operation, Sendable {
     func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64?) -> ObjectIdentifier?
     /// Ends the job.
     func finish(_ error: NetworkError?)
+    /// No call is left, and nobody was told that the last one failed.
+    func failedUnheard()
 }
 
 extension CallOwner {
@@ -81,6 +83,11 @@ struct Caller: Sendable {
     func callGoesOn(_ call: Call, _ action: @escaping @Sendable () -> Void) {
         service.noteGoingOn(call)
         reclaimSlot(for: call, action)
+    }
+
+    /// The closures of a call have returned, or are not called.
+    func callbackIsDone() {
+        if service.callbackIsDone() { operation.failedUnheard() }
     }
 
     /// Whether the closures of a call are not called, and so cannot finish the operation, which is ended here.

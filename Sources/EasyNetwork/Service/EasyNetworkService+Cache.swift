@@ -15,7 +15,9 @@ extension EasyNetworkService {
         AsyncThrowingStream { continuation in
             // A separate service, as an unusable answer of the cache is followed by another call.
             let service = EasyNetworkService(partOf: self)
+            let caller = caller
             service.start(request, cached: { continuation.yield($0) }, map: { $0 }) { result in
+                caller?.service.noteEnd(of: result.failure)
                 continuation.yield(with: result.mapError { $0 as any Error })
                 continuation.finish()
             }

@@ -23,6 +23,14 @@ public final class EasyNetworkService: Sendable {
         var mayLackSlot = false
         /// How the last call of the operation ended; nil before that.
         var lastEnd: Result<Void, NetworkError>?
+        /// Whether a call of the operation has failed, and since then nobody was told of an end.
+        var hasUnheardFailure = false
+        /// The number of calls by ``request(_:success:failure:)`` whose closures have not returned.
+        var pendingCallbackCount = 0
+        /// Runs when all calls are over and their closures have returned.
+        var idle: (@Sendable () -> Void)?
+        /// The queue for the closures of calls that the operation makes after its end.
+        var callbackQueue: DispatchQueue?
     }
 
     /// The host that requests go to.
@@ -50,7 +58,8 @@ public final class EasyNetworkService: Sendable {
     /// Exactly one of the two closures is called, once, on the host's ``HostSettings/callbackQueue``, or on the
     /// operation's ``ServiceOperation/callbackQueue`` for the service of a ``ServiceOperation``. Such a service calls
     /// neither closure when the operation was cancelled and ``ServiceOperation/silencesCancellation`` is true, nor
-    /// after ``ResponseDecision/stop``, which ends the operation.
+    /// after ``ResponseDecision/stop``, which ends the operation. A call that fails and has no `failure` ends the
+    /// operation with its error when no other call of it is under way.
     ///
     /// - Parameters:
     ///   - request: the request.
@@ -62,15 +71,20 @@ public final class EasyNetworkService: Sendable {
         failure: (@Sendable (NetworkError) -> Void)? = nil
     ) {
         let caller = caller
-        let callbackQueue = caller?.operation.deliveryQueue ?? configuration.deliveryQueue
+        let callbackQueue = caller?.operation.deliveryQueue ?? lastCallbackQueue ?? configuration.deliveryQueue
+        caller?.service.callbackIsPending()
         start(request) { (response) throws(NetworkError) in
             JSONValue(value: response.body.isEmpty ? nil : try response.json())
         } completion: { result in
             let error = result.failure
-            if let error, caller?.isSilent(after: error) ?? self.isSilenced(error) { return }
+            if let error, caller?.isSilent(after: error) ?? self.isSilenced(error) {
+                caller?.callbackIsDone()
+                return
+            }
             let isHandled = error == nil ? success != nil : failure != nil
             guard isHandled else {
-                caller?.service.noteEnd(of: error)
+                caller?.service.noteEnd(of: error, isHeard: false)
+                caller?.callbackIsDone()
                 return
             }
             WorkQueue.call(on: callbackQueue) {
@@ -82,6 +96,7 @@ public final class EasyNetworkService: Sendable {
                     case .failure(let error): failure?(error)
                     }
                 }
+                caller?.callbackIsDone()
             }
         }
     }
@@ -350,14 +365,52 @@ public final class EasyNetworkService: Sendable {
 
     // MARK: - The calls of an operation
 
-    /// - Parameter operation: the started operation that makes the calls from now on; nil when it has finished.
-    func setOperation(_ operation: (any CallOwner)?) {
+    /// - Parameter operation: the started operation that makes the calls from now on.
+    func setOperation(_ operation: any CallOwner) {
+        state.withLock { $0.operation = operation }
+    }
+
+    /// The operation finishes.
+    ///
+    /// - Parameter callbackQueue: for the closures of calls that it makes afterwards.
+    func removeOperation(callbackQueue: DispatchQueue?) {
         // Released outside the lock.
         let old = state.withLock { state in
-            defer { state.operation = operation }
-            return state.operation
+            state.callbackQueue = callbackQueue
+            return state.operation.take()
         }
         withExtendedLifetime(old) {}
+    }
+
+    /// The queue of the closures when the operation has finished.
+    var lastCallbackQueue: DispatchQueue? { state.withLock { $0.callbackQueue } }
+
+    func callbackIsPending() {
+        state.withLock { $0.pendingCallbackCount += 1 }
+    }
+
+    /// The closures of a call have returned, or are not called.
+    ///
+    /// - Returns: whether the last call of the operation is over, and nobody heard that one of them failed.
+    func callbackIsDone() -> Bool {
+        let (idle, isUnheard) = state.withLock { state in
+            state.pendingCallbackCount -= 1
+            guard state.pendingCallbackCount == 0 else { return ((@Sendable () -> Void)?.none, false) }
+            return (state.idle.take(), state.hasUnheardFailure && state.calls.isEmpty)
+        }
+        idle?()
+        return isUnheard
+    }
+
+    /// Runs an action when the closures of all calls have returned, if all calls are refused and so end at once; else
+    /// at once.
+    func whenRefusedCallsAreDone(_ action: @escaping @Sendable () -> Void) {
+        let isIdle = state.withLock { state in
+            guard state.refusal != nil, state.pendingCallbackCount > 0 else { return true }
+            state.idle = action
+            return false
+        }
+        if isIdle { action() }
     }
 
     /// The operation that makes the calls of this service, or of the one it is part of.
@@ -393,10 +446,13 @@ public final class EasyNetworkService: Sendable {
 
     /// A call of the operation has ended.
     ///
-    /// - Parameter error: nil for success.
-    func noteEnd(of error: NetworkError?) {
+    /// - Parameters:
+    ///   - error: nil for success.
+    ///   - isHeard: whether a closure or a task is told. Default true.
+    func noteEnd(of error: NetworkError?, isHeard: Bool = true) {
         // The previous error is released outside the lock.
         let old = state.withLock { state -> Result<Void, NetworkError>? in
+            if isHeard { state.hasUnheardFailure = false } else if error != nil { state.hasUnheardFailure = true }
             // Other calls may have been cancelled because of how the first one ended.
             if error?.code == .cancelled, state.lastEnd != nil { return nil }
             defer { state.lastEnd = error.map { .failure($0) } ?? .success(()) }

@@ -32,6 +32,8 @@ extension EasyNetworkService {
                     let error = NetworkError(code: .cannotSendAgain, message: reason)
                     return .failed(error, hasProgressed: false, mayBeginAgain: false)
                 }
+                // An iteration that stops early is no failure.
+                caller?.service.noteEnd(of: nil)
                 began.yield((head, url, body))
                 await body.waitForEnd()
                 guard let error = body.failure else { return .used }
@@ -41,7 +43,9 @@ extension EasyNetworkService {
         }
         let call = Task {
             defer { began.finish() }
-            return await service.result(of: request, using: use) { $0 }
+            let result = await service.result(of: request, using: use) { $0 }
+            caller?.service.noteEnd(of: result.failure)
+            return result
         }
         let answer = await withTaskCancellationHandler {
             await answers.first { _ in true }
@@ -49,14 +53,11 @@ extension EasyNetworkService {
             service.cancel()
         }
         if let (head, url, body) = answer {
-            caller?.service.noteEnd(of: nil)
             let source = StreamedResponse.Source(body, call, service)
             return StreamedResponse(statusCode: head.statusCode, headers: head.headers, url: url, source: source)
         }
         // Without an answer from the network, or cancelled.
-        let result = await call.value
-        caller?.service.noteEnd(of: result.failure)
-        let response = try result.get()
+        let response = try await call.value.get()
         return StreamedResponse(
             statusCode: response.statusCode,
             headers: response.headers,
