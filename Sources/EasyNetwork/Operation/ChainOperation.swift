@@ -42,8 +42,41 @@ open class ChainOperation: GroupOperation, @unchecked Sendable {
         then: (@Sendable (ChainOperation, Step) -> Void)? = nil
     ) -> Bool {
         guard let then else { return append(operation) }
-        return append(operation) { [weak self] in
+        return append(operation) { [weak self] done in
             if let self { then(self, operation) }
+            done()
+        }
+    }
+
+    /// ``addOperation(_:then:)`` with a closure that runs on the main actor, for user interfaces, whatever the callback
+    /// queue is. The main queue must be running: an app's does.
+    ///
+    /// ```swift
+    /// let chain = ChainOperation()
+    /// chain.addOperation(signIn, thenOnMain: { _, _ in spinner.hide() })
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - operation: the step.
+    ///   - then: called once on the main actor when the step has succeeded, after its own closures and before the next
+    ///     step. It may add steps, or cancel the chain. Released when the step has finished.
+    /// - Returns: false when the chain has ended. The step ends then with ``NetworkError/Code/refused`` and does not
+    ///   run, unless it is on a queue already.
+    // Without the attribute, a closure without its label would fit both.
+    @_disfavoredOverload
+    @discardableResult
+    public final func addOperation<Step: NetworkOperation>(
+        _ operation: Step,
+        thenOnMain then: @escaping @MainActor (ChainOperation, Step) -> Void
+    ) -> Bool {
+        append(operation) { [weak self] done in
+            // Weak until then: the group may be gone.
+            WorkQueue.callOnMain(
+                { [weak self] in
+                    if let self, !self.hasOutcome { then(self, operation) }
+                },
+                then: done
+            )
         }
     }
 }

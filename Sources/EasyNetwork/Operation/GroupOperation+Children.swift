@@ -9,7 +9,7 @@ extension GroupOperation {
     ///
     /// - Returns: false when the group has ended, or the child is a group that contains this one. The child ends then
     ///   with ``NetworkError/Code/refused`` or ``NetworkError/Code/cycle``.
-    final func append(_ operation: NetworkOperation, then: (@Sendable () -> Void)? = nil) -> Bool {
+    final func append(_ operation: NetworkOperation, then: Then? = nil) -> Bool {
         if let cycle = (operation as? GroupOperation).flatMap({ DependencyCycleFinder.nesting(of: self, in: $0) }) {
             refuse(operation, .cycle(cycle))
             return false
@@ -128,8 +128,7 @@ extension GroupOperation {
         serialQueue.async {
             if hasDelegate { self.delegate?.groupOperation(self, didFinish: child, at: index) }
             // The group may have ended since.
-            if isThenCalled, !self.hasOutcome { then?() }
-            self.settle()
+            if isThenCalled, !self.hasOutcome, let then { then { self.settle() } } else { self.settle() }
         }
     }
 
@@ -203,8 +202,7 @@ extension GroupOperation {
         }
         orderedProgress.order.add {
             queue.async {
-                callback?()
-                done()
+                if let callback { callback(done) } else { done() }
             }
         }
         orderedProgress.order.run()

@@ -33,8 +33,11 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         /// The child's weight in the group's progress.
         let weight: Int64
         /// Called on the callback queue when the child has succeeded, and released when it has finished.
-        var then: (@Sendable () -> Void)?
+        var then: Then?
     }
+
+    /// What follows a child's success; calls `done` afterwards.
+    typealias Then = @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
 
     struct State {
         var group: GroupState
@@ -49,6 +52,9 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         var isProgressClaimed = false
         var closures = Callbacks<
             @Sendable (GroupOperation) -> Void, @Sendable (GroupOperation, NetworkError) -> Void
+        >()
+        var closuresOnMain = Callbacks<
+            @MainActor (GroupOperation) -> Void, @MainActor (GroupOperation, NetworkError) -> Void
         >()
         weak var delegate: (any GroupOperationDelegate)?
         var isDetached = false
@@ -129,21 +135,47 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         set { withExtendedLifetime(state.withLock { $0.closures.setFailure(newValue) }) {} }
     }
 
+    /// Sets closures that run on the main actor, for user interfaces, whatever the callback queue is.
+    ///
+    /// ```swift
+    /// group.onMain(success: { _ in spinner.hide() }, failure: { _, error in show(error.localizedDescription) })
+    /// ```
+    ///
+    /// Each is called once, after the closure of the same name that runs on the callback queue and before dependents
+    /// start, and is released on the main thread. The main queue must be running: an app's does. Set them before the
+    /// group is added to a queue. A second call replaces those that it names.
+    ///
+    /// - Parameters:
+    ///   - success: called when the group has succeeded, after ``success``; nil to leave it as it is.
+    ///   - failure: called when it has failed or was cancelled, after ``failure``. Default nil.
+    public final func onMain(
+        success: (@MainActor (GroupOperation) -> Void)?,
+        failure: (@MainActor (GroupOperation, NetworkError) -> Void)? = nil
+    ) {
+        // Released outside the lock.
+        if let success { withExtendedLifetime(state.withLock { $0.closuresOnMain.setSuccess(success) }) {} }
+        if let failure { withExtendedLifetime(state.withLock { $0.closuresOnMain.setFailure(failure) }) {} }
+    }
+
     /// Accepts no closure from now on.
     ///
-    /// - Returns: the call of the delegate and the closure, for the callback queue; nil when there is nothing to call.
-    final func takeEndCallback() -> (@Sendable () -> Void)? {
+    /// - Returns: the call of the delegate and the closures, for the callback queue; nil when there is nothing to call.
+    final func takeEndCallback() -> Then? {
         let error = error
         // Not under the lock: this may be the last reference to it.
         let hasDelegate = delegate != nil
-        let (isAwaited, released) = state.withLock { state in
+        let (isAwaited, isAwaitedOnMain) = state.withLock { state in
             state.closures.close()
+            state.closuresOnMain.close()
+            let isOnMain = error == nil ? state.closuresOnMain.success != nil : state.closuresOnMain.failure != nil
             let isCalled = error == nil ? state.closures.success != nil : state.closures.failure != nil
-            return hasDelegate || isCalled ? (true, nil) : (false, state.closures.take())
+            return (hasDelegate || isCalled || isOnMain, isOnMain)
         }
-        withExtendedLifetime(released) {}
-        guard isAwaited else { return nil }
-        return {
+        guard isAwaited else {
+            releaseClosures()
+            return nil
+        }
+        return { done in
             if let error {
                 self.delegate?.groupOperation(self, didFailWith: error)
             } else {
@@ -152,16 +184,32 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
             // Taken only now: they may have been released since.
             let (success, failure) = self.state.withLock { $0.closures.take() }
             if let error { failure?(self, error) } else { success?(self) }
+            guard isAwaitedOnMain else {
+                self.releaseClosures()
+                return done()
+            }
+            WorkQueue.callOnMain(
+                {
+                    let (success, failure) = self.state.withLock { $0.closuresOnMain.take() }
+                    if let error { failure?(self, error) } else { success?(self) }
+                },
+                then: done
+            )
         }
     }
 
     override func detach() {
-        let released = state.withLock { state in
+        state.withLock { state in
             state.isDetached = true
             state.delegate = nil
-            return state.closures.take()
         }
-        withExtendedLifetime(released) {}
+        releaseClosures()
+    }
+
+    private func releaseClosures() {
+        // Outside the lock.
+        withExtendedLifetime(state.withLock { $0.closures.take() }) {}
+        withExtendedLifetime(state.withLock { $0.closuresOnMain.take() }) {}
     }
 
     // MARK: - The work

@@ -19,6 +19,25 @@ struct ItemOperationState {
         var cached: (@Sendable (Item) -> Void)?
         var success: (@Sendable (Item) -> Void)?
         var failure: (@Sendable (NetworkError) -> Void)?
+        /// Nil for most operations.
+        var onMain: ClosuresOnMain?
+    }
+
+    /// The closures for the main actor: an object of their own, as few operations have them.
+    final class ClosuresOnMain: Sendable {
+        let success: (@MainActor (Item) -> Void)?
+        let failure: (@MainActor (NetworkError) -> Void)?
+        let cached: (@MainActor (Item) -> Void)?
+
+        init(
+            success: (@MainActor (Item) -> Void)?,
+            failure: (@MainActor (NetworkError) -> Void)?,
+            cached: (@MainActor (Item) -> Void)?
+        ) {
+            self.success = success
+            self.failure = failure
+            self.cached = cached
+        }
     }
 
     /// Taken when it is sent.
@@ -130,6 +149,49 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     public final var failure: (@Sendable (NetworkError) -> Void)? {
         get { state.withLock { $0.closures.failure } }
         set { state.setClosure(isRemoved: newValue == nil) { $0.failure = newValue } }
+    }
+
+    /// Sets closures that run on the main actor, for user interfaces, whatever the callback queue is.
+    ///
+    /// ```swift
+    /// @MainActor final class Screen {
+    ///     var title = ""
+    ///
+    ///     func load() {
+    ///         let profile = RequestOperation(GetProfile())
+    ///         profile.onMain(success: { self.title = $0.name }, failure: { self.title = $0.localizedDescription })
+    ///         NetworkQueue.shared.addOperation(profile)
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// Each is called once, after the closure of the same name that runs on the callback queue and before dependents
+    /// start, and is released on the main thread. The main queue must be running: an app's does. Set them before the
+    /// operation is added to a queue. A second call replaces those that it names.
+    ///
+    /// - Parameters:
+    ///   - success: gets the item, after ``success``; nil to leave it as it is.
+    ///   - failure: gets the error, after ``failure``. Default nil.
+    ///   - cached: gets the cache's item, after ``RequestOperation/cached``. Default nil.
+    public final func onMain(
+        success: (@MainActor (Item) -> Void)?,
+        failure: (@MainActor (NetworkError) -> Void)? = nil,
+        cached: (@MainActor (Item) -> Void)? = nil
+    ) {
+        let (success, cached) = (Self.erasedOnMain(success), Self.erasedOnMain(cached))
+        state.setClosure(isRemoved: false) { closures in
+            let old = closures.onMain
+            closures.onMain = ItemOperationState.ClosuresOnMain(
+                success: success ?? old?.success,
+                failure: failure ?? old?.failure,
+                cached: cached ?? old?.cached
+            )
+        }
+    }
+
+    private static func erasedOnMain(_ closure: (@MainActor (Item) -> Void)?) -> (@MainActor (any Sendable) -> Void)? {
+        guard let closure else { return nil }
+        return { closure(typed($0)) }
     }
 
     /// The closure for the items of the state.
@@ -426,7 +488,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
             // The delegate comes along, as we may be the last to hold it.
             let delegate = state.delegate
             let isCalled = error == nil ? state.closures.success != nil : state.closures.failure != nil
-            let hasOthers = state.closures.preprocess != nil || state.closures.willDeliver != nil
+            let hasOthers =
+                state.closures.preprocess != nil || state.closures.willDeliver != nil || state.closures.onMain != nil
             guard !isSilent, isCalled || hasOthers || delegate != nil else {
                 state.delegate = nil
                 swap(&state.closures, &unused)
@@ -446,10 +509,13 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     private func hand(over result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
         WorkQueue.call(on: deliveryQueue) {
-            WorkQueue.userCode {
+            let isAwaitedOnMain = WorkQueue.userCode {
                 // Taken only now: they may have been released before.
                 let (closures, delegate) = self.state.withLock { state in
-                    (exchange(&state.closures, with: ItemOperationState.Closures()), state.delegate)
+                    let onMain = state.closures.onMain
+                    return (
+                        exchange(&state.closures, with: ItemOperationState.Closures(onMain: onMain)), state.delegate
+                    )
                 }
                 closures.willDeliver?(result)
                 switch result {
@@ -460,8 +526,23 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
                     delegate?.requestOperation(self, didFailWith: error)
                     closures.failure?(error)
                 }
+                return closures.onMain != nil
             }
-            done()
+            if isAwaitedOnMain { self.handOverOnMain(result, done) } else { done() }
         }
+    }
+
+    private func handOverOnMain(_ result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
+        WorkQueue.callOnMain(
+            {
+                // As above, they may have been released.
+                let closures = self.state.withLock { $0.closures.onMain.take() }
+                switch result {
+                case .success(let item): closures?.success?(item)
+                case .failure(let error): closures?.failure?(error)
+                }
+            },
+            then: done
+        )
     }
 }

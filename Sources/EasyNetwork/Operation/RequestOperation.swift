@@ -100,18 +100,28 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         let delivery = state.withLock { state -> OneShot? in
             guard !state.isClosed else { return nil }
             state.cachedItem = item
-            if state.closures.cached != nil || hasDelegate { state.cachedDelivery = OneShot() }
+            let isAwaited = state.closures.cached != nil || state.closures.onMain?.cached != nil
+            if isAwaited || hasDelegate { state.cachedDelivery = OneShot() }
             return state.cachedDelivery
         }
         guard let delivery else { return }
         deliveryQueue.async {
             // Taken only now: it may have been released before.
-            let closure = self.state.withLock { $0.closures.cached.take() }
+            let (closure, isAwaitedOnMain) = self.state.withLock { state in
+                (state.closures.cached.take(), state.closures.onMain?.cached != nil)
+            }
             if !self.isCancelled {
                 self.delegate?.requestOperationDidLoadFromCache(self)
                 closure?(item)
             }
-            delivery.end()
+            guard isAwaitedOnMain else { return delivery.end() }
+            WorkQueue.callOnMain(
+                {
+                    let closures = self.state.withLock { $0.closures.onMain }
+                    if !self.isCancelled { closures?.cached?(item) }
+                },
+                then: delivery.end
+            )
         }
     }
 

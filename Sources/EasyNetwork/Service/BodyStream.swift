@@ -136,7 +136,7 @@ final class BodyStream: Sendable {
         guard !state.withLock({ $0.isCancelled }) else { return }
         var message = message
         // A cancel between this look and the return of the transport finds no exchange.
-        message.isWanted = { !self.state.withLock { $0.isCancelled } }
+        message.isWanted = { [weak self] in self?.state.withLock { !$0.isCancelled } ?? false }
         let exchange = transport.start(message) { event in self.receive(event) }
         let (isCancelled, mustTell) = state.withLock { state in
             // It may have ended by now.

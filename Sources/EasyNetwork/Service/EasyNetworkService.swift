@@ -72,6 +72,29 @@ public final class EasyNetworkService: Sendable {
     ) {
         let caller = caller
         let callbackQueue = caller?.operation.deliveryQueue ?? lastCallbackQueue ?? configuration.deliveryQueue
+        self.request(request, caller, hearsSuccess: success != nil, hearsFailure: failure != nil) { result in
+            WorkQueue.call(on: callbackQueue) {
+                // Not before, so that a finish() in the closure finds this end.
+                caller?.service.noteEnd(of: result.failure)
+                WorkQueue.userCode {
+                    switch result {
+                    case .success(let json): success?(json.value)
+                    case .failure(let error): failure?(error)
+                    }
+                }
+                caller?.callbackIsDone()
+            }
+        }
+    }
+
+    /// - Parameter deliver: called when one of the closures is to be called.
+    private func request(
+        _ request: some BaseAPIRequest,
+        _ caller: Caller?,
+        hearsSuccess: Bool,
+        hearsFailure: Bool,
+        _ deliver: @escaping @Sendable (Result<JSONValue, NetworkError>) -> Void
+    ) {
         caller?.service.callbackIsPending()
         start(request) { (response) throws(NetworkError) in
             JSONValue(value: response.body.isEmpty ? nil : try response.json())
@@ -81,23 +104,12 @@ public final class EasyNetworkService: Sendable {
                 caller?.callbackIsDone()
                 return
             }
-            let isHandled = error == nil ? success != nil : failure != nil
-            guard isHandled else {
+            guard error == nil ? hearsSuccess : hearsFailure else {
                 caller?.service.noteEnd(of: error, isHeard: false)
                 caller?.callbackIsDone()
                 return
             }
-            WorkQueue.call(on: callbackQueue) {
-                // Not before, so that a finish() in the closure finds this end.
-                caller?.service.noteEnd(of: error)
-                WorkQueue.userCode {
-                    switch result {
-                    case .success(let json): success?(json.value)
-                    case .failure(let error): failure?(error)
-                    }
-                }
-                caller?.callbackIsDone()
-            }
+            deliver(result)
         }
     }
 
@@ -118,6 +130,66 @@ public final class EasyNetworkService: Sendable {
     ) {
         guard let failure else { return self.request(request, success: success) }
         self.request(request, success: success) { (error: NetworkError) in failure(error.bridged) }
+    }
+
+    /// ``request(_:success:failure:)`` with closures that run on the main actor, whatever the callback queue is: those of
+    /// an operation for a user interface. The main queue must be running: an app's does.
+    ///
+    /// ```swift
+    /// final class SignOut: ServiceOperation, @unchecked Sendable {
+    ///     // Sendable because it is set before the operation is added to a queue.
+    ///     var done: (@MainActor () -> Void)?
+    ///
+    ///     override func execute() {
+    ///         service.requestOnMain(SignOutRequest(), success: handleSuccess, failure: { self.finish($0) })
+    ///     }
+    ///
+    ///     @MainActor private func handleSuccess(_ response: Any?) {
+    ///         done?()
+    ///         finish()
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty; nil for none.
+    ///   - failure: gets the error; a body that is not JSON is ``NetworkError/Code/cannotParseResponse``. Default nil.
+    public func requestOnMain(
+        _ request: some BaseAPIRequest,
+        success: (@MainActor (Any?) -> Void)?,
+        failure: (@MainActor (NetworkError) -> Void)? = nil
+    ) {
+        let caller = caller
+        self.request(request, caller, hearsSuccess: success != nil, hearsFailure: failure != nil) { result in
+            WorkQueue.callOnMain(
+                {
+                    caller?.service.noteEnd(of: result.failure)
+                    switch result {
+                    case .success(let json): success?(json.value)
+                    case .failure(let error): failure?(error)
+                    }
+                },
+                then: { caller?.callbackIsDone() }
+            )
+        }
+    }
+
+    /// ``requestOnMain(_:success:failure:)`` for a handler that takes an `NSError`.
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty; nil for none.
+    ///   - failure: gets the error in ``NetworkError/errorDomain``, with the number of its ``NetworkError/code``.
+    // See the other one.
+    @_disfavoredOverload
+    public func requestOnMain(
+        _ request: some BaseAPIRequest,
+        success: (@MainActor (Any?) -> Void)?,
+        failure: (@MainActor (NSError) -> Void)?
+    ) {
+        guard let failure else { return requestOnMain(request, success: success) }
+        requestOnMain(request, success: success) { (error: NetworkError) in failure(error.bridged) }
     }
 
     /// Sendable because one closure makes the value and the next reads it, without other references.

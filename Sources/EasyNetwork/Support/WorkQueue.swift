@@ -95,6 +95,17 @@ enum WorkQueue {
         code()
     }
 
+    /// Calls the user back on the main actor, in the order of these calls.
+    ///
+    /// - Parameter done: called afterwards, on the queue.
+    static func callOnMain(_ code: @escaping @MainActor () -> Void, then done: @escaping @Sendable () -> Void) {
+        // Detached, so that the code has no task-local values of the package's.
+        Task.detached { @MainActor in
+            code()
+            shared.async(execute: done)
+        }
+    }
+
     @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     private final class Executor: TaskExecutor {
         static let shared = Executor()
