@@ -31,11 +31,8 @@ extension ItemOperation {
     final func noticeRepeats(of request: any BaseAPIRequest) -> Bool {
         guard let queue = scheduling?.queue, !hasOutcome, mayRepeat(request) else { return true }
         let (policy, name) = option { ($0.repeatPolicy, $0.repeatKey) }
-        // A request that cannot be built is no repeat; it fails when it is sent.
-        guard
-            let key = (name ?? request.repeatKey).map(RepeatKey.named)
-                ?? message(for: request).map({ .message($0, of: request, service.configuration) })
-        else { return true }
+        let key = RepeatKey(name ?? request.repeatKey, request, service.configuration) { message(for: request) }
+        guard let key else { return true }
         return queue.operation(self, repeats: key, policy: policy ?? request.repeatPolicy)
     }
 

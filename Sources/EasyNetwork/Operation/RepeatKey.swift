@@ -11,25 +11,50 @@ enum RepeatKey: Hashable, Sendable {
     /// The message, and the identity of the host's configuration, which the owner of the key keeps alive.
     case message(host: ObjectIdentifier, Additions, NetworkService.Method, URL, HTTPHeaders, TransportBody)
 
-    static func message(
-        _ message: TransportRequest,
-        of request: some BaseAPIRequest,
-        _ host: HostConfiguration
-    ) -> RepeatKey {
-        let (host, additions) = (ObjectIdentifier(host), Additions(request))
-        return .message(host: host, additions, message.method, message.url, message.headers, message.body)
+    /// - Parameter name: the key that the user gave.
+    /// - Returns: nil when no request is equal to this one: it cannot be built, or without a name its own code may change
+    ///   what is sent.
+    init?(
+        _ name: String?,
+        _ request: some BaseAPIRequest,
+        _ host: HostConfiguration,
+        message: () -> TransportRequest?
+    ) {
+        if let name {
+            self = .named(name)
+        } else if !request.changesMessages, let message = message() {
+            self.init(message, request, host)
+        } else {
+            return nil
+        }
     }
 
-    /// Whether the host adds its credential and cookies to the message when it is sent.
+    fileprivate init(_ message: TransportRequest, _ request: some BaseAPIRequest, _ host: HostConfiguration) {
+        let additions = Additions(request, message, host)
+        let id = ObjectIdentifier(host)
+        self = .message(host: id, additions, message.method, message.url, message.headers, message.body)
+    }
+
+    /// What the host adds to the message when it is sent.
     struct Additions: Hashable, Sendable {
-        private let isAuthenticated: Bool
+        /// The user of the credential; nil without a credential.
+        private let userVersion: Int?
+        private let cookies: String?
         private let isCustom: Bool
 
-        init(_ request: some BaseAPIRequest) {
-            isAuthenticated = request.isAuthenticated
+        init(_ request: some BaseAPIRequest, _ message: TransportRequest, _ host: HostConfiguration) {
+            let isExempt = host.stamp(for: request, message)?.isExempt ?? true
+            userVersion = isExempt ? nil : host.settings.authentication?.userVersion
+            cookies = host.cookies(for: request, message)
             isCustom = request.customURLRequest != nil
         }
     }
+}
+
+extension BaseAPIRequest {
+    /// Whether the request has code that may change its messages when they are sent, so that only the request can say
+    /// what it is equal to.
+    var changesMessages: Bool { !interceptors.isEmpty || redirects?.decide != nil }
 }
 
 /// The key by which requests share one message and its answer. It is narrower than ``RepeatKey``: the answer is
@@ -46,16 +71,18 @@ struct SharingKey: Hashable, Sendable {
     private let validation: ResponseValidation
     private let retry: RetryPolicy
     private let overallTimeout: TimeInterval?
+    private let redirects: [String]
     private let cache: [String?]
     /// See ``RequestOperation/ignoresCache``.
     let ignoresCache: Bool
     /// The categories that the message excludes while it is sent. A request that is part of a group, which holds the
     /// category already, does not wait for one that waits for the group.
     let categories: Set<String>
-    /// The type of the item, or of the request if that has interceptors or redirect rules; nil when the key is the
-    /// message, which gives the same answer for every type.
+    /// The type of the item, or of the request if that changes its messages; nil when the key is the message, which
+    /// gives the same answer for every type.
     private let type: ObjectIdentifier?
 
+    /// - Parameter name: not nil for a request that changes its messages.
     init(
         name: String?,
         message: TransportRequest,
@@ -66,10 +93,10 @@ struct SharingKey: Hashable, Sendable {
     ) {
         self.ignoresCache = ignoresCache
         self.categories = categories
-        key = name.map(RepeatKey.named) ?? .message(message, of: request, host)
+        key = name.map(RepeatKey.named) ?? RepeatKey(message, request, host)
         self.host = ObjectIdentifier(host)
         credentials = message.headers.credentials
-        additions = RepeatKey.Additions(request)
+        additions = RepeatKey.Additions(request, message, host)
         allowsCellularAccess = message.allowsCellularAccess
         networkServiceType = message.networkServiceType
         deadlines = message.deadlines
@@ -77,11 +104,9 @@ struct SharingKey: Hashable, Sendable {
         retry = request.retry ?? host.settings.retry
         overallTimeout = request.overallTimeout
         cache = (request.cache ?? host.settings.cachePolicy(for: message.method)).identity
-        if !request.interceptors.isEmpty || request.redirects != nil {
-            type = ObjectIdentifier(Swift.type(of: request))
-        } else {
-            type = name.map { _ in ObjectIdentifier(Self.itemType(of: request)) }
-        }
+        redirects = (request.redirects ?? host.settings.redirects).identity
+        let ownType = request.changesMessages ? ObjectIdentifier(Swift.type(of: request)) : nil
+        type = name.map { _ in ownType ?? ObjectIdentifier(Self.itemType(of: request)) }
     }
 
     private static func itemType<Request: APIRequest>(of request: Request) -> Any.Type {

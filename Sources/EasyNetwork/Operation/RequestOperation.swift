@@ -128,7 +128,11 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     // MARK: - Sharing
 
     /// An operation that joins only waits for the carrier of the message.
-    override var occupiesSlot: Bool { !mayShareAnswer || option({ $0.repeatPolicy }) != .join }
+    override var occupiesSlot: Bool {
+        guard option({ $0.repeatPolicy }) == .join else { return true }
+        guard case .request(let request)? = state.withLock({ $0.source }) else { return false }
+        return !joins(request)
+    }
 
     /// Whether ``RepeatPolicy/join`` may let others have the answer. Must not change.
     var mayShareAnswer: Bool { true }
@@ -142,16 +146,21 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         return { await queue.answer(to: message, for: self) }
     }
 
-    /// - Returns: nil when the operation sends its request itself.
-    final func sharedMessage(for request: Request) -> SharedMessage? {
-        let policy = option({ $0.repeatPolicy }) ?? request.repeatPolicy
+    /// Whether the operation does not send its request itself.
+    private func joins(_ request: any BaseAPIRequest) -> Bool {
+        let (policy, key) = option { ($0.repeatPolicy, $0.repeatKey) }
         // A request of a refresh would wait for those that wait for the refresh.
-        guard policy == .join, mayShareAnswer, option({ $0.refreshedSessions }).isEmpty else { return nil }
+        guard (policy ?? request.repeatPolicy) == .join, mayShareAnswer, option({ $0.refreshedSessions }).isEmpty,
+            key ?? request.repeatKey != nil || !request.changesMessages
+        else { return false }
         // Each has its item of the cache, and the message may be sent once the others have ended.
         let cache = request.cache ?? service.configuration.settings.cachePolicy(for: request.method)
-        guard cache.reading != .cacheThenNetwork || ignoresCache, let message = message(for: request) else {
-            return nil
-        }
+        return cache.reading != .cacheThenNetwork || ignoresCache
+    }
+
+    /// - Returns: nil when the operation sends its request itself.
+    final func sharedMessage(for request: Request) -> SharedMessage? {
+        guard joins(request), let message = message(for: request) else { return nil }
         let name = option({ $0.repeatKey }) ?? request.repeatKey
         return SharedMessage(
             key: SharingKey(

@@ -133,7 +133,8 @@ public protocol BaseAPIRequest: Sendable {
     /// The rule for the request while a like one waits or runs in its queue. Default ``RepeatPolicy/allow``.
     var repeatPolicy: RepeatPolicy { get }
 
-    /// The key that like requests share for ``repeatPolicy``. Default nil: the message that would be sent.
+    /// The key that like requests share for ``repeatPolicy``. Default nil: the message that would be sent; a request
+    /// with ``interceptors`` of its own is like no other then.
     var repeatKey: String? { get }
 }
 

@@ -59,13 +59,7 @@ final class CallContext: Sendable {
                 partition: configuration.settings.cachePartition,
                 order: order
             ) : nil
-        stamp = configuration.settings.authentication.map { authentication in
-            var stamp = authentication.begin(message.url, base: configuration.settings.baseURL)
-            if message.headers["Authorization"] != nil || !request.isAuthenticated || request.customURLRequest != nil {
-                stamp.isExempt = true
-            }
-            return stamp
-        }
+        stamp = configuration.stamp(for: request, message)
     }
 
     var clock: any NetworkClock { configuration.settings.clock }
@@ -255,9 +249,7 @@ final class CallContext: Sendable {
 
     /// Adds the cookies of the host, unless the message has its own.
     func addCookies(to message: inout TransportRequest) {
-        guard let jar = configuration.settings.cookies, request.customURLRequest == nil,
-            message.headers["Cookie"] == nil, let cookies = jar.cookieHeader(for: message.url, at: clock.date)
-        else { return }
+        guard let cookies = configuration.cookies(for: request, message) else { return }
         message.headers["Cookie"] = cookies
     }
 

@@ -214,6 +214,25 @@ public final class HostConfiguration: Sendable {
         return draft.headers.withoutCredentials(of: headers)
     }
 
+    /// The first authentication state of a request; nil without authentication.
+    func stamp(for request: some BaseAPIRequest, _ message: TransportRequest) -> RequestAuthentication.Stamp? {
+        settings.authentication.map { authentication in
+            var stamp = authentication.begin(message.url, base: settings.baseURL)
+            if message.headers["Authorization"] != nil || !request.isAuthenticated || request.customURLRequest != nil {
+                stamp.isExempt = true
+            }
+            return stamp
+        }
+    }
+
+    /// The cookies to add to a message; nil when there are none, or it has its own.
+    func cookies(for request: some BaseAPIRequest, _ message: TransportRequest) -> String? {
+        guard let jar = settings.cookies, request.customURLRequest == nil, message.headers["Cookie"] == nil else {
+            return nil
+        }
+        return jar.cookieHeader(for: message.url, at: settings.clock.date)
+    }
+
     /// Adds a request's part of a retry to the budget.
     func payForRetries() {
         let maximum = max(100, settings.retryBudget)

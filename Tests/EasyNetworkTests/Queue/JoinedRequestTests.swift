@@ -177,6 +177,97 @@ struct JoinedRequestTests {
         for operation in operations { #expect(try await operation.value.text() == "one two") }
     }
 
+    /// Something that makes the same request another user's.
+    enum UserChange: CaseIterable {
+        case signIn, signOut, cookie
+    }
+
+    @Test(
+        "BEY-18, BEY-9: after another sign-in, a sign-out or another cookie an equal request is sent for itself",
+        arguments: UserChange.allCases,
+        [nil, "key"]
+    )
+    func anotherUser(change: UserChange, key: String?) async throws {
+        let jar = CookieJar()
+        let session = AuthenticationSession(TestTokens { _ in "new" }, credential: "ada")
+        let host = server.host { ($0.cookies, $0.authentication) = (jar, session) }
+        jar.store(["Set-Cookie": "user=ada"], from: server.baseURL)
+        let operations = (0..<2).map { _ in
+            RequestOperation(Repeated(api: "stall", repeatKey: key), service: EasyNetworkService(host))
+        }
+        queue.addOperation(operations[0])
+        await server.waitForRequests(1)
+        switch change {
+        case .signIn: session.signIn("bob")
+        case .signOut: session.signOut()
+        case .cookie: jar.store(["Set-Cookie": "user=bob"], from: server.baseURL)
+        }
+        queue.addOperation(operations[1])
+        #expect(await server.waitForRequests(2))
+        let credentials = server.requests.map { [$0.headers["Authorization"], $0.headers["Cookie"]] }
+        #expect(credentials.first == ["Bearer ada", "user=ada"])
+        switch change {
+        case .signIn: #expect(credentials.last == ["Bearer bob", "user=ada"])
+        case .signOut: #expect(credentials.last == [nil, "user=ada"])
+        case .cookie: #expect(credentials.last == ["Bearer ada", "user=bob"])
+        }
+        queue.cancelAllOperations()
+        for operation in operations { await operation.finished() }
+    }
+
+    @Test("BEY-9: a refresh of the credential, and a cookie of another server, keep requests equal")
+    func sameUser() async throws {
+        let jar = CookieJar()
+        let session = AuthenticationSession(TestTokens { _ in "new" }, credential: "old")
+        let host = server.host { ($0.cookies, $0.authentication) = (jar, session) }
+        server.route("GET", "/refused") { request in
+            request.headers["Authorization"] == "Bearer old" ? .status(401) : .text("ok")
+        }
+        let operation = RequestOperation(Repeated(), service: EasyNetworkService(host))
+        let key = try #require(operation.sharedMessage(for: Repeated())).key
+        jar.store(["Set-Cookie": "user=ada"], from: try #require(URL(string: "https://other.example")))
+        _ = try await EasyNetworkService(host).send(Get(api: "refused"))
+        #expect(session.credential == "new")
+        #expect(operation.sharedMessage(for: Repeated())?.key == key)
+    }
+
+    @Test("BEY-18, BEY-9: requests with interceptors or redirect rules of their own share only by a key")
+    func ownInterceptors() async throws {
+        let decide = RedirectPolicy { message, _ in message }
+        let requests = [
+            Personal(user: "ada"), Personal(user: "bob"), Personal(user: nil, redirects: decide),
+            Personal(user: nil, redirects: decide),
+        ]
+        let queue = NetworkQueue(maxConcurrentOperationCount: 4)
+        let operations = requests.map { RequestOperation($0, service: service) }
+        queue.addOperations(operations, waitUntilFinished: false)
+        #expect(await server.waitForRequests(4))
+        #expect(queue.joinedCount == 0)
+        #expect(Set(server.requests.map { $0.headers["Authorization"] }) == ["ada", "bob", nil])
+        // One that shares with none has a slot of its own.
+        let fifth = RequestOperation(Personal(user: "eve"), service: service)
+        queue.addOperation(fifth)
+        #expect(!fifth.isExecuting)
+        queue.cancelAllOperations()
+        for operation in operations + [fifth] { await operation.finished() }
+        let named = (0..<2).map { _ in
+            RequestOperation(Personal(user: "ada", repeatKey: "key"), service: service)
+        }
+        queue.addOperations(named, waitUntilFinished: false)
+        #expect(await eventually { queue.joinedCount == 2 })
+        queue.cancelAllOperations()
+        for operation in named { await operation.finished() }
+    }
+
+    @Test("BEY-9: requests with other redirect rules do not share")
+    func redirectRules() throws {
+        let operation = RequestOperation(Personal(user: nil), service: service)
+        let keys = try [nil, RedirectPolicy(), .never, RedirectPolicy(allowsDowngrade: true)].map { redirects in
+            try #require(operation.sharedMessage(for: Personal(user: nil, redirects: redirects))).key
+        }
+        #expect(keys[0] == keys[1] && Set(keys).count == 3)
+    }
+
     @Test("BEY-9: all but one cancelled, that one gets the answer; the first alone has it from the network")
     func lastGetsAnswer() async throws {
         let gate = DispatchSemaphore(value: 0)

@@ -39,6 +39,28 @@ struct Repeated: APIRequest {
     var customURLRequest: URLRequest?
 }
 
+/// A request whose own interceptor puts a user into it.
+struct Personal: APIRequest {
+    typealias Item = NetworkResponse
+
+    private struct Credential: RequestInterceptor {
+        let user: String
+
+        func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
+            var message = message
+            message.headers["Authorization"] = user
+            return message
+        }
+    }
+
+    var api = "stall"
+    var user: String?
+    var repeatPolicy = RepeatPolicy.join
+    var repeatKey: String?
+    var redirects: RedirectPolicy?
+    var interceptors: [any RequestInterceptor] { user.map { [Credential(user: $0)] } ?? [] }
+}
+
 extension RequestOperation {
     /// The number of tasks that wait for the value.
     var waiterCount: Int { state.withLock { $0.waiterCount } }

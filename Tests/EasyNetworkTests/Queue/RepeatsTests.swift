@@ -102,6 +102,44 @@ struct RepeatsTests {
         await stalled.finished()
     }
 
+    @Test("BEY-18, OPQ-6: requests with interceptors of their own are repeats by a key only")
+    func ownInterceptors() async throws {
+        for policy in [RepeatPolicy.ignoreNewer, .cancelOlder] {
+            queue.isSuspended = true
+            let users = ["ada", "bob"]
+            let operations = users.map {
+                RequestOperation(Personal(api: "a", user: $0, repeatPolicy: policy), service: service)
+            }
+            queue.addOperations(operations, waitUntilFinished: false)
+            queue.isSuspended = false
+            for operation in operations { #expect(try await operation.value.statusCode == 200) }
+            queue.isSuspended = true
+            let named = users.map {
+                RequestOperation(Personal(api: "a", user: $0, repeatPolicy: policy, repeatKey: "k"), service: service)
+            }
+            queue.addOperations(named, waitUntilFinished: false)
+            queue.isSuspended = false
+            for operation in named { await operation.finished() }
+            #expect(named.filter { $0.error == nil }.count == 1)
+        }
+    }
+
+    @Test("BEY-18, OPQ-6: after another sign-in a request is no repeat", arguments: [false, true])
+    func anotherUser(byCookie: Bool) async throws {
+        let jar = CookieJar()
+        let session = AuthenticationSession(TestTokens { _ in "new" }, credential: "ada")
+        let host = server.host { ($0.cookies, $0.authentication) = (jar, session) }
+        queue.isSuspended = true
+        let operations = (0..<2).map { _ in
+            RequestOperation(Repeated(repeatPolicy: .ignoreNewer), service: EasyNetworkService(host))
+        }
+        queue.addOperation(operations[0])
+        if byCookie { jar.store(["Set-Cookie": "user=bob"], from: server.baseURL) } else { session.signIn("bob") }
+        queue.addOperation(operations[1])
+        queue.isSuspended = false
+        for operation in operations { #expect(try await operation.value.statusCode == 200) }
+    }
+
     @Test("OPQ-6: a queue notices its own jobs only, and a plain queue none")
     func otherQueues() async throws {
         let request = Repeated(repeatPolicy: .ignoreNewer)

@@ -48,4 +48,7 @@ public struct RedirectPolicy: Sendable {
 
     /// Follows no redirect: it is the answer.
     public static let never = RedirectPolicy(limit: 0)
+
+    /// Everything but the closure, which has no comparison.
+    var identity: [String] { ["\(limit)", "\(allowsDowngrade)"] + crossOriginHeaders.map { $0.lowercased() }.sorted() }
 }

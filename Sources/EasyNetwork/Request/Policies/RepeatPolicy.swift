@@ -6,9 +6,13 @@
 /// ```
 ///
 /// Two requests are alike if they would send the same message to the same ``HostConfiguration``: method, URL with its
-/// parameters, header fields, body, and whether the host adds its credential (``BaseAPIRequest/isAuthenticated``). With
-/// a ``BaseAPIRequest/repeatKey`` they are alike if the keys are equal, whatever they send: for example all searches of
-/// a search field.
+/// parameters, header fields, body, the cookies of the host's jar, and the user whose credential the host adds. After
+/// another sign-in or a sign-out (``AuthenticationSession``) a request is like none before; a refresh changes nothing.
+/// What the interceptors of the host add is not compared. With a ``BaseAPIRequest/repeatKey`` requests are alike if the
+/// keys are equal, whatever they send: for example all searches of a search field.
+///
+/// A request with ``BaseAPIRequest/interceptors`` of its own, or with a ``RedirectPolicy/decide`` of its own, may send
+/// anything: without a ``BaseAPIRequest/repeatKey`` it is like no other.
 ///
 /// A queue compares its own jobs only. On a plain `OperationQueue` a policy has no effect.
 public enum RepeatPolicy: Hashable, Sendable {
@@ -31,7 +35,7 @@ public enum RepeatPolicy: Hashable, Sendable {
     /// the answer has come sends a new message.
     ///
     /// With a ``BaseAPIRequest/repeatKey`` too, requests share only if they expect the same type of item from the same
-    /// host with the same credentials (`Authorization`, `Cookie`, `Proxy-Authorization`,
-    /// ``BaseAPIRequest/isAuthenticated``), deadlines and validation.
+    /// host with the same credentials (`Authorization`, `Cookie`, `Proxy-Authorization`, those that the host adds),
+    /// deadlines and validation, and those with code of their own also only with requests of their type.
     case join
 }

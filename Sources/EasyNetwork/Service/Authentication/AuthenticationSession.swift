@@ -25,6 +25,8 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         var credential: Credential?
         /// Grows with each change of the credential, its removal included.
         var version = 0
+        /// See ``AuthenticationSession/userVersion``.
+        var userVersion = 0
         /// The refresh under way.
         var refresh: Refresh?
         /// The times at which the last refreshes began, at most ``refreshLimit``.
@@ -125,6 +127,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     private func replace(with credential: Credential?) {
         let (refresh, version, old) = state.withLock { state in
             state.version += 1
+            state.userVersion += 1
             state.beginnings = []
             return (state.refresh.take(), state.version, exchange(&state.credential, with: credential))
         }
@@ -135,6 +138,8 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     }
 
     // MARK: - Requests
+
+    override var userVersion: Int { state.withLock { $0.userVersion } }
 
     override func authorize(
         _ message: TransportRequest,
@@ -261,6 +266,8 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
             state.refresh = nil
             guard case .success(let fresh) = result else { return (true, state.version, nil) }
             state.version += 1
+            // Without a credential to refresh, anyone may have signed in.
+            if state.credential == nil { state.userVersion += 1 }
             return (true, state.version, exchange(&state.credential, with: fresh))
         }
         withExtendedLifetime(old) {}

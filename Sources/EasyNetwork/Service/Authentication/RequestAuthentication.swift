@@ -33,6 +33,9 @@ public class RequestAuthentication: @unchecked Sendable {
 
     init() {}
 
+    /// Changes with the user to whom the credential belongs, and not when that is refreshed.
+    var userVersion: Int { 0 }
+
     /// The first stamp of a request, also for its redirects. Call it in the task of the code that makes the request:
     /// its task-local values show whether a refresh makes it.
     ///
