@@ -137,6 +137,9 @@ extension Outbox {
     }
 
     private func deliver(_ name: OutboxName) {
+        // Its removal is repeated, and not the request.
+        if state.withLock({ $0.accepted.contains(name.id) }) { return finish(name, nil, isFinal: false) }
+        if name.hasDependencies, waitsAgain(name) { return deliverNext() }
         let delivery: OutboxDelivery
         do throws(NetworkError) {
             delivery = try self.delivery(of: name)
@@ -160,6 +163,27 @@ extension Outbox {
             WorkQueue.shared.async { self.finish(name, error, isFinal: error.map(Self.isFinal) ?? false) }
         }
         queue.addOperation(operation)
+    }
+
+    /// Whether an entry that it depends on, and that had left, was made an entry again, perhaps by another process. Then
+    /// it waits for that one.
+    private func waitsAgain(_ name: OutboxName) -> Bool {
+        guard let after = (try? folder.read(name))?.after, let entries = try? folder.list(.entries) else {
+            return false
+        }
+        let revived = entries.filter { after.contains($0.id) }
+        guard !revived.isEmpty else { return false }
+        let found = revived.map { ($0, $0.hasDependencies ? (try? folder.read($0))?.after ?? [] : []) }
+        let operation = state.withLock { state in
+            for (other, after) in found where state.lock != nil && state.idles.isEmpty {
+                state.index.insert(other, after: after)
+            }
+            state.index.putBack(name.id, after: after)
+            return state.running.removeValue(forKey: name.id)
+        }
+        withExtendedLifetime(operation) {}
+        checkDrains()
+        return true
     }
 
     private func delivery(of name: OutboxName) throws(NetworkError) -> OutboxDelivery {
@@ -196,6 +220,7 @@ extension Outbox {
             if let error {
                 try folder.bury(name, error)
             } else {
+                state.withLock { _ = $0.accepted.insert(name.id) }
                 try folder.remove(name, from: .entries)
             }
             // Before the next one of the lane is sent.
@@ -214,6 +239,7 @@ extension Outbox {
     func leave(_ id: UUID) {
         let (operation, _) = state.withLock { state in
             state.index.remove(id)
+            state.accepted.remove(id)
             return (state.running.removeValue(forKey: id), state.failures.removeValue(forKey: id))
         }
         withExtendedLifetime(operation) {}

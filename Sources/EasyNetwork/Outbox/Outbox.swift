@@ -57,6 +57,8 @@ public final class Outbox: Sendable {
         var index = OutboxIndex()
         /// The entries that are being read or sent.
         var running: [UUID: NetworkOperation?] = [:]
+        /// The entries that the server has accepted and that could not be removed yet.
+        var accepted: Set<UUID> = []
         /// The number of failed tries, and the last failure.
         var failures: [UUID: (count: Int, error: NetworkError)] = [:]
         var lastSequence: UInt64 = 0
@@ -390,7 +392,7 @@ public final class Outbox: Sendable {
     /// - Throws: ``NetworkError/Code/cannotWriteFile`` when the directory cannot be used.
     @discardableResult
     public func drain(deadline: TimeInterval) async throws(NetworkError) -> [OutboxEntry] {
-        if deadline > 0 {
+        if deadline > 0, !Task.isCancelled {
             try begin()
             let over = OneShot()
             let timer = clock.schedule(after: deadline) { over.end() }

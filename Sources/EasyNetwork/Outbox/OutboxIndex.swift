@@ -56,9 +56,11 @@ struct OutboxIndex: Sendable {
             return nil
         }
         dependencies[id] = nil
+        // Not always the head: an older one may have come back.
+        if lane.current == id { lane.current = nil }
         if lane.head?.id == id {
             // A wait ends with the entry that failed.
-            (lane.current, lane.notBefore) = (nil, nil)
+            lane.notBefore = nil
             lane.first += 1
             if lane.first > 32, lane.first > lane.names.count / 2 {
                 lane.names.removeFirst(lane.first)
@@ -98,6 +100,14 @@ struct OutboxIndex: Sendable {
             ready[rank] = ([], 0)
         }
         return nil
+    }
+
+    /// Takes an entry back that was to be delivered, as entries that it depends on are here again.
+    mutating func putBack(_ id: UUID, after dependencies: [UUID]) {
+        guard let lane = names[id]?.lane, lanes[lane]?.current == id else { return }
+        self.dependencies[id] = dependencies
+        lanes[lane]?.current = nil
+        makeReady(lane)
     }
 
     /// Has the lane of an entry that was under way wait.

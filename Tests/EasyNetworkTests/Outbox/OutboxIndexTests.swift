@@ -57,6 +57,32 @@ struct OutboxIndexTests {
         #expect(index.count == 0 && index.next() == nil)
     }
 
+    @Test("BEY-13: an older entry that comes back while a newer one is under way goes next, and the lane goes on")
+    func older() {
+        for fails in [false, true] {
+            var index = OutboxIndex()
+            let (older, newer, last) = (name(1), name(2), name(3))
+            for name in [newer, last] { index.insert(name) }
+            #expect(index.next() == newer)
+            index.insert(older)
+            #expect(index.next() == nil)
+            if fails {
+                index.postpone(newer.id, until: 10)
+                #expect(index.next() == nil)
+                index.wake(at: 10)
+            } else {
+                index.remove(newer.id)
+            }
+            #expect(index.next() == older)
+            index.remove(older.id)
+            if fails {
+                #expect(index.next() == newer)
+                index.remove(newer.id)
+            }
+            #expect(index.next() == last)
+        }
+    }
+
     @Test("BEY-13: a lane with a more important entry at its head comes first")
     func priorities() {
         var index = OutboxIndex()

@@ -278,6 +278,43 @@ struct OutboxTests {
         #expect(fixture.texts == ["held up", "root"])
     }
 
+    @Test("BEY-13: what depends on a dead letter that another process makes an entry again waits for that")
+    func revivedDependency() async throws {
+        let fixture = OutboxFixture()
+        fixture.answers(503, 422, 204)
+        let (outbox, other) = (try fixture.outbox(), try fixture.outbox())
+        // It holds up the dependent's lane.
+        let held = try outbox.add(OutboxMessage(text: "held up"), lane: "a")
+        try outbox.start()
+        #expect(await eventually { (try? outbox.entries.first?.error) != nil })
+        let root = try outbox.add(OutboxMessage(text: "root"), lane: "b")
+        try outbox.add(OutboxMessage(text: "next"), lane: "a", after: [root])
+        #expect(await eventually { fixture.count("dead") == 1 })
+        try other.retry(root)
+        // Before the outbox looks for changes by others.
+        try outbox.retry(held)
+        #expect(
+            await eventually {
+                fixture.clock.advance(by: 1)
+                return fixture.count("entries") == 0
+            }
+        )
+        #expect(fixture.texts == ["held up", "root", "held up", "root", "next"])
+        try await outbox.drain(deadline: 0)
+    }
+
+    @Test("BEY-3, BEY-13: a drain in a task that is cancelled already sends nothing")
+    func drainCancelledAlready() async throws {
+        let fixture = OutboxFixture()
+        let outbox = try fixture.outbox()
+        let ids = try (0..<40).map { try outbox.add(OutboxMessage(text: "\($0)"), lane: "\($0)") }
+        let left = try await Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await outbox.drain(deadline: 60)
+        }.value
+        #expect(left.map(\.id) == ids && fixture.texts.isEmpty)
+    }
+
     @Test("BEY-13: retry has an entry that waits after a failure tried at once")
     func retryNow() async throws {
         let fixture = OutboxFixture()
