@@ -211,6 +211,8 @@ indirect enum PendingStore: Sendable {
     case store(CacheDeposit)
     /// A stored response was used. Remove it if it was not usable, and refresh it if it is stale.
     case answered(CacheLookup, key: String, isRefreshed: Bool)
+    /// The answer came from another call, whose work it is, and which does it once.
+    case shared(@Sendable () -> Void)
 }
 
 extension NetworkError {

@@ -50,6 +50,8 @@ struct ItemOperationState {
     var hasOwnPriority = false
     var item: Item?
     var cachedItem: Item?
+    /// Stores the answer in the cache, when the callbacks have returned.
+    var keep: (@Sendable () -> Void)?
     /// Fires when the cache's item has been delivered; nil without a receiver.
     var cachedDelivery: OneShot?
     /// The tasks that await the value and were not cancelled.
@@ -447,14 +449,22 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     private func deliverItem(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         // Everything taken here is released outside the lock.
-        let (_, call, cachedDelivery, meter) = state.withLock { state in
+        let (_, call, cachedDelivery, meter, keep) = state.withLock { state in
             state.isClosed = true
-            return (state.source.take(), state.call.take(), state.cachedDelivery, state.meter)
+            return (state.source.take(), state.call.take(), state.cachedDelivery, state.meter, state.keep.take())
+        }
+        var done = done
+        if let keep {
+            // An answer that stops the program in a callback is not found again.
+            done = { [done] in
+                keep()
+                done()
+            }
         }
         // It was finished manually.
         if error != nil { call?.cancel() }
         guard let meter else { return callBack(error, after: cachedDelivery, done) }
-        meter.finish(success: error == nil) { self.callBack(error, after: cachedDelivery, done) }
+        meter.finish(success: error == nil) { [done] in self.callBack(error, after: cachedDelivery, done) }
     }
 
     private func callBack(

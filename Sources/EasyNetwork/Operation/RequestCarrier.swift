@@ -30,8 +30,10 @@ struct SharedMessage: APIRequest, RequestWrapper {
 ///
 /// It has a service of its own: cancelling one of those that share leaves it alone. It goes as early as they do.
 final class RequestCarrier: RequestOperation<SharedMessage>, @unchecked Sendable {
-    // Sendable because nothing changes here.
+    // Sendable because what changes is behind a lock.
     private let message: SharedMessage
+    /// Stores the answer in the cache; nil once that was done.
+    private let store = Locked<(@Sendable () -> Void)?>(nil)
 
     /// A job for which one operation waits already.
     override init(_ message: SharedMessage) {
@@ -45,6 +47,16 @@ final class RequestCarrier: RequestOperation<SharedMessage>, @unchecked Sendable
 
     override var isHidden: Bool { true }
     override var host: String? { message.host }
+
+    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
+        store.exchange(state.withLock { $0.keep.take() })
+        super.deliver(error, done)
+    }
+
+    /// Stores the answer in the cache, once: called by the operations that share it when their callbacks have returned.
+    func keepAnswer() {
+        store.exchange(nil)?()
+    }
 
     /// Counts one more operation that waits.
     ///

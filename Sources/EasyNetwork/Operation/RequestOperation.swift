@@ -82,10 +82,16 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
             sharedAnswer: sharedAnswer,
             map: { try request.item(from: $0) },
             created: keep
-        ) { _, result in
+        ) { _, result, keep in
             switch result {
             case .success(let item):
-                self.state.withLock { $0.item = item }
+                let isTooLate = self.state.withLock { state in
+                    state.item = item
+                    if !state.isClosed { state.keep = keep }
+                    return state.isClosed
+                }
+                // It was finished by hand.
+                if isTooLate { keep?() }
                 self.end(nil)
             case .failure(let error): self.finish(error)
             }
@@ -139,7 +145,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     /// - Returns: a closure that gets the answer to a message of several operations; nil when this one sends its
     ///   request itself.
-    final func sharedAnswer(to request: Request) -> (@Sendable () async -> CallAttempts.Outcome)? {
+    final func sharedAnswer(to request: Request) -> (@Sendable () async -> CallAttempts.Answer)? {
         guard let queue = scheduling?.queue, let message = sharedMessage(for: request) else { return nil }
         // An operation that learned only now that it joins has a slot.
         releaseSlot()

@@ -27,7 +27,7 @@ extension NetworkQueue {
     /// Waits for the answer to a message, which one job sends for all operations that wait for it.
     ///
     /// Cancelling the task gives the answer up.
-    func answer(to message: SharedMessage, for operation: NetworkOperation) async -> CallAttempts.Outcome {
+    func answer(to message: SharedMessage, for operation: NetworkOperation) async -> CallAttempts.Answer {
         let (carrier, isFirst) = repeats.withLock { repeats in
             if let carrier = repeats.carriers[message.key], carrier.join() { return (carrier, false) }
             let carrier = RequestCarrier(message)
@@ -49,9 +49,9 @@ extension NetworkQueue {
             }
             // The one that asked first has it from where it came.
             if !isFirst { response.source = .joined }
-            return .success(response)
+            return CallAttempts.Answer(result: .success(response), errand: .shared { carrier.keepAnswer() })
         } catch {
-            return .failure(error)
+            return CallAttempts.Answer(result: .failure(error))
         }
     }
 

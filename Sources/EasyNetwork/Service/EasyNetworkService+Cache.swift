@@ -105,7 +105,11 @@ extension EasyNetworkService {
             guard use.cache.beginRefresh(key) else { return }
             // The refresh outlives the operation, and the service that is cancelled with it.
             EasyNetworkService(configuration)
-                .begin(request, isAnnounced: false, order: .refresh, map: map) { _, _ in use.cache.endRefresh(key) }
+                .begin(request, isAnnounced: false, order: .refresh, map: map) { _, _, keep in
+                    keep?()
+                    use.cache.endRefresh(key)
+                }
+        case .shared(let keep): keep()
         case .answered, nil: return
         }
     }
@@ -122,7 +126,7 @@ extension EasyNetworkService {
                 let candidate = deposit.candidate
             else { return false }
             deposit.use.cache.remove(candidate.entry.header.key)
-        case nil: return false
+        case .shared, nil: return false
         }
         return true
     }

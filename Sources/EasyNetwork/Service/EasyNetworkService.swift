@@ -72,7 +72,7 @@ public final class EasyNetworkService: Sendable {
     ) {
         let caller = caller
         let callbackQueue = caller?.operation.deliveryQueue ?? lastCallbackQueue ?? configuration.deliveryQueue
-        self.request(request, caller, hearsSuccess: success != nil, hearsFailure: failure != nil) { result in
+        self.request(request, caller, hearsSuccess: success != nil, hearsFailure: failure != nil) { result, keep in
             WorkQueue.call(on: callbackQueue) {
                 // Not before, so that a finish() in the closure finds this end.
                 caller?.service.noteEnd(of: result.failure)
@@ -82,34 +82,39 @@ public final class EasyNetworkService: Sendable {
                     case .failure(let error): failure?(error)
                     }
                 }
+                keep?()
                 caller?.callbackIsDone()
             }
         }
     }
 
-    /// - Parameter deliver: called when one of the closures is to be called.
+    /// - Parameter deliver: called when one of the closures is to be called, with what stores the answer afterwards.
     private func request(
         _ request: some BaseAPIRequest,
         _ caller: Caller?,
         hearsSuccess: Bool,
         hearsFailure: Bool,
-        _ deliver: @escaping @Sendable (Result<JSONValue, NetworkError>) -> Void
+        _ deliver: @escaping @Sendable (Result<JSONValue, NetworkError>, _ keep: (@Sendable () -> Void)?) -> Void
     ) {
         caller?.service.callbackIsPending()
-        start(request) { (response) throws(NetworkError) in
-            JSONValue(value: response.body.isEmpty ? nil : try response.json())
-        } completion: { result in
+        begin(
+            request,
+            order: .standard,
+            map: { JSONValue(value: $0.body.isEmpty ? nil : try $0.json()) }
+        ) { _, result, keep in
             let error = result.failure
             if let error, caller?.isSilent(after: error) ?? self.isSilenced(error) {
                 caller?.callbackIsDone()
                 return
             }
             guard error == nil ? hearsSuccess : hearsFailure else {
+                keep?()
                 caller?.service.noteEnd(of: error, isHeard: false)
                 caller?.callbackIsDone()
                 return
             }
-            deliver(result)
+            // The closure above made it.
+            deliver(result.map { $0 as? JSONValue ?? JSONValue(value: nil) }, keep)
         }
     }
 
@@ -161,7 +166,7 @@ public final class EasyNetworkService: Sendable {
         failure: (@MainActor (NetworkError) -> Void)? = nil
     ) {
         let caller = caller
-        self.request(request, caller, hearsSuccess: success != nil, hearsFailure: failure != nil) { result in
+        self.request(request, caller, hearsSuccess: success != nil, hearsFailure: failure != nil) { result, keep in
             WorkQueue.callOnMain(
                 {
                     caller?.service.noteEnd(of: result.failure)
@@ -170,7 +175,10 @@ public final class EasyNetworkService: Sendable {
                     case .failure(let error): failure?(error)
                     }
                 },
-                then: { caller?.callbackIsDone() }
+                then: {
+                    keep?()
+                    caller?.callbackIsDone()
+                }
             )
         }
     }
@@ -303,7 +311,10 @@ public final class EasyNetworkService: Sendable {
             use: use,
             cached: erasedCached,
             map: { response in try map(response) },
-            completion: { _, result in completion(result.map(typed)) }
+            completion: { _, result, keep in
+                keep?()
+                completion(result.map(typed))
+            }
         )
     }
 
@@ -314,28 +325,40 @@ public final class EasyNetworkService: Sendable {
     ///   - isAnnounced: whether notifications are posted for the call. Default true.
     ///   - sharedAnswer: gets the answer from another call, instead of sending the request. Default nil.
     ///   - created: gets the call before it begins.
-    ///   - completion: gets the answer too, if there is one, even when it could not be mapped.
+    ///   - completion: gets the answer too, if there is one, even when it could not be mapped; and a closure that
+    ///     stores it in the cache, to be called when the user's callbacks have returned, nil when there is nothing to
+    ///     store.
     func begin(
         _ request: any BaseAPIRequest,
         isAnnounced: Bool = true,
         order: CacheLookup.Order,
         use: BodyUse? = nil,
         cached: (@Sendable (any Sendable) -> Void)? = nil,
-        sharedAnswer: (@Sendable () async -> CallAttempts.Outcome)? = nil,
+        sharedAnswer: (@Sendable () async -> CallAttempts.Answer)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> any Sendable,
         created: (Call) -> Void = { _ in },
-        completion: @escaping @Sendable (NetworkResponse?, Result<any Sendable, NetworkError>) -> Void
+        completion:
+            @escaping @Sendable (
+                NetworkResponse?, Result<any Sendable, NetworkError>, _ keep: (@Sendable () -> Void)?
+            ) -> Void
     ) {
         if isAnnounced { tellOfStart(request) }
-        let end = { @Sendable (call: Call, response: NetworkResponse?, result: Result<any Sendable, NetworkError>) in
+        let end = {
+            @Sendable
+            (
+                call: Call,
+                response: NetworkResponse?,
+                result: Result<any Sendable, NetworkError>,
+                keep: (@Sendable () -> Void)?
+            ) in
             self.tell(.callEnded(result.failure), of: call)
             if isAnnounced { self.tellOfEnd(request, response, result.failure) }
-            completion(response, result)
+            completion(response, result, keep)
         }
         let call = Call { call, error in
             self.forget(call)
             self.forgetStored(after: .failure(error))
-            end(call, nil, .failure(error))
+            end(call, nil, .failure(error), nil)
         }
         let (refusal, caller, mayLackSlot) = remember(call)
         tell(.callStarted, of: call)
@@ -357,7 +380,7 @@ public final class EasyNetworkService: Sendable {
                 var item: Result<any Sendable, NetworkError>
                 repeat {
                     if let sharedAnswer {
-                        answer = CallAttempts.Answer(result: await sharedAnswer())
+                        answer = await sharedAnswer()
                     } else {
                         answer = await self.answer(to: request, call, caller, order, use, cached)
                     }
@@ -367,10 +390,12 @@ public final class EasyNetworkService: Sendable {
                 } while !Task.isCancelled && self.removeUnusable(answer, after: item.failure)
                 guard call.end() else { return }
                 self.forget(call)
-                // Before the invalidation, which refuses answers that were asked for earlier.
-                if case .success = item { self.keep(answer, request, map) }
                 self.forgetStored(after: answer.result)
-                WorkQueue.finish { [answer, item] in end(call, try? answer.result.get(), item) }
+                var keep: (@Sendable () -> Void)?
+                if case .success = item, answer.errand != nil {
+                    keep = { [answer] in self.keep(answer, request, map) }
+                }
+                WorkQueue.finish { [answer, item, keep] in end(call, try? answer.result.get(), item, keep) }
             }
         }
         if let operation = caller?.operation { operation.beginCall(begin) } else { begin(nil) }

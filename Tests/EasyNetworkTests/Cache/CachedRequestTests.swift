@@ -70,6 +70,74 @@ struct CachedRequestTests {
         return try await operation.value
     }
 
+    private final class Delegate: RequestOperationDelegate {
+        let look: @Sendable () -> Void
+
+        init(_ look: @escaping @Sendable () -> Void) {
+            self.look = look
+        }
+
+        func requestOperationDidSucceed(_ operation: ServiceOperation) { look() }
+        func requestOperation(_ operation: ServiceOperation, didFailWith error: NetworkError) { look() }
+    }
+
+    @Test(
+        "CCH-2: a response is stored when the callbacks have returned, and before dependents start",
+        arguments: [RepeatPolicy.allow, .join]
+    )
+    func storedAfterCallbacks(policy: RepeatPolicy) async throws {
+        let counts = Locked<[Int]>([])
+        let look = { @Sendable [cache] in
+            let count = cache.coordinator.withLock { $0.memory.count }
+            counts.withLock { $0.append(count) }
+        }
+        let request = News(cache: CachePolicy(.cacheElseNetwork))
+        let operation = RequestOperation(request, service: try service())
+        let delegate = Delegate(look)
+        operation.repeatPolicy = policy
+        operation.delegate = delegate
+        operation.preprocess = { _ in look() }
+        operation.willDeliver = { _ in look() }
+        operation.success = { _ in look() }
+        let next = operation.then { _ in request }
+        queue.addOperations([operation, next], waitUntilFinished: false)
+        #expect(try await operation.value == "1 network")
+        #expect(cache.coordinator.withLock { $0.memory.count } == 1)
+        #expect(try await next.value == "1 cache")
+        #expect(counts.withLock { $0 } == [0, 0, 0, 0])
+        #expect(transport.requests.count == 1)
+    }
+
+    @Test("CCH-2: a response is stored when the closure of a service has returned, and before an awaited call returns")
+    func storedAfterClosure() async throws {
+        let cache = cache
+        let request = News(cache: CachePolicy(.cacheElseNetwork))
+        let count = await withCheckedContinuation { continuation in
+            do {
+                try service().request(
+                    request,
+                    success: { _ in continuation.resume(returning: cache.coordinator.withLock { $0.memory.count }) }
+                )
+            } catch {
+                continuation.resume(returning: -1)
+            }
+        }
+        #expect(count == 0)
+        #expect(await eventually { cache.coordinator.withLock { $0.memory.count } == 1 })
+        try await cache.removeAll()
+        _ = try await service().send(request)
+        #expect(cache.coordinator.withLock { $0.memory.count } == 1)
+    }
+
+    @Test("CCH-2: the answer of an operation that was cancelled meanwhile is stored, too")
+    func storedAfterCancel() async throws {
+        let operation = RequestOperation(News(cache: CachePolicy(.cacheElseNetwork)), service: try service())
+        operation.willDeliver = { _ in operation.cancel() }
+        queue.addOperation(operation)
+        #expect(try await operation.value == "1 network")
+        #expect(cache.coordinator.withLock { $0.memory.count } == 1)
+    }
+
     @Test("CCH-3: with cacheElseNetwork the second request is not sent")
     func elseNetwork() async throws {
         let policy = CachePolicy(.cacheElseNetwork)

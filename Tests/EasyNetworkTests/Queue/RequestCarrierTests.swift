@@ -52,7 +52,7 @@ struct RequestCarrierTests {
         let carrierOfOther = try #require(carriers().first { $0 !== carrier })
         #expect(carrier.waiterCount == 2 && carrierOfOther.waiterCount == 1)
         carrier.finish(NetworkError(code: .timedOut))
-        for task in [first, second] { #expect(await task.value.failure?.code == .timedOut) }
+        for task in [first, second] { #expect(await task.value.result.failure?.code == .timedOut) }
         let late = await share("a")
         let next = try #require(carriers().first { $0 !== carrierOfOther })
         first.cancel()
@@ -60,10 +60,10 @@ struct RequestCarrierTests {
         // The last member leaves.
         late.cancel()
         #expect(next.isCancelled)
-        #expect(await late.value.failure?.code == .cancelled)
+        #expect(await late.value.result.failure?.code == .cancelled)
         let last = await share("a")
         queue.cancelAllOperations()
-        for task in [other, last] { #expect(await task.value.failure?.code == .cancelled) }
+        for task in [other, last] { #expect(await task.value.result.failure?.code == .cancelled) }
         #expect(await eventually { queue.keepsNothing })
     }
 
@@ -79,7 +79,7 @@ struct RequestCarrierTests {
         }
         task.cancel()
         gate.open()
-        #expect(await task.value.failure?.code == .cancelled)
+        #expect(await task.value.result.failure?.code == .cancelled)
         #expect(await eventually { queue.keepsNothing })
         #expect(transport.requests.isEmpty)
     }

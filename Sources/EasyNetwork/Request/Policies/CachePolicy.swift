@@ -9,9 +9,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// An answer is stored after it has been accepted and mapped. With ``Reading/http`` the headers of request and answer
-/// decide (RFC 9111), otherwise this policy alone. A request whose body is a file, a stream or a multipart form is
-/// cached only with a ``key``.
+/// An answer is stored after it has been accepted and mapped, and the callbacks of the operation have returned. With
+/// ``Reading/http`` the headers of request and answer decide (RFC 9111), otherwise this policy alone. A request whose
+/// body is a file, a stream or a multipart form is cached only with a ``key``.
 public struct CachePolicy: Sendable {
     /// The order of cache and network.
     ///
