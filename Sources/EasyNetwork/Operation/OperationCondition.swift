@@ -174,7 +174,7 @@ extension NetworkOperation {
     /// hold. Called when the operation has been started.
     final func hold(until conditions: [OperationCondition], then work: @escaping @Sendable () -> Void) {
         releaseSlot()
-        let task = Task {
+        let task = WorkQueue.task {
             do {
                 for condition in conditions {
                     try Task.checkCancellation()

@@ -67,7 +67,9 @@ enum WorkQueue {
     ///
     /// The task counts as user code, since interceptors, authenticators and requests run in it; only ``finish(_:)``
     /// does not.
-    static func task(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+    static func task<Success: Sendable>(
+        _ body: @escaping @Sendable () async -> Success
+    ) -> Task<Success, Never> {
         if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
             Task(executorPreference: Executor.shared) { await body() }
         } else {

@@ -53,6 +53,46 @@ struct BlockingCodeTests {
         }
     }
 
+    @Test("QUE-1: conditions, refreshes and the code of downloads run on the executor, and take no thread of Swift's")
+    func places() async throws {
+        guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else { return }
+        let key = DispatchSpecificKey<Bool>()
+        WorkQueue.shared.setSpecific(key: key, value: true)
+        defer { WorkQueue.shared.setSpecific(key: key, value: nil) }
+        let places = Locked<[String: Bool]>([:])
+        let note = { @Sendable (place: String) in
+            let isOnExecutor = DispatchQueue.getSpecific(key: key) == true
+            places.withLock { $0[place] = isOnExecutor }
+        }
+        let transport = InMemoryTransport()
+        transport.route("GET", "/a") { request in
+            request.headers["Authorization"] == "Bearer new" ? .text("{}") : .status(401)
+        }
+        let tokens = TestTokens { _ in
+            note("refresh")
+            return "new"
+        }
+        let host = HostConfiguration(baseURL: URL(string: "http://one.example"), transport: transport) {
+            $0.authentication = AuthenticationSession(tokens, credential: "old")
+        }
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let download = DownloadOperation(
+            Mapped(validate: { note("download") }),
+            to: file,
+            service: EasyNetworkService(host)
+        )
+        download.addCondition(
+            OperationCondition("noted") { _ in
+                note("condition")
+                return true
+            }
+        )
+        NetworkQueue().addOperation(download)
+        _ = try await download.value
+        #expect(places.withLock { $0 } == ["condition": true, "refresh": true, "download": true])
+    }
+
     @Test(
         "OPQ-3, CBK-1: code that blocks holds up no other job, not even one that it adds itself",
         arguments: Place.allCases

@@ -33,7 +33,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         var segmentCount = 1
         var keepsPart = true
         /// Fetches until the end, or the next pause.
-        var fetching: Task<Void, any Error>?
+        var fetching: Task<Result<Void, NetworkError>, Never>?
         /// Has the whole download; nil before the start.
         var task: Task<Void, Never>?
         /// Over when the files that a user sees are as they stay.
@@ -150,7 +150,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     /// the process may even end in between. An operation that was paused before its start waits for ``resume()`` when
     /// its turn comes.
     public func pause() {
-        let fetching = download.withLock { download -> Task<Void, any Error>? in
+        let fetching = download.withLock { download -> Task<Result<Void, NetworkError>, Never>? in
             guard !download.isPaused, !hasOutcome else { return nil }
             download.isPaused = true
             download.resumed = OneShot()
@@ -177,7 +177,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         download.withLock { download in
             guard !hasOutcome else { return }
             download.filesAreDone = OneShot()
-            download.task = Task { await self.run(request) }
+            download.task = WorkQueue.task { await self.run(request) }
         }
     }
 
@@ -253,9 +253,14 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     private func file(of request: any BaseAPIRequest, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
         while true {
             try await waitWhilePaused()
-            let fetching = Task {
-                try await writer.fetchMissing { use in
-                    await self.service.result(of: request, using: use) { _ in }
+            let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
+                do throws(NetworkError) {
+                    try await writer.fetchMissing { use in
+                        await self.service.result(of: request, using: use) { _ in }
+                    }
+                    return .success(())
+                } catch {
+                    return .failure(error)
                 }
             }
             let isWanted = download.withLock { download in
@@ -263,7 +268,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
                 return !download.isPaused && !hasOutcome
             }
             if !isWanted { fetching.cancel() }
-            let result = await fetching.result
+            let result = await fetching.value
             let wasPaused = download.withLock { download in
                 download.fetching = nil
                 return download.resumed != nil
@@ -271,7 +276,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             switch result {
             case .success: return try await writer.finish { !self.hasOutcome }
             case .failure where wasPaused: await writer.save()
-            case .failure(let error): throw .thrown(error, otherwise: .cancelled)
+            case .failure(let error): throw error
             }
         }
     }

@@ -240,7 +240,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
 
     private func begin(_ refresh: Refresh, _ credential: Credential?, _ host: HostConfiguration) {
         let sessions = Self.refreshing + [ObjectIdentifier(self)]
-        let task = Task {
+        let task = WorkQueue.task { [self] in
             do {
                 let fresh = try await Self.$refreshing.withValue(sessions) {
                     try await authenticator.refresh(credential, over: EasyNetworkService(host))
