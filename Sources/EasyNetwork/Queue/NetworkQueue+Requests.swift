@@ -5,7 +5,8 @@ extension NetworkQueue {
     /// let users = try await NetworkQueue.shared.perform(ids.map { GetUser(id: $0) })
     /// ```
     ///
-    /// The first failure cancels the others. Cancelling the task cancels all. The same values may be performed again.
+    /// The first failure cancels the others. Cancelling the task cancels all; in a task that is cancelled already nothing
+    /// is sent. The same values may be performed again.
     /// For many requests, or results one by one, see ``results(of:maxConcurrentOperationCount:service:)``.
     ///
     /// - Parameters:
@@ -19,6 +20,7 @@ extension NetworkQueue {
         maxConcurrentOperationCount: Int = -1,
         service: EasyNetworkService? = nil
     ) async throws(NetworkError) -> [Request.Item] {
+        guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
         let operations = requests.map { RequestOperation($0, of: service) }
         let batch = BatchOperation(operations, maxConcurrentOperationCount: maxConcurrentOperationCount)
         await withTaskCancellationHandler {
@@ -61,15 +63,18 @@ extension NetworkQueue {
     ///
     /// - Parameters:
     ///   - requests: the requests, in the order in which they begin.
-    ///   - maxConcurrentOperationCount: default ``defaultMaxConcurrentOperationCount``; less than 1 counts as 1. The
-    ///     queue's own limit holds as well.
+    ///   - maxConcurrentOperationCount: less than 1, the default, means as many as the queue allows at this moment, or
+    ///     ``defaultMaxConcurrentOperationCount`` for a queue without a limit. The queue's own limit holds as well.
     ///   - service: gives the host; nil, the default, means ``HostConfiguration/shared``.
     public func results<Requests: Sequence>(
         of requests: Requests,
-        maxConcurrentOperationCount: Int = NetworkQueue.defaultMaxConcurrentOperationCount,
+        maxConcurrentOperationCount: Int = -1,
         service: EasyNetworkService? = nil
     ) -> Results<Requests> where Requests.Element: APIRequest {
-        Results(self, requests, max(1, maxConcurrentOperationCount), service)
+        let limits = [
+            maxConcurrentOperationCount, self.maxConcurrentOperationCount, Self.defaultMaxConcurrentOperationCount,
+        ]
+        return Results(self, requests, limits.first { $0 > 0 } ?? 1, service)
     }
 
     /// The results of many requests, in the order in which they arrive. A second iteration runs the requests again, if

@@ -32,9 +32,11 @@ public final class NetworkQueue: Sendable {
 
     /// This queue under Foundation's type, for code that takes an `OperationQueue`.
     ///
-    /// Adding, setting, cancelling or waiting there does so here. On Linux, where a subclass cannot override them, its
-    /// `operations` and `operationCount` have only the running jobs that are not of this package; ``operations`` and
-    /// ``operationCount`` of this queue have all.
+    /// Adding, cancelling and waiting there do so here, as does setting `isSuspended` and `maxConcurrentOperationCount`.
+    /// Its `underlyingQueue` and `qualityOfService` count only for operations that are not of this package. Those of the
+    /// package, blocks included, run on the package's own threads, where `OperationQueue.current` is nil: capture the
+    /// queue. On Linux, where a subclass cannot override them, its `operations` and `operationCount` have only the
+    /// running jobs that are not of this package; ``operations`` and ``operationCount`` of this queue have all.
     public var queue: OperationQueue { executor }
 
     let executor: ExecutorQueue
@@ -162,7 +164,7 @@ public final class NetworkQueue: Sendable {
 
     /// Runs a request as a job and returns its item.
     ///
-    /// Cancelling the task cancels the job.
+    /// Cancelling the task cancels the job; in a task that is cancelled already nothing is sent.
     ///
     /// - Parameters:
     ///   - request: the request.
@@ -172,6 +174,7 @@ public final class NetworkQueue: Sendable {
         _ request: Request,
         service: EasyNetworkService? = nil
     ) async throws(NetworkError) -> Request.Item {
+        guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
         let operation = RequestOperation(request, of: service)
         addOperation(operation)
         return try await operation.value

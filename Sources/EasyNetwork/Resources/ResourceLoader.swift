@@ -27,8 +27,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     )
 
     fileprivate struct Load {
-        /// Tells it from earlier loads of its key.
-        let number: Int
+        /// Tells it from earlier loads of its key, and from its own earlier job.
+        var number: Int
         let url: URL
         private(set) var receipts: [ObjectIdentifier: (receipt: ResourceReceipt<Resource>, rank: ResourceOrder.Rank)] =
             [:]
@@ -109,9 +109,9 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     ///   - memoryCountLimit: the number of resources in memory. Default no limit.
     ///   - failureLifetime: how long a failure is remembered, in seconds: until then the same error is given at once,
     ///     and nothing is sent. Default 0: not at all. A cancelled load is no failure. The last thousand are remembered.
-    ///   - key: what makes two URLs the same resource. Called when a resource is asked for, on that thread. Default
-    ///     nil: the URL without its fragment. For signed URLs leave out the signature: the load uses the URL that came
-    ///     first.
+    ///   - key: what makes two URLs the same resource. Called when a resource is asked for, on that thread. After another
+    ///     sign-in (``HostSettings/authentication``) none at the host's origin is the same as before. Default nil: the URL
+    ///     without its fragment. For signed URLs leave out the signature: the load uses the URL that came first.
     ///   - request: the request for a URL, with its headers, deadlines, retries and rules for the cache. Called once a
     ///     load. Default nil: a GET with ``CachePolicy/http``.
     ///   - cost: the cost of a resource in memory, such as the bytes of its pixels. Default nil: the bytes of the
@@ -179,12 +179,13 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         priority: Operation.QueuePriority = .normal,
         completion: (@Sendable (Result<Resource, NetworkError>) -> Void)? = nil
     ) -> ResourceReceipt<Resource> {
-        let receipt = ResourceReceipt(makeKey(url), ResourceOrder.Rank(priority), self, completion: completion)
+        let receipt = ResourceReceipt(key(of: url), ResourceOrder.Rank(priority), self, completion: completion)
         enter(receipt, url)
         return receipt
     }
 
-    /// The resource, from memory or when it has been loaded. Cancelling the task cancels its share in the load.
+    /// The resource, from memory or when it has been loaded. Cancelling the task cancels its share in the load; a task
+    /// that is cancelled already loads nothing.
     ///
     /// - Parameters:
     ///   - url: the address of the resource.
@@ -194,7 +195,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         at url: URL,
         priority: Operation.QueuePriority = .normal
     ) async throws(NetworkError) -> Resource {
-        try await load(url, priority: priority).value
+        guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
+        return try await load(url, priority: priority).value
     }
 
     /// What can be made of a resource while it comes, and at the end the whole resource.
@@ -211,21 +213,23 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         priority: Operation.QueuePriority = .normal
     ) -> AsyncThrowingStream<Resource, any Error> {
         AsyncThrowingStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            guard !Task.isCancelled else { return continuation.finish(throwing: NetworkError(code: .cancelled)) }
             let rank = ResourceOrder.Rank(priority)
-            let receipt = ResourceReceipt(makeKey(url), rank, self, partials: continuation)
+            let receipt = ResourceReceipt(key(of: url), rank, self, partials: continuation)
             continuation.onTermination = { _ in receipt.cancel() }
             enter(receipt, url)
         }
     }
 
     /// Loads resources that may be wanted soon. They give way: they start after everything that somebody waits for,
-    /// with half of the places at most, and asking for one of them makes it an ordinary load.
+    /// with half of the places at most, and asking for one of them makes it an ordinary load. With one place, a prefetch
+    /// has it while nothing else is wanted: then it is cancelled, and begins again afterwards.
     ///
     /// - Parameter urls: the addresses, the first to start first.
     /// - Returns: the receipts, to cancel what is not wanted any more.
     @discardableResult
     public func prefetch(_ urls: some Sequence<URL>) -> [ResourceReceipt<Resource>] {
-        let pairs = urls.map { ($0, ResourceReceipt(makeKey($0), .prefetch, self)) }
+        let pairs = urls.map { ($0, ResourceReceipt(key(of: $0), .prefetch, self)) }
         for (url, receipt) in startsNewestFirst ? pairs.reversed() : pairs { enter(receipt, url) }
         return pairs.map(\.1)
     }
@@ -234,13 +238,13 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
 
     /// The resource in memory, which counts as used; nil when it is not there.
     public func cachedResource(for url: URL) -> Resource? {
-        let key = makeKey(url)
+        let key = key(of: url)
         return state.withLock { $0.memory.use(key) }
     }
 
     /// Removes a resource and its failure from memory. The answer in the host's cache stays, and loads go on.
     public func remove(_ url: URL) {
-        let key = makeKey(url)
+        let key = key(of: url)
         let removed = state.withLock { state in
             state.failures.remove(key)
             return state.memory.remove(key)
@@ -263,6 +267,13 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     // MARK: - Receipts
 
     var callbackQueue: DispatchQueue { service.configuration.deliveryQueue }
+
+    /// The key of a URL: what is loaded for one user is not for the next one who signs in.
+    private func key(of url: URL) -> String {
+        let key = makeKey(url)
+        guard let version = service.configuration.userVersion(for: url), version > 0 else { return key }
+        return "\(version) \(key)"
+    }
 
     private func enter(_ receipt: ResourceReceipt<Resource>, _ url: URL) {
         let key = receipt.key
@@ -323,7 +334,27 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
             guard wantsPartials else { continue }
             operation.receivePartials { [weak self] in self?.receive($0, key, number) }
         }
+        if maximumLoadCount <= 1 { stopPrefetch(for: key) }
         startNext()
+    }
+
+    /// Has the prefetch in the only place begin again later, if a load that is wanted waits for the place.
+    private func stopPrefetch(for key: String) {
+        let stopped = state.withLock { state -> ResourceOperation<Resource>? in
+            guard let wanted = state.loads[key], !wanted.isStarted, wanted.rank != .prefetch,
+                let number = state.running.first(where: { $0.value })?.key,
+                let (prefetch, load) = state.loads.first(where: { $0.value.number == number }),
+                let operation = load.operation
+            else { return nil }
+            state.lastNumber += 1
+            state.loads[prefetch]?.number = state.lastNumber
+            state.loads[prefetch]?.operation = nil
+            state.loads[prefetch]?.isStarted = false
+            state.order.insert(prefetch, .prefetch)
+            return operation
+        }
+        // Its end starts the next one.
+        stopped?.cancel()
     }
 
     // MARK: - Loads

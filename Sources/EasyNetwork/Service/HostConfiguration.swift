@@ -225,6 +225,13 @@ public final class HostConfiguration: Sendable {
         }
     }
 
+    /// The version of the user whose credential requests to this address get; nil for none.
+    func userVersion(for url: URL) -> Int? {
+        guard let authentication = settings.authentication else { return nil }
+        let isElsewhere = settings.baseURL.map { $0.origin != url.origin } ?? false
+        return isElsewhere ? nil : authentication.userVersion
+    }
+
     /// The cookies to add to a message; nil when there are none, or it has its own.
     func cookies(for request: some BaseAPIRequest, _ message: TransportRequest) -> String? {
         guard let jar = settings.cookies, request.customURLRequest == nil, message.headers["Cookie"] == nil else {

@@ -47,6 +47,31 @@ struct RequestBatchTests {
         #expect(await eventually { queue.operationCount == 0 })
     }
 
+    @Test("BEY-3, BEY-16: 3,000 performs in tasks that are cancelled already send nothing", arguments: [false, true])
+    func cancelledAlready(isBatch: Bool) async throws {
+        let (queue, service) = (queue, service)
+        let results = await withTaskGroup(of: Result<[Account], any Error>.self) { group in
+            for _ in 0..<3_000 {
+                group.addTask {
+                    withUnsafeCurrentTask { $0?.cancel() }
+                    do {
+                        if isBatch { return .success(try await queue.perform([GetAccount(id: 1)], service: service)) }
+                        return .success([try await queue.perform(GetAccount(id: 1), service: service)])
+                    } catch {
+                        return .failure(error)
+                    }
+                }
+            }
+            return await group.reduce(into: [Result<[Account], any Error>]()) { $0.append($1) }
+        }
+        let codes = results.map { result -> NetworkError.Code? in
+            guard case .failure(let error) = result else { return nil }
+            return (error as? NetworkError)?.code
+        }
+        #expect(codes.count == 3_000 && codes.allSatisfy { $0 == .cancelled })
+        #expect(transport.requests.isEmpty)
+    }
+
     // MARK: - Results as they land
 
     @Test("OPQ-4: every result comes once with the place of its request, failures among them")
@@ -96,6 +121,18 @@ struct RequestBatchTests {
             count += 1
         }
         #expect(count == 4)
+    }
+
+    @Test("OPQ-4: as many requests run as the queue allows, unless the call says another number")
+    func roomOfQueue() async throws {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 8)
+        let results = queue.results(of: (0..<20).map { _ in Get(api: "stall") }, service: service)
+        let task = Task { for await _ in results {} }
+        let transport = transport
+        #expect(await eventually { transport.requests.count == 8 })
+        task.cancel()
+        await task.value
+        #expect(transport.requests.count == 8)
     }
 
     @Test("OPQ-4: results come as requests finish, not in their order")

@@ -265,6 +265,46 @@ struct ResourceLoaderTests {
         #expect(Set(fixture.paths).count == 8 && fixture.paths.count == 8)
     }
 
+    @Test("IMG-1: a prefetch in the only place begins again after what somebody waits for")
+    func prefetchInOnlyPlace() async throws {
+        let fixture = Fixture(maximumLoadCount: 1)
+        let prefetched = fixture.loader.prefetch([fixture.url("stall")])
+        #expect(await eventually { fixture.paths == ["/stall"] })
+        let receipts = ["a", "b"].map { fixture.loader.load(fixture.url($0)) }
+        for (receipt, path) in zip(receipts, ["/a", "/b"]) { #expect(try await receipt.value == path) }
+        #expect(await eventually { fixture.paths == ["/stall", "/a", "/b", "/stall"] })
+        #expect(prefetched[0].result == nil)
+        prefetched[0].cancel()
+        #expect(await eventually { fixture.queue.operationCount == 0 })
+    }
+
+    @Test("IMG-1, BEY-3: a task that is cancelled already loads nothing", arguments: [false, true])
+    func cancelledAlready(isPartial: Bool) async throws {
+        let fixture = Fixture()
+        let loader = fixture.loader
+        let failures = await withTaskGroup(of: Bool.self) { group in
+            for number in 0..<3_000 {
+                let url = fixture.url("\(number)")
+                group.addTask {
+                    withUnsafeCurrentTask { $0?.cancel() }
+                    do {
+                        guard isPartial else {
+                            _ = try await loader.resource(at: url)
+                            return false
+                        }
+                        for try await _ in loader.partialResources(at: url) { return false }
+                        return true
+                    } catch {
+                        return (error as? NetworkError)?.code == .cancelled
+                    }
+                }
+            }
+            return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+        }
+        #expect(failures == 3_000)
+        #expect(fixture.paths.isEmpty && fixture.queue.operationCount == 0)
+    }
+
     @Test("IMG-1: the priority of a load that has started is that of its job")
     func priorityOfJob() async throws {
         let fixture = Fixture()
