@@ -96,7 +96,7 @@ extension NetworkResponse {
         if let empty = emptyItem(type) { return empty }
         guard !body.isEmpty else { throw emptyBodyError(wanted: "JSON") }
         do {
-            return try decoder.decode(type, from: body)
+            return try JSONIndexDecoder.decode(type, from: body, as: decoder)
         } catch let cause {
             throw mappingError(cause)
         }

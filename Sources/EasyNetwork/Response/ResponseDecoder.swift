@@ -101,8 +101,11 @@ extension JSONDecoder {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .custom { decoder in
             let container = try decoder.singleValueContainer()
-            if let seconds = try? container.decode(Double.self) { return Date(timeIntervalSinceReferenceDate: seconds) }
-            return try Date.decodeRFC3339(container)
+            // Without an error for each text.
+            let own = decoder as? JSONIndexDecoder
+            let seconds = own == nil ? try? container.decode(Double.self) : own?.number
+            if let seconds { return Date(timeIntervalSinceReferenceDate: seconds) }
+            return try Date.decodeRFC3339(container, own)
         }
         return decoder
     }
@@ -112,13 +115,17 @@ extension JSONDecoder.DateDecodingStrategy {
     /// Dates of RFC 3339, section 5.6, with or without fractions of seconds: `2024-02-29T12:00:00.25+01:00`.
     public static var rfc3339: JSONDecoder.DateDecodingStrategy {
         .custom { decoder in
-            try Date.decodeRFC3339(decoder.singleValueContainer())
+            try Date.decodeRFC3339(decoder.singleValueContainer(), decoder as? JSONIndexDecoder)
         }
     }
 }
 
 extension Date {
-    fileprivate static func decodeRFC3339(_ container: any SingleValueDecodingContainer) throws -> Date {
+    fileprivate static func decodeRFC3339(
+        _ container: any SingleValueDecodingContainer,
+        _ own: JSONIndexDecoder?
+    ) throws -> Date {
+        if let date = own?.fixedDate { return date }
         let text = try container.decode(String.self)
         if let date = Date(rfc3339Text: text) { return date }
         let reason = "\"\(text.quotable)\" is no date of RFC 3339"

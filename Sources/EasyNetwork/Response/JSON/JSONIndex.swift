@@ -39,7 +39,7 @@ final class JSONIndex: @unchecked Sendable {
     /// From the top: 3 bits of the kind; 1 bit whether an object's keys may repeat; 29 bits of length in bytes, or of
     /// elements of an array, or of members of an object; 31 bits of the place of the first byte, or of the position
     /// behind a container.
-    private let words: UnsafeMutableBufferPointer<UInt64>
+    let words: UnsafeMutableBufferPointer<UInt64>
 
     /// Reads the text.
     ///
@@ -136,6 +136,10 @@ extension JSONIndex {
 
     static let mayRepeat: UInt64 = 1 << 60
 
+    /// Whether two keys of the object may be equal; seldom true if they are not.
+    @inline(__always)
+    func mayRepeatKeys(_ object: Int) -> Bool { words[object] & Self.mayRepeat != 0 }
+
     /// Gives the bytes of a string without its quotes, or of a number.
     @inline(__always)
     func withBytes<Result>(_ position: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
@@ -155,7 +159,7 @@ extension JSONIndex {
         var key = key
         return key.withUTF8 { name in
             bytes.withUnsafeBytes { bytes in
-                if words[object] & Self.mayRepeat != 0 {
+                if mayRepeatKeys(object) {
                     guard var found = search(name, bytes, object + 1, end(object)) else { return nil }
                     while last, let later = search(name, bytes, next(found), end(object)) { found = later }
                     return found
@@ -176,16 +180,19 @@ extension JSONIndex {
         _ start: Int,
         _ end: Int
     ) -> Int? {
+        guard let own = bytes.baseAddress, let base = name.baseAddress, name.count < Self.maximumCount else {
+            return nil
+        }
+        // The word of a key without its place.
+        let wanted = Kind.ascii.rawValue << 61 | UInt64(name.count) << 31
         var key = start
         while key < end {
-            switch kind(key) {
-            case .ascii:
-                guard count(key) == name.count, let own = bytes.baseAddress else { break }
-                guard let name = name.baseAddress, memcmp(own + place(key), name, count(key)) == 0 else { break }
-                return key + 1
-            default:
+            let word = words[key]
+            if word & ~UInt64(Self.maximumLength - 1) == wanted {
+                if memcmp(own + Self.place(word), base, name.count) == 0 { return key + 1 }
+            } else if word >> 61 == Kind.text.rawValue, text(key) == String(decoding: name, as: UTF8.self) {
                 // As texts, of which composed and decomposed letters are equal.
-                if text(key) == String(decoding: name, as: UTF8.self) { return key + 1 }
+                return key + 1
             }
             key = next(key + 1)
         }
@@ -230,11 +237,12 @@ extension JSONIndex {
     func integer<T: FixedWidthInteger>(_ position: Int, as type: T.Type = T.self) -> T? {
         guard kind(position) == .integer else { return nil }
         return withBytes(position) { bytes in
-            guard bytes.count <= 18 else { return T(String(decoding: bytes, as: UTF8.self)) }
-            var value: Int64 = 0
+            guard bytes.count <= 19 else { return T(String(decoding: bytes, as: UTF8.self)) }
             let isNegative = bytes.first == UInt8(ascii: "-")
-            for byte in bytes.dropFirst(isNegative ? 1 : 0) { value = value &* 10 &+ Int64(byte &- 0x30) }
-            return T(exactly: isNegative ? -value : value)
+            // Up to 19 digits fit.
+            var value: UInt64 = 0
+            for byte in bytes.dropFirst(isNegative ? 1 : 0) { value = value &* 10 &+ UInt64(byte &- 0x30) }
+            return isNegative ? T(exactly: 0 - Int64(value)) : T(exactly: value)
         }
     }
 

@@ -94,25 +94,30 @@ struct JSONScanner {
             guard skip(UInt8(ascii: "}")) else { throw failure("expected a comma or }") }
         }
         try close(position, .object, count)
-        if keys.mayRepeat { words[position] |= JSONIndex.mayRepeat }
+        if keys.mayRepeat || count > KeySet.maximum && Self.mayRepeatKeys(position, words, bytes, hash: Self.hash) {
+            words[position] |= JSONIndex.mayRepeat
+        }
     }
 
     /// What is known of an object's keys.
     private struct KeySet {
+        /// Up to there keys are compared one by one.
+        static let maximum = 32
+
         var hashes: UInt64 = 0
         var count = 0
         var mayRepeat = false
     }
 
-    /// Looks whether a key came before. In a large object, and with keys that are not plain ASCII, it may.
+    /// Looks whether a key came before; with keys that are not plain ASCII it may.
     @inline(__always)
     private func note(_ key: Int, of first: Int, in keys: inout KeySet) {
-        guard !keys.mayRepeat else { return }
+        guard !keys.mayRepeat, keys.count < KeySet.maximum else { return }
         let (start, length) = (JSONIndex.place(words[key]), JSONIndex.count(words[key]))
         let ends = length == 0 ? 0 : Int(bytes[start]) &* 31 &+ Int(bytes[start + length - 1])
         let hash: UInt64 = 1 << UInt64((ends &+ length &* 7) & 63)
         keys.count += 1
-        if words[key] >> 61 != JSONIndex.Kind.ascii.rawValue || keys.count > 32 {
+        if words[key] >> 61 != JSONIndex.Kind.ascii.rawValue {
             keys.mayRepeat = true
         } else if keys.hashes & hash != 0 {
             keys.mayRepeat = hasKey(start, length, from: first, to: key)

@@ -1,0 +1,757 @@
+import Foundation
+
+/// Reads `Decodable` types from a ``JSONIndex``, with the strategies, values and errors of a `JSONDecoder`.
+///
+/// One object a nested value, which is all that decoders and containers of it share. Coding paths are made for errors and
+/// for those who ask.
+///
+/// It differs from Foundation's in what it does better: the whole text is checked, also what is not decoded; a
+/// number that does not fit is a `DecodingError` inside of `init(from:)` too, and names its place; a wrong date of ISO
+/// 8601 has the path of the date, not of its container; trailing commas are errors, and `0e9` is zero; `allKeys` and dictionaries are in the order of the text.
+final class JSONIndexDecoder: Decoder {
+    /// What all decoders of one text share.
+    fileprivate final class Source {
+        let index: JSONIndex
+        let dates: JSONDecoder.DateDecodingStrategy
+        let data: JSONDecoder.DataDecodingStrategy
+        let floats: JSONDecoder.NonConformingFloatDecodingStrategy
+        let keys: KeyForm
+        let isPlain: Bool
+        let userInfo: [CodingUserInfoKey: Any]
+
+        init(_ index: JSONIndex, _ decoder: JSONDecoder) {
+            self.index = index
+            dates = decoder.dateDecodingStrategy
+            data = decoder.dataDecodingStrategy
+            floats = decoder.nonConformingFloatDecodingStrategy
+            keys =
+                switch decoder.keyDecodingStrategy {
+                case .useDefaultKeys: .plain
+                case .convertFromSnakeCase: .snakeCase
+                case .custom(let convert): .custom(convert)
+                @unknown default: .plain
+                }
+            isPlain = keys.isPlain
+            userInfo = decoder.userInfo
+        }
+
+        /// With the same strategies, for what is absent.
+        init(null source: Source) {
+            index = .null
+            (dates, data, floats) = (source.dates, source.data, source.floats)
+            (keys, isPlain) = (source.keys, source.isPlain)
+            userInfo = source.userInfo
+        }
+    }
+
+    fileprivate enum KeyForm {
+        case plain, snakeCase
+        case custom(([any CodingKey]) -> any CodingKey)
+
+        fileprivate var isPlain: Bool { if case .plain = self { true } else { false } }
+    }
+
+    /// The way from a value to one in it.
+    fileprivate enum Step {
+        /// The value itself.
+        case none
+        case index(Int)
+        case key(any CodingKey)
+    }
+
+    fileprivate let source: Source
+    fileprivate let position: Int
+    private let parent: JSONIndexDecoder?
+    private let step: Step
+    // A decoder is for one thread, and nothing of the host's runs while these change, so the checks of exclusive access,
+    // a sixth of the whole, are for nothing.
+    /// The key that is looked at first; 0 before the first container of keys.
+    @exclusivity(unchecked) private var hint = 0
+    /// How often a key was not found from the hint on.
+    @exclusivity(unchecked) private var strays = 0
+    /// The value of each key, for objects where looking from the hint on would be wrong or slow.
+    @exclusivity(unchecked) private var table: [String: Int]?
+
+    fileprivate init(_ source: Source, _ position: Int, in parent: JSONIndexDecoder?, _ step: Step) {
+        self.source = source
+        self.position = position
+        self.parent = parent
+        self.step = step
+    }
+
+    /// Decodes as the decoder would do it, which does it itself where it is of a class of its own, or reads JSON5.
+    static func decode<T: Decodable>(_ type: T.Type, from body: Data, as decoder: JSONDecoder) throws -> T {
+        guard canStand(for: decoder) else { return try decoder.decode(type, from: body) }
+        let index: JSONIndex
+        do throws(JSONSyntaxError) {
+            index = try JSONIndex(body)
+        } catch {
+            let description = "The given data was not valid JSON."
+            throw DecodingError.dataCorrupted(
+                .init(codingPath: [], debugDescription: description, underlyingError: error)
+            )
+        }
+        return try decode(type, from: index, as: decoder)
+    }
+
+    static func decode<T: Decodable>(_ type: T.Type, from index: JSONIndex, as decoder: JSONDecoder) throws -> T {
+        guard canStand(for: decoder) else { return try decoder.decode(type, from: index.bytes) }
+        return try JSONIndexDecoder(Source(index, decoder), 0, in: nil, .none).decode(type)
+    }
+
+    private static func canStand(for decoder: JSONDecoder) -> Bool {
+        Swift.type(of: decoder) == JSONDecoder.self && !decoder.allowsJSON5 && !decoder.assumesTopLevelDictionary
+    }
+}
+
+// MARK: - Decoder
+
+extension JSONIndexDecoder {
+    var userInfo: [CodingUserInfoKey: Any] { source.userInfo }
+
+    @inline(__always)
+    fileprivate var index: JSONIndex { source.index }
+
+    var codingPath: [any CodingKey] { parent?.path(step) ?? [] }
+
+    fileprivate func path(_ step: Step) -> [any CodingKey] {
+        switch step {
+        case .none: codingPath
+        case .index(let index): codingPath + [JSONKey(index: index)]
+        case .key(let key): codingPath + [key]
+        }
+    }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
+        guard index.kind(position) == .object else { throw mismatch([String: Any].self, "keyed", at: position, .none) }
+        if hint == 0 { prepareKeys() }
+        return KeyedDecodingContainer(JSONKeyedContainer(decoder: self))
+    }
+
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        guard index.kind(position) == .array else { throw mismatch([Any].self, "unkeyed", at: position, .none) }
+        return JSONUnkeyedContainer(decoder: self, position: position + 1)
+    }
+
+    func singleValueContainer() -> any SingleValueDecodingContainer { self }
+
+    fileprivate func nested(_ position: Int, _ step: Step) -> JSONIndexDecoder {
+        JSONIndexDecoder(source, position, in: self, step)
+    }
+
+    private func mismatch(_ type: Any.Type, _ name: String, at position: Int, _ step: Step) -> DecodingError {
+        guard index.isNull(position) else { return mismatch(type, at: position, step) }
+        let description = "Cannot get \(name) decoding container -- found null value instead"
+        return .valueNotFound(type, .init(codingPath: path(step), debugDescription: description))
+    }
+
+    fileprivate func mismatch(_ type: Any.Type, at position: Int, _ step: Step) -> DecodingError {
+        let found =
+            switch index.kind(position) {
+            case .null: "null"
+            case .bool: "bool"
+            case .integer, .number: "number"
+            case .ascii, .text: "a string"
+            case .array: "an array"
+            case .object: "a dictionary"
+            }
+        let description = "Expected to decode \(type) but found \(found) instead."
+        return .typeMismatch(type, .init(codingPath: path(step), debugDescription: description))
+    }
+
+    private func null(_ type: Any.Type, _ step: Step) -> DecodingError {
+        let description = "Cannot get value of type \(type) -- found null value instead"
+        return .valueNotFound(type, .init(codingPath: path(step), debugDescription: description))
+    }
+
+    private func corrupted(_ description: String, _ step: Step) -> DecodingError {
+        .dataCorrupted(.init(codingPath: path(step), debugDescription: description))
+    }
+
+    /// With an empty path, as Foundation takes such a number for a mistake of the text.
+    private func unfit(_ type: Any.Type, at position: Int, _ step: Step) -> DecodingError {
+        let number = (index.digits(position) ?? "").quotable
+        let description = "\(path(step).place)the number \(number) does not fit in \(type)."
+        return .dataCorrupted(.init(codingPath: [], debugDescription: description))
+    }
+}
+
+extension JSONIndexDecoder: SingleValueDecodingContainer {
+    func decodeNil() -> Bool { index.isNull(position) }
+
+    func decode<T: JSONScalar>(_ type: T.Type) throws -> T { try scalar(type, at: position, .none) }
+
+    func decode<T: Decodable>(_ type: T.Type) throws -> T { try read(type, at: position, .none) }
+
+    // The library has ways of its own for these two, which come before generic ones.
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    func decode(_ type: Int128.Type) throws -> Int128 { try scalar(type, at: position, .none) }
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    func decode(_ type: UInt128.Type) throws -> UInt128 { try scalar(type, at: position, .none) }
+
+    /// The date of a text in the most common form of RFC 3339, found without making a text.
+    var fixedDate: Date? { index.fixedDate(position) }
+
+    /// A number; nil, and no error, for another value.
+    var number: Double? { Double.read(index, position) ?? Double.convert(index, position) }
+}
+
+// MARK: - Values
+
+/// A value that a number, a text or a Bool of JSON is.
+protocol JSONScalar: Decodable {
+    /// The value in its usual form; nil for a rarer form, and for another value.
+    static func read(_ index: JSONIndex, _ position: Int) -> Self?
+    /// The value in a rarer form.
+    static func convert(_ index: JSONIndex, _ position: Int) -> Self?
+}
+
+extension JSONScalar {
+    static func convert(_ index: JSONIndex, _ position: Int) -> Self? { nil }
+}
+
+extension Bool: JSONScalar {
+    @inline(__always)
+    static func read(_ index: JSONIndex, _ position: Int) -> Bool? { index.bool(position) }
+}
+
+extension String: JSONScalar {
+    @inline(__always)
+    static func read(_ index: JSONIndex, _ position: Int) -> String? { index.string(position) }
+}
+
+extension Double: JSONScalar {
+    @inline(__always)
+    static func read(_ index: JSONIndex, _ position: Int) -> Double? {
+        index.double(position).flatMap { $0.isFinite && $0 != 0 ? $0 : nil }
+    }
+
+    static func convert(_ index: JSONIndex, _ position: Int) -> Double? { index.zero(position) }
+}
+
+extension Float: JSONScalar {
+    static func read(_ index: JSONIndex, _ position: Int) -> Float? {
+        guard let double = index.double(position) else { return nil }
+        // Halfway between two of Float, and where Float has fewer digits, it would be rounded twice.
+        let isRisky = double.bitPattern & 0x1FFF_FFFF == 0x1000_0000 || double.magnitude < 0x1p-126
+        let float = isRisky ? index.digits(position).flatMap(Float.init) ?? .nan : Float(double)
+        return float.isFinite && float != 0 ? float : nil
+    }
+
+    static func convert(_ index: JSONIndex, _ position: Int) -> Float? { index.zero(position) }
+}
+
+extension JSONScalar where Self: FixedWidthInteger {
+    @inline(__always)
+    static func read(_ index: JSONIndex, _ position: Int) -> Self? { index.integer(position) }
+
+    /// `34.0` and `3.4e1`, and -0 of unsigned integers.
+    static func convert(_ index: JSONIndex, _ position: Int) -> Self? {
+        guard let double = index.double(position), let value = Self(exactly: double) else { return nil }
+        // Up to there each integer has a Double of its own.
+        if double.magnitude < 0x1p53 { return value }
+        guard let decimal = index.digits(position).flatMap({ Decimal(string: $0) })?.description else { return nil }
+        let parts = decimal.drop { $0 == "-" }.split(separator: ".")
+        guard UInt64(parts.joined()) != nil, let magnitude = UInt64(parts[0]), let value = Self(exactly: magnitude)
+        else { return nil }
+        return decimal.first == "-" ? 0 - value : value
+    }
+}
+
+extension Int: JSONScalar {}
+extension Int8: JSONScalar {}
+extension Int16: JSONScalar {}
+extension Int32: JSONScalar {}
+extension Int64: JSONScalar {}
+extension UInt: JSONScalar {}
+extension UInt8: JSONScalar {}
+extension UInt16: JSONScalar {}
+extension UInt32: JSONScalar {}
+extension UInt64: JSONScalar {}
+@available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) extension Int128: JSONScalar {}
+@available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) extension UInt128: JSONScalar {}
+
+/// A dictionary with texts as keys, which no strategy changes.
+private protocol TextKeyed {
+    static func read(_ position: Int, of decoder: JSONIndexDecoder, _ step: JSONIndexDecoder.Step) throws -> Any
+}
+
+extension Dictionary: TextKeyed where Key == String, Value: Decodable {
+    fileprivate static func read(
+        _ position: Int,
+        of decoder: JSONIndexDecoder,
+        _ step: JSONIndexDecoder.Step
+    ) throws -> Any {
+        try decoder.dictionary(Value.self, at: position, step)
+    }
+}
+
+extension JSONIndexDecoder {
+    @inline(__always)
+    fileprivate func scalar<T: JSONScalar>(
+        _ type: T.Type,
+        at position: Int,
+        _ step: @autoclosure () -> Step
+    ) throws -> T {
+        if let value = T.read(index, position) { return value }
+        return try rareScalar(type, at: position, step())
+    }
+
+    @inline(never)
+    private func rareScalar<T: JSONScalar>(_ type: T.Type, at position: Int, _ step: Step) throws -> T {
+        if let value = T.convert(index, position) { return value }
+        switch index.kind(position) {
+        case .null where type != Bool.self: throw null(type, step)
+        case .integer where type is any Numeric.Type, .number where type is any Numeric.Type:
+            throw unfit(type, at: position, step)
+        case .ascii, .text:
+            guard case .convertFromString(let infinity, let negative, let nan) = source.floats,
+                let float = type as? any (BinaryFloatingPoint & JSONScalar).Type
+            else { break }
+            for (text, value) in [(infinity, Double.infinity), (negative, -.infinity), (nan, .nan)]
+            where index.withBytes(position, { $0.elementsEqual(text.utf8) }) {
+                if let value = float.init(value) as? T { return value }
+            }
+        default: break
+        }
+        throw mismatch(type, at: position, step)
+    }
+
+    /// A value of any type.
+    fileprivate func read<T: Decodable>(
+        _ type: T.Type,
+        at position: Int,
+        _ step: @autoclosure () -> Step
+    ) throws -> T {
+        if T.self == String.self { return cast(try scalar(String.self, at: position, step())) }
+        if T.self == Int.self { return cast(try scalar(Int.self, at: position, step())) }
+        if T.self == Double.self { return cast(try scalar(Double.self, at: position, step())) }
+        if T.self == Bool.self { return cast(try scalar(Bool.self, at: position, step())) }
+        if T.self == Int64.self { return cast(try scalar(Int64.self, at: position, step())) }
+        if T.self == Int32.self { return cast(try scalar(Int32.self, at: position, step())) }
+        if T.self == UInt8.self { return cast(try scalar(UInt8.self, at: position, step())) }
+        if T.self == UInt64.self { return cast(try scalar(UInt64.self, at: position, step())) }
+        if T.self == Float.self { return cast(try scalar(Float.self, at: position, step())) }
+        if T.self == [String].self { return cast(try array(String.self, at: position, step())) }
+        if T.self == [Int].self { return cast(try array(Int.self, at: position, step())) }
+        if T.self == [Double].self { return cast(try array(Double.self, at: position, step())) }
+        if T.self == [Bool].self { return cast(try array(Bool.self, at: position, step())) }
+        if T.self == Date.self { return cast(try date(at: position, step())) }
+        if T.self == URL.self { return cast(try url(at: position, step())) }
+        if T.self == Data.self { return cast(try data(at: position, step())) }
+        if T.self == Decimal.self { return cast(try decimal(at: position, step())) }
+        if T.self == [String: String].self { return cast(try dictionary(String.self, at: position, step())) }
+        if T.self == [String: Int].self { return cast(try dictionary(Int.self, at: position, step())) }
+        if T.self == [String: Double].self { return cast(try dictionary(Double.self, at: position, step())) }
+        if !source.isPlain, let type = T.self as? any TextKeyed.Type,
+            let value = try type.read(position, of: self, step()) as? T
+        {
+            return value
+        }
+        return try T(from: nested(position, step()))
+    }
+
+    /// The value as what it is known to be. `as!` would cost more than to decode a number.
+    @inline(__always)
+    private func cast<Value, T>(_ value: Value) -> T {
+        precondition(T.self == Value.self)
+        // The same type, so nothing is reinterpreted.
+        return unsafeBitCast(value, to: T.self)
+    }
+
+    private func array<T: JSONScalar>(_ type: T.Type, at position: Int, _ step: @autoclosure () -> Step) throws -> [T] {
+        guard index.kind(position) == .array else { throw mismatch([Any].self, "unkeyed", at: position, step()) }
+        var result: [T] = []
+        result.reserveCapacity(index.count(position))
+        var element = position + 1
+        let end = index.end(position)
+        while element < end {
+            if let value = T.read(index, element) {
+                result.append(value)
+            } else {
+                let value = try nested(position, step()).rareScalar(type, at: element, .index(result.count))
+                result.append(value)
+            }
+            element = index.next(element)
+        }
+        return result
+    }
+
+    fileprivate func dictionary<Value: Decodable>(
+        _ type: Value.Type,
+        at position: Int,
+        _ step: Step
+    ) throws -> [String: Value] {
+        guard index.kind(position) == .object else { throw mismatch([String: Any].self, "keyed", at: position, step) }
+        let decoder = nested(position, step)
+        var result: [String: Value] = [:]
+        result.reserveCapacity(index.count(position))
+        var key = position + 1
+        let end = index.end(position)
+        while key < end {
+            let name = index.string(key) ?? ""
+            let value = try decoder.read(type, at: key + 1, .key(JSONKey(name)))
+            // Of several the first one counts.
+            if let first = result.updateValue(value, forKey: name) { result[name] = first }
+            key = index.next(key + 1)
+        }
+        return result
+    }
+
+    private func date(at position: Int, _ step: Step) throws -> Date {
+        guard !index.isNull(position) else { throw null(Date.self, step) }
+        switch source.dates {
+        case .deferredToDate:
+            return Date(timeIntervalSinceReferenceDate: try scalar(Double.self, at: position, step))
+        case .secondsSince1970: return Date(timeIntervalSince1970: try scalar(Double.self, at: position, step))
+        case .millisecondsSince1970:
+            return Date(timeIntervalSince1970: try scalar(Double.self, at: position, step) / 1_000)
+        case .iso8601:
+            if let date = index.fixedDate(position) { return date }
+            let text = try scalar(String.self, at: position, step)
+            if let date = try? Date.ISO8601FormatStyle().parse(text) { return date }
+            throw corrupted("Expected date string to be ISO8601-formatted.", step)
+        #if canImport(Darwin)
+        case .formatted(let formatter):
+            if let date = formatter.date(from: try scalar(String.self, at: position, step)) { return date }
+            throw corrupted("Date string does not match format expected by formatter.", step)
+        #endif
+        case .custom(let convert): return try convert(nested(position, step))
+        @unknown default: return try Date(from: nested(position, step))
+        }
+    }
+
+    private func data(at position: Int, _ step: Step) throws -> Data {
+        guard !index.isNull(position) else { throw null(Data.self, step) }
+        switch source.data {
+        case .base64:
+            if let data = Data(base64Encoded: try scalar(String.self, at: position, step)) { return data }
+            throw corrupted("Encountered Data is not valid Base64.", step)
+        case .custom(let convert): return try convert(nested(position, step))
+        case .deferredToData: return try Data(from: nested(position, step))
+        @unknown default: return try Data(from: nested(position, step))
+        }
+    }
+
+    private func url(at position: Int, _ step: Step) throws -> URL {
+        guard !index.isNull(position) else { throw null(URL.self, step) }
+        if let url = URL(string: try scalar(String.self, at: position, step)) { return url }
+        throw corrupted("Invalid URL string.", step)
+    }
+
+    private func decimal(at position: Int, _ step: Step) throws -> Decimal {
+        guard !index.isNull(position) else { throw null(Decimal.self, step) }
+        guard let digits = index.digits(position) else { throw mismatch(Decimal.self, at: position, step) }
+        if let decimal = Decimal(string: digits), decimal.isFinite { return decimal }
+        throw unfit(Decimal.self, at: position, step)
+    }
+}
+
+// MARK: - Forms
+
+extension JSONIndex {
+    /// The text `null`.
+    // The text is right, so it cannot fail.
+    // swift-format-ignore: NeverUseForceTry
+    fileprivate static let null = try! JSONIndex(Data("null".utf8))
+
+    /// Zero, if that is what was written, and not a number that is too small.
+    fileprivate func zero<T: BinaryFloatingPoint>(_ position: Int) -> T? {
+        guard kind(position) == .integer || kind(position) == .number else { return nil }
+        return withBytes(position) { bytes in
+            for byte in bytes {
+                if UInt8(ascii: "1")...UInt8(ascii: "9") ~= byte { return nil }
+                if byte | 0x20 == UInt8(ascii: "e") { break }
+            }
+            return bytes.first == UInt8(ascii: "-") ? -0.0 : 0
+        }
+    }
+
+    /// The date of a text with the form `2024-02-29T12:00:00Z`; nil for any other text, also for other dates.
+    fileprivate func fixedDate(_ position: Int) -> Date? {
+        guard kind(position) == .ascii, count(position) == 20 else { return nil }
+        return withBytes(position) { bytes in
+            func number(_ start: Int, _ count: Int, _ end: Character) -> Int? {
+                var value = 0
+                for byte in bytes[start..<(start + count)] {
+                    guard byte.isDigit else { return nil }
+                    value = value * 10 + Int(byte &- 0x30)
+                }
+                return bytes[start + count] == end.asciiValue ? value : nil
+            }
+            // Before 1583 Foundation's calendar is another.
+            guard let year = number(0, 4, "-"), year >= 1583, let month = number(5, 2, "-"),
+                let day = number(8, 2, "T"), let hour = number(11, 2, ":"), let minute = number(14, 2, ":"),
+                let second = number(17, 2, "Z"), second < 60
+            else { return nil }
+            return CivilDate(year: year, month: month, day: day, hour: hour, minute: minute, second: second).date
+        }
+    }
+}
+
+// MARK: - Keys
+
+extension JSONIndexDecoder {
+    private func prepareKeys() {
+        hint = position + 1
+        switch source.keys {
+        case .plain: if index.mayRepeatKeys(position) { makeTable() }
+        case .snakeCase: if index.mayRepeatSnakeCaseKeys(position) { makeTable() }
+        case .custom: makeTable()
+        }
+    }
+
+    private func makeTable() {
+        var table: [String: Int] = [:]
+        table.reserveCapacity(index.count(position))
+        let path = source.isPlain ? [] : codingPath
+        forEachKey { key in
+            let name = convertedKey(key, path)
+            if let first = table.updateValue(key + 1, forKey: name) { table[name] = first }
+        }
+        self.table = table
+    }
+
+    private func forEachKey(_ body: (Int) -> Void) {
+        var key = position + 1
+        let end = index.end(position)
+        while key < end {
+            body(key)
+            key = index.next(key + 1)
+        }
+    }
+
+    private func convertedKey(_ position: Int, _ path: [any CodingKey]) -> String {
+        let key = index.string(position) ?? ""
+        switch source.keys {
+        case .plain: return key
+        case .snakeCase: return key.convertedFromSnakeCase
+        case .custom(let convert): return convert(path + [JSONKey(key)]).stringValue
+        }
+    }
+
+    /// All keys, each once.
+    fileprivate func keys<Key: CodingKey>(_ type: Key.Type) -> [Key] {
+        // What a custom strategy made is in the table only, as it may make something else the next time.
+        if case .custom = source.keys, let table { return table.keys.compactMap(Key.init) }
+        var keys: [Key] = []
+        keys.reserveCapacity(index.count(position))
+        forEachKey { position in
+            let name = convertedKey(position, [])
+            if table == nil || table?[name] == position + 1, let key = Key(stringValue: name) { keys.append(key) }
+        }
+        return keys
+    }
+
+    /// - Parameter isKept: whether the next one is looked for from the same key on.
+    @inline(__always)
+    fileprivate func value(of key: String, isKept: Bool = false) -> Int? {
+        if table != nil { return table?[key] }
+        let start = hint
+        var next = start
+        let found =
+            source.isPlain
+            ? index.value(of: key, in: position, from: &next)
+            : index.value(ofSnakeCase: key, in: position, from: &next)
+        if isKept { return found }
+        hint = next
+        // Keys of another order than the text's, and many absent ones.
+        if found == nil || next <= start { stray() }
+        return found
+    }
+
+    private func stray() {
+        strays += 1
+        if strays >= 8, index.count(position) > 16 { makeTable() }
+    }
+
+    fileprivate func absent(_ key: some CodingKey) -> DecodingError {
+        let description = "No value associated with key \(key) (\"\(key.stringValue)\")."
+        return .keyNotFound(key, .init(codingPath: codingPath, debugDescription: description))
+    }
+
+    /// A decoder that outlives the container, of null if the key is absent.
+    fileprivate func superDecoder(_ key: some CodingKey) -> JSONIndexDecoder {
+        guard let position = value(of: key.stringValue) else {
+            return JSONIndexDecoder(Source(null: source), 0, in: self, .key(key))
+        }
+        return nested(position, .key(key))
+    }
+}
+
+private struct JSONKey: CodingKey {
+    let stringValue: String
+    let intValue: Int?
+
+    init(_ name: String) { (stringValue, intValue) = (name, nil) }
+    init(index: Int) { (stringValue, intValue) = ("Index \(index)", index) }
+    init(stringValue: String) { self.init(stringValue) }
+    init(intValue: Int) { (stringValue, self.intValue) = ("\(intValue)", intValue) }
+}
+
+// MARK: - Containers
+
+private struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    let decoder: JSONIndexDecoder
+
+    var codingPath: [any CodingKey] { decoder.codingPath }
+    var allKeys: [Key] { decoder.keys(Key.self) }
+
+    func contains(_ key: Key) -> Bool { decoder.value(of: key.stringValue, isKept: true) != nil }
+
+    func decodeNil(forKey key: Key) throws -> Bool {
+        guard let position = decoder.value(of: key.stringValue, isKept: true) else { throw decoder.absent(key) }
+        return decoder.index.isNull(position)
+    }
+
+    @inline(__always)
+    private func position(_ key: Key) throws -> Int {
+        guard let position = decoder.value(of: key.stringValue) else { throw decoder.absent(key) }
+        return position
+    }
+
+    @inline(__always)
+    private func present(_ key: Key) -> Int? {
+        guard let position = decoder.value(of: key.stringValue), !decoder.index.isNull(position) else { return nil }
+        return position
+    }
+
+    @inline(__always)
+    func decode<T: JSONScalar>(_ type: T.Type, forKey key: Key) throws -> T {
+        try decoder.scalar(type, at: try position(key), .key(key))
+    }
+
+    @inline(__always)
+    func decodeIfPresent<T: JSONScalar>(_ type: T.Type, forKey key: Key) throws -> T? {
+        guard let position = present(key) else { return nil }
+        return try decoder.scalar(type, at: position, .key(key))
+    }
+
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 {
+        try decoder.scalar(type, at: try position(key), .key(key))
+    }
+
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 {
+        try decoder.scalar(type, at: try position(key), .key(key))
+    }
+
+    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
+        try decoder.read(type, at: try position(key), .key(key))
+    }
+
+    func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
+        guard let position = present(key) else { return nil }
+        return try decoder.read(type, at: position, .key(key))
+    }
+
+    func nestedContainer<NestedKey: CodingKey>(
+        keyedBy type: NestedKey.Type,
+        forKey key: Key
+    ) throws -> KeyedDecodingContainer<NestedKey> {
+        try decoder.nested(try position(key), .key(key)).container(keyedBy: type)
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+        try decoder.nested(try position(key), .key(key)).unkeyedContainer()
+    }
+
+    func superDecoder() -> any Decoder { decoder.superDecoder(JSONKey("super")) }
+
+    func superDecoder(forKey key: Key) -> any Decoder { decoder.superDecoder(key) }
+}
+
+private struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
+    let decoder: JSONIndexDecoder
+    /// That of the next element.
+    var position: Int
+    var currentIndex = 0
+
+    init(decoder: JSONIndexDecoder, position: Int) {
+        self.decoder = decoder
+        self.position = position
+    }
+
+    var codingPath: [any CodingKey] { decoder.codingPath }
+    var count: Int? { decoder.index.count(decoder.position) }
+    var isAtEnd: Bool { position >= decoder.index.end(decoder.position) }
+
+    /// Reads the next element and moves behind it, unless reading fails.
+    @inline(__always)
+    private mutating func next<T>(_ type: Any.Type, _ what: String = "", _ read: (Int) throws -> T) throws -> T {
+        guard !isAtEnd else { throw atEnd(type, what) }
+        let value = try read(position)
+        advance()
+        return value
+    }
+
+    private mutating func advance() {
+        currentIndex += 1
+        if !isAtEnd { position = decoder.index.next(position) }
+    }
+
+    private func atEnd(_ type: Any.Type, _ what: String) -> DecodingError {
+        let description = "\(what.isEmpty ? "U" : "Cannot get \(what) -- u")nkeyed container is at end."
+        let path = decoder.path(.index(currentIndex))
+        return .valueNotFound(type, .init(codingPath: path, debugDescription: description))
+    }
+
+    mutating func decodeNil() throws -> Bool {
+        guard !isAtEnd else { throw atEnd(Never.self, "") }
+        guard decoder.index.isNull(position) else { return false }
+        advance()
+        return true
+    }
+
+    private mutating func skipsNull() -> Bool {
+        guard isAtEnd || decoder.index.isNull(position) else { return false }
+        advance()
+        return true
+    }
+
+    @inline(__always)
+    mutating func decode<T: JSONScalar>(_ type: T.Type) throws -> T {
+        try next(type) { [decoder, currentIndex] in try decoder.scalar(type, at: $0, .index(currentIndex)) }
+    }
+
+    @inline(__always)
+    mutating func decodeIfPresent<T: JSONScalar>(_ type: T.Type) throws -> T? {
+        skipsNull() ? nil : try decode(type)
+    }
+
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    mutating func decode(_ type: Int128.Type) throws -> Int128 {
+        try next(type) { [decoder, currentIndex] in try decoder.scalar(type, at: $0, .index(currentIndex)) }
+    }
+
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    mutating func decode(_ type: UInt128.Type) throws -> UInt128 {
+        try next(type) { [decoder, currentIndex] in try decoder.scalar(type, at: $0, .index(currentIndex)) }
+    }
+
+    mutating func decode<T: Decodable>(_ type: T.Type) throws -> T {
+        try next(type) { [decoder, currentIndex] in try decoder.read(type, at: $0, .index(currentIndex)) }
+    }
+
+    mutating func decodeIfPresent<T: Decodable>(_ type: T.Type) throws -> T? {
+        skipsNull() ? nil : try decode(type)
+    }
+
+    private func nested(_ position: Int) -> JSONIndexDecoder { decoder.nested(position, .index(currentIndex)) }
+
+    mutating func nestedContainer<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
+        let container = self
+        return try next(KeyedDecodingContainer<Key>.self) { try container.nested($0).container(keyedBy: type) }
+    }
+
+    mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        let container = self
+        return try next((any UnkeyedDecodingContainer).self) { try container.nested($0).unkeyedContainer() }
+    }
+
+    mutating func superDecoder() throws -> any Decoder {
+        let container = self
+        return try next((any Decoder).self, "superDecoder()") { container.nested($0) }
+    }
+}
