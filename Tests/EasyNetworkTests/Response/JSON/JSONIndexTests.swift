@@ -37,7 +37,7 @@ struct JSONIndexTests {
     func right(_ text: String) throws {
         let index = try read(text)
         #expect(index.next(0) == (index.kind(0).isContainer ? index.end(0) : 1))
-        #expect(try Tree(index) == Tree.foundation(Data(text.utf8)))
+        #expect(try JSONTree(index) == JSONTree.foundation(Data(text.utf8)))
     }
 
     @Test(
@@ -121,17 +121,17 @@ struct JSONIndexTests {
     @Test("RSP-9: UTF-8 with a byte order mark, UTF-16 and UTF-32 with and without one are read")
     func encodings() throws {
         for text in ["7", "\"é\"", "{\"a\":[1,\"😀\"]}", "[]", "12"] {
-            let expected = try Tree(read(text))
-            #expect(try Tree(read("\u{FEFF}" + text)) == expected)
+            let expected = try JSONTree(read(text))
+            #expect(try JSONTree(read("\u{FEFF}" + text)) == expected)
             let encodings: [String.Encoding] = [
                 .utf16LittleEndian, .utf16BigEndian, .utf32LittleEndian, .utf32BigEndian,
             ]
             for encoding in encodings {
                 for mark in ["", "\u{FEFF}"] {
                     let bytes = try #require((mark + text).data(using: encoding))
-                    #expect(try Tree(JSONIndex(bytes)) == expected, "\(text) in \(encoding)")
+                    #expect(try JSONTree(JSONIndex(bytes)) == expected, "\(text) in \(encoding)")
                     let slice = (Data([1, 2, 3]) + bytes).dropFirst(3)
-                    #expect(try Tree(JSONIndex(slice)) == expected, "\(text) in \(encoding)")
+                    #expect(try JSONTree(JSONIndex(slice)) == expected, "\(text) in \(encoding)")
                 }
             }
         }
@@ -156,7 +156,7 @@ struct JSONIndexTests {
             for text in texts {
                 let isRight = (try? read(text)) != nil
                 #expect(isRight == (depth <= 512))
-                #expect(isRight == (Tree.foundation(Data(text.utf8)) != nil))
+                #expect(isRight == (JSONTree.foundation(Data(text.utf8)) != nil))
             }
             #expect(throws: JSONSyntaxError.self) { try read(String(repeating: "[", count: depth)) }
             #expect(throws: JSONSyntaxError.self) { try read(String(repeating: "{\"a\":", count: depth)) }
@@ -455,7 +455,7 @@ struct JSONIndexTests {
                 let place = start + room - count
                 document.copyBytes(to: place.assumingMemoryBound(to: UInt8.self), count: count)
                 let text = Data(bytesNoCopy: place, count: count, deallocator: .none)
-                let tree = (try? JSONIndex(text)).map { Tree($0) }
+                let tree = (try? JSONIndex(text)).map { JSONTree($0) }
                 #expect((tree == nil) == (count < document.count), "seed \(seed), \(count) of \(document.count) bytes")
             }
             // A number or a literal that ends with the text.
@@ -463,7 +463,9 @@ struct JSONIndexTests {
                 for count in 1...scalar.utf8.count {
                     let place = start + room - count
                     Data(scalar.utf8).copyBytes(to: place.assumingMemoryBound(to: UInt8.self), count: count)
-                    _ = (try? JSONIndex(Data(bytesNoCopy: place, count: count, deallocator: .none))).map { Tree($0) }
+                    _ = (try? JSONIndex(Data(bytesNoCopy: place, count: count, deallocator: .none))).map {
+                        JSONTree($0)
+                    }
                 }
             }
         }
@@ -477,14 +479,17 @@ struct JSONIndexTests {
             var bytes = Array(RandomJSON.document(&generator).utf8)
             if round % 4 != 0 { RandomJSON.damage(&bytes, &generator) }
             let data = Data(bytes)
-            let found: Tree?
+            let found: JSONTree?
             do throws(JSONSyntaxError) {
-                found = Tree(try JSONIndex(data))
+                found = JSONTree(try JSONIndex(data))
             } catch {
                 if error.isKnownDifference(in: bytes) { continue }
                 found = nil
             }
-            #expect(found == Tree.foundation(data), "seed \(seed &+ round): \(String(decoding: bytes, as: UTF8.self))")
+            #expect(
+                found == JSONTree.foundation(data),
+                "seed \(seed &+ round): \(String(decoding: bytes, as: UTF8.self))"
+            )
         }
     }
 }

@@ -3,7 +3,7 @@ import Foundation
 @testable import EasyNetwork
 
 /// A JSON value, made of an index or by Foundation, to compare them.
-enum Tree {
+enum JSONTree {
     case null
     case bool(Bool)
     case integer(Int64)
@@ -11,8 +11,8 @@ enum Tree {
     /// The bits of a Double; the same digits as a Decimal, which Foundation makes of many digits.
     case number(UInt64?, Decimal?)
     case string([Unicode.Scalar])
-    case array([Tree])
-    case object([String: Tree])
+    case array([JSONTree])
+    case object([String: JSONTree])
 
     init(_ index: JSONIndex) {
         self.init(index, 0)
@@ -37,19 +37,19 @@ enum Tree {
             )
         case .ascii, .text: self = .string(Array((index.string(position) ?? "").unicodeScalars))
         case .array:
-            var elements: [Tree] = []
+            var elements: [JSONTree] = []
             var element = position + 1
             while element < index.end(position) {
-                elements.append(Tree(index, element))
+                elements.append(JSONTree(index, element))
                 element = index.next(element)
             }
             self = elements.count == index.count(position) ? .array(elements) : .null
         case .object:
-            var members: [String: Tree] = [:]
+            var members: [String: JSONTree] = [:]
             var key = position + 1
             while key < index.end(position) {
                 // The last one counts, as for JSONSerialization.
-                members[index.string(key) ?? ""] = Tree(index, key + 1)
+                members[index.string(key) ?? ""] = JSONTree(index, key + 1)
                 key = index.next(key + 1)
             }
             self = .object(members)
@@ -57,16 +57,16 @@ enum Tree {
     }
 
     /// The value as JSONSerialization reads it; nil if it refuses the text.
-    static func foundation(_ text: Data) -> Tree? {
-        (try? JSONSerialization.jsonObject(with: text, options: .fragmentsAllowed)).map { Tree(foundation: $0) }
+    static func foundation(_ text: Data) -> JSONTree? {
+        (try? JSONSerialization.jsonObject(with: text, options: .fragmentsAllowed)).map { JSONTree(foundation: $0) }
     }
 
     private init(foundation value: Any) {
         switch value {
         case is NSNull: self = .null
         case let value as String: self = .string(Array(value.unicodeScalars))
-        case let value as [Any]: self = .array(value.map { Tree(foundation: $0) })
-        case let value as [String: Any]: self = .object(value.mapValues { Tree(foundation: $0) })
+        case let value as [Any]: self = .array(value.map { JSONTree(foundation: $0) })
+        case let value as [String: Any]: self = .object(value.mapValues { JSONTree(foundation: $0) })
         default:
             switch JSONValue(number: value) {
             case .bool(let value): self = .bool(value)
@@ -80,8 +80,8 @@ enum Tree {
     }
 }
 
-extension Tree: Equatable {
-    static func == (left: Tree, right: Tree) -> Bool {
+extension JSONTree: Equatable {
+    static func == (left: JSONTree, right: JSONTree) -> Bool {
         switch (left, right) {
         case (.null, .null): true
         case (.bool(let left), .bool(let right)): left == right
