@@ -37,7 +37,7 @@ struct JSONIndexTests {
     func right(_ text: String) throws {
         let index = try read(text)
         #expect(index.next(0) == (index.kind(0).isContainer ? index.end(0) : 1))
-        #expect(try JSONTree(index) == JSONTree.foundation(Data(text.utf8)))
+        #expect(JSONTree(index) == JSONTree.foundation(Data(text.utf8)))
     }
 
     @Test(

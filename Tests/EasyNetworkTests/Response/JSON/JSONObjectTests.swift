@@ -83,40 +83,39 @@ struct JSONObjectTests {
             + #""o":{"p":{"q":"deep"}},"l":[1,2],"d.ot":"literal","mixed":[1,null],"long":0.12345678901234567890}"#
         let tree = try #require(try response(text).json() as? [String: Any])
         for order in 0..<2 {
-            try read(text) { object in
-                let keys = order == 0 ? Array(tree.keys) : tree.keys.sorted().reversed()
-                for key in keys { #expect(same(object[key], tree[key]), "\(key)") }
-                #expect(object["none"] == nil)
-                #expect(same(object.dictionary, tree))
-                #expect(try object.required("t") == true)
-                #expect(try object.required("huge", as: UInt64.self) == .max)
-                #expect(try object.required("one", as: Double.self) == 1)
-                #expect(try object.required("one", as: UInt8.self) == 1)
-                #expect(try object.required("whole", as: Int.self) == 3)
-                #expect(try object.required("half", as: Float.self) == 0.5)
-                #expect(try object.required("long", as: Double.self) == 0.12345678901234567890)
-                #expect(try object.required("half", as: Decimal.self) == Decimal(string: "0.5"))
-                #expect(try object.required("l", as: [Int].self) == [1, 2])
-                #expect(try object.required("mixed", as: [Int?].self) == [1, nil])
-                #expect(try object.required("o.p.q", as: String.self) == "deep")
-                #expect(try object.required("d.ot", as: String.self) == "literal")
-                let below = try object.required("o", as: JSONObject.self).required("p", as: JSONObject.self)
-                #expect(below["q"] as? String == "deep")
-                #expect(try object.optional("n", as: String.self) == nil)
-                #expect(try object.optional("none", as: String.self) == nil)
-                #expect(throws: ResponseMapperError.missing(key: "o.x")) {
-                    try object.required("o.x", as: String.self)
-                }
-                let mismatches: [(String, Any.Type, String)] = [
-                    ("t", Int.self, "Bool"), ("big", Double.self, "Int"), ("half", Int.self, "Double"),
-                    ("n", Int.self, "null"), ("o", Int.self, "object"), ("l", Int.self, "array"),
-                ]
-                for (key, type, found) in mismatches {
-                    let error = ResponseMapperError.mismatch(key: key, expected: "\(type)", found: found)
-                    #expect(throws: error) {
-                        type == Int.self
-                            ? Double(try object.required(key, as: Int.self)) : try object.required(key, as: Double.self)
-                    }
+            let object = try object(text)
+            let keys = order == 0 ? Array(tree.keys) : tree.keys.sorted().reversed()
+            for key in keys { #expect(same(object[key], tree[key]), "\(key)") }
+            #expect(object["none"] == nil)
+            #expect(same(object.dictionary, tree))
+            #expect(try object.required("t") == true)
+            #expect(try object.required("huge", as: UInt64.self) == .max)
+            #expect(try object.required("one", as: Double.self) == 1)
+            #expect(try object.required("one", as: UInt8.self) == 1)
+            #expect(try object.required("whole", as: Int.self) == 3)
+            #expect(try object.required("half", as: Float.self) == 0.5)
+            #expect(try object.required("long", as: Double.self) == 0.12345678901234567890)
+            #expect(try object.required("half", as: Decimal.self) == Decimal(string: "0.5"))
+            #expect(try object.required("l", as: [Int].self) == [1, 2])
+            #expect(try object.required("mixed", as: [Int?].self) == [1, nil])
+            #expect(try object.required("o.p.q", as: String.self) == "deep")
+            #expect(try object.required("d.ot", as: String.self) == "literal")
+            let below = try object.required("o", as: JSONObject.self).required("p", as: JSONObject.self)
+            #expect(below["q"] as? String == "deep")
+            #expect(try object.optional("n", as: String.self) == nil)
+            #expect(try object.optional("none", as: String.self) == nil)
+            #expect(throws: ResponseMapperError.missing(key: "o.x")) {
+                try object.required("o.x", as: String.self)
+            }
+            let mismatches: [(String, Any.Type, String)] = [
+                ("t", Int.self, "Bool"), ("big", Double.self, "Int"), ("half", Int.self, "Double"),
+                ("n", Int.self, "null"), ("o", Int.self, "object"), ("l", Int.self, "array"),
+            ]
+            for (key, type, found) in mismatches {
+                let error = ResponseMapperError.mismatch(key: key, expected: "\(type)", found: found)
+                #expect(throws: error) {
+                    type == Int.self
+                        ? Double(try object.required(key, as: Int.self)) : try object.required(key, as: Double.self)
                 }
             }
         }
@@ -125,21 +124,22 @@ struct JSONObjectTests {
     @Test("RSP-9: of repeated keys the last one counts, for trees and for views")
     func repeats() throws {
         let text = #"{"a":1,"b":2,"a":3,"é":4,"e\#u{301}":5}"#
-        try read(text) { object in
-            #expect(try object.required("b", as: Int.self) == 2)
-            #expect(try object.required("a", as: Int.self) == 3)
-            #expect(try object.required("a", as: Int.self) == 3)
-            #expect(try object.required("é", as: Int.self) == 5)
-        }
+        let object = try object(text)
+        #expect(try object.required("b", as: Int.self) == 2)
+        #expect(try object.required("a", as: Int.self) == 3)
+        #expect(try object.required("a", as: Int.self) == 3)
+        #expect(try object.required("é", as: Int.self) == 5)
         let tree = try #require(try response(text).json() as? [String: Any])
         #expect(tree["a"] as? Int == 3)
     }
 
-    private func read(_ text: String, _ body: (JSONObject) throws -> Void) throws {
+    private func object(_ text: String) throws -> JSONObject {
+        var result: JSONObject?
         _ = try ResponseMapper<Text>.process(Holder.process(response(text))) { (object: JSONObject) -> Text? in
-            try body(object)
+            result = object
             return Text(value: "")
         }
+        return try #require(result)
     }
 
     /// Hands on what a mapper is given.
