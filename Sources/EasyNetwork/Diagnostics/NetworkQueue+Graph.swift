@@ -116,7 +116,7 @@ private struct JobDrawing {
             case .veryHigh: ", very high"
             default: ""
             }
-        return Redaction.standard.redacted(operation.nameForMessages) + priority
+        return operation.nameForMessages + priority
     }
 
     /// Marks the circles, and what lies between two of them.

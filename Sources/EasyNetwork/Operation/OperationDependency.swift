@@ -114,9 +114,9 @@ extension Operation {
 
     private static let typeNames = Locked<[ObjectIdentifier: String]>([:])
 
-    /// ``nameOrType``, with a given name in quotes.
+    /// ``nameOrType``, with a given name in quotes and without its secrets, whose end shows before it is in quotes only.
     var nameForMessages: String {
-        if let name, !name.isEmpty { return "'\(name)'" }
+        if let name, !name.isEmpty { return "'\(Redaction.standard.redacted(name))'" }
         return nameOrType
     }
 }
