@@ -103,9 +103,10 @@ enum Name {
     /// Types that generated code uses, and words that no type can be called.
     private static let usedTypes = set(
         """
-        APIRequest Any Array ArrayResponseMapper Bool Codable CodingKey CodingKeys Data Decodable Decoder Double Encodable
-        Encoder Hashable Int Item JSONDecoder JSONSerialization JSONValue NetworkResponse NetworkService Optional ParsedItem
-        Payload Protocol QueryEncoder RequestBody ResponseMapper ResponseMapperProtocol Self Sendable String Type Void
+        APIRequest Any Array ArrayResponseMapper Bool Codable CodingKey CodingKeys Data Decodable Decoder Double
+        Encodable Encoder Hashable Int Item JSONDecoder JSONObject JSONSerialization JSONValue NetworkResponse
+        NetworkService Optional ParsedItem Payload Protocol QueryEncoder RequestBody ResponseMapper
+        ResponseMapperProtocol Self Sendable String Type Void
         """
     )
 

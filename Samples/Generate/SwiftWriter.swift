@@ -101,7 +101,7 @@ struct SwiftWriter {
         )
     }
 
-    /// An expression that reads a member of the dictionary `json`.
+    /// An expression that reads a member of `json`.
     ///
     /// - Parameter mapper: the name of the object in the shape.
     private func value(of shape: Shape, key: String, mapper: String) -> String {
@@ -200,9 +200,9 @@ struct SwiftWriter {
     private func itemMethod(_ shape: Shape, _ type: String, _ mapper: String) -> [String] {
         var lines = shape.isOptional ? ["if response.body.isEmpty { return nil }"] : []
         switch shape.kind {
-        case .object where shape.isObject: lines.append("try \(mapper)Mapper.process(response.json())")
+        case .object where shape.isObject: lines.append("try \(mapper)Mapper.process(response)")
         case .array(let element) where element.isObject && !shape.isOptional:
-            lines.append("try ArrayResponseMapper.process(response.json(), mapper: \(mapper)Mapper.process)")
+            lines.append("try ArrayResponseMapper.process(response, mapper: \(mapper)Mapper.process)")
         default:
             lines.append("let json = [\"item\": try response.json()]")
             lines.append("return " + value(of: shape, key: "item", mapper: mapper))
@@ -227,8 +227,8 @@ extension Shape {
     fileprivate var unmappedType: String {
         let type =
             switch kind {
-            case .object: "[String: Any]"
-            case .array(let element): element.isObject ? "[Any]" : "[\(element.asElement.unmappedType)]"
+            case .object: "JSONObject"
+            case .array(let element): "[\(element.asElement.unmappedType)]"
             default: "Any"
             }
         return type + (isOptional ? "?" : "")

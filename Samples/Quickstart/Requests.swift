@@ -14,7 +14,7 @@ struct SignIn: APIRequest {
     var params: [String: Any]? { ["name": name] }
 
     func item(from response: NetworkResponse) throws -> Session {
-        try SessionMapper.process(response.json())
+        try SessionMapper.process(response)
     }
 }
 
@@ -47,9 +47,7 @@ struct GetArticles: APIRequest {
     var params: [String: Any]? { ["topic": topic, "sort": ["by": "date"]] }
 
     func item(from response: NetworkResponse) throws -> [Article] {
-        try ArrayResponseMapper<Article>.process(response.json()) { element in
-            try ArticleMapper.process(element)
-        }
+        try ArrayResponseMapper.process(response, mapper: ArticleMapper.process)
     }
 }
 

@@ -27,7 +27,7 @@ final class SignInOperation: ServiceOperation, @unchecked Sendable {
             success?(session)
             finish()
         } catch {
-            handleFailure(NSError.cannotParseResponse())
+            handleFailure(NSError.cannotParseResponse(underlying: error))
         }
     }
 

@@ -74,7 +74,7 @@ struct GenerateTests {
                         try process(json) { json in
                             UserName(
                                 id: try json.required("id"),
-                                tags: try json.optional("tags", as: [Any].self).map { try $0.map(TagMapper.process) }
+                                tags: try json.optional("tags", as: [JSONObject].self).map { try $0.map(TagMapper.process) }
                             )
                         }
                     }
@@ -94,7 +94,7 @@ struct GenerateTests {
                     var api: String { "user-name" }
 
                     func item(from response: NetworkResponse) throws -> [UserName] {
-                        try ArrayResponseMapper.process(response.json(), mapper: UserNameMapper.process)
+                        try ArrayResponseMapper.process(response, mapper: UserNameMapper.process)
                     }
                 }
 
@@ -110,7 +110,8 @@ struct GenerateTests {
             ("", "empty", "Empty"), ("é", "e", "E"), ("名", "u540d", "U540d"), ("URL", "url", "URL"),
             ("self", "selfValue", "SelfItem"),
             ("Type", "type", "TypeItem"), ("USER_ID", "userId", "UserId"), ("HTTPServer", "httpServer", "HTTPServer"),
-            ("data", "data", "DataItem"), ("+1", "plus1", "Plus1"), ("item", "item", "ItemValue"),
+            ("data", "data", "DataItem"), ("JSONObject", "jsonObject", "JSONObjectItem"), ("+1", "plus1", "Plus1"),
+            ("item", "item", "ItemValue"),
         ]
     )
     func names(key: String, property: String, type: String) {
