@@ -22,7 +22,7 @@ public protocol ResponseMapperProtocol {
     /// Makes the item from JSON.
     ///
     /// - Parameter json: a ``JSONObject``, another view, or a value as ``NetworkResponse/json()`` returns it:
-    ///   ``ResponseMapper/process(_:parse:)`` and ``ArrayResponseMapper`` read them all.
+    ///   ``ResponseMapper/process(_:parse:)-(_,(JSONObject)->Item?)`` and ``ArrayResponseMapper`` read them all.
     /// - Throws: any error, for example a ``ResponseMapperError``.
     static func process(_ json: Any?) throws -> Item
 }

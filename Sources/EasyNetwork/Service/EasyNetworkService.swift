@@ -137,7 +137,7 @@ public final class EasyNetworkService: Sendable {
         self.request(request, success: success) { (error: NetworkError) in failure(error.bridged) }
     }
 
-    /// ``request(_:success:failure:)`` with closures that run on the main actor, whatever the callback queue is: those of
+    /// `request(_:success:failure:)` with closures that run on the main actor, whatever the callback queue is: those of
     /// an operation for a user interface. The main queue must be running: an app's does.
     ///
     /// ```swift
@@ -183,7 +183,7 @@ public final class EasyNetworkService: Sendable {
         }
     }
 
-    /// ``requestOnMain(_:success:failure:)`` for a handler that takes an `NSError`.
+    /// `requestOnMain(_:success:failure:)` for a handler that takes an `NSError`.
     ///
     /// - Parameters:
     ///   - request: the request.
