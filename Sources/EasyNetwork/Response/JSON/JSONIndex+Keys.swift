@@ -69,7 +69,7 @@ extension JSONScanner {
 extension JSONIndex {
     /// Whether two keys of an object may become one name.
     func mayRepeatSnakeCaseKeys(_ object: Int) -> Bool {
-        bytes.withUnsafeBytes { JSONScanner.mayRepeatKeys(object, words, $0, hash: JSONScanner.foldedHash) }
+        withText { JSONScanner.mayRepeatKeys(object, words, $0, hash: JSONScanner.foldedHash) }
     }
 
     /// As ``value(of:in:from:)``, for a name that keys in snake case are converted to.

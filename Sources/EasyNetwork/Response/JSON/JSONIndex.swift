@@ -36,6 +36,8 @@ final class JSONIndex: @unchecked Sendable {
 
     /// The text in UTF-8.
     let bytes: Data
+    /// A copy of the text, as each look into a Data costs more than to read a number; empty if the text is large.
+    private let copy: UnsafeRawBufferPointer
     /// From the top: 3 bits of the kind; 1 bit whether an object's keys may repeat; 29 bits of length in bytes, or of
     /// elements of an array, or of members of an object; 31 bits of the place of the first byte, or of the position
     /// behind a container.
@@ -60,10 +62,14 @@ final class JSONIndex: @unchecked Sendable {
             }
         }
         words = try result.get()
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count > 1 << 20 ? 0 : bytes.count, alignment: 8)
+        bytes.copyBytes(to: copy, count: copy.count)
+        self.copy = UnsafeRawBufferPointer(copy)
     }
 
     deinit {
         words.deallocate()
+        copy.deallocate()
     }
 
     /// The text in UTF-8, and where it begins there.
@@ -145,7 +151,12 @@ extension JSONIndex {
     func withBytes<Result>(_ position: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         let place = place(position)
         let count = count(position)
-        return bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[place..<(place + count)])) }
+        return withText { body(UnsafeRawBufferPointer(rebasing: $0[place..<(place + count)])) }
+    }
+
+    @inline(__always)
+    func withText<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        copy.isEmpty ? bytes.withUnsafeBytes(body) : body(copy)
     }
 
     /// The position of the value of a key.
@@ -158,7 +169,7 @@ extension JSONIndex {
     func value(of key: String, in object: Int, from hint: inout Int, last: Bool = false) -> Int? {
         var key = key
         return key.withUTF8 { name in
-            bytes.withUnsafeBytes { bytes in
+            withText { bytes in
                 if mayRepeatKeys(object) {
                     guard var found = search(name, bytes, object + 1, end(object)) else { return nil }
                     while last, let later = search(name, bytes, next(found), end(object)) { found = later }
