@@ -7,6 +7,7 @@ struct Arguments {
         case cache
         case diagnostics
         case outbox
+        case json
 
         var summary: String {
             switch self {
@@ -15,6 +16,7 @@ struct Arguments {
             case .cache: "the costs of stored answers, also of URLCache; several seconds"
             case .diagnostics: "the costs of a log, a recording of traffic and a timeline; half a minute"
             case .outbox: "the costs of an outbox with many entries; a minute"
+            case .json: "JSON that becomes structs and trees, also by Foundation; two minutes"
             }
         }
     }

@@ -1,8 +1,8 @@
 import Foundation
 
 /// `swift run -c release Benchmark queue` measures the queue, `Benchmark transport` the transports, `Benchmark cache`
-/// the cache, `Benchmark diagnostics` what shows them, `Benchmark outbox` an outbox, and compares them with the bars of the
-/// project.
+/// the cache, `Benchmark diagnostics` what shows them, `Benchmark outbox` an outbox, `Benchmark json` the reading of JSON,
+/// and compares them with the bars of the project.
 @main
 struct Benchmark {
     static func main() {
@@ -23,6 +23,7 @@ struct Benchmark {
             case .cache: try CacheBenchmark(report: report).run()
             case .diagnostics: try DiagnosticsBenchmark(report: report).run()
             case .outbox: try OutboxBenchmark(report: report).run()
+            case .json: try JSONBenchmark(report: report).run()
             }
         } catch {
             report.line("Benchmark: \(error)")
