@@ -118,7 +118,8 @@ public struct QueryEncoder: Sendable {
     private static func escape(_ text: String, _ isForm: Bool) -> String {
         guard isForm else { return PercentEncoding.encode(text, .unreserved) }
         // A plus is encoded by now, so that each `%20` is a space.
-        return PercentEncoding.encode(text, .form).replacingOccurrences(of: "%20", with: "+")
+        let encoded = PercentEncoding.encode(text, .form)
+        return text.utf8.contains(0x20) ? encoded.replacingOccurrences(of: "%20", with: "+") : encoded
     }
 
     private static func text(of value: Double) -> String {

@@ -67,7 +67,7 @@ public struct RequestBody: Sendable {
     static func json(_ value: JSONValue) -> RequestBody {
         RequestBody { (_) throws(NetworkError) in
             do {
-                return (.data(try JSONEncoder.stable().encode(value)), "application/json")
+                return (.data(try value.json()), "application/json")
             } catch {
                 throw .encodable(error, JSONValue.self, as: role)
             }

@@ -92,7 +92,7 @@ struct JSONText {
         }
     }
 
-    private mutating func add(quoted text: String) {
+    mutating func add(quoted text: String) {
         bytes.append(UInt8(ascii: "\""))
         text.utf8Bytes { add(escaped: $0) }
         bytes.append(UInt8(ascii: "\""))
@@ -109,7 +109,11 @@ struct JSONText {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"):
                 bytes.append(UInt8(ascii: "\\"))
                 bytes.append(byte)
+            case 0x08: bytes += #"\b"#.utf8
+            case UInt8(ascii: "\t"): bytes += #"\t"#.utf8
             case UInt8(ascii: "\n"): bytes += #"\n"#.utf8
+            case 0x0C: bytes += #"\f"#.utf8
+            case UInt8(ascii: "\r"): bytes += #"\r"#.utf8
             case 0..<0x20: bytes += ((byte < 16 ? #"\u000"# : #"\u00"#) + String(byte, radix: 16)).utf8
             default: bytes.append(byte)
             }
