@@ -20,7 +20,7 @@ final class CallContext: Sendable {
     let timeout: TimeInterval?
     /// The operation that gives its slot back while the call waits; nil without one.
     let caller: Caller?
-    /// The listeners of its queue.
+    /// The listeners of its queue, or of the queue that needs the refresh which makes the call.
     private let queueBroadcast: EventBroadcast?
     /// How an accepted body is used; nil to collect it.
     let use: BodyUse?
@@ -32,6 +32,7 @@ final class CallContext: Sendable {
         _ request: some BaseAPIRequest,
         _ message: TransportRequest,
         caller: Caller?,
+        heardBy broadcast: EventBroadcast? = nil,
         order: CacheLookup.Order = .standard,
         use: BodyUse? = nil,
         cached: (@Sendable (NetworkResponse) -> Void)? = nil
@@ -46,7 +47,7 @@ final class CallContext: Sendable {
         interceptors = configuration.settings.interceptors + request.interceptors
         timeout = try RequestBuilder.overallTimeout(of: request)
         self.caller = caller
-        queueBroadcast = caller?.operation.broadcast
+        queueBroadcast = caller?.operation.broadcast ?? broadcast
         self.use = use
         self.cached = cached
         let policy = request.cache ?? configuration.settings.cachePolicy(for: message.method)
@@ -86,7 +87,12 @@ final class CallContext: Sendable {
         guard isHeard else { return }
         let kind = kind()
         let operation = caller?.operation
-        let toldBy = operation?.tell(kind, callNumber: call.number)
+        var toldBy = operation?.tell(kind, callNumber: call.number)
+        if operation == nil, let queueBroadcast, queueBroadcast.isHeard {
+            // Without a job, as several may wait for the refresh.
+            queueBroadcast.post(NetworkEvent(kind, callNumber: call.number, host: configuration.host))
+            toldBy = ObjectIdentifier(queueBroadcast)
+        }
         configuration.tell(kind, of: call, operation, toldBy: toldBy)
     }
 
@@ -218,6 +224,9 @@ final class CallContext: Sendable {
 
     // MARK: - Credentials and cookies
 
+    /// Its messages are told to the queue of the operation that begins the refresh.
+    private var refreshService: EasyNetworkService { EasyNetworkService(configuration, heardBy: queueBroadcast) }
+
     /// Adds the credential; waits without a slot while there is none.
     ///
     /// - Returns: nil when there is no credential to add.
@@ -227,7 +236,7 @@ final class CallContext: Sendable {
         _ call: Call
     ) async throws(NetworkError) -> RequestAuthentication.Authorized? {
         guard let authentication = configuration.settings.authentication else { return nil }
-        return try await authentication.authorize(message, stamp, for: configuration) { wait in
+        return try await authentication.authorize(message, stamp, over: refreshService) { wait in
             tell(call, .credentialAwaited)
             await withoutSlot(call, wait)
         }
@@ -241,7 +250,7 @@ final class CallContext: Sendable {
         _ call: Call
     ) async throws(NetworkError) -> RequestAuthentication.Authorized? {
         guard let authentication = configuration.settings.authentication else { return nil }
-        return try await authentication.review(response, to: message, stamp, for: configuration) { wait in
+        return try await authentication.review(response, to: message, stamp, over: refreshService) { wait in
             tell(call, .credentialAwaited)
             await withoutSlot(call, wait)
         }

@@ -39,17 +39,29 @@ public final class EasyNetworkService: Sendable {
     /// The service that this one is part of: its cancellation cancels this one too.
     let parent: EasyNetworkService?
 
+    /// The listeners of the queue whose operation needs the refresh that the calls are part of; nil for other services.
+    private let broadcast: EventBroadcast?
+
     private let state = Locked(State())
 
     /// Creates a service for a host.
     public init(_ configuration: HostConfiguration) {
         self.configuration = configuration
+        broadcast = nil
+        parent = nil
+    }
+
+    /// Creates a service for a refresh.
+    init(_ configuration: HostConfiguration, heardBy broadcast: EventBroadcast?) {
+        self.configuration = configuration
+        self.broadcast = broadcast
         parent = nil
     }
 
     /// A separate service for one operation, so that cancelling the operation cancels no other calls.
     init(partOf parent: EasyNetworkService) {
         configuration = parent.configuration
+        broadcast = parent.broadcast
         self.parent = parent
     }
 
@@ -421,6 +433,7 @@ public final class EasyNetworkService: Sendable {
                 request,
                 message,
                 caller: caller,
+                heardBy: broadcast,
                 order: order,
                 use: use,
                 cached: cached

@@ -144,14 +144,14 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     override func authorize(
         _ message: TransportRequest,
         _ stamp: Stamp,
-        for host: HostConfiguration,
+        over service: @autoclosure () -> EasyNetworkService,
         _ waiting: Waiting
     ) async throws(NetworkError) -> Authorized {
         guard !stamp.isExempt else { return (message, stamp) }
         while true {
             let current = current
             let isExpired = current.credential.map { authenticator.isExpired($0, at: clock.date) } ?? false
-            if let fresh = try await refreshed(isExpired ? current.version : nil, for: host, waiting) {
+            if let fresh = try await refreshed(isExpired ? current.version : nil, over: service(), waiting) {
                 return try apply(fresh, to: message, stamp)
             }
             // Otherwise the expired credential has been replaced by one whose expiry was not checked.
@@ -163,7 +163,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         _ response: NetworkResponse,
         to message: TransportRequest,
         _ stamp: Stamp,
-        for host: HostConfiguration,
+        over service: @autoclosure () -> EasyNetworkService,
         _ waiting: Waiting
     ) async throws(NetworkError) -> Authorized? {
         guard !stamp.isExempt, response.statusCode == 401 || authenticator.isRefused(response) else { return nil }
@@ -173,7 +173,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         let fresh: Versioned
         do throws(NetworkError) {
             // The refusal of an older credential does not concern the current one.
-            fresh = try await refreshed(stamp.version, for: host, waiting) ?? current
+            fresh = try await refreshed(stamp.version, over: service(), waiting) ?? current
         } catch {
             throw response.error(error.code, message: error.message, underlying: error.underlying)
         }
@@ -208,16 +208,19 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     /// - Returns: nil when there is no refresh.
     private func refreshed(
         _ version: Int?,
-        for host: HostConfiguration,
+        over service: @autoclosure () -> EasyNetworkService,
         _ waiting: Waiting
     ) async throws(NetworkError) -> Versioned? {
-        guard let refresh = try refresh(version, host) else { return nil }
+        guard let refresh = try refresh(version, service()) else { return nil }
         var outcome = Refresh.Outcome.failure(NetworkError(code: .cancelled))
         await waiting { outcome = await refresh.outcome() }
         return try outcome.get()
     }
 
-    private func refresh(_ version: Int?, _ host: HostConfiguration) throws(NetworkError) -> Refresh? {
+    private func refresh(
+        _ version: Int?,
+        _ service: @autoclosure () -> EasyNetworkService
+    ) throws(NetworkError) -> Refresh? {
         let now = clock.now
         let (refresh, begins, credential) = state.withLock { state -> (Refresh?, begins: Bool, Credential?) in
             guard state.refresh == nil, version == state.version else { return (state.refresh, false, nil) }
@@ -234,16 +237,16 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
             let message = "the credential has been refreshed \(times), and is still refused or expired"
             throw NetworkError(code: .unauthorized, message: message)
         }
-        begin(refresh, credential, host)
+        begin(refresh, credential, service())
         return refresh
     }
 
-    private func begin(_ refresh: Refresh, _ credential: Credential?, _ host: HostConfiguration) {
+    private func begin(_ refresh: Refresh, _ credential: Credential?, _ service: EasyNetworkService) {
         let sessions = Self.refreshing + [ObjectIdentifier(self)]
         let task = WorkQueue.task { [self] in
             do {
                 let fresh = try await Self.$refreshing.withValue(sessions) {
-                    try await authenticator.refresh(credential, over: EasyNetworkService(host))
+                    try await authenticator.refresh(credential, over: service)
                 }
                 finish(refresh, .success(fresh))
             } catch {

@@ -67,7 +67,7 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
     override func authorize(
         _ message: TransportRequest,
         _ stamp: Stamp,
-        for host: HostConfiguration,
+        over service: @autoclosure () -> EasyNetworkService,
         _ waiting: Waiting
     ) async throws(NetworkError) -> Authorized {
         guard isWanted(message, stamp) else { return (message, stamp) }
@@ -85,7 +85,7 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
         _ response: NetworkResponse,
         to message: TransportRequest,
         _ stamp: Stamp,
-        for host: HostConfiguration,
+        over service: @autoclosure () -> EasyNetworkService,
         _ waiting: Waiting
     ) async throws(NetworkError) -> Authorized? {
         guard isWanted(message, stamp) else { return nil }

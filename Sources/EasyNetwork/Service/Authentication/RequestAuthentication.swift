@@ -52,26 +52,26 @@ public class RequestAuthentication: @unchecked Sendable {
     /// - Parameters:
     ///   - message: without credential.
     ///   - stamp: the last stamp of the call.
-    ///   - host: that of the service for a refresh, which outlives the call.
+    ///   - service: for the messages of a refresh, which outlives the call.
     ///   - waiting: waits for a refresh.
     /// - Throws: the reason why there is no credential; ``NetworkError/Code/cancelled`` when the task is cancelled.
     func authorize(
         _ message: TransportRequest,
         _ stamp: Stamp,
-        for host: HostConfiguration,
+        over service: @autoclosure () -> EasyNetworkService,
         _ waiting: Waiting
     ) async throws(NetworkError) -> Authorized {
         (message, stamp)
     }
 
-    /// Reviews each answer. The parameters are those of ``authorize(_:_:for:_:)``.
+    /// Reviews each answer. The parameters are those of ``authorize(_:_:over:_:)``.
     ///
     /// - Returns: the message with another credential, if the answer refuses the one it was sent with.
     func review(
         _ response: NetworkResponse,
         to message: TransportRequest,
         _ stamp: Stamp,
-        for host: HostConfiguration,
+        over service: @autoclosure () -> EasyNetworkService,
         _ waiting: Waiting
     ) async throws(NetworkError) -> Authorized? {
         nil

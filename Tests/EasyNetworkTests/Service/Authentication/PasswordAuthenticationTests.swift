@@ -29,7 +29,7 @@ struct PasswordAuthenticationTests {
         ) async throws -> (sent: [String?], status: Int) {
             var sent: [String?] = []
             let stamp = authentication.begin(message.url, base: base)
-            var next = try await authentication.authorize(message, stamp, for: .shared) { _ in }
+            var next = try await authentication.authorize(message, stamp, over: EasyNetworkService(.shared)) { _ in }
             while true {
                 sent.append(next.message.headers["Authorization"])
                 let response = server(next.message)
@@ -46,7 +46,9 @@ struct PasswordAuthenticationTests {
             _ stamp: RequestAuthentication.Stamp? = nil
         ) async throws -> RequestAuthentication.Authorized? {
             let stamp = stamp ?? authentication.begin(message.url, base: base)
-            return try await authentication.review(response, to: message, stamp, for: .shared) { _ in }
+            return try await authentication.review(response, to: message, stamp, over: EasyNetworkService(.shared)) {
+                _ in
+            }
         }
     }
 

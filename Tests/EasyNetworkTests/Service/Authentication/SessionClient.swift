@@ -81,12 +81,19 @@ final class SessionClient: Sendable {
             let message = TransportRequest(url: URL(fileURLWithPath: "/"))
             do throws(NetworkError) {
                 let stamp = session.begin(message.url, base: nil)
-                var next = try await session.authorize(message, stamp, for: .shared, hold)
+                var next = try await session.authorize(message, stamp, over: EasyNetworkService(.shared), hold)
                 while true {
                     let token = next.message.headers["Authorization"].map { String($0.dropFirst("Bearer ".count)) }
                     state.withLock { $0.sent.append(token) }
                     let response = server(token)
-                    guard let again = try await session.review(response, to: message, next.stamp, for: .shared, hold)
+                    guard
+                        let again = try await session.review(
+                            response,
+                            to: message,
+                            next.stamp,
+                            over: EasyNetworkService(.shared),
+                            hold
+                        )
                     else { return .success(response) }
                     next = again
                 }
