@@ -34,12 +34,6 @@ extension JSONValue {
         _ encoder: QueryEncoder,
         _ depth: Int
     ) throws(EncodingError) -> JSONValue {
-        // The frequent types by comparison: casts cost far more.
-        let kind = type(of: value)
-        if kind == String.self || kind == Int.self || kind == Bool.self || kind == Double.self {
-            if let text = value as? String { return .string(text) }
-            if let number = JSONValue(number: value) { return try finite(number) }
-        }
         // Objects by their class: `as?` would turn a number object into any Swift number, and into a Bool.
         if type(of: value) is AnyClass {
             switch value {

@@ -14,6 +14,7 @@ struct TrafficRecorderTests {
         var headers: [String: String]?
         var body: RequestBody?
         var cache: CachePolicy?
+        var isAuthenticated = true
     }
 
     private struct GetUser: APIRequest {
@@ -209,6 +210,33 @@ struct TrafficRecorderTests {
             try await recorder.settled()
             #expect(try recording().entries.count == count)
         }
+    }
+
+    private struct Refreshing: Authenticator {
+        func apply(_ credential: String, to request: inout TransportRequest) throws {
+            request.headers["Authorization"] = try HTTPCredential.bearer(credential).authorization
+        }
+
+        func refresh(_ credential: String?, over service: EasyNetworkService) async throws -> String {
+            try await service.send(Send(api: "token", isAuthenticated: false)).text()
+        }
+    }
+
+    @Test("BEY-12, CBK-7: a recording of a queue has the messages of a refresh that a job needed, once")
+    func refresh() async throws {
+        server.route("GET", "/mine") { request in
+            request.headers["Authorization"] == "Bearer new" ? .status(200) : .status(401)
+        }
+        server.route("GET", "/token") { _ in .text("new") }
+        let session = AuthenticationSession(Refreshing(), credential: "old")
+        let host = HostConfiguration(baseURL: server.baseURL) { $0.authentication = session }
+        let recorder = try TrafficRecorder(file: file)
+        recorder.record(queue)
+        recorder.record(host)
+        _ = try await queue.perform(Send(api: "mine"), service: EasyNetworkService(host))
+        try await recorder.finish()
+        let lines = try recording().lines.map { $0.split(separator: " ").prefix(2).joined(separator: " ") }
+        #expect(lines.sorted() == ["/mine 200", "/mine 401", "/token 200"])
     }
 
     @Test("DIA-1: an attempt that is under way when the recording ends is an entry, as cancelled")
