@@ -96,7 +96,9 @@ extension NetworkResponse {
         if let empty = emptyItem(type) { return empty }
         guard !body.isEmpty else { throw emptyBodyError(wanted: "JSON") }
         do {
-            return try JSONIndexDecoder.decode(type, from: body, as: decoder)
+            return try JSONIndexDecoder.decode(type, from: body, as: decoder) { () throws(JSONSyntaxError) in
+                try indexedBody.get()
+            }
         } catch let cause {
             throw mappingError(cause)
         }

@@ -38,7 +38,7 @@ final class JSONIndex: @unchecked Sendable {
     let bytes: Data
     /// A copy of the text, as each look into a Data costs more than to read a number; empty if the text is large.
     private let copy: UnsafeRawBufferPointer
-    /// From the top: 3 bits of the kind; 1 bit whether an object's keys may repeat; 29 bits of length in bytes, or of
+    /// From the top: 3 bits of the kind; 1 bit whether keys may repeat, or a string has escapes; 29 bits of length in bytes, or of
     /// elements of an array, or of members of an object; 31 bits of the place of the first byte, or of the position
     /// behind a container.
     let words: UnsafeMutableBufferPointer<UInt64>
@@ -62,8 +62,9 @@ final class JSONIndex: @unchecked Sendable {
             }
         }
         words = try result.get()
-        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count > 1 << 20 ? 0 : bytes.count, alignment: 8)
-        bytes.copyBytes(to: copy, count: copy.count)
+        let length = bytes.count > 1 << 20 ? 0 : bytes.count
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: length, alignment: 8)
+        bytes.copyBytes(to: copy, count: length)
         self.copy = UnsafeRawBufferPointer(copy)
     }
 
@@ -140,11 +141,12 @@ extension JSONIndex {
     @inline(__always)
     static func place(_ word: UInt64) -> Int { Int(truncatingIfNeeded: word) & (maximumLength - 1) }
 
-    static let mayRepeat: UInt64 = 1 << 60
+    /// That keys of an object may repeat, or that a string has escapes.
+    static let mark: UInt64 = 1 << 60
 
     /// Whether two keys of the object may be equal; seldom true if they are not.
     @inline(__always)
-    func mayRepeatKeys(_ object: Int) -> Bool { words[object] & Self.mayRepeat != 0 }
+    func mayRepeatKeys(_ object: Int) -> Bool { words[object] & Self.mark != 0 }
 
     /// Gives the bytes of a string without its quotes, or of a number.
     @inline(__always)
@@ -230,7 +232,7 @@ extension JSONIndex {
 
     private func text(_ position: Int) -> String {
         withBytes(position) { bytes in
-            guard bytes.contains(UInt8(ascii: "\\")) else { return String(decoding: bytes, as: UTF8.self) }
+            guard words[position] & Self.mark != 0 else { return String(decoding: bytes, as: UTF8.self) }
             return String(unsafeUninitializedCapacity: bytes.count) { JSONScanner.unescape(bytes, into: $0) }
         }
     }

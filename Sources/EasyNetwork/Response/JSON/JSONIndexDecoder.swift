@@ -5,9 +5,8 @@ import Foundation
 /// One object a nested value, which is all that decoders and containers of it share. Coding paths are made for errors and
 /// for those who ask.
 ///
-/// It differs from Foundation's in what it does better: the whole text is checked, also what is not decoded; a
-/// number that does not fit is a `DecodingError` inside of `init(from:)` too, and names its place; a wrong date of ISO
-/// 8601 has the path of the date, not of its container; trailing commas are errors, and `0e9` is zero; `allKeys` and dictionaries are in the order of the text.
+/// It differs from Foundation's: the whole text is checked, also what is not decoded; trailing commas are errors; `0e9` is
+/// zero. A number that does not fit names its place, inside of `init(from:)` too. `allKeys` have the order of the text.
 final class JSONIndexDecoder: Decoder {
     /// What all decoders of one text share.
     fileprivate final class Source {
@@ -80,23 +79,25 @@ final class JSONIndexDecoder: Decoder {
     }
 
     /// Decodes as the decoder would do it, which does it itself where it is of a class of its own, or reads JSON5.
-    static func decode<T: Decodable>(_ type: T.Type, from body: Data, as decoder: JSONDecoder) throws -> T {
+    ///
+    /// - Parameter index: gives the index over the body, if there is one. Default nil.
+    static func decode<T: Decodable>(
+        _ type: T.Type,
+        from body: Data,
+        as decoder: JSONDecoder,
+        index: (() throws(JSONSyntaxError) -> JSONIndex)? = nil
+    ) throws -> T {
         guard canStand(for: decoder) else { return try decoder.decode(type, from: body) }
-        let index: JSONIndex
+        let found: JSONIndex
         do throws(JSONSyntaxError) {
-            index = try JSONIndex(body)
+            if let index { found = try index() } else { found = try JSONIndex(body) }
         } catch {
             let description = "The given data was not valid JSON."
             throw DecodingError.dataCorrupted(
                 .init(codingPath: [], debugDescription: description, underlyingError: error)
             )
         }
-        return try decode(type, from: index, as: decoder)
-    }
-
-    static func decode<T: Decodable>(_ type: T.Type, from index: JSONIndex, as decoder: JSONDecoder) throws -> T {
-        guard canStand(for: decoder) else { return try decoder.decode(type, from: index.bytes) }
-        return try JSONIndexDecoder(Source(index, decoder), 0, in: nil, .none).decode(type)
+        return try JSONIndexDecoder(Source(found, decoder), 0, in: nil, .none).decode(type)
     }
 
     private static func canStand(for decoder: JSONDecoder) -> Bool {
@@ -271,12 +272,23 @@ extension UInt64: JSONScalar {}
 @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) extension Int128: JSONScalar {}
 @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) extension UInt128: JSONScalar {}
 
-/// A dictionary with texts as keys, which no strategy changes.
-private protocol TextKeyed {
+/// An array, which costs less than by its own `init(from:)`, or a dictionary with texts as keys, which no strategy
+/// changes.
+private protocol JSONCollection {
     static func read(_ position: Int, of decoder: JSONIndexDecoder, _ step: JSONIndexDecoder.Step) throws -> Any
 }
 
-extension Dictionary: TextKeyed where Key == String, Value: Decodable {
+extension Array: JSONCollection where Element: Decodable {
+    fileprivate static func read(
+        _ position: Int,
+        of decoder: JSONIndexDecoder,
+        _ step: JSONIndexDecoder.Step
+    ) throws -> Any {
+        try decoder.elements(Element.self, at: position, step)
+    }
+}
+
+extension Dictionary: JSONCollection where Key == String, Value: Decodable {
     fileprivate static func read(
         _ position: Int,
         of decoder: JSONIndexDecoder,
@@ -343,12 +355,18 @@ extension JSONIndexDecoder {
         if T.self == [String: String].self { return cast(try dictionary(String.self, at: position, step())) }
         if T.self == [String: Int].self { return cast(try dictionary(Int.self, at: position, step())) }
         if T.self == [String: Double].self { return cast(try dictionary(Double.self, at: position, step())) }
-        if !source.isPlain, let type = T.self as? any TextKeyed.Type,
-            let value = try type.read(position, of: self, step()) as? T
-        {
-            return value
+        // Both are one pointer; to ask each type would cost more than to decode a number.
+        if MemoryLayout<T>.size == MemoryLayout<Int>.size, let type = T.self as? any JSONCollection.Type {
+            return try collection(type, at: position, step())
         }
         return try T(from: nested(position, step()))
+    }
+
+    @inline(never)
+    private func collection<T>(_ type: any JSONCollection.Type, at position: Int, _ step: Step) throws -> T {
+        let value = try type.read(position, of: self, step)
+        guard let value = value as? T else { throw mismatch(T.self, at: position, step) }
+        return value
     }
 
     /// The value as what it is known to be. `as!` would cost more than to decode a number.
@@ -375,6 +393,19 @@ extension JSONIndexDecoder {
             element = index.next(element)
         }
         return result
+    }
+
+    fileprivate func elements<T: Decodable>(_ type: T.Type, at position: Int, _ step: Step) throws -> [T] {
+        guard index.kind(position) == .array else { throw mismatch([Any].self, "unkeyed", at: position, step) }
+        let decoder = nested(position, step)
+        var element = position + 1
+        return try [T](unsafeUninitializedCapacity: index.count(position)) { buffer, count in
+            while count < buffer.count, element < index.end(position) {
+                buffer.initializeElement(at: count, to: try decoder.read(type, at: element, .index(count)))
+                count += 1
+                element = index.next(element)
+            }
+        }
     }
 
     fileprivate func dictionary<Value: Decodable>(
@@ -441,6 +472,7 @@ extension JSONIndexDecoder {
 
     private func decimal(at position: Int, _ step: Step) throws -> Decimal {
         guard !index.isNull(position) else { throw null(Decimal.self, step) }
+        if let decimal = index.shortDecimal(position) { return decimal }
         guard let digits = index.digits(position) else { throw mismatch(Decimal.self, at: position, step) }
         if let decimal = Decimal(string: digits), decimal.isFinite { return decimal }
         throw unfit(Decimal.self, at: position, step)
@@ -464,6 +496,26 @@ extension JSONIndex {
                 if byte | 0x20 == UInt8(ascii: "e") { break }
             }
             return bytes.first == UInt8(ascii: "-") ? -0.0 : 0
+        }
+    }
+
+    /// A number of up to 18 digits without exponent; nil for any other value, also for zero.
+    fileprivate func shortDecimal(_ position: Int) -> Decimal? {
+        guard kind(position) == .integer || kind(position) == .number, count(position) <= 18 else { return nil }
+        return withBytes(position) { bytes in
+            var (mantissa, exponent, hasPoint): (Int64, Int, Bool) = (0, 0, false)
+            for byte in bytes.dropFirst(bytes.first == UInt8(ascii: "-") ? 1 : 0) {
+                guard byte.isDigit else {
+                    guard byte == UInt8(ascii: ".") else { return nil }
+                    hasPoint = true
+                    continue
+                }
+                mantissa = mantissa * 10 + Int64(byte &- 0x30)
+                if hasPoint { exponent -= 1 }
+            }
+            guard mantissa != 0 else { return nil }
+            let value = Decimal(bytes.first == UInt8(ascii: "-") ? -mantissa : mantissa)
+            return exponent == 0 ? value : Decimal(sign: .plus, exponent: exponent, significand: value)
         }
     }
 
@@ -622,10 +674,16 @@ private struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
     }
 
     @inline(__always)
-    func decodeIfPresent<T: JSONScalar>(_ type: T.Type, forKey key: Key) throws -> T? {
+    private func scalarIfPresent<T: JSONScalar>(_ type: T.Type, _ key: Key) throws -> T? {
         guard let position = present(key) else { return nil }
         return try decoder.scalar(type, at: position, .key(key))
     }
+
+    // The library's own, which come before a generic one, look for the key three times.
+    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try scalarIfPresent(type, key) }
+    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try scalarIfPresent(type, key) }
+    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try scalarIfPresent(type, key) }
+    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try scalarIfPresent(type, key) }
 
     @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
     func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 {
@@ -713,11 +771,6 @@ private struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
     @inline(__always)
     mutating func decode<T: JSONScalar>(_ type: T.Type) throws -> T {
         try next(type) { [decoder, currentIndex] in try decoder.scalar(type, at: $0, .index(currentIndex)) }
-    }
-
-    @inline(__always)
-    mutating func decodeIfPresent<T: JSONScalar>(_ type: T.Type) throws -> T? {
-        skipsNull() ? nil : try decode(type)
     }
 
     @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)

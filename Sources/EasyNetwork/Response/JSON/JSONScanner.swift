@@ -95,7 +95,7 @@ struct JSONScanner {
         }
         try close(position, .object, count)
         if keys.mayRepeat || count > KeySet.maximum && Self.mayRepeatKeys(position, words, bytes, hash: Self.hash) {
-            words[position] |= JSONIndex.mayRepeat
+            words[position] |= JSONIndex.mark
         }
     }
 
@@ -114,7 +114,7 @@ struct JSONScanner {
     private func note(_ key: Int, of first: Int, in keys: inout KeySet) {
         guard !keys.mayRepeat, keys.count < KeySet.maximum else { return }
         let (start, length) = (JSONIndex.place(words[key]), JSONIndex.count(words[key]))
-        let ends = length == 0 ? 0 : Int(bytes[start]) &* 31 &+ Int(bytes[start + length - 1])
+        let ends = length == 0 ? 0 : Int(bytes[start]) &* 31 &+ Int(bytes[start + length - 1]) &* 2
         let hash: UInt64 = 1 << UInt64((ends &+ length &* 7) & 63)
         keys.count += 1
         if words[key] >> 61 != JSONIndex.Kind.ascii.rawValue {
@@ -226,6 +226,7 @@ struct JSONScanner {
         offset += 1
         let start = offset
         var kind = JSONIndex.Kind.ascii
+        var isEscaped = false
         while true {
             skipPlainText()
             switch byte {
@@ -234,16 +235,20 @@ struct JSONScanner {
                     throw failure("a string is longer than 500 MB", found: false)
                 }
                 append(kind, offset - start, start)
+                if isEscaped { words[count - 1] |= JSONIndex.mark }
                 offset += 1
                 return
             case UInt8(ascii: "\\"):
                 kind = .text
+                isEscaped = true
                 try escape()
             case 0x80...:
                 kind = .text
-                let count = Self.countOfUTF8(bytes, at: offset)
-                guard count > 0 else { throw failure("no UTF-8", found: false) }
-                offset += count
+                repeat {
+                    let count = Self.countOfUTF8(bytes, at: offset)
+                    guard count > 0 else { throw failure("no UTF-8", found: false) }
+                    offset += count
+                } while byte >= 0x80
             case _ where offset == bytes.count: throw failure("a string has no end", found: false)
             case 0..<0x20: throw failure("a control character in a string must be escaped", found: false)
             default: offset += 1
