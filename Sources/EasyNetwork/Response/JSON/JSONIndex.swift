@@ -64,7 +64,8 @@ final class JSONIndex: @unchecked Sendable {
         words = try result.get()
         let length = bytes.count > 1 << 20 ? 0 : bytes.count
         let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: length, alignment: 8)
-        bytes.copyBytes(to: copy, count: length)
+        // Not `copyBytes`, which is generic and takes as long as the index of a small text.
+        bytes.withUnsafeBytes { copy.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0.prefix(length))) }
         self.copy = UnsafeRawBufferPointer(copy)
     }
 
