@@ -101,7 +101,14 @@ final class JSONIndexDecoder: Decoder {
     }
 
     private static func canStand(for decoder: JSONDecoder) -> Bool {
-        Swift.type(of: decoder) == JSONDecoder.self && !decoder.allowsJSON5 && !decoder.assumesTopLevelDictionary
+        #if canImport(Darwin)
+        switch decoder.dateDecodingStrategy {
+        case .deferredToDate, .secondsSince1970, .millisecondsSince1970, .iso8601, .custom: break
+        // With a formatter, which Linux does not have.
+        default: return false
+        }
+        #endif
+        return Swift.type(of: decoder) == JSONDecoder.self && !decoder.allowsJSON5 && !decoder.assumesTopLevelDictionary
     }
 }
 
@@ -432,8 +439,6 @@ extension JSONIndexDecoder {
     private func date(at position: Int, _ step: Step) throws -> Date {
         guard !index.isNull(position) else { throw null(Date.self, step) }
         switch source.dates {
-        case .deferredToDate:
-            return Date(timeIntervalSinceReferenceDate: try scalar(Double.self, at: position, step))
         case .secondsSince1970: return Date(timeIntervalSince1970: try scalar(Double.self, at: position, step))
         case .millisecondsSince1970:
             return Date(timeIntervalSince1970: try scalar(Double.self, at: position, step) / 1_000)
@@ -442,13 +447,8 @@ extension JSONIndexDecoder {
             let text = try scalar(String.self, at: position, step)
             if let date = try? Date.ISO8601FormatStyle().parse(text) { return date }
             throw corrupted("Expected date string to be ISO8601-formatted.", step)
-        #if canImport(Darwin)
-        case .formatted(let formatter):
-            if let date = formatter.date(from: try scalar(String.self, at: position, step)) { return date }
-            throw corrupted("Date string does not match format expected by formatter.", step)
-        #endif
         case .custom(let convert): return try convert(nested(position, step))
-        @unknown default: return try Date(from: nested(position, step))
+        default: return Date(timeIntervalSinceReferenceDate: try scalar(Double.self, at: position, step))
         }
     }
 
