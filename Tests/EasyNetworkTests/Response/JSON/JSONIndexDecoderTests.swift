@@ -13,7 +13,9 @@ struct JSONIndexDecoderTests {
                 .joined(separator: " ")
         }
         do {
-            return "\(try body())"
+            let value = try body()
+            // The order of a dictionary's keys differs.
+            return (value as? [String: String])?.sorted { $0.key < $1.key }.description ?? "\(value)"
         } catch DecodingError.keyNotFound(let key, let context) {
             return "no key at \(place(context, key))"
         } catch DecodingError.typeMismatch(let type, let context) {
@@ -405,7 +407,7 @@ struct JSONIndexDecoderTests {
         print("JSONIndexDecoderTests seed \(seed)")
         var random = SeededGenerator(seed: seed)
         // In a debug build 3,000 take half a second, and the whole must not take more than about two minutes.
-        let (decoder, count) = (JSONDecoder(), TestLoad.count(500_000, part: 3_000))
+        let (decoder, count) = (JSONDecoder(), TestLoad.count(100_000, part: 3_000))
         for _ in 0..<count {
             var body = Data(Self.randomText(0, &random).utf8)
             let place = Int.random(in: 0..<body.count, using: &random)
