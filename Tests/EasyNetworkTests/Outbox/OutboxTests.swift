@@ -299,7 +299,10 @@ struct OutboxTests {
                 return fixture.count("entries") == 0
             }
         )
-        #expect(fixture.texts == ["held up", "root", "held up", "root", "next"])
+        // The two lanes go on in either order.
+        #expect(fixture.texts.prefix(2) == ["held up", "root"])
+        #expect(fixture.texts.dropFirst(2).dropLast().sorted() == ["held up", "root"])
+        #expect(fixture.texts.last == "next" && fixture.texts.count == 5)
         try await outbox.drain(deadline: 0)
     }
 
