@@ -107,7 +107,7 @@ struct JSONIndexTests {
 
     @Test("RSP-9: every scalar of Unicode can stand in a string, as it is and escaped")
     func scalars() throws {
-        let step: UInt32 = TestLoad.isFull ? 1 : 97
+        let step: UInt32 = TestLoad.isFull ? 13 : 97
         for value in stride(from: UInt32(0x20), through: 0x10FFFF, by: Int(step)) {
             guard let scalar = Unicode.Scalar(value) else { continue }
             let text = String(scalar)
@@ -280,7 +280,7 @@ struct JSONIndexTests {
     func randomNumbers() throws {
         let seed = UInt64.random(in: 0...UInt64.max)
         var generator = SeededGenerator(seed: seed)
-        for _ in 0..<TestLoad.count(200_000, part: 5_000) {
+        for _ in 0..<TestLoad.count(20_000, part: 5_000) {
             let text = RandomJSON.number(&generator)
             let index = try read(text)
             #expect(index.double(0)?.bitPattern == Double(text)?.bitPattern, "seed \(seed): \(text)")
@@ -419,9 +419,10 @@ struct JSONIndexTests {
         #expect(numbers.integer(300_000) == 7)
     }
 
-    private static let hasMemory = TestLoad.isFull && ProcessInfo.processInfo.physicalMemory > 12 << 30
+    /// A debug build takes minutes for them.
+    private static let hasTime = ProcessInfo.processInfo.environment["EASYNETWORK_TESTS"] == "huge"
 
-    @Test("RSP-9: strings and numbers of hundreds of megabytes are read or refused", .enabled(if: hasMemory))
+    @Test("RSP-9: strings and numbers of hundreds of megabytes are read or refused", .enabled(if: hasTime))
     func hugeTexts() throws {
         func text(_ head: String, _ character: String, _ count: Int, _ tail: String) -> Data {
             var bytes = Data(repeating: Array(character.utf8)[0], count: head.utf8.count + count)
@@ -474,7 +475,7 @@ struct JSONIndexTests {
     @Test("RSP-9: random documents and damaged ones are read or refused as by Foundation")
     func differential() {
         let seed = UInt64.random(in: 0...UInt64.max)
-        for round in 0..<UInt64(TestLoad.count(100_000, part: 3_000)) {
+        for round in 0..<UInt64(TestLoad.count(20_000, part: 3_000)) {
             var generator = SeededGenerator(seed: seed &+ round)
             var bytes = Array(RandomJSON.document(&generator).utf8)
             if round % 4 != 0 { RandomJSON.damage(&bytes, &generator) }
