@@ -43,7 +43,7 @@ final class EventBroadcast: Sendable {
         guard let name = ProcessInfo.processInfo.environment["EASYNETWORK_LOG"],
             let level = NetworkEvent.Level(name: name)
         else { return nil }
-        atexit {
+        _ = atexit {
             // The last lines, unless the target is blocked.
             let isSettled = DispatchSemaphore(value: 0)
             EventBroadcast.environmentWriter.settle { isSettled.signal() }
