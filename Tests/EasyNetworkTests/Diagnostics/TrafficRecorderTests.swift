@@ -222,8 +222,11 @@ struct TrafficRecorderTests {
         }
     }
 
-    @Test("BEY-12, CBK-7: a recording of a queue has the messages of a refresh that a job needed, once")
-    func refresh() async throws {
+    @Test(
+        "BEY-12, CBK-7: a recording of a queue has the messages of a refresh that a job needed, once",
+        arguments: [false, true]
+    )
+    func refresh(recordsHost: Bool) async throws {
         server.route("GET", "/mine") { request in
             request.headers["Authorization"] == "Bearer new" ? .status(200) : .status(401)
         }
@@ -232,7 +235,7 @@ struct TrafficRecorderTests {
         let host = HostConfiguration(baseURL: server.baseURL) { $0.authentication = session }
         let recorder = try TrafficRecorder(file: file)
         recorder.record(queue)
-        recorder.record(host)
+        if recordsHost { recorder.record(host) }
         _ = try await queue.perform(Send(api: "mine"), service: EasyNetworkService(host))
         try await recorder.finish()
         let lines = try recording().lines.map { $0.split(separator: " ").prefix(2).joined(separator: " ") }
