@@ -140,6 +140,8 @@ struct ForeignOperationTests {
         await job.finished()
         gated.open()
         #expect(await eventually { queue.explain(gated) == [.rate(seconds: 10)] })
+        // The queue sets it after the reason: time that passes before would not count.
+        await clock.waitForTimers(1)
         clock.advance(by: 10)
         #expect(await eventually { gated.isFinished })
     }
