@@ -124,6 +124,11 @@ public final class MockServer: Sendable {
         routes.exchange(MockRoutes())
     }
 
+    /// Waits until the server has ended or closed each of `count` connections, for tests. Its clients may be open still.
+    func waitForEnds(_ count: Int) async -> Bool {
+        await loop.state.wait(timeout: 60) { $0.endedCount >= count || $0.connections.isEmpty }
+    }
+
     /// The open descriptors, for tests.
     var descriptors: [Int32] { loop.descriptors }
 }

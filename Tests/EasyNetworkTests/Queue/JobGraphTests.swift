@@ -163,13 +163,13 @@ struct JobGraphTests {
         #expect(graph.count == 0)
     }
 
-    @Test("BEY-4: 100,000 cancelled barriers behind one job need no recursion")
+    @Test("BEY-4: tens of thousands of cancelled barriers behind one job need no recursion")
     func manyCancelledBarriers() {
         var graph = Graph(limit: nil)
         var actions = Actions()
         let first = graph.submit(0, priority: .normal)
         graph.release(first, &actions)
-        for number in 1...100_000 {
+        for number in 1...TestLoad.count(100_000, part: 20_000) {
             let barrier = graph.submit(number, priority: .normal, isBarrier: true)
             graph.release(barrier, &actions)
             graph.end(barrier, &actions)

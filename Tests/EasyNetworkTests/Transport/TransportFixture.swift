@@ -1,8 +1,8 @@
-import EasyNetworkTesting
 import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import EasyNetworkTesting
 
 /// A transport with a scripted server and a manual clock for its deadlines.
 struct TransportFixture: Sendable {
@@ -79,8 +79,9 @@ struct TransportFixture: Sendable {
         await server?.waitForFaults(count)
     }
 
-    func waitForConnections(_ count: Int) async {
-        await server?.waitForConnections(count)
+    /// Waits until the client can see that the server has closed its connection.
+    func waitForClose() async {
+        _ = await server?.waitForEnds(1)
     }
 
     var requests: [MockRequest] { server?.requests ?? inMemory?.requests ?? [] }

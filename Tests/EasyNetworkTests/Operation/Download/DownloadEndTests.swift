@@ -16,7 +16,7 @@ struct DownloadEndTests {
         let fixture = try DownloadFixture(3_000_000)
         let queue = NetworkQueue(name: "downloads", maxConcurrentOperationCount: 1)
         var generator = SeededGenerator(seed: seed)
-        for round in 0..<40 {
+        for round in 0..<TestLoad.count(40, part: 10) {
             let operation = fixture.operation(to: fixture.folder.file("\(round)")) { options in
                 options.segmentCount = seed.isMultiple(of: 2) ? 1 : 2
             }
@@ -61,7 +61,7 @@ struct DownloadEndTests {
         }
         let queue = NetworkQueue(name: "downloads", maxConcurrentOperationCount: 1)
         var generator = SeededGenerator(seed: seed)
-        for round in 0..<20 {
+        for round in 0..<TestLoad.count(20, part: 5) {
             let name = "\(round)"
             let operation = DownloadOperation(FileRequest(), to: fixture.folder.file(name), service: service)
             operation.segmentCount = seed.isMultiple(of: 2) ? 1 : 2
@@ -246,7 +246,7 @@ struct DownloadEndTests {
     @Test("TRF-3: cancelled as soon as it has begun, it does not keep the next one from its part")
     func cancelledAtOnce() async throws {
         let fixture = try DownloadFixture(10)
-        for round in 0..<200 {
+        for round in 0..<TestLoad.count(200) {
             let first = fixture.operation()
             first.start()
             // Varies the moment; nothing waits for it.
