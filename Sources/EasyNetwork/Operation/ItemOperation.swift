@@ -126,8 +126,9 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         set { state.withLock { $0.delegate = newValue } }
     }
 
-    /// Called once with the result before all other callbacks, on a background queue and not on the callback queue: for
-    /// work that would hold that up. Set it before the operation is added to a queue. Default nil.
+    /// Called once with the result before all other callbacks of the end, on a background queue and not on the callback
+    /// queue: for work that would hold that up. It does not get the cache's item, whose ``RequestOperation/cached`` has
+    /// returned before. Set it before the operation is added to a queue. Default nil.
     public final var preprocess: (@Sendable (Result<Item, NetworkError>) -> Void)? {
         get { Self.closure(state.withLock { $0.closures.preprocess }) }
         set { state.setClosure(isRemoved: newValue == nil) { $0.preprocess = Self.erased(newValue) } }

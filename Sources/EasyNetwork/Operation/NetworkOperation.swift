@@ -57,9 +57,13 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Does the work. Override this, and call ``NetworkOperation/finish(_:)`` once when all is done, from any thread.
     ///
-    /// Called on a thread of the queue, which must not be blocked. Not called when the operation was cancelled before
-    /// or a dependency failed. The implementation here does nothing, for subclasses that override `start()` instead; an
-    /// operation that overrides neither ends with ``NetworkError/Code/invalidRequest``.
+    /// Called on a background thread. It may block there, as other work goes to other threads, but better waits in a
+    /// `Task` or on a queue of its own: Dispatch on Linux adds one thread a second at most, so when as many threads are
+    /// blocked as there are processors, other work begins late.
+    ///
+    /// Not called when the operation was cancelled before or a dependency failed. The implementation here does nothing,
+    /// for subclasses that override `start()` instead; an operation that overrides neither ends with
+    /// ``NetworkError/Code/invalidRequest``.
     open func execute() {
         if type(of: self) == NetworkOperation.self {
             finish(NetworkError(code: .invalidRequest, message: "a NetworkOperation needs its execute() overridden"))

@@ -28,15 +28,15 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         super.init(request, of: service)
     }
 
-    /// An operation whose request is made when it starts.
+    /// An operation whose request is made from other items: see ``ItemOperation/then(_:)``.
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> Request) {
         super.init(service: service) { try makeRequest() }
     }
 
     // MARK: - The cache
 
-    /// Called at most once, before ``ItemOperation/success``, with the cache's item, when the network's will follow:
-    /// the policy is ``CachePolicy/Reading/cacheThenNetwork``. Not once the operation is cancelled. Set it before the
+    /// Called at most once with the cache's item, before all callbacks of the end, when the network's will follow: the
+    /// policy is ``CachePolicy/Reading/cacheThenNetwork``. Not once the operation is cancelled. Set it before the
     /// operation is added to a queue. Default nil.
     public final var cached: (@Sendable (Request.Item) -> Void)? {
         get { state.withLock { $0.closures.cached } }

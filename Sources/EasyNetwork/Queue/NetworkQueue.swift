@@ -130,7 +130,8 @@ public final class NetworkQueue: Sendable {
         add(any: operation)
     }
 
-    /// Adds a job that runs `block` on a thread of the executor and ends when it returns.
+    /// Adds a job that runs `block` on a background thread of the package and ends when it returns. A block that waits
+    /// keeps its thread: see ``NetworkOperation/execute()``.
     public func addOperation(_ block: @escaping @Sendable () -> Void) {
         addOperation(BlockNetworkOperation(block))
     }
