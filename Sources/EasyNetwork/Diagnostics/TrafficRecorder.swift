@@ -77,7 +77,8 @@ public final class TrafficRecorder: Sendable {
     ///   - file: in a directory that exists.
     ///   - redaction: takes secrets out of addresses, fields, cookies and bodies. Default ``Redaction/standard``; nil
     ///     keeps them.
-    ///   - maximumBodyCount: in bytes; longer bodies are cut. Default 64 KiB.
+    ///   - maximumBodyCount: in bytes; of longer bodies the file has the beginning. Default 64 KiB. More than 4 MiB of a
+    ///     body are never kept: a longer text is left out, since secrets cannot be found in its beginning alone.
     /// - Throws: ``NetworkError/Code/cannotWriteFile``.
     public init(
         file: URL,

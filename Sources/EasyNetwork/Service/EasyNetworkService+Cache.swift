@@ -26,6 +26,7 @@ extension EasyNetworkService {
     }
 
     /// The answer that the cache has for a request, if it is valid by the request's policy; the request is not sent.
+    /// With ``CachePolicy/Reading/network`` it is found, too, as the program asks for it.
     ///
     /// - Throws: ``NetworkError/Code/notCached``, with ``NetworkError/cacheMiss``;
     ///   ``NetworkError/Code/invalidRequest``.
@@ -58,9 +59,10 @@ extension EasyNetworkService {
     }
 
     /// Stores an answer made by the program as if it had come now, by the policy of the request.
+    /// ``CachePolicy/isStorable`` is not asked: the program has decided.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when the request's policy stores no answers, finds no key, or
-    ///   does not allow to store this answer.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` when the request's policy stores no answers or finds no key, for a
+    ///   206, and when the rules of ``CachePolicy/http`` forbid to store this answer.
     public func store(_ response: NetworkResponse, for request: some BaseAPIRequest) throws(NetworkError) {
         let (context, message) = try cacheContext(for: request)
         let date = configuration.settings.clock.date

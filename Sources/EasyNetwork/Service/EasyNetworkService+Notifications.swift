@@ -11,7 +11,8 @@ public let DidPerformUnauthorizedOperation = "DidPerformUnauthorizedOperation"
 /// The notifications about requests, posted to `NotificationCenter.default` when ``HostSettings/postsNotifications`` is
 /// true.
 ///
-/// The object is the ``HostConfiguration``. A request that joins another one's answer posts none.
+/// The object is the ``HostConfiguration``. A request that joins another one's answer posts none, and neither does a
+/// revalidation in the background (`stale-while-revalidate`).
 extension EasyNetworkService {
     /// Posted when a request begins; each one also ends. The request is under ``requestKey``. Posted on the thread that
     /// begins it, for an operation a thread of its queue.

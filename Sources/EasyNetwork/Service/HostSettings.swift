@@ -78,8 +78,8 @@ public struct HostSettings: Sendable {
     /// The answers that count as success. Default: status 200 to 299.
     public var validation = ResponseValidation()
 
-    /// The decoder of ``NetworkResponse/decode(_:with:)``, and so of a `Decodable` item. Default nil: JSON with a
-    /// `JSONDecoder` that also reads dates as text of RFC 3339.
+    /// The decoder of ``NetworkResponse/decode(_:with:)``, and so of a `Decodable` item. Default nil:
+    /// ``ResponseDecoder/json``, which reads dates as text of RFC 3339 or as seconds since 2001.
     public var decoder: ResponseDecoder?
 
     /// When a failed request is sent again, unless the request says otherwise. Default a plain ``RetryPolicy``: two
@@ -122,8 +122,9 @@ public struct HostSettings: Sendable {
     /// ``NetworkError/Code/cancelled``.
     public var silencesCancellation = false
 
-    /// Whether the start and the end of each request are posted to `NotificationCenter.default`, as
-    /// ``EasyNetworkService/requestDidStartNotification`` and ``EasyNetworkService/requestDidFinishNotification``.
+    /// Whether the start and the end of requests are posted to `NotificationCenter.default`, as
+    /// ``EasyNetworkService/requestDidStartNotification`` and ``EasyNetworkService/requestDidFinishNotification``. A
+    /// request that joins another one's answer posts none, and neither does a revalidation in the background.
     /// Default false: posting costs nearly a tenth of a small request. ``DidPerformUnauthorizedOperation`` is posted in
     /// any case.
     public var postsNotifications = false
