@@ -129,7 +129,7 @@ public final class Outbox: Sendable {
     ///
     /// - Parameters:
     ///   - type: encoded as JSON when it is added, decoded each time it is sent.
-    ///   - name: the name of the type on disk, which must stay the same for ever.
+    ///   - name: the name of the type on disk, which must stay the same for ever. Up to 80 letters and digits.
     ///   - version: the version of what is encoded. Default 1.
     ///   - migrate: makes a request of JSON of another version, which is its second parameter. Called on a background
     ///     thread. An error makes the entry a dead letter. Default nil: all JSON is decoded like that of this version.
@@ -161,13 +161,14 @@ public final class Outbox: Sendable {
     ///
     /// - Parameters:
     ///   - request: of a registered type. The outbox sets its `Idempotency-Key`.
-    ///   - lane: entries of a lane are delivered in the order in which they were added. Default one lane for all.
+    ///   - lane: entries of a lane are delivered in the order in which they were added. Any text of up to 80 letters and
+    ///     digits, `-` and `_`; each other byte counts as three. Default one lane for all.
     ///   - priority: of the entry's job, and of its lane while it is the first of that. Default normal.
     ///   - after: entries that must be delivered first. If one of them becomes a dead letter, so does this one, with
     ///     ``NetworkError/Code/dependencyFailed``.
     /// - Returns: the id of the entry.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a type that is not registered, a request that cannot be encoded or
-    ///   whose files cannot be read; ``NetworkError/Code/refused`` when the outbox is full or `after` names a dead letter;
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a type that is not registered, a name or lane that is too long, a
+    ///   request that cannot be encoded or whose files cannot be read; ``NetworkError/Code/refused`` when the outbox is full or `after` names a dead letter;
     ///   ``NetworkError/Code/cannotWriteFile`` when it could not be written. Then there is no entry.
     @discardableResult
     public func add<Request: APIRequest & Codable>(

@@ -22,6 +22,7 @@ public struct OutboxEntry: Identifiable, Sendable {
     /// Whether it is being sent by this outbox.
     public var isSending = false
     /// The last failure: of a dead letter the reason, of another entry that of the last try in this process; else nil.
+    /// That of a dead letter was on disk, and has the code, the message, the status and the response body alone.
     public var error: NetworkError?
 
     let name: OutboxName

@@ -83,8 +83,8 @@ public final class NetworkQueue: Sendable {
     /// - Parameters:
     ///   - name: for debugging.
     ///   - maxConcurrentOperationCount: the number of jobs that run at once; a negative number means no limit, 0 means
-    ///     that no job starts.
-    ///   - maxConcurrentOperationCountPerHost: the same for each host.
+    ///     that no job starts. Default six.
+    ///   - maxConcurrentOperationCountPerHost: the same for each host. Default no limit.
     ///   - rateLimit: the rate at which jobs start; nil means no limit.
     ///   - callbackQueue: the queue of callbacks; nil means that of each operation's host.
     ///   - clock: the clock for rates and deadlines.

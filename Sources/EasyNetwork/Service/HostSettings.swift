@@ -15,6 +15,9 @@ public struct HostSettings: Sendable {
     public var baseURL: URL?
 
     /// The base URL of requests with ``BaseAPIRequest/useCDN``. Default nil: ``baseURL``.
+    ///
+    /// When it has another origin than ``baseURL``, its requests get no credential of the host: neither that of
+    /// ``authentication`` nor those among ``headers``.
     public var cdnURL: URL?
 
     /// Base URLs by the name of the environment, `develop` for instance, for
@@ -72,7 +75,8 @@ public struct HostSettings: Sendable {
     /// See and change every message and answer, in order, before those of the request. Default none.
     public var interceptors: [any RequestInterceptor] = []
 
-    /// How long an attempt may take, unless the request says otherwise. Default: 60 seconds of silence, no total.
+    /// How long an attempt may take, unless the request says otherwise. Default: 60 seconds of silence, no total: an
+    /// answer that comes byte by byte never ends. Set ``TransportDeadlines/total`` or ``BaseAPIRequest/timeout``.
     public var deadlines = TransportDeadlines()
 
     /// The answers that count as success. Default: status 200 to 299.
