@@ -12,7 +12,7 @@ import Foundation
 /// ```
 ///
 /// An older way works too: override `start()`, call `super.start()` first, make the calls there, and call
-/// ``NetworkOperation/finish(_:)`` in both closures. The article <doc:TheOlderWay> shows it.
+/// ``NetworkOperation/finish(_:)`` in both closures. The article [The older way](doc:TheOlderWay) shows it.
 ///
 /// ``NetworkOperation/finish(_:)`` without an error ends the operation as its last call ended: after a call that failed
 /// it means that failure. A call that was cancelled counts only if no other call ended before it.

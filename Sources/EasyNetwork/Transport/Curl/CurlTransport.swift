@@ -23,7 +23,7 @@ import Foundation
 ///
 /// The transport needs libcurl 7.81 or later, found at run time. Without it each exchange ends with
 /// ``NetworkError/Code/invalidRequest``, whose message says what to install and how to use ``URLSessionTransport``.
-/// <doc:Transports> lists the differences between versions.
+/// [Transports](doc:Transports) lists the differences between versions.
 ///
 /// Releasing the transport ends its exchanges with ``NetworkError/Code/cancelled``, closes its connections and ends its
 /// thread.
