@@ -141,7 +141,8 @@ public struct HostSettings: Sendable {
     /// ```
     ///
     /// - Jobs in a ``NetworkQueue`` wait as with ``NetworkQueue/reachability``, which applies besides: a job that has a
-    ///   ``NetworkOperation/host`` and whose turn has come waits, without a slot and without failing.
+    ///   ``NetworkOperation/host`` and whose turn has come waits, without a slot and without failing. It has not asked
+    ///   the cache yet.
     /// - Calls of an ``EasyNetworkService`` without a queue, and calls of jobs that have been started, wait before each
     ///   of their messages, retries included, after the cache has been asked. The job has no slot in that time, and
     ///   ``BaseAPIRequest/overallTimeout`` goes on.
