@@ -46,7 +46,8 @@ public protocol Authenticator: Sendable {
     func isExpired(_ credential: Credential, at date: Date) -> Bool
 
     /// Gets another credential. A session never calls it twice at once. A program that keeps the credential on disk or
-    /// in a keychain saves the new one here, before it returns: the session tells nobody of the change.
+    /// in a keychain saves the new one here, before it returns: the session tells nobody of the change. A sign-in or a
+    /// sign-out meanwhile cancels the task; then do not save.
     ///
     /// Requests made in here, also over another service of the same host, are sent without a credential and are not
     /// refreshed when they are refused, since they would wait for themselves. That holds within the task, and for a
