@@ -120,7 +120,7 @@ struct JSONBenchmark {
     private static func body<Item: JSONShape>(_ type: Item.Type, _ size: Int?) throws -> Data {
         let encoder = JSONEncoder()
         encoder.dateEncodingStrategy = .iso8601
-        encoder.outputFormatting = .withoutEscapingSlashes
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let size else { return try encoder.encode(Item(0, isSmall: true)) }
         var body = Data("[".utf8)
         var number = 0

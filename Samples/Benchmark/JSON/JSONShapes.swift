@@ -1,7 +1,8 @@
 import EasyNetwork
 import Foundation
 
-/// An element of a document that all contenders read.
+/// An element of a document that all contenders read. Its properties are in the order of their names, which is that of
+/// the document.
 protocol JSONShape: ParsedItem, Codable, Equatable {
     static var name: String { get }
     /// - Parameter isSmall: whether the document has this element only, and 100 bytes.
@@ -11,7 +12,7 @@ protocol JSONShape: ParsedItem, Codable, Equatable {
 
 struct FlatObject: JSONShape {
     static let name = "flat"
-    var id: Int, name: String, email: String, score: Double, isActive: Bool, city: String?
+    var city: String?, email: String, id: Int, isActive: Bool, name: String, score: Double
 
     init(_ number: Int, isSmall: Bool) {
         (id, name, email) = (number, "User \(number)", "user\(number)@example.com")
@@ -19,9 +20,9 @@ struct FlatObject: JSONShape {
     }
 
     init(parsing json: JSONObject) throws {
-        (id, name, email) = (try json.required("id"), try json.required("name"), try json.required("email"))
-        (score, isActive, city) = (
-            try json.required("score"), try json.required("isActive"), try json.optional("city")
+        (city, email, id) = (try json.optional("city"), try json.required("email"), try json.required("id"))
+        (isActive, name, score) = (
+            try json.required("isActive"), try json.required("name"), try json.required("score")
         )
     }
 }
@@ -39,8 +40,8 @@ struct NestedObject: JSONShape {
     }
 
     init(parsing json: JSONObject) throws {
-        let owner: JSONObject = try json.required("owner")
         id = try json.required("id")
+        let owner: JSONObject = try json.required("owner")
         self.owner = Owner(id: try owner.required("id"), place: try Self.place(try owner.required("place")))
         path = try json.required("path", as: [JSONObject].self).map(Self.place)
         tags = try json.required("tags")
@@ -53,7 +54,7 @@ struct NestedObject: JSONShape {
 
 struct EscapedTexts: JSONShape {
     static let name = "escapes"
-    var title: String, body: String
+    var body: String, title: String
 
     init(_ number: Int, isSmall: Bool) {
         title = "\"\(number)\"\t/"
@@ -61,7 +62,7 @@ struct EscapedTexts: JSONShape {
     }
 
     init(parsing json: JSONObject) throws {
-        (title, body) = (try json.required("title"), try json.required("body"))
+        (body, title) = (try json.required("body"), try json.required("title"))
     }
 }
 
@@ -80,7 +81,7 @@ struct LongText: JSONShape {
 
 struct Numbers: JSONShape {
     static let name = "numbers"
-    var integers: [Int], fractions: [Double]
+    var fractions: [Double], integers: [Int]
 
     init(_ number: Int, isSmall: Bool) {
         integers = (0..<(isSmall ? 4 : 20)).map { ($0 - 3) * 7_919 * (number + 1) }
@@ -88,23 +89,21 @@ struct Numbers: JSONShape {
     }
 
     init(parsing json: JSONObject) throws {
-        (integers, fractions) = (try json.required("integers"), try json.required("fractions"))
+        (fractions, integers) = (try json.required("fractions"), try json.required("integers"))
     }
 }
 
 struct Dates: JSONShape {
     static let name = "dates"
-    var made: Date, changed: Date, ended: Date?
+    var changed: Date, ended: Date?, made: Date
 
     init(_ number: Int, isSmall: Bool) {
         made = Date(timeIntervalSince1970: 1_700_000_000 + Double(number))
         (changed, ended) = (made + 86_400, number % 2 == 0 ? nil : made + 1)
     }
 
-    // As programs do it: a mapper has no strategy for dates.
     init(parsing json: JSONObject) throws {
-        made = try Date(json.required("made"), strategy: .iso8601)
-        changed = try Date(json.required("changed"), strategy: .iso8601)
-        ended = try json.optional("ended").map { try Date($0, strategy: .iso8601) }
+        (changed, ended) = (try json.required("changed"), try json.optional("ended"))
+        made = try json.required("made")
     }
 }

@@ -24,7 +24,7 @@ public struct ResponseDecoder: Sendable {
     }
 
     /// A decoder of JSON that reads dates as text of RFC 3339, or as numbers: seconds since 2001.
-    public static let json = ResponseDecoder.json { .standard() }
+    public static let json = ResponseDecoder.json { .standard }
 
     /// A decoder of JSON.
     ///
@@ -96,8 +96,8 @@ extension LenientArray: Sendable where Element: Sendable {}
 // MARK: - Dates
 
 extension JSONDecoder {
-    /// A plain decoder that reads dates as text of RFC 3339 too.
-    static func standard() -> JSONDecoder {
+    /// A plain decoder that reads dates as text of RFC 3339 too. Nothing changes it, so that one is enough for all.
+    static let standard: JSONDecoder = {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .custom { decoder in
             let container = try decoder.singleValueContainer()
@@ -108,7 +108,7 @@ extension JSONDecoder {
             return try Date.decodeRFC3339(container, own)
         }
         return decoder
-    }
+    }()
 }
 
 extension JSONDecoder.DateDecodingStrategy {

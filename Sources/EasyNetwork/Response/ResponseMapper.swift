@@ -68,10 +68,9 @@ open class ResponseMapper<Item: ParsedItem> {
     ///   - parse: returns the item; nil means that an attribute is missing.
     /// - Throws: ``ResponseMapperError/invalid`` if the JSON is no object, ``ResponseMapperError/missingAttribute`` if
     ///   `parse` returns nil, and the errors of `parse`.
+    @inlinable
     public static func process(_ json: Any?, parse: (_ json: JSONObject) throws -> Item?) throws -> Item {
-        guard let json, let object = json as? JSONObject ?? JSONObject(JSONNode(json)) else {
-            throw ResponseMapperError.invalid
-        }
+        guard let object = JSONObject.view(of: json) else { throw ResponseMapperError.invalid }
         guard let item = try parse(object) else { throw ResponseMapperError.missingAttribute }
         return item
     }

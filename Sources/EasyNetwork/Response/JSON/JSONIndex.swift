@@ -76,10 +76,11 @@ final class JSONIndex: @unchecked Sendable {
 
     /// The text in UTF-8, and where it begins there.
     private static func utf8(_ body: Data) throws(JSONSyntaxError) -> (bytes: Data, start: Int) {
+        // The first character is ASCII, so zeros show the encoding.
+        let isUTF8 = body.withUnsafeBytes { 1..<0x80 ~= $0.first ?? 0 && $0.dropFirst().first != 0 }
+        if isUTF8 { return (body, 0) }
         let head = Array(body.prefix(4))
         let first = head.first ?? 0
-        // The first character is ASCII, so zeros show the encoding.
-        guard first == 0 || first >= 0x80 || head.dropFirst().contains(0) else { return (body, 0) }
         let encoding: String.Encoding
         var mark = 0
         switch (first, head.dropFirst().first, head.dropFirst(2).first, head.dropFirst(3).first) {
@@ -168,49 +169,41 @@ extension JSONIndex {
     ///   - hint: the position of the key that is looked at first, then those behind it, then those before. It is moved
     ///     behind what was found, since keys are mostly read in the order in which they were written.
     ///   - last: whether the last one of repeated keys counts, instead of the first one. Default false.
-    @inline(__always)
     func value(of key: String, in object: Int, from hint: inout Int, last: Bool = false) -> Int? {
-        var key = key
-        return key.withUTF8 { name in
-            withText { bytes in
-                if mayRepeatKeys(object) {
-                    guard var found = search(name, bytes, object + 1, end(object)) else { return nil }
-                    while last, let later = search(name, bytes, next(found), end(object)) { found = later }
-                    return found
+        return key.utf8.withContiguousStorageIfAvailable { name in
+            withText { bytes -> Int? in
+                guard let text = bytes.baseAddress, let base = name.baseAddress, name.count < Self.maximumCount else {
+                    return nil
                 }
-                let start = hint
-                guard let found = search(name, bytes, start, end(object)) ?? search(name, bytes, object + 1, start)
-                else { return nil }
-                hint = next(found)
+                // The word of a key without its place.
+                let wanted = Kind.ascii.rawValue << 61 | UInt64(name.count) << 31
+                let (first, end, mayRepeat) = (object + 1, end(object), mayRepeatKeys(object))
+                let start = mayRepeat ? first : hint
+                var (place, limit) = (start, end)
+                var found: Int?
+                // From the hint on, then before it.
+                for _ in 0..<2 {
+                    while place < limit {
+                        let word = words[place]
+                        let isFound =
+                            if word & ~UInt64(Self.maximumLength - 1) == wanted {
+                                memcmp(text + Self.place(word), base, name.count) == 0
+                            } else {
+                                // As texts, of which composed and decomposed letters are equal.
+                                word >> 61 == Kind.text.rawValue && self.text(place) == key
+                            }
+                        if isFound {
+                            found = place + 1
+                            hint = next(place + 1)
+                            if !mayRepeat || !last { return found }
+                        }
+                        place = next(place + 1)
+                    }
+                    (place, limit) = (first, start)
+                }
                 return found
             }
-        }
-    }
-
-    /// The first key in a part of an object.
-    private func search(
-        _ name: UnsafeBufferPointer<UInt8>,
-        _ bytes: UnsafeRawBufferPointer,
-        _ start: Int,
-        _ end: Int
-    ) -> Int? {
-        guard let own = bytes.baseAddress, let base = name.baseAddress, name.count < Self.maximumCount else {
-            return nil
-        }
-        // The word of a key without its place.
-        let wanted = Kind.ascii.rawValue << 61 | UInt64(name.count) << 31
-        var key = start
-        while key < end {
-            let word = words[key]
-            if word & ~UInt64(Self.maximumLength - 1) == wanted {
-                if memcmp(own + Self.place(word), base, name.count) == 0 { return key + 1 }
-            } else if word >> 61 == Kind.text.rawValue, text(key) == String(decoding: name, as: UTF8.self) {
-                // As texts, of which composed and decomposed letters are equal.
-                return key + 1
-            }
-            key = next(key + 1)
-        }
-        return nil
+        } ?? nil
     }
 }
 

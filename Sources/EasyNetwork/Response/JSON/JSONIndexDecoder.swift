@@ -517,7 +517,7 @@ extension JSONIndex {
     }
 
     /// The date of a text with the form `2024-02-29T12:00:00Z`; nil for any other text, also for other dates.
-    fileprivate func fixedDate(_ position: Int) -> Date? {
+    func fixedDate(_ position: Int) -> Date? {
         guard kind(position) == .ascii, count(position) == 20 else { return nil }
         return withBytes(position) { bytes in
             func number(_ start: Int, _ count: Int, _ end: Character) -> Int? {

@@ -144,12 +144,11 @@ extension JSONNode {
         }
     }
 
-    /// The value of a key, or else of a dotted path into objects below.
-    func attribute(_ key: String) -> JSONNode? {
-        if let value = member(key) { return value }
-        guard key.utf8.contains(UInt8(ascii: ".")) else { return nil }
+    /// The value of a dotted path into objects below; nil if there is none, and for a path without a dot.
+    func value(atPath path: String) -> JSONNode? {
+        guard path.utf8.contains(UInt8(ascii: ".")) else { return nil }
         var value: JSONNode? = self
-        for part in key.split(separator: ".", omittingEmptySubsequences: false) { value = value?.member(String(part)) }
+        for part in path.split(separator: ".", omittingEmptySubsequences: false) { value = value?.member(String(part)) }
         return value
     }
 
@@ -194,17 +193,31 @@ extension JSONNode {
         if case .tree(let value) = self, Swift.type(of: value) == type { return value as? T }
         switch type {
         case is String.Type: return string as? T
-        case is Bool.Type:
-            guard case .bool(let flag) = scalar else { return nil }
-            return flag as? T
-        case is [String].Type: return array(\.string) as? T
+        case is Bool.Type: return bool as? T
+        case is JSONObject.Type: return JSONObject(self) as? T
+        case is [String].Type: return array(of: String.self) { $1.string($0) } as? T
+        case is [Int].Type: return array(of: Int.self) { $1.integer($0) } as? T
+        case is [Double].Type: return array(of: Double.self) { $1.kind($0) == .number ? $1.double($0) : nil } as? T
+        case is [Bool].Type: return array(of: Bool.self) { $1.bool($0) } as? T
+        case is [JSONObject].Type:
+            return array(of: JSONObject.self) { $1.kind($0) == .object ? JSONObject($1, $0) : nil } as? T
         case let type as any FixedWidthInteger.Type: return scalar?.integer(type) as? T
         case let type as any BinaryFloatingPoint.Type: return floatingPoint(type) as? T
         case is Decimal.Type: return decimal as? T
-        case is JSONObject.Type: return JSONObject(self) as? T
+        case is Date.Type: return date as? T
         case let type as any JSONContainer.Type: return type.read(self) as? T
         default: return tree as? T
         }
+    }
+
+    private var bool: Bool? {
+        guard case .bool(let flag) = scalar else { return nil }
+        return flag
+    }
+
+    private var date: Date? {
+        if case .indexed(let index, let position) = self, let date = index.fixedDate(position) { return date }
+        return string.flatMap { Date(rfc3339Text: $0) }
     }
 
     private func floatingPoint<T: BinaryFloatingPoint>(_ type: T.Type) -> T? {
@@ -220,14 +233,27 @@ extension JSONNode {
         return index.digits(position).flatMap { Decimal(string: $0) }
     }
 
-    /// - Returns: nil if there is no array, or `element` returns nil for one of its elements.
-    func array<Element>(_ element: (JSONNode) -> Element?) -> [Element]? {
+    /// - Parameter plain: gives an element of an index in its usual form; nil for one that ``read(as:)`` is to read.
+    /// - Returns: nil if there is no array, or one of its elements is of another type.
+    @inline(__always)
+    fileprivate func array<Element>(of type: Element.Type, _ plain: (Int, JSONIndex) -> Element?) -> [Element]? {
         guard let elements else { return nil }
         var result: [Element] = []
         result.reserveCapacity(elements.count)
-        for node in elements {
-            guard let element = element(node) else { return nil }
+        guard case .indexed(let index, let array) = self else {
+            for node in elements {
+                guard let element = node.read(as: type) else { return nil }
+                result.append(element)
+            }
+            return result
+        }
+        var position = array + 1
+        while position < index.end(array) {
+            guard let element = plain(position, index) ?? JSONNode.indexed(index, position).read(as: type) else {
+                return nil
+            }
             result.append(element)
+            position = index.next(position)
         }
         return result
     }
@@ -279,7 +305,7 @@ extension Optional: JSONContainer {
 
 extension Array: JSONContainer {
     fileprivate static func read(_ node: JSONNode) -> [Element]? {
-        Element.self == Any.self ? node.tree as? [Element] : node.array { $0.read(as: Element.self) }
+        Element.self == Any.self ? node.tree as? [Element] : node.array(of: Element.self) { _, _ in nil }
     }
 }
 

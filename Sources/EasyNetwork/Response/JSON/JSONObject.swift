@@ -11,33 +11,46 @@ import Foundation
 /// ```
 ///
 /// Types are strict: a Bool is no Int, 1.5 is no Int, an Int is a Double only if it is exact, and a text is no number.
-/// Arrays and dictionaries are read element by element. Of repeated keys the last one counts.
+/// A `Date` is a text of RFC 3339, section 5.6. Arrays and dictionaries are read element by element. Of repeated keys
+/// the last one counts.
 ///
 /// It is a view: made of a ``NetworkResponse``, it reads the bytes of the body through an index, without dictionaries.
 /// Reading the keys in the order in which the server writes them is the quickest. It is used by one thread at a time.
 public final class JSONObject {
-    let node: JSONNode
-    /// Where the next key is most likely found.
-    private var hint: Int
+    /// Nil for an object of a tree.
+    private let index: JSONIndex?
+    private let object: Int
+    private let tree: [String: Any]
+    /// Where the next key is most likely found. It is used by one thread at a time, and by no code of the host.
+    @exclusivity(unchecked) private var hint: Int
 
     init(_ index: JSONIndex, _ position: Int) {
-        node = .indexed(index, position)
+        (self.index, object, tree) = (index, position, [:])
         hint = position + 1
     }
 
+    init(_ tree: [String: Any]) {
+        (index, object, self.tree) = (nil, 0, tree)
+        hint = 0
+    }
+
     /// - Returns: nil if the value is no object.
-    init?(_ node: JSONNode) {
+    convenience init?(_ node: JSONNode) {
         switch node {
         case .indexed(let index, let position):
             guard index.kind(position) == .object else { return nil }
-            hint = position + 1
-            self.node = node
+            self.init(index, position)
         case .tree(let value):
-            guard let object = value as? [String: Any] else { return nil }
-            hint = 0
-            self.node = .tree(object)
+            guard let tree = value as? [String: Any] else { return nil }
+            self.init(tree)
         }
     }
+
+    /// A view of what a mapper was given; nil if that is no object.
+    @usableFromInline
+    static func view(of json: Any?) -> JSONObject? { json.flatMap { $0 as? JSONObject ?? JSONObject(JSONNode($0)) } }
+
+    var node: JSONNode { index.map { .indexed($0, object) } ?? .tree(tree) }
 
     /// The value of a required key.
     ///
@@ -48,8 +61,9 @@ public final class JSONObject {
     ///   ``ResponseMapperError/mismatch(key:expected:found:)`` if its value is null or of another type.
     @inlinable
     public func required<T>(_ key: String, as type: T.Type = T.self) throws(ResponseMapperError) -> T {
-        if let value = plain(key, as: type) { return value }
-        guard let value = try value(key, as: type) else { throw .missing(key: key) }
+        let place = place(of: key)
+        if let value = plain(place, as: type) { return value }
+        guard let value = try value(of: key, place, as: type) else { throw .missing(key: key) }
         return value
     }
 
@@ -58,82 +72,74 @@ public final class JSONObject {
     /// - Throws: ``ResponseMapperError/mismatch(key:expected:found:)`` if the value is of another type.
     @inlinable
     public func optional<T>(_ key: String, as type: T.Type = T.self) throws(ResponseMapperError) -> T? {
-        if let value = plain(key, as: type) { return value }
-        if isNull(key) { return nil }
-        return try value(key, as: type)
+        let place = place(of: key)
+        if let value = plain(place, as: type) { return value }
+        return isNull(key, place) ? nil : try value(of: key, place, as: type)
     }
 
     /// The value of a key as ``NetworkResponse/json()`` returns it: `[String: Any]`, `[Any]`, `String`, `NSNumber` or
     /// `NSNull`; nil if there is no such key.
     public subscript(key: String) -> Any? {
-        switch node {
-        case .indexed(let index, _): position(key).map(index.tree)
-        case .tree(let value): (value as? [String: Any])?[key]
-        }
+        guard let index else { return tree[key] }
+        let place = place(of: key)
+        return place < 0 ? nil : index.tree(place)
     }
 
     /// The object with all that is in it, as ``NetworkResponse/json()`` returns it.
     public var dictionary: [String: Any] { node.tree as? [String: Any] ?? [:] }
+
+    /// The position of the value of a key in the index; negative if there is none.
+    @usableFromInline
+    func place(of key: String) -> Int { index?.value(of: key, in: object, from: &hint, last: true) ?? -1 }
 
     // MARK: The quick way
 
     /// A value of the most frequent types; nil if it is another one. The compiler of the program knows the type, and
     /// leaves one of the lines.
     @inlinable
-    func plain<T>(_ key: String, as type: T.Type) -> T? {
-        if T.self == String.self { return string(key) as? T }
-        if T.self == Int.self { return integer(key) as? T }
-        if T.self == Double.self { return double(key) as? T }
-        if T.self == Bool.self { return bool(key) as? T }
+    func plain<T>(_ place: Int, as type: T.Type) -> T? {
+        guard place >= 0 else { return nil }
+        // A cast would cost more than the value, and each of these is of one type to itself.
+        if T.self == String.self { return unsafeBitCast(string(place), to: T?.self) }
+        if T.self == Int.self { return unsafeBitCast(integer(place), to: T?.self) }
+        if T.self == Double.self { return unsafeBitCast(double(place), to: T?.self) }
+        if T.self == Bool.self { return unsafeBitCast(bool(place), to: T?.self) }
+        if T.self == JSONObject.self { return unsafeBitCast(view(place), to: T?.self) }
         return nil
     }
 
     @usableFromInline
-    func string(_ key: String) -> String? {
-        guard case .indexed(let index, _) = node, let position = position(key) else { return nil }
-        return index.string(position)
-    }
+    func string(_ place: Int) -> String? { index?.string(place) }
 
     @usableFromInline
-    func integer(_ key: String) -> Int? {
-        guard case .indexed(let index, _) = node, let position = position(key) else { return nil }
-        return index.integer(position)
-    }
+    func integer(_ place: Int) -> Int? { index?.integer(place) }
 
     @usableFromInline
-    func double(_ key: String) -> Double? {
-        guard case .indexed(let index, _) = node, let position = position(key), index.kind(position) == .number else {
-            return nil
-        }
-        return index.double(position)
-    }
+    func double(_ place: Int) -> Double? { index.flatMap { $0.kind(place) == .number ? $0.double(place) : nil } }
 
     @usableFromInline
-    func bool(_ key: String) -> Bool? {
-        guard case .indexed(let index, _) = node, let position = position(key) else { return nil }
-        return index.bool(position)
+    func bool(_ place: Int) -> Bool? { index?.bool(place) }
+
+    @usableFromInline
+    func view(_ place: Int) -> JSONObject? {
+        index.flatMap { $0.kind(place) == .object ? JSONObject($0, place) : nil }
     }
 
     // MARK: The other way
 
-    private func position(_ key: String) -> Int? {
-        guard case .indexed(let index, let object) = node else { return nil }
-        return index.value(of: key, in: object, from: &hint, last: true)
+    /// The value of a key, or else of a dotted path.
+    private func attribute(_ key: String, _ place: Int) -> JSONNode? {
+        guard let index else { return tree[key].map { .tree($0) } ?? node.value(atPath: key) }
+        return place < 0 ? node.value(atPath: key) : .indexed(index, place)
     }
 
     @usableFromInline
-    func isNull(_ key: String) -> Bool { node.attribute(key)?.isNull ?? true }
+    func isNull(_ key: String, _ place: Int) -> Bool { attribute(key, place)?.isNull ?? true }
 
     /// - Returns: nil if there is no such key.
     @usableFromInline
-    func value<T>(_ key: String, as type: T.Type) throws(ResponseMapperError) -> T? {
-        let found: JSONNode?
-        if case .indexed(let index, _) = node, let position = position(key) {
-            found = .indexed(index, position)
-        } else {
-            found = node.attribute(key)
-        }
-        guard let found else { return nil }
+    func value<T>(of key: String, _ place: Int, as type: T.Type) throws(ResponseMapperError) -> T? {
+        guard let found = attribute(key, place) else { return nil }
         if let value = found.read(as: type) { return value }
         throw .mismatch(key: key, expected: String(describing: type), found: found.kind)
     }
@@ -143,17 +149,11 @@ public final class JSONObject {
 extension [String: Any] {
     /// The value of a required key, as by ``JSONObject/required(_:as:)``.
     public func required<T>(_ key: String, as type: T.Type = T.self) throws(ResponseMapperError) -> T {
-        guard let value = try view.value(key, as: type) else { throw .missing(key: key) }
-        return value
+        try JSONObject(self).required(key, as: type)
     }
 
     /// The value of an optional key, as by ``JSONObject/optional(_:as:)``.
     public func optional<T>(_ key: String, as type: T.Type = T.self) throws(ResponseMapperError) -> T? {
-        view.isNull(key) ? nil : try view.value(key, as: type)
-    }
-
-    private var view: JSONObject {
-        // A dictionary is an object.
-        JSONObject(.tree(self)).unsafelyUnwrapped
+        try JSONObject(self).optional(key, as: type)
     }
 }

@@ -121,6 +121,32 @@ struct JSONObjectTests {
         }
     }
 
+    @Test("RSP-9: elements of arrays and dates have the values and errors of single ones, in trees and in views")
+    func arraysAndDates() throws {
+        let text =
+            #"{"i":[1,3.0,-2],"d":[0.5,1,0],"b":[true,false],"s":["a","\u00e4"],"o":[{"x":1}],"#
+            + #""t":"2024-02-29T12:00:00Z","f":"2024-02-29T13:00:00.25+01:00","ts":["2024-02-29T12:00:00Z"],"#
+            + #""bad":[1,true],"half":[1,0.5]}"#
+        let tree = try #require(try response(text).json() as? [String: Any])
+        for object in [try object(text), try object(of: tree)] {
+            #expect(try object.required("i", as: [Int].self) == [1, 3, -2])
+            #expect(try object.required("d", as: [Double].self) == [0.5, 1, 0])
+            #expect(try object.required("b", as: [Bool].self) == [true, false])
+            #expect(try object.required("s", as: [String].self) == ["a", "ä"])
+            #expect(try object.required("o", as: [JSONObject].self).map { try $0.required("x", as: Int.self) } == [1])
+            let noon = Date(timeIntervalSince1970: 1_709_208_000)
+            #expect(try object.required("t", as: Date.self) == noon)
+            #expect(try object.optional("f", as: Date.self) == noon + 0.25)
+            #expect(try object.required("ts", as: [Date].self) == [noon])
+            for key in ["bad", "half"] {
+                let error = ResponseMapperError.mismatch(key: key, expected: "Array<Int>", found: "array")
+                #expect(throws: error) { try object.required(key, as: [Int].self) }
+            }
+            let error = ResponseMapperError.mismatch(key: "s", expected: "Date", found: "array")
+            #expect(throws: error) { try object.required("s", as: Date.self) }
+        }
+    }
+
     @Test("RSP-9: of repeated keys the last one counts, for trees and for views")
     func repeats() throws {
         let text = #"{"a":1,"b":2,"a":3,"é":4,"e\#u{301}":5}"#
@@ -133,9 +159,11 @@ struct JSONObjectTests {
         #expect(tree["a"] as? Int == 3)
     }
 
-    private func object(_ text: String) throws -> JSONObject {
+    private func object(_ text: String) throws -> JSONObject { try object(of: Holder.process(response(text))) }
+
+    private func object(of json: Any?) throws -> JSONObject {
         var result: JSONObject?
-        _ = try ResponseMapper<Text>.process(Holder.process(response(text))) { (object: JSONObject) -> Text? in
+        _ = try ResponseMapper<Text>.process(json) { (object: JSONObject) -> Text? in
             result = object
             return Text(value: "")
         }
