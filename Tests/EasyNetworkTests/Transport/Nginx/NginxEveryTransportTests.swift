@@ -35,7 +35,7 @@ struct NginxEveryTransportTests {
     func ipv6(kind: Kind) async throws {
         let contents = try await Self.outcome(Self.transport(kind), "/small", ipv6: true)
         await TransportCapability.ipv6Literals.check(kind) { failures in
-            if !contents.isSmall { failures.append("\(contents)") }
+            if !contents.isSmall { failures.append(("", contents)) }
         }
     }
 
