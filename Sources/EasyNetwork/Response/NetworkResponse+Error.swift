@@ -87,10 +87,12 @@ extension DecodingError {
     func message(in json: JSONNode?) -> String {
         switch self {
         case .keyNotFound(let key, let context):
-            (context.codingPath + [key]).place + "no value for key \"\(key.stringValue)\""
+            // Behind `accessToken: ` the text would count as a secret.
+            context.codingPath.place + "no value for key \"\(key.stringValue)\""
+                + (json?.node(at: context.codingPath)?.hint(for: key.stringValue) ?? "")
         case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
             context.codingPath.place + "expected \(Self.expected(type)) but found "
-                + (json?.kind(at: context.codingPath) ?? "something else")
+                + (json?.node(at: context.codingPath)?.kind ?? "something else")
         case .dataCorrupted(let context):
             context.codingPath.place + context.debugDescription.withoutFullStop
         @unknown default:
@@ -108,15 +110,22 @@ extension DecodingError {
 }
 
 extension JSONNode {
-    /// The kind of the value at a path; nil if there is none.
-    fileprivate func kind(at path: [any CodingKey]) -> String? {
+    /// The value at a path; nil if there is none.
+    fileprivate func node(at path: [any CodingKey]) -> JSONNode? {
         var node = self
         for key in path {
             let elements = key.intValue.flatMap { index in node.elements?.dropFirst(max(index, 0)).first { _ in true } }
             guard let next = elements ?? node.member(key.stringValue) else { return nil }
             node = next
         }
-        return node.kind
+        return node
+    }
+
+    /// What to mend when an object of JSON has the key in snake case.
+    fileprivate func hint(for key: String) -> String? {
+        guard case .indexed = self else { return nil }
+        let name = members?.keys.filter { $0 != key && $0.convertedFromSnakeCase == key }.min()
+        return name.map { "; there is \"\($0)\", which keys: .convertFromSnakeCase would find" }
     }
 }
 

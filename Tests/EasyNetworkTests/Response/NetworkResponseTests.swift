@@ -108,12 +108,12 @@ struct NetworkResponseTests {
     @Test(
         "RSP-2: a failed decoding names the place, the expected and the found type",
         arguments: [
-            (#"{"users":[{"name":"a","age":1},{"age":1}]}"#, #"users[1].name: no value for key "name""#),
+            (#"{"users":[{"name":"a","age":1},{"age":1}]}"#, #"users[1]: no value for key "name""#),
             (#"{"users":[{"name":"a","age":"x"}]}"#, "users[0].age: expected Int but found String"),
             (#"{"users":[{"name":true,"age":1}]}"#, "users[0].name: expected String but found Bool"),
             (#"{"users":[{"name":null,"age":1}]}"#, "users[0].name: expected String but found null"),
             (#"{"users":{}}"#, "users: expected array but found object"), ("[]", "expected object but found array"),
-            (#"{"users":[7]}"#, "users[0]: expected object but found Int"), ("{}", #"users: no value for key "users""#),
+            (#"{"users":[7]}"#, "users[0]: expected object but found Int"), ("{}", #"no value for key "users""#),
             ("<html>", "no JSON"), ("", "the body is empty"),
         ]
     )

@@ -1,3 +1,4 @@
+import EasyNetworkTesting
 import Foundation
 import Testing
 
@@ -29,6 +30,43 @@ struct ResponseDecoderTests {
             return decoder
         }
         #expect(try answer.decode(Event.self) == Event(madeAt: Date(timeIntervalSince1970: 1)))
+    }
+
+    @Test(
+        "RSP-2: a missing key that is there in snake case is told, where that would have been read",
+        arguments: [
+            (#"{"made_at":1}"#, #"; there is "made_at", which keys: .convertFromSnakeCase would find"#),
+            (#"{"made-at":1}"#, ""), (#"{"MADE":1}"#, ""), (#"{"made":{"made_at":1}}"#, ""), ("{}", ""),
+        ]
+    )
+    func snakeCase(_ body: String, _ hint: String) throws {
+        let error = #expect(throws: NetworkError.self) { try response("[\(body)]").decode([Event].self) }
+        #expect(error?.message == #"[0]: no value for key "madeAt""# + hint)
+        let plist = try PropertyListEncoder().encode(["made_at": 1])
+        let other = NetworkResponse(body: plist)
+        let unfit = #expect(throws: NetworkError.self) { try other.decode(Event.self, with: .propertyList) }
+        #expect(unfit?.message == #"no value for key "madeAt""#)
+    }
+
+    private struct GetSession: APIRequest {
+        struct Item: Decodable, Sendable { var accessToken: String }
+        let api = "session"
+        let params = ["token": "s3cret"]
+    }
+
+    @Test("RSP-6: an answer that cannot be decoded names host, path and key, and no secrets")
+    func namesRequest() async throws {
+        let server = InMemoryTransport()
+        server.route("GET", "/v1/session") { _ in .json(["access_token": "s3cret"]) }
+        let url = try #require(URL(string: "https://api.example.com/v1"))
+        let service = EasyNetworkService(HostConfiguration(baseURL: url, transport: server))
+        let error = await #expect(throws: NetworkError.self) {
+            try await NetworkQueue().perform(GetSession(), service: service)
+        }
+        let text = try #require(error?.errorDescription)
+        #expect(text.contains("accessToken") && text.contains(#""access_token", which keys: .convertFromSnakeCase"#))
+        #expect(text.contains("GET https://api.example.com/v1/session)"), "\(text)")
+        #expect(!text.contains("s3cret"))
     }
 
     @Test(
@@ -116,7 +154,7 @@ struct ResponseDecoderTests {
         let messages = users.failures.map { ($0.error as? NetworkError)?.message }
         #expect(messages[0]?.hasPrefix("[1].id: expected Int") == true)
         #expect(messages[1]?.hasPrefix("[2]: expected object") == true)
-        #expect(messages[3] == #"[5].id: no value for key "id""#)
+        #expect(messages[3] == #"[5]: no value for key "id""#)
         answer = response(#"[{"id":1,"at":"1970-01-01T00:00:01Z"},{}]"#)
         answer.decoder = ResponseDecoder.json(dates: .rfc3339)
         #expect(try answer.decode(LenientArray<User>.self).items == [User(id: 1, at: Date(timeIntervalSince1970: 1))])
@@ -126,7 +164,7 @@ struct ResponseDecoderTests {
         #expect(page.users.failures.map(\.index) == [1])
         let missing = page.users.failures[0].error as? NetworkError
         #expect(missing?.code == .cannotParseResponse)
-        #expect(missing?.message == #"users[1].id: no value for key "id""#)
+        #expect(missing?.message == #"users[1]: no value for key "id""#)
         #expect(missing?.underlying is DecodingError)
         #expect(throws: NetworkError.self) { try response("{}").decode(LenientArray<Int>.self) }
         #expect(try response("[]").decode(LenientArray<Int>.self).failures.isEmpty)
