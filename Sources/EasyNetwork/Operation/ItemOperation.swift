@@ -229,6 +229,14 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         return URLParts.hostAndPort(of: request.api) ?? (request.baseURL ?? cdn)?.hostAndPort ?? super.host
     }
 
+    /// The message that was sent last, else the request as it is before filters and interceptors.
+    override var requestText: String? {
+        let (source, call) = state.withLock { ($0.source, $0.call) }
+        if let sent = call?.history.last?.request { return sent.description }
+        guard case .request(let request) = source else { return nil }
+        return request.summary(for: service.configuration)
+    }
+
     // MARK: - The outcome
 
     /// The item or the error; nil while the operation goes on. Known before the closures are called.

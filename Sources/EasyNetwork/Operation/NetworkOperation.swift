@@ -143,6 +143,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// finished. Only the first group gets it; nil, the default, when there is none.
     func claimProgress() -> OrderedProgress? { nil }
 
+    /// Its request for ``description``, without secrets; nil when there is none, or none any more.
+    var requestText: String? { nil }
+
     /// The network without which its host is not called; nil when it does not wait for one.
     var hostReachability: NetworkReachability? { nil }
 
@@ -162,6 +165,17 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     // MARK: - Operation
+
+    /// Type, name, request and state, without the secrets that ``Redaction`` recognizes: what `print` and the debugger
+    /// show.
+    ///
+    /// ```swift
+    /// print(profile)   // RequestOperation<GetProfile> 'profile' (GET https://api.example.com/me): waits for 'sign-in'
+    /// ```
+    open override var description: String { summary }
+
+    /// The ``description``.
+    open override var debugDescription: String { description }
 
     /// Called by the queue. A subclass that overrides it calls `super.start()` first.
     open override func start() {

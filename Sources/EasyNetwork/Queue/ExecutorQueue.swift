@@ -51,6 +51,8 @@ final class ExecutorQueue: OperationQueue, @unchecked Sendable {
         }
     }
 
+    override var description: String { owner?.description ?? super.description }
+
     #if canImport(Darwin)
     override var operations: [Operation] { owner?.operations ?? super.operations }
     override var operationCount: Int { owner?.operationCount ?? super.operationCount }

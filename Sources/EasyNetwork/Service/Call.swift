@@ -61,6 +61,9 @@ final class Call: Sendable {
     /// Whether the call has ended, by itself or from outside.
     var isOver: Bool { state.withLock { $0.failed == nil } }
 
+    /// The messages sent so far; none once it is over.
+    var history: [NetworkAttempt] { state.withLock { $0.history } }
+
     /// Starts the task, unless the call is over.
     func begin(_ body: @escaping @Sendable () async -> Void) {
         // Under the lock, so that the task is cancelled when an end from outside returns.

@@ -52,7 +52,8 @@ enum RequestBuilder {
         return message
     }
 
-    private static func base(
+    /// The base of the address; nil when the host has none.
+    static func base(
         of request: some BaseAPIRequest,
         _ host: HostConfiguration
     ) throws(NetworkError) -> URLParts? {

@@ -1,0 +1,42 @@
+import Foundation
+
+extension NetworkOperation {
+    // Nothing here holds a lock while it asks for names and requests, which may be code of the user's.
+    final var summary: String {
+        var text = typeName
+        if let name, !name.isEmpty { text += " \(nameForMessages)" }
+        if let requestText { text += " (\(requestText))" }
+        return text + ": " + stateText
+    }
+
+    private var stateText: String {
+        let (scheduling, lifecycle, isWatching) = core.withLock { state in
+            (state.scheduling, state.lifecycle, state.readiness.isWatching)
+        }
+        switch lifecycle.outcome {
+        case .success: return "has succeeded"
+        case .failure where lifecycle.isCancelled: return "was cancelled"
+        case .failure(let error): return "has failed: \(error)"
+        case nil: break
+        }
+        if let scheduling {
+            let reasons = scheduling.queue.explain(self)
+            let others = reasons.count > 3 ? ["and \(reasons.count - 3) more"] : []
+            return (reasons.prefix(3).map(\.description) + others).joined(separator: "; ")
+        }
+        if let pendingCondition { return WaitReason.condition(pendingCondition).description }
+        if lifecycle.phase != .waiting { return WaitReason.running.description }
+        return isWatching ? "waits in an OperationQueue" : "is on no queue"
+    }
+}
+
+extension BaseAPIRequest {
+    /// Method and address, without user, password, query and fragment.
+    func summary(for host: HostConfiguration) -> String {
+        if let custom = customURLRequest {
+            return "\(custom.httpMethod ?? "GET") \(custom.url?.withoutSecrets ?? "without address")"
+        }
+        let url = try? URLBuilder.url(api: api, base: try RequestBuilder.base(of: self, host), query: nil)
+        return "\(method.rawValue) \(url?.withoutSecrets ?? "with an invalid address")".cleaned()
+    }
+}

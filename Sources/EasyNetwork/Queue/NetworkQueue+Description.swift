@@ -1,0 +1,40 @@
+import Foundation
+
+extension NetworkQueue: CustomStringConvertible {
+    /// Name, counts and limits: what `print` and the debugger show. ``graph()`` has the jobs.
+    ///
+    /// ```swift
+    /// print(queue)   // NetworkQueue 'EasyNetwork.shared': 12 jobs, 6 of 6 slots taken, api.example.com 2 of 3
+    /// ```
+    public var description: String {
+        let (count, taken, limit, hostLimit, rate, lanes, isSuspended, isClosed) = state.withLock { state in
+            let graph = state.graph
+            let lanes = graph.limits.map { ($0.key, $0.value, graph.lanes[$0.key]?.runningCount ?? 0) }
+            return (
+                graph.count, graph.everything.runningCount, graph.limit, graph.hostLimit, graph.rate, lanes,
+                graph.isSuspended, state.isClosed
+            )
+        }
+        var parts = ["\(count) \(count == 1 ? "job" : "jobs")"]
+        parts.append(limit.map { "\(taken) of \($0) slots taken" } ?? "\(taken) slots taken, no limit")
+        if let hostLimit { parts.append("at most \(hostLimit) per host") }
+        parts += lanes.compactMap { key, limit, taken in key.text.map { "\($0) \(taken) of \(limit)" } }.sorted()
+        if let rate { parts.append("at most \(rate.count) per \(String(format: "%.3g", rate.seconds)) s") }
+        if isSuspended { parts.append("suspended") }
+        if isClosed { parts.append("closed") }
+        // Each part by itself, since a secret may go to the end of its part.
+        parts = parts.map(Redaction.standard.redacted)
+        return "NetworkQueue '\(Redaction.standard.redacted(queue.name ?? ""))': " + parts.joined(separator: ", ")
+    }
+}
+
+extension LimitKey {
+    /// Nil where the limit is told elsewhere.
+    fileprivate var text: String? {
+        switch self {
+        case .host(let host): host
+        case .tag(let tag): "tag '\(tag)'"
+        case .everything, .exclusion, .group: nil
+        }
+    }
+}
