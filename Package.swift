@@ -37,15 +37,15 @@ let package = Package(
             exclude: ["README.md"]
         ),
         .executableTarget(
-            name: "Benchmark",
-            dependencies: ["EasyNetwork", .target(name: "CCurl", condition: .when(platforms: [.linux]))],
-            path: "Samples/Benchmark",
-            exclude: ["README.md"]
-        ),
-        .executableTarget(
             name: "Generate",
             dependencies: ["EasyNetwork"],
             path: "Samples/Generate",
+            exclude: ["README.md"]
+        ),
+        .executableTarget(
+            name: "Benchmark",
+            dependencies: ["EasyNetwork", .target(name: "CCurl", condition: .when(platforms: [.linux]))],
+            path: "Tests/Benchmark",
             exclude: ["README.md"]
         ),
         // A program that a test kills while it writes, as it does the Downloader.
