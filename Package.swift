@@ -24,21 +24,23 @@ let package = Package(
             path: "Samples/Quickstart",
             exclude: ["README.md"]
         ),
+        // What the samples share: how they read their arguments.
+        .target(name: "SampleSupport", path: "Samples/Support"),
         .executableTarget(
             name: "Downloader",
-            dependencies: ["EasyNetwork"],
+            dependencies: ["EasyNetwork", "SampleSupport"],
             path: "Samples/Downloader",
             exclude: ["README.md"]
         ),
         .executableTarget(
             name: "Harness",
-            dependencies: ["EasyNetwork", "EasyNetworkTesting"],
+            dependencies: ["EasyNetwork", "EasyNetworkTesting", "SampleSupport"],
             path: "Samples/Harness",
             exclude: ["README.md"]
         ),
         .executableTarget(
             name: "Generate",
-            dependencies: ["EasyNetwork"],
+            dependencies: ["EasyNetwork", "SampleSupport"],
             path: "Samples/Generate",
             exclude: ["README.md"]
         ),
@@ -59,9 +61,9 @@ let package = Package(
             swiftSettings: [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]
         ),
         .testTarget(name: "EasyNetworkTestingTests", dependencies: ["EasyNetworkTesting"]),
-        .testTarget(name: "DownloaderTests", dependencies: ["Downloader", "EasyNetworkTesting"]),
-        .testTarget(name: "GenerateTests", dependencies: ["Generate"], exclude: ["Samples"]),
-        .testTarget(name: "HarnessTests", dependencies: ["Harness", "EasyNetworkTesting"]),
+        .testTarget(name: "DownloaderTests", dependencies: ["Downloader", "EasyNetworkTesting", "SampleSupport"]),
+        .testTarget(name: "GenerateTests", dependencies: ["Generate", "SampleSupport"], exclude: ["Samples"]),
+        .testTarget(name: "HarnessTests", dependencies: ["Harness", "EasyNetworkTesting", "SampleSupport"]),
     ],
     swiftLanguageModes: [.v6]
 )

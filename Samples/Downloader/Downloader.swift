@@ -1,5 +1,6 @@
 import EasyNetwork
 import Foundation
+import SampleSupport
 
 /// Downloads files in parallel, and resumes the partial files of an earlier run.
 @main
@@ -50,10 +51,10 @@ struct Downloader {
     }
 
     /// The first file creates a missing directory.
-    private static func checkDirectory(_ path: String) throws(Arguments.Misuse) {
+    private static func checkDirectory(_ path: String) throws(Misuse) {
         var isDirectory: ObjCBool = false
         if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue {
-            throw Arguments.Misuse(message: "-o \(path): is not a directory")
+            throw Misuse("-o \(path): is not a directory")
         }
     }
 }

@@ -1,15 +1,11 @@
 import Foundation
+import SampleSupport
 
 /// The arguments of the command line.
 struct Arguments: Equatable {
     enum Command: Equatable {
         case help
         case generate(Arguments)
-    }
-
-    /// A mistake, as a line that names the argument.
-    struct Misuse: Error, Equatable {
-        let message: String
     }
 
     var file = ""
@@ -27,35 +23,31 @@ struct Arguments: Equatable {
 
     /// - Parameter words: the arguments without the name of the program.
     static func parse(_ words: [String]) throws(Misuse) -> Command {
-        if words.contains(where: { ["--help", "-h"].contains($0) }) { return .help }
+        var reader = ArgumentReader(words)
+        if reader.asksForHelp { return .help }
         var arguments = Arguments()
-        var rest = words[...]
-        while let word = rest.popFirst() {
-            if !word.hasPrefix("-") {
-                guard arguments.file.isEmpty else { throw Misuse(message: "\(word): is a second file") }
-                arguments.file = word
-            } else if word == "--mapper" {
-                arguments.usesMappers = true
-            } else {
-                let option = word.prefix { $0 != "=" }
-                guard let property = options[String(option)] else { throw Misuse(message: "\(word): is not an option") }
-                let attached = option == word ? rest.popFirst() : String(word.dropFirst(option.count + 1))
-                guard let value = attached, !value.isEmpty else { throw Misuse(message: "\(option) needs a value") }
-                arguments[keyPath: property] = value
+        while let word = reader.next() {
+            switch word {
+            case .other(let file):
+                guard arguments.file.isEmpty else { throw Misuse("\(file): is a second file") }
+                arguments.file = file
+            case .option("--name"): arguments.name = try reader.value("a name")
+            case .option("--path"): arguments.path = try reader.value("a path")
+            case .option("--method"): arguments.method = try reader.value("a method", method)
+            case .option("--mapper"): arguments.usesMappers = try reader.flag()
+            case .option("--output"): arguments.output = try reader.value("a file")
+            case .option: throw reader.unknownOption
             }
         }
-        guard !arguments.file.isEmpty else { throw Misuse(message: "no file is given") }
+        guard !arguments.file.isEmpty else { throw Misuse("no file is given") }
         if arguments.isTraffic, arguments.name != nil || arguments.path != nil || arguments.method != nil {
-            throw Misuse(message: "--name, --path and --method are for a sample; recorded traffic has its own")
-        }
-        if let method = arguments.method, !method.allSatisfy({ $0.isASCII && ($0.isLetter || $0 == "-") }) {
-            throw Misuse(message: "--method \(method): is not a method")
+            throw Misuse("--name, --path and --method are for a sample; recorded traffic has its own")
         }
         return .generate(arguments)
     }
 
-    private static var options: [String: WritableKeyPath<Arguments, String?>] {
-        ["--name": \.name, "--path": \.path, "--method": \.method, "--output": \.output]
+    private static func method(_ text: String) -> String? {
+        text.allSatisfy { $0.isASCII && ($0.isLetter || $0 == "-") } ? text : nil
     }
 
     static let usage = """

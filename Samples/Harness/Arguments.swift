@@ -1,13 +1,5 @@
 import Foundation
-
-/// A mistake in the arguments or in a plan, as one line that names the place.
-struct Misuse: Error, Equatable {
-    let message: String
-
-    init(_ message: String) {
-        self.message = message
-    }
-}
+import SampleSupport
 
 /// The arguments of the command line.
 struct Arguments: Equatable {
@@ -33,42 +25,25 @@ struct Arguments: Equatable {
 
     /// - Parameter words: the arguments without the name of the program.
     static func parse(_ words: [String]) throws(Misuse) -> Arguments {
-        if !Set(words).isDisjoint(with: ["--help", "-h"]) { return Arguments() }
+        var reader = ArgumentReader(words)
         var arguments = Arguments()
-        var rest = words[...]
+        if reader.asksForHelp { return arguments }
         var others: [String] = []
-        while let word = rest.popFirst() {
-            let (option, attached) = split(word)
-            func value<Value>(_ need: String, _ convert: (String) -> Value?) throws(Misuse) -> Value {
-                guard let text = attached ?? rest.popFirst() else { throw Misuse("\(option) needs \(need)") }
-                guard !text.isEmpty, let value = convert(text) else { throw Misuse("\(option) \(text): needs \(need)") }
-                return value
-            }
-            switch option {
-            case "--base": arguments.base = try value("an http or https URL", url)
-            case "--har": arguments.harFile = try value("a file") { $0 }
-            case "--timeline": arguments.timelineFile = try value("a file") { $0 }
-            case "--repeat": arguments.repeatCount = try value("a number from 1", count)
-            case "-j": arguments.jobCount = try value("a number from 1", count)
-            case "--log" where attached == nil: arguments.isLogged = true
-            case "--json" where attached == nil: arguments.isJSON = true
-            case _ where word.hasPrefix("-"): throw Misuse("\(word): is not an option")
-            default: others.append(word)
+        while let word = reader.next() {
+            switch word {
+            case .other(let word): others.append(word)
+            case .option("--base"): arguments.base = try reader.value("an http or https URL", url)
+            case .option("--har"): arguments.harFile = try reader.value("a file")
+            case .option("--timeline"): arguments.timelineFile = try reader.value("a file")
+            case .option("--repeat"): arguments.repeatCount = try reader.number(1 ... .max)
+            case .option("-j"): arguments.jobCount = try reader.number(1 ... .max)
+            case .option("--log"): arguments.isLogged = try reader.flag()
+            case .option("--json"): arguments.isJSON = try reader.flag()
+            case .option: throw reader.unknownOption
             }
         }
         arguments.command = try command(others)
         return arguments
-    }
-
-    /// Splits `-j4` and `--repeat=3` into option and value.
-    private static func split(_ word: String) -> (option: String, attached: String?) {
-        if word.hasPrefix("-j"), word.count > 2 { return ("-j", String(word.dropFirst(2))) }
-        guard word.hasPrefix("--"), let equals = word.firstIndex(of: "=") else { return (word, nil) }
-        return (String(word[..<equals]), String(word[equals...].dropFirst()))
-    }
-
-    private static func count(_ text: String) -> Int? {
-        Int(text).flatMap { $0 >= 1 ? $0 : nil }
     }
 
     private static func url(_ text: String) -> URL? {

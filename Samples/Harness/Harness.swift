@@ -1,6 +1,7 @@
 import EasyNetwork
 import EasyNetworkTesting
 import Foundation
+import SampleSupport
 
 /// Runs the APIs of a team by name, alone, by a plan, or from an outbox.
 @main

@@ -1,6 +1,7 @@
 import Dispatch
 import EasyNetwork
 import Foundation
+import SampleSupport
 
 /// A request that an outbox keeps on disk until the server has accepted it.
 struct SendMessage: APIRequest, Codable {

@@ -1,5 +1,6 @@
 import EasyNetwork
 import Foundation
+import SampleSupport
 
 /// Jobs with their dependencies, batches and limits, as data.
 ///

@@ -1,5 +1,6 @@
 import EasyNetwork
 import Foundation
+import SampleSupport
 
 /// The log and the files of a run, made from the events of the queue.
 struct Recordings {

@@ -1,5 +1,6 @@
 import EasyNetwork
 import Foundation
+import SampleSupport
 
 /// The APIs that can be run by name, and the settings of their host.
 struct Registry: Sendable {

@@ -1,5 +1,6 @@
 import EasyNetwork
 import Foundation
+import SampleSupport
 
 /// The jobs of a plan in a queue.
 struct Runner: Sendable {

@@ -1,4 +1,5 @@
 import Foundation
+import SampleSupport
 import Testing
 
 @testable import Downloader
@@ -7,7 +8,7 @@ import Testing
 struct ArgumentsTests {
     private static let url = "http://localhost/a"
 
-    private func parse(_ line: String, lists: [String: String] = [:]) throws(Arguments.Misuse) -> Arguments.Command {
+    private func parse(_ line: String, lists: [String: String] = [:]) throws(Misuse) -> Arguments.Command {
         try Arguments.parse(line.split(separator: " ").map(String.init)) { name in
             guard let text = lists[name] else { throw CocoaError(.fileReadNoSuchFile) }
             return text
@@ -16,7 +17,7 @@ struct ArgumentsTests {
 
     private func arguments(_ line: String, lists: [String: String] = [:]) throws -> Arguments {
         guard case .download(let arguments) = try parse(line, lists: lists) else {
-            throw Arguments.Misuse(message: "help was not asked for")
+            throw Misuse("help was not asked for")
         }
         return arguments
     }
@@ -79,7 +80,7 @@ struct ArgumentsTests {
         ]
     )
     func misuse(line: String, message: String) {
-        let error = #expect(throws: Arguments.Misuse.self) {
+        let error = #expect(throws: Misuse.self) {
             try parse(line, lists: ["empty": "# nothing\n", "bad": "http://h\ngopher://h"])
         }
         #expect(

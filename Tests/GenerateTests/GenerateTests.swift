@@ -1,4 +1,5 @@
 import Foundation
+import SampleSupport
 import Testing
 
 @testable import Generate
@@ -161,13 +162,13 @@ struct GenerateTests {
         arguments: [
             ("", "no file is given"), ("a.json b.json", "b.json: is a second file"),
             ("a.json --nam x", "--nam: is not an option"),
-            ("a.json --name", "--name needs a value"), ("a.json --path=", "--path needs a value"),
+            ("a.json --name", "--name needs a name"), ("a.json --path=", "--path : needs a path"),
             ("a.har --name x", "--name, --path and --method are for a sample"),
-            ("a.json --method P/1", "--method P/1: is not a method"),
+            ("a.json --method P/1", "--method P/1: needs a method"),
         ]
     )
     func misuse(line: String, message: String) throws {
-        let error = #expect(throws: Arguments.Misuse.self) { try generate(line, "") }
+        let error = #expect(throws: Misuse.self) { try generate(line, "") }
         #expect(error?.message.hasPrefix(message) == true)
         #expect(try Arguments.parse([line, "--help"]) == .help)
     }

@@ -1,4 +1,5 @@
 import Foundation
+import SampleSupport
 import Testing
 
 @testable import Harness
