@@ -24,6 +24,12 @@ let package = Package(
             path: "Samples/Quickstart",
             exclude: ["README.md"]
         ),
+        .executableTarget(
+            name: "Feed",
+            dependencies: ["EasyNetwork", "EasyNetworkTesting"],
+            path: "Samples/Feed",
+            exclude: ["README.md"]
+        ),
         // What the samples share: how they read their arguments.
         .target(name: "SampleSupport", path: "Samples/Support"),
         .executableTarget(

@@ -1,0 +1,33 @@
+import EasyNetwork
+import Foundation
+
+struct Post: Decodable, Sendable {
+    let id: Int
+    let title: String
+    /// Below the address of the server.
+    let picture: URL
+}
+
+struct GetPosts: APIRequest {
+    typealias Item = [Post]
+    let api = "posts"
+}
+
+struct Details: Decodable, Sendable {
+    let author: String
+    let likes: Int
+}
+
+struct GetDetails: APIRequest {
+    typealias Item = Details
+    let post: Int
+    var api: String { "posts/\(post)" }
+}
+
+/// `Codable`, as it is kept on disk until the server has it.
+struct Like: APIRequest, Codable {
+    typealias Item = Void
+    let post: Int
+    var api: String { "likes/\(post)" }
+    var method: NetworkService.Method { .post }
+}
