@@ -113,9 +113,7 @@ enum Name {
     /// The properties of a request, which its parameters cannot be called.
     static let requestProperties = set(
         """
-        allowsCellularAccess api baseURL body cache credential customURLRequest encodableParams headers idempotencyKey
-        interceptors isAuthenticated method networkServiceType overallTimeout params payload priority query queryEncoder
-        redirects repeatKey repeatPolicy retry timeout useCDN validation
+        api body headers method options params payload query
         """
     )
 

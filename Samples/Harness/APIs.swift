@@ -77,9 +77,8 @@ struct Wait: APIRequest {
 struct GetFlaky: APIRequest {
     typealias Item = Void
     /// The same for each attempt: the server knows by it that it has refused this request before.
-    let idempotencyKey: String? = UUID().uuidString
     var api: String { "flaky" }
-    var retry: RetryPolicy? { RetryPolicy(baseDelay: 0.1) }
+    let options = RequestOptions(retry: RetryPolicy(baseDelay: 0.1), idempotencyKey: UUID().uuidString)
 }
 
 struct PostForm: APIRequest {

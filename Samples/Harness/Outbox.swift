@@ -13,7 +13,7 @@ struct SendMessage: APIRequest, Codable {
     var query: NetworkService.QueryType { .json }
     var params: [String: Any]? { ["number": number, "text": text] }
     /// The outbox tries again.
-    var retry: RetryPolicy? { .never }
+    var options: RequestOptions { RequestOptions(retry: .never) }
 }
 
 /// A command on the directory of an `Outbox`. Each runs in another process, as the launches of an app do.

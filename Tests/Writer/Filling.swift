@@ -11,7 +11,7 @@ private struct Numbered: APIRequest, Codable {
     let file: URL?
     var api: String { "\(lane)/\(number)" }
     var method: NetworkService.Method { .post }
-    var retry: RetryPolicy? { .never }
+    var options: RequestOptions { RequestOptions(retry: .never) }
     var body: RequestBody? { file.map { .file($0) } }
 }
 

@@ -3,7 +3,7 @@ import Foundation
 /// The handling of repeated operations by a queue, see ``RepeatPolicy``.
 extension ItemOperation {
     /// The policy for the operation while an equal one waits or runs in its ``NetworkQueue``. Default: the
-    /// request's ``BaseAPIRequest/repeatPolicy``.
+    /// request's ``RequestOptions/repeatPolicy``.
     ///
     /// Set it before the operation is added to a queue; later it is ignored. For an operation whose request is made
     /// when it starts, see ``then(_:)``, the policy acts then; that of its request is not told here.
@@ -13,7 +13,7 @@ extension ItemOperation {
     }
 
     /// The key that makes operations equal, instead of the message they send. Default nil: the request's
-    /// ``BaseAPIRequest/repeatKey``. Set it before the operation is added to a queue; later it is ignored.
+    /// ``RequestOptions/repeatKey``. Set it before the operation is added to a queue; later it is ignored.
     public final var repeatKey: String? {
         get { option({ $0.repeatKey }) }
         set { if scheduling == nil { setOption(newValue) { swap(&$0.repeatKey, &$1) } } }
@@ -22,7 +22,8 @@ extension ItemOperation {
     /// Whether the operation is a repeat for others, or they for it.
     final func mayRepeat(_ request: any BaseAPIRequest) -> Bool {
         let (policy, key) = option { ($0.repeatPolicy, $0.repeatKey) }
-        return (policy ?? request.repeatPolicy) != .allow || (key ?? request.repeatKey) != nil
+        let options = request.options
+        return (policy ?? options.repeatPolicy) != .allow || (key ?? options.repeatKey) != nil
     }
 
     /// Tells the queue what the operation repeats.
@@ -31,9 +32,10 @@ extension ItemOperation {
     final func noticeRepeats(of request: any BaseAPIRequest) -> Bool {
         guard let queue = scheduling?.queue, !hasOutcome, mayRepeat(request) else { return true }
         let (policy, name) = option { ($0.repeatPolicy, $0.repeatKey) }
-        let key = RepeatKey(name ?? request.repeatKey, request, service.configuration) { message(for: request) }
+        let options = request.options
+        let key = RepeatKey(name ?? options.repeatKey, request, service.configuration) { message(for: request) }
         guard let key else { return true }
-        return queue.operation(self, repeats: key, policy: policy ?? request.repeatPolicy)
+        return queue.operation(self, repeats: key, policy: policy ?? options.repeatPolicy)
     }
 
     final func message(for request: any BaseAPIRequest) -> TransportRequest? {

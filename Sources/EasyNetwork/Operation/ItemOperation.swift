@@ -112,10 +112,9 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     private func adoptOptions(of request: any BaseAPIRequest) {
-        let priority = request.priority
-        if priority != .normal { queuePriority = priority }
-        let policy = request.repeatPolicy
-        if policy != .allow { repeatPolicy = policy }
+        let options = request.options
+        if options.priority != .normal { queuePriority = options.priority }
+        if options.repeatPolicy != .allow { repeatPolicy = options.repeatPolicy }
     }
 
     // MARK: - Callbacks
@@ -219,14 +218,15 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     // swift-format-ignore: NeverForceUnwrap
     static func typed(_ item: any Sendable) -> Item { item as! Item }
 
-    /// The host that the request goes to: that of its ``BaseAPIRequest/customURLRequest``, of its own address, of its
-    /// ``BaseAPIRequest/baseURL``, of the CDN, or of the service, in this order. Changes of the address by a filter or
+    /// The host that the request goes to: that of its ``RequestOptions/customURLRequest``, of its own address, of its
+    /// ``RequestOptions/baseURL``, of the CDN, or of the service, in this order. Changes of the address by a filter or
     /// an interceptor are not foreseen. That of the service until the request is made; nil if that has no base URL.
     open override var host: String? {
         guard case .request(let request) = state.withLock({ $0.source }) else { return super.host }
-        if let custom = request.customURLRequest { return custom.url?.hostAndPort }
-        let cdn = request.useCDN ? service.configuration.settings.cdnURL : nil
-        return URLParts.hostAndPort(of: request.api) ?? (request.baseURL ?? cdn)?.hostAndPort ?? super.host
+        let options = request.options
+        if let custom = options.customURLRequest { return custom.url?.hostAndPort }
+        let cdn = options.useCDN ? service.configuration.settings.cdnURL : nil
+        return URLParts.hostAndPort(of: request.api) ?? (options.baseURL ?? cdn)?.hostAndPort ?? super.host
     }
 
     /// The message that was sent last, else the request as it is before filters and interceptors.
@@ -397,7 +397,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
                 guard state.source != nil else { return (false, nil) }
                 return (!state.hasOwnPriority, exchange(&state.source, with: .request(request)))
             }
-            let priority = request.priority
+            let priority = request.options.priority
             if isWanted, priority != .normal { queuePriority = priority }
         } catch {
             finish(.thrown(error, otherwise: .invalidRequest))

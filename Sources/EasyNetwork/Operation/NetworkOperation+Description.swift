@@ -33,10 +33,11 @@ extension NetworkOperation {
 extension BaseAPIRequest {
     /// Method and address, without user, password, query and fragment.
     func summary(for host: HostConfiguration) -> String {
-        if let custom = customURLRequest {
+        let options = options
+        if let custom = options.customURLRequest {
             return "\(custom.httpMethod ?? "GET") \(custom.url?.withoutSecrets ?? "without address")"
         }
-        let url = try? URLBuilder.url(api: api, base: try RequestBuilder.base(of: self, host), query: nil)
+        let url = try? URLBuilder.url(api: api, base: try RequestBuilder.base(options, host), query: nil)
         return "\(method.rawValue) \(url?.withoutSecrets ?? "with an invalid address")".cleaned()
     }
 }

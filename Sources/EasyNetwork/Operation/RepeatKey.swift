@@ -22,7 +22,7 @@ enum RepeatKey: Hashable, Sendable {
     ) {
         if let name {
             self = .named(name)
-        } else if !request.changesMessages, let message = message() {
+        } else if !request.options.changesMessages, let message = message() {
             self.init(message, request, host)
         } else {
             return nil
@@ -43,15 +43,16 @@ enum RepeatKey: Hashable, Sendable {
         private let isCustom: Bool
 
         init(_ request: some BaseAPIRequest, _ message: TransportRequest, _ host: HostConfiguration) {
-            let isExempt = host.stamp(for: request, message)?.isExempt ?? true
+            let options = request.options
+            let isExempt = host.stamp(for: options, message)?.isExempt ?? true
             userVersion = isExempt ? nil : host.settings.authentication?.userVersion
-            cookies = host.cookies(for: request, message)
-            isCustom = request.customURLRequest != nil
+            cookies = host.cookies(for: options, message)
+            isCustom = options.customURLRequest != nil
         }
     }
 }
 
-extension BaseAPIRequest {
+extension RequestOptions {
     /// Whether the request has code that may change its messages when they are sent, so that only the request can say
     /// what it is equal to.
     var changesMessages: Bool { !interceptors.isEmpty || redirects?.decide != nil }
@@ -100,12 +101,13 @@ struct SharingKey: Hashable, Sendable {
         allowsCellularAccess = message.allowsCellularAccess
         networkServiceType = message.networkServiceType
         deadlines = message.deadlines
-        validation = request.validation ?? host.settings.validation
-        retry = request.retry ?? host.settings.retry
-        overallTimeout = request.overallTimeout
-        cache = (request.cache ?? host.settings.cachePolicy(for: message.method)).identity
-        redirects = (request.redirects ?? host.settings.redirects).identity
-        let ownType = request.changesMessages ? ObjectIdentifier(Swift.type(of: request)) : nil
+        let options = request.options
+        validation = options.validation ?? host.settings.validation
+        retry = options.retry ?? host.settings.retry
+        overallTimeout = options.overallTimeout
+        cache = (options.cache ?? host.settings.cachePolicy(for: message.method)).identity
+        redirects = (options.redirects ?? host.settings.redirects).identity
+        let ownType = options.changesMessages ? ObjectIdentifier(Swift.type(of: request)) : nil
         type = name.map { _ in ownType ?? ObjectIdentifier(Self.itemType(of: request)) }
     }
 

@@ -10,9 +10,9 @@ struct SharedMessage: APIRequest, RequestWrapper {
 
     var wrapped: any BaseAPIRequest { request }
     // Those that share it lend their priorities to the job that sends it, which is no repeat itself.
-    var priority: Operation.QueuePriority { .veryLow }
-    var repeatPolicy: RepeatPolicy { .allow }
-    var repeatKey: String? { nil }
+    var options: RequestOptions {
+        request.options.with { ($0.priority, $0.repeatPolicy, $0.repeatKey) = (.veryLow, .allow, nil) }
+    }
 
     func item(from response: NetworkResponse) throws -> NetworkResponse {
         // A stored answer that cannot be mapped is replaced.

@@ -72,7 +72,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         // swift-format-ignore: NeverForceUnwrap
         let request = taken as! Request
         let (ownPolicy, ignoresCache) = option { ($0.repeatPolicy, $0.ignoresCache) }
-        let mayJoin = (ownPolicy ?? request.repeatPolicy) == .join
+        let mayJoin = (ownPolicy ?? request.options.repeatPolicy) == .join
         let sharedAnswer = mayJoin ? sharedAnswer(to: request) : nil
         service.begin(
             sendable(request),
@@ -156,18 +156,19 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     private func joins(_ request: any BaseAPIRequest) -> Bool {
         let (policy, key) = option { ($0.repeatPolicy, $0.repeatKey) }
         // A request of a refresh would wait for those that wait for the refresh.
-        guard (policy ?? request.repeatPolicy) == .join, mayShareAnswer, option({ $0.refreshedSessions }).isEmpty,
-            key ?? request.repeatKey != nil || !request.changesMessages
+        let options = request.options
+        guard (policy ?? options.repeatPolicy) == .join, mayShareAnswer, option({ $0.refreshedSessions }).isEmpty,
+            key ?? options.repeatKey != nil || !options.changesMessages
         else { return false }
         // Each has its item of the cache, and the message may be sent once the others have ended.
-        let cache = request.cache ?? service.configuration.settings.cachePolicy(for: request.method)
+        let cache = options.cache ?? service.configuration.settings.cachePolicy(for: request.method)
         return cache.reading != .cacheThenNetwork || ignoresCache
     }
 
     /// - Returns: nil when the operation sends its request itself.
     final func sharedMessage(for request: Request) -> SharedMessage? {
         guard joins(request), let message = message(for: request) else { return nil }
-        let name = option({ $0.repeatKey }) ?? request.repeatKey
+        let name = option({ $0.repeatKey }) ?? request.options.repeatKey
         return SharedMessage(
             key: SharingKey(
                 name: name,

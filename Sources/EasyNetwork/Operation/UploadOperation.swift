@@ -111,7 +111,7 @@ private struct UploadRequest: RequestWrapper {
     // The parameters would be a body of their own.
     var query: NetworkService.QueryType { replacement == nil ? wrapped.query : .path }
     // The last one, so that it sees the body as it is sent.
-    var interceptors: [any RequestInterceptor] { wrapped.interceptors + [beginning] }
+    var options: RequestOptions { wrapped.options.with { $0.interceptors.append(beginning) } }
 }
 
 /// Prepares the body of each attempt.

@@ -298,14 +298,13 @@ private struct OutboxDelivery: RequestWrapper, APIRequest {
     /// By their paths when the request was added.
     let files: [String: URL]
 
-    var idempotencyKey: String? { id.uuidString }
-    /// Each entry is delivered.
-    var repeatPolicy: RepeatPolicy { .allow }
-
-    var customURLRequest: URLRequest? {
-        guard var request = wrapped.customURLRequest else { return nil }
-        request.setValue(id.uuidString, forHTTPHeaderField: "Idempotency-Key")
-        return request
+    var options: RequestOptions {
+        wrapped.options.with { options in
+            options.idempotencyKey = id.uuidString
+            options.customURLRequest?.setValue(id.uuidString, forHTTPHeaderField: "Idempotency-Key")
+            // Each entry is delivered.
+            options.repeatPolicy = .allow
+        }
     }
 
     var body: RequestBody? {

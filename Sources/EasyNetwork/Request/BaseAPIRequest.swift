@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// A value that describes one request. Everything but ``api`` has a default.
 ///
 /// ```swift
@@ -11,19 +7,27 @@ import FoundationNetworking
 ///     let text: String
 ///     var api: String { "search" }
 ///     var params: [String: Any]? { ["q": text, "limit": 20] }
+///     var options: RequestOptions { RequestOptions(timeout: 5) }
 /// }
 /// ```
 ///
-/// A property must have exactly the type that it has here. `let timeout = 0.2` is a `Double` and not a `TimeInterval?`:
-/// Swift takes it for an unrelated property, and the default applies. Write `let timeout: TimeInterval? = 0.2`. Swift
-/// warns of such a property if the extension that declares the conformance also computes the property.
+/// ``params`` and ``headers`` may have any type that can be read so, and one that cannot is an error of the request. The
+/// other properties must have exactly the types that they have here: `let method = "POST"`, a text, is another property
+/// to Swift, and the default applies. Swift warns of that if the extension that declares the conformance also computes the
+/// property. A property with the name of an option, such as `let timeout = 5`, is one of your own, too: options are set
+/// in ``options`` alone.
 ///
 /// The properties are read when the request is built: once for each time it is sent, on the thread that sends it, which
-/// for an operation is a thread of its queue. ``priority`` is read when the operation is created, ``repeatPolicy`` then
-/// and together with ``repeatKey`` when the operation is added to a queue and when it starts. With a policy other than
-/// ``RepeatPolicy/allow`` the request is also built on the thread that adds the operation and on the one that starts
-/// it.
+/// for an operation is a thread of its queue. The ``RequestOptions/priority`` is read when the operation is created, the
+/// ``RequestOptions/repeatPolicy`` then and together with ``RequestOptions/repeatKey`` when the operation is added to a
+/// queue and when it starts. With a policy other than ``RepeatPolicy/allow`` the request is also built on the thread that
+/// adds the operation and on the one that starts it.
 public protocol BaseAPIRequest: Sendable {
+    /// The type of ``params``, as they are declared.
+    associatedtype Params = [String: Any]?
+    /// The type of ``headers``, as they are declared.
+    associatedtype Headers = [String: String]?
+
     /// The path below the host's base URL, or an absolute http or https URL.
     ///
     /// It may have a query, which is kept, and a fragment, which stays last. Escaped bytes are left as they are;
@@ -38,133 +42,44 @@ public protocol BaseAPIRequest: Sendable {
     /// says.
     var query: NetworkService.QueryType { get }
 
-    /// The parameters. Default nil.
+    /// The parameters: a dictionary with String keys, an `Encodable` value, or an optional of one. Default nil.
     ///
-    /// A value may be a Bool, a number, a String, a Date (by default sent as ISO 8601 in UTC), a Data (as Base64), a
-    /// URL, a UUID, an enum with such a raw value, nil or `NSNull`, an array, or a dictionary with String keys.
-    /// Anything else is ``NetworkError/Code/invalidRequest``, with a message that names the place.
-    var params: [String: Any]? { get }
-
-    /// The parameters as a value of a custom type, instead of ``params``. Default nil.
+    /// A value in a dictionary may be a Bool, a number, a String, a Date (by default sent as ISO 8601 in UTC), a Data (as
+    /// Base64), a URL, a UUID, an enum with such a raw value, nil or `NSNull`, an array, or a dictionary with String
+    /// keys. Anything else is ``NetworkError/Code/invalidRequest``, with a message that names the place.
     ///
-    /// They go to the place that ``query`` names and follow the rules of ``params``; a request with both is
-    /// ``NetworkError/Code/invalidRequest``. A nil property is left out, unless its type encodes it. The elements of a
-    /// Set come in any order.
+    /// An `Encodable` value follows the same rules. A nil property of it is left out, unless its type encodes it. The
+    /// elements of a Set come in any order.
     ///
     /// ```swift
-    /// var encodableParams: (any Encodable & Sendable)? { filter }
+    /// var params: Filter { filter }
     /// ```
-    var encodableParams: (any Encodable & Sendable)? { get }
+    var params: Params { get }
 
-    /// The encoder of the parameters in a query or a form. Default nil: the host's.
-    var queryEncoder: QueryEncoder? { get }
-
-    /// Header fields, which replace those of the host; the case of the names does not count. Default nil.
-    var headers: [String: String]? { get }
-
-    /// The credential instead of the host's ``HostSettings/authentication``: a user with a password, or a token. It is
-    /// sent with the first attempt, and not refreshed when the server refuses it. An `Authorization` in ``headers``
-    /// replaces it. Default nil.
-    var credential: HTTPCredential? { get }
-
-    /// Whether the host's ``HostSettings/authentication`` applies. False for a request that signs in: it carries no
-    /// older credential, and a refusal is its answer. Default true.
-    var isAuthenticated: Bool { get }
+    /// Header fields, which replace those of the host; the case of the names does not count: a dictionary of Strings,
+    /// ``HTTPHeaders``, or an optional of one. Default nil.
+    var headers: Headers { get }
 
     /// The body, if it does not come from ``params``. Default nil.
     var body: RequestBody? { get }
-
-    /// The longest time in seconds of one attempt, from its start to its last byte. Default nil: the host's.
-    var timeout: TimeInterval? { get }
-
-    /// The longest time in seconds of all attempts together, from the building of the request to its last byte, delays
-    /// and redirects included; the time in a queue does not count. Afterwards the request ends with
-    /// ``NetworkError/Code/timedOut``. Default nil: no limit.
-    var overallTimeout: TimeInterval? { get }
-
-    /// The rule for sending the request again after a failure. Default nil: the host's, by default two retries of
-    /// idempotent methods.
-    var retry: RetryPolicy? { get }
-
-    /// The value of `Idempotency-Key`, the same for every attempt: a server that knows the key acts once, so that a
-    /// POST may be retried. Default nil: none. It is read once for each time the request is sent.
-    var idempotencyKey: String? { get }
-
-    /// The redirects that are followed. Default nil: the host's, by default up to 20.
-    var redirects: RedirectPolicy? { get }
-
-    /// The use of the cache. Default nil: the host's, by default ``CachePolicy/never``.
-    var cache: CachePolicy? { get }
-
-    /// The interceptors of this request, which are closer to the network than those of the host. Default none.
-    var interceptors: [any RequestInterceptor] { get }
 
     /// Refuses parameters before anything is sent. Called when the request is built. Default: all pass.
     ///
     /// - Throws: any error; all but a ``NetworkError`` become ``NetworkError/Code/invalidRequest``.
     func validateParameters() throws
 
-    /// A finished message. It replaces everything above but ``timeout`` and the rules for answers, and goes out as it
-    /// is, without the host's headers, filters, credentials and cookies, and those of its answer are not stored.
-    /// Interceptors see it. Default nil.
-    ///
-    /// Its URL, method, headers, body and timeout are used. A body stream can be read once: such a request is never
-    /// sent again.
-    var customURLRequest: URLRequest? { get }
-
-    /// Whether the request may go over a cellular network. Default true. It has an effect on Apple's platforms only.
-    var allowsCellularAccess: Bool { get }
-
-    /// The kind of traffic. Default `default`. It has an effect on Apple's platforms only.
-    var networkServiceType: URLRequest.NetworkServiceType { get }
-
-    /// The priority of the request in a queue. Default normal.
-    var priority: Operation.QueuePriority { get }
-
-    /// The base URL of this request. Default nil: the host's.
-    var baseURL: URL? { get }
-
-    /// Whether ``HostSettings/cdnURL`` is the base URL, if the host has one. Default false.
-    var useCDN: Bool { get }
-
-    /// The answers that are a success. Default nil: the host's, by default statuses 200 to 299.
-    var validation: ResponseValidation? { get }
-
-    /// The rule for the request while a like one waits or runs in its queue. Default ``RepeatPolicy/allow``.
-    var repeatPolicy: RepeatPolicy { get }
-
-    /// The key that like requests share for ``repeatPolicy``. Default nil: the message that would be sent; a request
-    /// with ``interceptors`` of its own is like no other then.
-    var repeatKey: String? { get }
+    /// All the rest. Default: that of the host.
+    var options: RequestOptions { get }
 }
 
 extension BaseAPIRequest {
     public var method: NetworkService.Method { .get }
     public var query: NetworkService.QueryType { .automatic }
     public var params: [String: Any]? { nil }
-    public var encodableParams: (any Encodable & Sendable)? { nil }
-    public var queryEncoder: QueryEncoder? { nil }
     public var headers: [String: String]? { nil }
-    public var credential: HTTPCredential? { nil }
-    public var isAuthenticated: Bool { true }
     public var body: RequestBody? { nil }
-    public var timeout: TimeInterval? { nil }
-    public var priority: Operation.QueuePriority { .normal }
-    public var overallTimeout: TimeInterval? { nil }
-    public var retry: RetryPolicy? { nil }
-    public var idempotencyKey: String? { nil }
-    public var redirects: RedirectPolicy? { nil }
-    public var cache: CachePolicy? { nil }
-    public var interceptors: [any RequestInterceptor] { [] }
+    public var options: RequestOptions { RequestOptions() }
     public func validateParameters() throws {}
-    public var customURLRequest: URLRequest? { nil }
-    public var allowsCellularAccess: Bool { true }
-    public var networkServiceType: URLRequest.NetworkServiceType { .default }
-    public var baseURL: URL? { nil }
-    public var useCDN: Bool { false }
-    public var validation: ResponseValidation? { nil }
-    public var repeatPolicy: RepeatPolicy { .allow }
-    public var repeatKey: String? { nil }
 
     /// The header fields of a request that sends JSON and accepts JSON.
     public func defaultJsonHeader() -> [String: String] {
@@ -199,7 +114,7 @@ extension NetworkService {
 /// ```swift
 /// struct Ranged: RequestWrapper {
 ///     let wrapped: any BaseAPIRequest
-///     var headers: [String: String]? { (wrapped.headers ?? [:]).merging(["Range": "bytes=0-99"]) { $1 } }
+///     var options: RequestOptions { wrapped.options.with { $0.priority = .high } }
 /// }
 /// ```
 protocol RequestWrapper: BaseAPIRequest {
@@ -215,30 +130,11 @@ extension RequestWrapper {
     public var api: String { wrapped.api }
     public var method: NetworkService.Method { wrapped.method }
     public var query: NetworkService.QueryType { wrapped.query }
-    public var params: [String: Any]? { wrapped.params }
-    public var encodableParams: (any Encodable & Sendable)? { wrapped.encodableParams }
-    public var queryEncoder: QueryEncoder? { wrapped.queryEncoder }
-    public var headers: [String: String]? { wrapped.headers }
-    public var credential: HTTPCredential? { wrapped.credential }
-    public var isAuthenticated: Bool { wrapped.isAuthenticated }
+    public var params: Any { wrapped.params }
+    public var headers: Any { wrapped.headers }
     public var body: RequestBody? { wrapped.body }
-    public var timeout: TimeInterval? { wrapped.timeout }
-    public var overallTimeout: TimeInterval? { wrapped.overallTimeout }
-    public var retry: RetryPolicy? { wrapped.retry }
-    public var idempotencyKey: String? { wrapped.idempotencyKey }
-    public var redirects: RedirectPolicy? { wrapped.redirects }
-    public var cache: CachePolicy? { wrapped.cache }
-    public var interceptors: [any RequestInterceptor] { wrapped.interceptors }
+    public var options: RequestOptions { wrapped.options }
     public func validateParameters() throws { try wrapped.validateParameters() }
-    public var customURLRequest: URLRequest? { wrapped.customURLRequest }
-    public var allowsCellularAccess: Bool { wrapped.allowsCellularAccess }
-    public var networkServiceType: URLRequest.NetworkServiceType { wrapped.networkServiceType }
-    public var priority: Operation.QueuePriority { wrapped.priority }
-    public var baseURL: URL? { wrapped.baseURL }
-    public var useCDN: Bool { wrapped.useCDN }
-    public var validation: ResponseValidation? { wrapped.validation }
-    public var repeatPolicy: RepeatPolicy { wrapped.repeatPolicy }
-    public var repeatKey: String? { wrapped.repeatKey }
 }
 
 extension BaseAPIRequest {

@@ -3,7 +3,7 @@ import Foundation
 /// Writes parameters into the query of a URL or into a form.
 ///
 /// ```swift
-/// var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .repeated, nulls: nil) }
+/// var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(arrays: .repeated, nulls: nil)) }
 /// ```
 ///
 /// The same parameters always give the same text: keys are sorted. All but the unreserved characters of RFC 3986,

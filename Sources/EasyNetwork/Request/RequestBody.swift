@@ -147,7 +147,7 @@ public struct RequestBody: Sendable {
     /// Parts with names, as in a form of a browser with files; `Content-Type: multipart/form-data`.
     ///
     /// The form is written while it is sent, in constant memory, and can be sent again if its streams can. For
-    /// ``RepeatPolicy`` two requests with a form are never alike without a ``BaseAPIRequest/repeatKey``.
+    /// ``RepeatPolicy`` two requests with a form are never alike without a ``RequestOptions/repeatKey``.
     public static func multipart(_ form: MultipartForm) -> RequestBody {
         RequestBody { (places) throws(NetworkError) in (.stream(try form.stream(places)), form.contentType) }
     }

@@ -12,7 +12,7 @@ public struct RequestDraft {
     public var method: NetworkService.Method
     /// The address without the parameters; http and https only.
     public var url: URL
-    /// The parameters, whether they come from ``BaseAPIRequest/params`` or ``BaseAPIRequest/encodableParams``. They may
+    /// The parameters, whether they come from ``BaseAPIRequest/params`` or ``BaseAPIRequest/params``. They may
     /// hold the values that ``BaseAPIRequest/params`` may hold.
     public var parameters: [String: Any]
     /// The header fields of the host and of the request.

@@ -5,7 +5,7 @@ struct GetResource: BaseAPIRequest {
     let url: URL
 
     var api: String { url.absoluteString }
-    var cache: CachePolicy? { .http }
+    var options: RequestOptions { RequestOptions(cache: .http) }
 }
 
 /// Any request whose answer is decoded as a resource.
@@ -20,7 +20,7 @@ struct ResourceRequest<Resource: Sendable>: RequestWrapper, APIRequest {
     let isCancelled = Locked(false)
 
     /// The loader has one load for each key.
-    var repeatPolicy: RepeatPolicy { .allow }
+    var options: RequestOptions { wrapped.options.with { $0.repeatPolicy = .allow } }
 
     func item(from response: NetworkResponse) throws -> Item {
         guard !isCancelled.withLock({ $0 }) else { throw NetworkError(code: .cancelled) }

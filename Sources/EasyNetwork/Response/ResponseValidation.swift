@@ -3,7 +3,7 @@ import Foundation
 /// The rule for which answers are successes: by status, media type, length, and shape of the JSON.
 ///
 /// ```swift
-/// var validation: ResponseValidation? { ResponseValidation(statusCodes: [200, 404]) }
+/// var options: RequestOptions { RequestOptions(validation: ResponseValidation(statusCodes: [200, 404])) }
 /// ```
 public struct ResponseValidation: Hashable, Sendable {
     /// The accepted status codes. Default 200 to 299.

@@ -6,6 +6,7 @@ final class CallContext: Sendable {
 
     let configuration: HostConfiguration
     private let request: any BaseAPIRequest
+    private let options: RequestOptions
     private let method: NetworkService.Method
     let validation: ResponseValidation
     let retry: RetryPolicy
@@ -41,16 +42,18 @@ final class CallContext: Sendable {
         self.configuration = configuration
         self.request = request
         method = message.method
-        validation = request.validation ?? configuration.settings.validation
-        retry = request.retry ?? configuration.settings.retry
-        redirects = request.redirects ?? configuration.settings.redirects
-        interceptors = configuration.settings.interceptors + request.interceptors
-        timeout = try RequestBuilder.overallTimeout(of: request)
+        let options = request.options
+        self.options = options
+        validation = options.validation ?? configuration.settings.validation
+        retry = options.retry ?? configuration.settings.retry
+        redirects = options.redirects ?? configuration.settings.redirects
+        interceptors = configuration.settings.interceptors + options.interceptors
+        timeout = try RequestBuilder.overallTimeout(options)
         self.caller = caller
         queueBroadcast = caller?.operation.broadcast ?? broadcast
         self.use = use
         self.cached = cached
-        let policy = request.cache ?? configuration.settings.cachePolicy(for: message.method)
+        let policy = options.cache ?? configuration.settings.cachePolicy(for: message.method)
         // The cache stores bodies, and this answer has none.
         cache =
             use == nil && policy.isActive
@@ -60,7 +63,7 @@ final class CallContext: Sendable {
                 partition: configuration.settings.cachePartition,
                 order: order
             ) : nil
-        stamp = configuration.stamp(for: request, message)
+        stamp = configuration.stamp(for: options, message)
     }
 
     var clock: any NetworkClock { configuration.settings.clock }
@@ -74,7 +77,7 @@ final class CallContext: Sendable {
 
     /// An answer with the settings for reading it.
     func prepared(_ response: consuming NetworkResponse, _ method: NetworkService.Method) -> NetworkResponse {
-        response.prepared(for: method, validation, decoder: configuration.settings.decoder)
+        response.prepared(for: method, validation, decoder: options.decoder ?? configuration.settings.decoder)
     }
 
     // MARK: - Events
@@ -258,7 +261,7 @@ final class CallContext: Sendable {
 
     /// Adds the cookies of the host, unless the message has its own.
     func addCookies(to message: inout TransportRequest) {
-        guard let cookies = configuration.cookies(for: request, message) else { return }
+        guard let cookies = configuration.cookies(for: options, message) else { return }
         message.headers["Cookie"] = cookies
     }
 
@@ -267,8 +270,7 @@ final class CallContext: Sendable {
     }
 
     func keepCookies(_ headers: HTTPHeaders, from url: URL) {
-        guard let jar = configuration.settings.cookies, headers["Set-Cookie"] != nil, request.customURLRequest == nil
-        else { return }
+        guard let jar = configuration.jar(options), headers["Set-Cookie"] != nil else { return }
         jar.store(headers, from: url, at: clock.date)
     }
 

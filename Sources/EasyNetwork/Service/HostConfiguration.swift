@@ -188,12 +188,12 @@ public final class HostConfiguration: Sendable {
         settings.callbackQueue ?? WorkQueue.shared
     }
 
-    /// The headers of a request to this address: a server other than the host's gets none of its credentials.
-    func headers(for url: URL) -> HTTPHeaders {
-        guard let headersElsewhere, let baseURL = settings.baseURL, url.origin != baseURL.origin else {
-            return headers
-        }
-        return headersElsewhere
+    /// The host's headers for a request to this address: a server other than the host's gets none of its credentials.
+    func headers(for url: URL, _ options: RequestOptions) -> HTTPHeaders {
+        let isElsewhere = headersElsewhere != nil && settings.baseURL.map { url.origin != $0.origin } ?? false
+        var headers = isElsewhere ? headersElsewhere ?? headers : headers
+        for name in options.omittedHeaders { headers[name] = nil }
+        return headers
     }
 
     /// Checks the fields of a message; the host's own were checked before.
@@ -215,10 +215,10 @@ public final class HostConfiguration: Sendable {
     }
 
     /// The first authentication state of a request; nil without authentication.
-    func stamp(for request: some BaseAPIRequest, _ message: TransportRequest) -> RequestAuthentication.Stamp? {
+    func stamp(for options: RequestOptions, _ message: TransportRequest) -> RequestAuthentication.Stamp? {
         settings.authentication.map { authentication in
             var stamp = authentication.begin(message.url, base: settings.baseURL)
-            if message.headers["Authorization"] != nil || !request.isAuthenticated || request.customURLRequest != nil {
+            if message.headers["Authorization"] != nil || !options.isAuthenticated || options.customURLRequest != nil {
                 stamp.isExempt = true
             }
             return stamp
@@ -233,11 +233,14 @@ public final class HostConfiguration: Sendable {
     }
 
     /// The cookies to add to a message; nil when there are none, or it has its own.
-    func cookies(for request: some BaseAPIRequest, _ message: TransportRequest) -> String? {
-        guard let jar = settings.cookies, request.customURLRequest == nil, message.headers["Cookie"] == nil else {
-            return nil
-        }
+    func cookies(for options: RequestOptions, _ message: TransportRequest) -> String? {
+        guard let jar = jar(options), message.headers["Cookie"] == nil else { return nil }
         return jar.cookieHeader(for: message.url, at: settings.clock.date)
+    }
+
+    /// The cookies of a request; nil for one without.
+    func jar(_ options: RequestOptions) -> CookieJar? {
+        options.usesCookies && options.customURLRequest == nil ? options.cookies ?? settings.cookies : nil
     }
 
     /// Adds a request's part of a retry to the budget.

@@ -14,7 +14,7 @@ public struct HostSettings: Sendable {
     /// an absolute URL.
     public var baseURL: URL?
 
-    /// The base URL of requests with ``BaseAPIRequest/useCDN``. Default nil: ``baseURL``.
+    /// The base URL of requests with ``RequestOptions/useCDN``. Default nil: ``baseURL``.
     ///
     /// When it has another origin than ``baseURL``, its requests get no credential of the host: neither that of
     /// ``authentication`` nor those among ``headers``.
@@ -35,7 +35,7 @@ public struct HostSettings: Sendable {
     public var query = NetworkService.QueryType.form
 
     /// How parameters are written into queries and forms, unless a request says otherwise
-    /// (``BaseAPIRequest/queryEncoder``). Default: arrays as `a[]=1`, Bools as `true` and `false`, see
+    /// (``RequestOptions/queryEncoder``). Default: arrays as `a[]=1`, Bools as `true` and `false`, see
     /// ``QueryEncoder``.
     public var queryEncoder = QueryEncoder()
 
@@ -66,7 +66,7 @@ public struct HostSettings: Sendable {
     /// host.filters = [{ draft in draft.parameters["lang"] = "de" }]
     /// ```
     ///
-    /// They apply to every request, also to one with an absolute URL, but not to a ``BaseAPIRequest/customURLRequest``.
+    /// They apply to every request, also to one with an absolute URL, but not to a ``RequestOptions/customURLRequest``.
     /// They are called on the thread that builds the request, and more than once for a request with a ``RepeatPolicy``.
     /// An error ends the request before it is sent; all but a ``NetworkError`` become
     /// ``NetworkError/Code/invalidRequest``.
@@ -76,7 +76,7 @@ public struct HostSettings: Sendable {
     public var interceptors: [any RequestInterceptor] = []
 
     /// How long an attempt may take, unless the request says otherwise. Default: 60 seconds of silence, no total: an
-    /// answer that comes byte by byte never ends. Set ``TransportDeadlines/total`` or ``BaseAPIRequest/timeout``.
+    /// answer that comes byte by byte never ends. Set ``TransportDeadlines/total`` or ``RequestOptions/timeout``.
     public var deadlines = TransportDeadlines()
 
     /// The answers that count as success. Default: status 200 to 299.
@@ -106,7 +106,7 @@ public struct HostSettings: Sendable {
     public var authentication: RequestAuthentication?
 
     /// Stores the cookies of servers, and sends them back. A request with its own `Cookie` keeps it. A
-    /// ``BaseAPIRequest/customURLRequest`` has nothing to do with it. Default nil: no cookies.
+    /// ``RequestOptions/customURLRequest`` has nothing to do with it. Default nil: no cookies.
     public var cookies: CookieJar?
 
     /// How GET and HEAD requests use the cache, unless they say otherwise. Default ``CachePolicy/never``.
@@ -145,7 +145,7 @@ public struct HostSettings: Sendable {
     ///   the cache yet.
     /// - Calls of an ``EasyNetworkService`` without a queue, and calls of jobs that have been started, wait before each
     ///   of their messages, retries included, after the cache has been asked. The job has no slot in that time, and
-    ///   ``BaseAPIRequest/overallTimeout`` goes on.
+    ///   ``RequestOptions/overallTimeout`` goes on.
     ///
     /// The waits have no other end. For an error in place of one, add ``OperationCondition/reachable(_:waits:)`` to a
     /// job.

@@ -7,36 +7,39 @@ enum RequestBuilder {
         _ request: some BaseAPIRequest,
         for host: HostConfiguration
     ) throws(NetworkError) -> TransportRequest {
-        var deadlines = host.settings.deadlines
-        try check(deadlines)
-        if let timeout = request.timeout { deadlines.total = try positive(timeout, "timeout") }
-        if let custom = request.customURLRequest {
-            return try message(from: custom, deadlines, allowsCellularAccess: request.allowsCellularAccess)
+        let options = request.options
+        var deadlines = options.deadlines ?? host.settings.deadlines
+        try check(deadlines, of: options.deadlines == nil ? "host" : "request")
+        if let timeout = options.timeout { deadlines.total = try positive(timeout, "timeout") }
+        if let custom = options.customURLRequest {
+            return try message(from: custom, deadlines, allowsCellularAccess: options.allowsCellularAccess)
         }
         do {
             try request.validateParameters()
         } catch {
             throw .thrown(error, otherwise: .invalidRequest)
         }
-        var own = try request.headers.map(own) ?? HTTPHeaders()
-        if let credential = request.credential, own["Authorization"] == nil {
+        var own = try headers(of: request.headers)
+        if let credential = options.credential, own["Authorization"] == nil {
             own["Authorization"] = credential.authorization
         }
-        let encoder = request.queryEncoder ?? host.settings.queryEncoder
-        let given = try parameters(of: request, encoder)
-        let filtered = try filter(request, given ?? [:], own, host)
+        let encoder = options.queryEncoder ?? host.settings.queryEncoder
+        let given = try parameters(of: request.params, encoder)
+        let base = try base(options, host)
+        let filtered = try filter(request, options, given ?? [:], own, base, host)
         let method = filtered?.method ?? request.method
         let (query, content) = try place(filtered?.parameters, given, of: request, encoder, host)
         if content != nil, method == .get || method == .head {
             throw failure("a \(method) request has no body; send its params with query .path, or use another method")
         }
         let api = filtered?.url.absoluteString ?? request.api
-        let url = try URLBuilder.url(api: api, base: filtered == nil ? try base(of: request, host) : nil, query: query)
-        var headers = filtered.map { host.headers(of: $0, for: url) } ?? host.headers(for: url).merging(own)
+        let url = try URLBuilder.url(api: api, base: filtered == nil ? base : nil, query: query)
+        var headers =
+            filtered.map { host.headers(of: $0, for: url) } ?? host.headers(for: url, options).merging(own)
         if let type = content?.contentType, headers["Content-Type"] == nil || own["Content-Type"] == nil {
             headers["Content-Type"] = type
         }
-        if let key = request.idempotencyKey { headers["Idempotency-Key"] = key }
+        if let key = options.idempotencyKey { headers["Idempotency-Key"] = key }
         var message = TransportRequest(
             method: method,
             url: url,
@@ -44,8 +47,8 @@ enum RequestBuilder {
             body: content?.body ?? .none,
             deadlines: deadlines
         )
-        message.allowsCellularAccess = request.allowsCellularAccess
-        message.networkServiceType = request.networkServiceType
+        message.allowsCellularAccess = options.allowsCellularAccess
+        message.networkServiceType = options.networkServiceType
         // The address was made from checked parts.
         try message.checkMethod()
         try host.check(headers)
@@ -53,44 +56,44 @@ enum RequestBuilder {
     }
 
     /// The base of the address; nil when the host has none.
-    static func base(
-        of request: some BaseAPIRequest,
-        _ host: HostConfiguration
-    ) throws(NetworkError) -> URLParts? {
-        guard let other = request.baseURL ?? (request.useCDN ? host.settings.cdnURL : nil) else {
+    static func base(_ options: RequestOptions, _ host: HostConfiguration) throws(NetworkError) -> URLParts? {
+        guard let other = options.baseURL ?? (options.useCDN ? host.settings.cdnURL : nil) else {
             return try host.base?.get()
         }
         return try URLBuilder.parts(ofBase: other.absoluteString)
     }
 
-    /// - Returns: nil when the host has no filters.
+    /// - Returns: nil when there are no filters.
     private static func filter(
         _ request: some BaseAPIRequest,
+        _ options: RequestOptions,
         _ parameters: [String: Any],
         _ own: HTTPHeaders,
+        _ base: URLParts?,
         _ host: HostConfiguration
     ) throws(NetworkError) -> RequestDraft? {
-        guard !host.settings.filters.isEmpty else { return nil }
-        let url = try URLBuilder.url(api: request.api, base: try base(of: request, host), query: nil)
+        let filters = options.filters ?? host.settings.filters
+        guard !filters.isEmpty else { return nil }
+        let url = try URLBuilder.url(api: request.api, base: base, query: nil)
         var draft = RequestDraft(
             request: request.asMade,
             method: request.method,
             url: url,
             parameters: parameters,
-            headers: host.headers(for: url).merging(own)
+            headers: host.headers(for: url, options).merging(own)
         )
         do {
-            for filter in host.settings.filters { try filter(&draft) }
+            for filter in filters { try filter(&draft) }
         } catch {
             throw .thrown(error, otherwise: .invalidRequest)
         }
         return draft
     }
 
-    private static func check(_ deadlines: TransportDeadlines) throws(NetworkError) {
+    private static func check(_ deadlines: TransportDeadlines, of owner: String) throws(NetworkError) {
         func check(_ seconds: TimeInterval?, _ name: String) throws(NetworkError) {
             guard let seconds, !(seconds > 0) else { return }
-            throw failure("the host's deadline \"\(name)\" of \(seconds) seconds is not a positive number")
+            throw failure("the \(owner)'s deadline \"\(name)\" of \(seconds) seconds is not a positive number")
         }
         try check(deadlines.connect, "connect")
         try check(deadlines.firstByte, "firstByte")
@@ -105,19 +108,36 @@ enum RequestBuilder {
         return seconds
     }
 
-    static func overallTimeout(of request: some BaseAPIRequest) throws(NetworkError) -> TimeInterval? {
-        try request.overallTimeout.map { (seconds) throws(NetworkError) in try positive(seconds, "overall timeout") }
+    static func overallTimeout(_ options: RequestOptions) throws(NetworkError) -> TimeInterval? {
+        try options.overallTimeout.map { (seconds) throws(NetworkError) in try positive(seconds, "overall timeout") }
     }
 
-    /// The parameters as the request gives them; nil when it has none.
-    private static func parameters(
-        of request: some BaseAPIRequest,
-        _ encoder: QueryEncoder
-    ) throws(NetworkError) -> [String: Any]? {
-        let params = request.params
-        guard let value = request.encodableParams else { return params }
-        guard params == nil else { throw failure("the request has params and encodableParams; give one of the two") }
-        return try encoder.parameters(of: value)
+    /// The parameters as the request declares them; nil when it has none.
+    private static func parameters(of declared: Any, _ encoder: QueryEncoder) throws(NetworkError) -> [String: Any]? {
+        switch unwrapped(declared) {
+        case nil: return nil
+        case let params as [String: Any]: return params
+        case let params as any Encodable: return try encoder.parameters(of: params)
+        case let params?:
+            throw failure("params is no dictionary with String keys and no Encodable value, but a \(type(of: params))")
+        }
+    }
+
+    /// The header fields that the request declares.
+    static func headers(of declared: Any) throws(NetworkError) -> HTTPHeaders {
+        switch unwrapped(declared) {
+        case nil: return HTTPHeaders()
+        case let headers as [String: String]: return try own(headers)
+        case let headers as HTTPHeaders: return headers
+        case let headers?:
+            throw failure("headers is no dictionary of Strings and no HTTPHeaders, but a \(type(of: headers))")
+        }
+    }
+
+    /// What an optional holds, also one in another one.
+    private static func unwrapped(_ declared: Any) -> Any? {
+        guard let optional = declared as? any OptionalValue else { return declared }
+        return optional.held.flatMap(unwrapped)
     }
 
     /// The parameters in the query or the body; without them, the request's own body.
@@ -166,4 +186,12 @@ enum RequestBuilder {
     static func failure(_ message: String) -> NetworkError {
         NetworkError(code: .invalidRequest, message: message)
     }
+}
+
+private protocol OptionalValue {
+    var held: Any? { get }
+}
+
+extension Optional: OptionalValue {
+    fileprivate var held: Any? { self }
 }

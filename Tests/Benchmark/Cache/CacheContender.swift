@@ -12,6 +12,7 @@ struct CacheContender {
         var cache: CachePolicy? {
             CachePolicy(.cacheOnly, storesInMemory: !isOnDisk, storesOnDisk: isOnDisk, maximumAge: 3_600)
         }
+        var options: RequestOptions { RequestOptions(cache: cache) }
     }
 
     private let memory: EasyNetworkService

@@ -7,7 +7,7 @@ struct ResourceContender {
     private struct Picture: BaseAPIRequest {
         let url: URL
         var api: String { url.absoluteString }
-        var cache: CachePolicy? { CachePolicy(.cacheOnly, storesOnDisk: false) }
+        var options: RequestOptions { RequestOptions(cache: CachePolicy(.cacheOnly, storesOnDisk: false)) }
     }
 
     private let service: EasyNetworkService

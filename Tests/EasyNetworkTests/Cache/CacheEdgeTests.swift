@@ -21,11 +21,13 @@ struct CacheEdgeTests {
         var method = NetworkService.Method.get
         var headers: [String: String]?
         var cache: CachePolicy? = .http
+        var options: RequestOptions { RequestOptions(cache: cache) }
     }
 
     private struct Text: APIRequest {
         var api = "a"
         var cache: CachePolicy? = CachePolicy(.cacheThenNetwork)
+        var options: RequestOptions { RequestOptions(cache: cache) }
         func item(from response: NetworkResponse) throws -> String { try response.text() }
     }
 
@@ -277,6 +279,7 @@ struct CacheEdgeTests {
             var api = "a"
             var repeatPolicy: RepeatPolicy
             var cache: CachePolicy? = CachePolicy(.cacheElseNetwork)
+            var options: RequestOptions { RequestOptions(cache: cache, repeatPolicy: repeatPolicy) }
             let mapping: @Sendable () -> Void
             func item(from response: NetworkResponse) throws -> String {
                 mapping()

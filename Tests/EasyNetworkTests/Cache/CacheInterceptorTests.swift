@@ -19,11 +19,13 @@ struct CacheInterceptorTests {
     private struct Call: BaseAPIRequest {
         var api = "a"
         var cache: CachePolicy? = CachePolicy(.cacheElseNetwork)
+        var options: RequestOptions { RequestOptions(cache: cache) }
     }
 
     private struct Text: APIRequest {
         var api = "a"
         var cache: CachePolicy? = CachePolicy(.cacheThenNetwork)
+        var options: RequestOptions { RequestOptions(cache: cache) }
         func item(from response: NetworkResponse) throws -> String { try response.text() }
     }
 

@@ -36,6 +36,7 @@ struct CachePartTests {
         var headers: [String: String]?
         var cache: CachePolicy? = .http
         var validation: ResponseValidation? = ResponseValidation(statusCodes: 200...599)
+        var options: RequestOptions { RequestOptions(cache: cache, validation: validation) }
     }
 
     private func service(_ cache: NetworkCache? = nil) throws -> EasyNetworkService {

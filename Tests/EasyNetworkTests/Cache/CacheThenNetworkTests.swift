@@ -27,6 +27,7 @@ struct CacheThenNetworkTests {
     private struct News: APIRequest {
         var api = "news"
         var cache: CachePolicy? = CachePolicy(.cacheThenNetwork)
+        var options: RequestOptions { RequestOptions(cache: cache) }
 
         func item(from response: NetworkResponse) throws -> String {
             try response.text()
@@ -172,7 +173,7 @@ struct CacheThenNetworkTests {
             var api = "news"
             // Without this, the next request would find the entry of the previous one.
             var cache: CachePolicy? = CachePolicy(.cacheThenNetwork, storesInMemory: false, storesOnDisk: false)
-            var repeatPolicy: RepeatPolicy { .join }
+            var options: RequestOptions { RequestOptions(cache: cache, repeatPolicy: .join) }
 
             func item(from response: NetworkResponse) throws -> String {
                 try response.text()

@@ -33,6 +33,7 @@ struct CacheVariantTests {
         var method = NetworkService.Method.get
         var headers: [String: String]?
         var cache: CachePolicy? = .http
+        var options: RequestOptions { RequestOptions(cache: cache) }
 
         init(_ language: String, method: NetworkService.Method = .get, also headers: [String: String] = [:]) {
             self.method = method

@@ -22,12 +22,14 @@ struct CachedCallTests {
         var headers: [String: String]?
         var cache: CachePolicy? = .http
         var interceptors: [any RequestInterceptor] = []
+        var options: RequestOptions { RequestOptions(cache: cache, interceptors: interceptors) }
     }
 
     private struct JSONCall: APIRequest {
         struct Item: Decodable { var userName: String }
         var api = "a"
         var cache: CachePolicy? = .http
+        var options: RequestOptions { RequestOptions(cache: cache) }
     }
 
     private struct Adapter: RequestInterceptor {
@@ -255,6 +257,7 @@ struct CachedCallTests {
     private struct Text: APIRequest {
         var api = "a"
         var cache: CachePolicy? = CachePolicy(.cacheThenNetwork)
+        var options: RequestOptions { RequestOptions(cache: cache) }
         func item(from response: NetworkResponse) throws -> String { try response.text() }
     }
 
@@ -301,6 +304,7 @@ struct CachedCallTests {
         struct Secret: APIRequest {
             var api = "a"
             var cache: CachePolicy? = .http
+            var options: RequestOptions { RequestOptions(cache: cache) }
             func item(from response: NetworkResponse) throws -> String { try response.text() }
         }
         let first = RequestOperation(Secret(), service: service)
@@ -328,6 +332,7 @@ struct CachedCallTests {
         struct Strict: APIRequest {
             var api = "a"
             var cache: CachePolicy? = CachePolicy(.cacheElseNetwork, storesInMemory: false, storesOnDisk: false)
+            var options: RequestOptions { RequestOptions(cache: cache) }
             func item(from response: NetworkResponse) throws -> String {
                 let text = try response.text()
                 guard text == "old" else { throw NetworkError(code: .cannotParseResponse) }

@@ -37,6 +37,7 @@ struct CachedRequestTests {
         var method = NetworkService.Method.get
         var values: [String: Int]?
         var cache: CachePolicy?
+        var options: RequestOptions { RequestOptions(cache: cache) }
         var params: [String: Any]? { values }
         var query: NetworkService.QueryType { method == .get ? .path : .json }
 
@@ -246,6 +247,7 @@ struct CachedRequestTests {
             var api = "news"
             var repeatPolicy = RepeatPolicy.join
             var cache: CachePolicy? = CachePolicy(.cacheElseNetwork)
+            var options: RequestOptions { RequestOptions(cache: cache, repeatPolicy: repeatPolicy) }
             func item(from response: NetworkResponse) throws -> String { try response.text() }
         }
         let service = try service()
@@ -354,6 +356,7 @@ struct CachedRequestTests {
             var method = NetworkService.Method.post
             var body: RequestBody? = .stream(TransportBodyStream(length: 1) { InputStream(data: Data("x".utf8)) })
             var cache: CachePolicy?
+            var options: RequestOptions { RequestOptions(cache: cache) }
         }
         let service = try service()
         let response = try await service.send(Upload(cache: CachePolicy(.cacheElseNetwork)))
@@ -376,6 +379,7 @@ struct CachedRequestTests {
                     return response.body == Data("2".utf8)
                 }
             }
+            var options: RequestOptions { RequestOptions(cache: cache) }
             func item(from response: NetworkResponse) throws -> String {
                 asked.withLock { $0.append("map") }
                 if fails { throw NetworkError(code: .cannotParseResponse) }
@@ -397,6 +401,7 @@ struct CachedRequestTests {
         struct Number: APIRequest {
             var api = "news"
             var cache: CachePolicy?
+            var options: RequestOptions { RequestOptions(cache: cache) }
             func item(from response: NetworkResponse) throws -> String {
                 guard response.source != .cache else { throw NetworkError(code: .cannotParseResponse) }
                 return try response.text()
@@ -418,8 +423,7 @@ struct CachedRequestTests {
     private struct Joined: APIRequest {
         let fails: Locked<Bool>
         var api = "news"
-        var repeatPolicy: RepeatPolicy { .join }
-        var cache: CachePolicy? { CachePolicy(.cacheElseNetwork) }
+        var options: RequestOptions { RequestOptions(cache: CachePolicy(.cacheElseNetwork), repeatPolicy: .join) }
 
         func item(from response: NetworkResponse) throws -> String {
             if fails.withLock({ $0 }) { throw NetworkError(code: .cannotParseResponse) }

@@ -13,6 +13,7 @@ struct EarlyItemTests {
     private struct Text: APIRequest {
         var api = "a"
         var cache: CachePolicy? = CachePolicy(.cacheThenNetwork)
+        var options: RequestOptions { RequestOptions(cache: cache) }
         func item(from response: NetworkResponse) throws -> String { try response.text() }
     }
 
@@ -106,6 +107,7 @@ struct EarlyItemTests {
         struct Slow: APIRequest {
             var api = "a"
             var cache: CachePolicy? = CachePolicy(.cacheThenNetwork)
+            var options: RequestOptions { RequestOptions(cache: cache) }
             let mapping: @Sendable () -> Void
             func item(from response: NetworkResponse) throws -> String {
                 mapping()

@@ -20,6 +20,7 @@ struct HTTPCachedRequestTests {
         var method = NetworkService.Method.get
         var headers: [String: String]?
         var cache: CachePolicy? = .http
+        var options: RequestOptions { RequestOptions(cache: cache) }
     }
 
     private func service(_ change: (inout HostSettings) -> Void = { _ in }) throws -> EasyNetworkService {

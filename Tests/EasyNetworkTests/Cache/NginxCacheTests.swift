@@ -10,6 +10,7 @@ struct NginxCacheTests {
         var api: String
         var headers: [String: String]?
         var cache: CachePolicy? = .http
+        var options: RequestOptions { RequestOptions(cache: cache) }
     }
 
     static let cases: [(listener: NginxServer.Listener, path: String, validator: String)] =

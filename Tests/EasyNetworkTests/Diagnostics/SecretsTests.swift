@@ -18,6 +18,7 @@ struct SecretsTests {
         var headers: [String: String]?
         var body: RequestBody?
         var credential: HTTPCredential?
+        var options: RequestOptions { RequestOptions(credential: credential) }
     }
 
     /// Numbered, so that a failure tells which one was shown.

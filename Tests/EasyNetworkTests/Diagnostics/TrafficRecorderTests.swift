@@ -14,6 +14,7 @@ struct TrafficRecorderTests {
         var headers: [String: String]?
         var body: RequestBody?
         var cache: CachePolicy?
+        var options: RequestOptions { RequestOptions(cache: cache, isAuthenticated: isAuthenticated) }
         var isAuthenticated = true
     }
 

@@ -207,7 +207,7 @@ struct RedactionTests {
             Redaction(names: ["other"]).redacted("beyond x_beyondTwentyOne=s3") == "beyond x_beyondTwentyOne=REDACTED"
         )
         let elsewhere = try #require(URL(string: "https://other.example.com"))
-        #expect(host.headers(for: elsewhere)["X-Beyond-Twenty-One"] == nil)
+        #expect(host.headers(for: elsewhere, RequestOptions())["X-Beyond-Twenty-One"] == nil)
     }
 
     @Test("RSP-6: a secret is not shown wherever random JSON is cut")

@@ -198,7 +198,7 @@ struct RequestOperationTests {
         struct Urgent: APIRequest {
             typealias Item = NetworkResponse
             var api: String { "a" }
-            var priority: Operation.QueuePriority { .veryHigh }
+            var options: RequestOptions { RequestOptions(priority: .veryHigh) }
         }
         #expect(RequestOperation(Urgent(), service: service).queuePriority == .veryHigh)
     }

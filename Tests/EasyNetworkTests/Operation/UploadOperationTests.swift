@@ -11,6 +11,7 @@ private struct Put: APIRequest {
     var method = NetworkService.Method.put
     var body: RequestBody?
     var retry: RetryPolicy?
+    var options: RequestOptions { RequestOptions(retry: retry, repeatPolicy: repeatPolicy) }
     var repeatPolicy = RepeatPolicy.allow
 
     func item(from response: NetworkResponse) throws -> String { String(decoding: response.body, as: UTF8.self) }

@@ -10,7 +10,7 @@ struct OutboxMessage: APIRequest, Codable {
     var method: NetworkService.Method { .post }
     var params: [String: Any]? { ["text": text] }
     var query: NetworkService.QueryType { .json }
-    var retry: RetryPolicy? { .never }
+    var options: RequestOptions { RequestOptions(retry: .never) }
 }
 
 struct OutboxPhoto: APIRequest, Codable {
@@ -19,7 +19,7 @@ struct OutboxPhoto: APIRequest, Codable {
     var isForm = false
     var api: String { "photos" }
     var method: NetworkService.Method { .post }
-    var retry: RetryPolicy? { .never }
+    var options: RequestOptions { RequestOptions(retry: .never) }
     var body: RequestBody? {
         guard isForm else { return .file(file) }
         var form = MultipartForm()

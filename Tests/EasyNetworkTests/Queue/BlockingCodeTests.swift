@@ -17,6 +17,7 @@ struct BlockingCodeTests {
         var map: @Sendable () -> Void = {}
         var validate: @Sendable () -> Void = {}
         var repeatPolicy = RepeatPolicy.allow
+        var options: RequestOptions { RequestOptions(repeatPolicy: repeatPolicy) }
 
         func validateParameters() { validate() }
 

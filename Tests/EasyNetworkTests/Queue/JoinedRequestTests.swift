@@ -14,6 +14,7 @@ struct JoinedRequestTests {
         var api = "a"
         var repeatPolicy = RepeatPolicy.join
         var repeatKey: String?
+        var options: RequestOptions { RequestOptions(repeatPolicy: repeatPolicy, repeatKey: repeatKey) }
         func item(from response: NetworkResponse) throws -> [String] {
             try response.text().split(separator: " ").map(String.init)
         }
@@ -153,7 +154,7 @@ struct JoinedRequestTests {
         let message = try #require(plain.sharedMessage(for: Repeated()))
         var custom = URLRequest(url: server.baseURL.appendingPathComponent("a"))
         custom.allHTTPHeaderFields = Dictionary(
-            service.configuration.headers(for: server.baseURL).map { ($0.name, $0.value) },
+            service.configuration.headers(for: server.baseURL, RequestOptions()).map { ($0.name, $0.value) },
             uniquingKeysWith: { $1 }
         )
         let own = try #require(plain.sharedMessage(for: Repeated(customURLRequest: custom)))
@@ -313,6 +314,7 @@ struct JoinedRequestTests {
             typealias Item = Int
             var api = "a"
             var repeatPolicy = RepeatPolicy.join
+            var options: RequestOptions { RequestOptions(repeatPolicy: repeatPolicy) }
         }
         let number = RequestOperation(Number(), service: service)
         queue.addOperation(number)

@@ -56,7 +56,7 @@ struct QueueStressTests {
 private struct Joining: APIRequest {
     typealias Item = NetworkResponse
     var api: String
-    var repeatPolicy: RepeatPolicy { .join }
+    var options: RequestOptions { RequestOptions(repeatPolicy: .join) }
 }
 
 private struct Worker {

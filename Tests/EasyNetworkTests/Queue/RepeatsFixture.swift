@@ -37,6 +37,15 @@ struct Repeated: APIRequest {
     var repeatKey: String?
     var isAuthenticated = true
     var customURLRequest: URLRequest?
+    var options: RequestOptions {
+        RequestOptions(
+            timeout: timeout,
+            isAuthenticated: isAuthenticated,
+            repeatPolicy: repeatPolicy,
+            repeatKey: repeatKey,
+            customURLRequest: customURLRequest
+        )
+    }
 }
 
 /// A request whose own interceptor puts a user into it.
@@ -58,7 +67,14 @@ struct Personal: APIRequest {
     var repeatPolicy = RepeatPolicy.join
     var repeatKey: String?
     var redirects: RedirectPolicy?
-    var interceptors: [any RequestInterceptor] { user.map { [Credential(user: $0)] } ?? [] }
+    var options: RequestOptions {
+        RequestOptions(
+            interceptors: user.map { [Credential(user: $0)] } ?? [],
+            redirects: redirects,
+            repeatPolicy: repeatPolicy,
+            repeatKey: repeatKey
+        )
+    }
 }
 
 extension RequestOperation {

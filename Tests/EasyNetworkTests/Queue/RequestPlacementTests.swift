@@ -16,6 +16,9 @@ struct RequestPlacementTests {
         var priority = Operation.QueuePriority.normal
         var useCDN = false
         var customURLRequest: URLRequest?
+        var options: RequestOptions {
+            RequestOptions(priority: priority, useCDN: useCDN, customURLRequest: customURLRequest)
+        }
     }
 
     @Test("OPQ-3: a request that is made by then or join goes by its own priority", arguments: [false, true])

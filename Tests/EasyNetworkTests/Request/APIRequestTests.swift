@@ -51,13 +51,11 @@ private struct Everything: BaseAPIRequest {
     var method: NetworkService.Method { .post }
     var query: NetworkService.QueryType { .path }
     var params: [String: Any]? { ["a": 1] }
-    var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .repeated, usesNumericBools: true) }
     var headers: [String: String]? { defaultJsonHeader() }
     var body: RequestBody? { .json(["a": 1]) }
-    var timeout: TimeInterval? { 3 }
-    var priority: Operation.QueuePriority { .high }
-    var baseURL: URL? { URL(string: "https://other") }
-    var validation: ResponseValidation? { ResponseValidation(statusCodes: 200...399) }
+    var options: RequestOptions {
+        RequestOptions(timeout: 3, priority: .high, validation: ResponseValidation(statusCodes: 200...399))
+    }
 }
 
 @Suite("APIRequest")
@@ -86,7 +84,7 @@ struct APIRequestTests {
     @Test("REQ-1: every property of a request can be given")
     func everything() {
         let request: any BaseAPIRequest = Everything()
-        #expect(request.priority == .high)
-        #expect(request.validation?.accepts(statusCode: 302) == true)
+        #expect(request.options.priority == .high)
+        #expect(request.options.validation?.accepts(statusCode: 302) == true)
     }
 }

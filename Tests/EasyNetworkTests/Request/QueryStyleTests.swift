@@ -95,12 +95,12 @@ struct QueryStyleTests {
     private struct Unsaid: BaseAPIRequest {
         let api = "a"
         var method = NetworkService.Method.get
-        var encodableParams: (any Encodable & Sendable)? { ["l": [Date(timeIntervalSince1970: 1)]] }
+        var params: [String: [Date]] { ["l": [Date(timeIntervalSince1970: 1)]] }
     }
 
     private struct Altered: RequestWrapper {
         let wrapped: any BaseAPIRequest
-        var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .indices) }
+        var options: RequestOptions { wrapped.options.with { $0.queryEncoder = QueryEncoder(arrays: .indices) } }
     }
 
     @Test("REQ-2, CFG-3: the host's encoder writes the parameters of requests without an encoder")

@@ -15,14 +15,14 @@ struct RequestWrapperTests {
 
     private struct Marked: RequestWrapper {
         let wrapped: any BaseAPIRequest
-        var headers: [String: String]? { (wrapped.headers ?? [:]).merging(["X-Mark": "1"]) { $1 } }
+        var headers: HTTPHeaders? {
+            (try? RequestBuilder.headers(of: wrapped.headers))?.merging(["X-Mark": "1"])
+        }
     }
 
     private struct Bare: BaseAPIRequest {
         let api = "bare"
     }
-
-    private struct Passing: RequestInterceptor {}
 
     private struct Refusal: Error {}
 
@@ -32,29 +32,12 @@ struct RequestWrapperTests {
         var method: NetworkService.Method { .post }
         var query: NetworkService.QueryType { .form }
         var params: [String: Any]? { ["a": [1, 2]] }
-        var encodableParams: (any Encodable & Sendable)? { ["b": 1] }
-        var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .repeated) }
         var headers: [String: String]? { ["X-Own": "own"] }
-        var credential: HTTPCredential? { try? .bearer("token") }
-        var isAuthenticated: Bool { false }
         var body: RequestBody? { .text("body") }
-        var timeout: TimeInterval? { 1 }
-        var overallTimeout: TimeInterval? { 2 }
-        var retry: RetryPolicy? { .never }
-        var idempotencyKey: String? { "idempotency" }
-        var redirects: RedirectPolicy? { .never }
-        var cache: CachePolicy? { .http }
-        var interceptors: [any RequestInterceptor] { [Passing()] }
         func validateParameters() throws { throw Refusal() }
-        var customURLRequest: URLRequest? { URL(string: "https://custom.example/").map { URLRequest(url: $0) } }
-        var allowsCellularAccess: Bool { false }
-        var networkServiceType: URLRequest.NetworkServiceType { .video }
-        var priority: Operation.QueuePriority { .high }
-        var baseURL: URL? { URL(string: "https://base.example/") }
-        var useCDN: Bool { true }
-        var validation: ResponseValidation? { ResponseValidation(statusCodes: [418]) }
-        var repeatPolicy: RepeatPolicy { .ignoreNewer }
-        var repeatKey: String? { "repeat" }
+        var options: RequestOptions {
+            RequestOptions(timeout: 1, cache: .http, retry: .never, priority: .high, useCDN: true)
+        }
     }
 
     /// A valid request that sets as many properties as can be combined.
@@ -63,16 +46,20 @@ struct RequestWrapperTests {
         var api: String { "form" }
         var method: NetworkService.Method { .post }
         var query: NetworkService.QueryType { usesQuery ? .path : .form }
-        var encodableParams: (any Encodable & Sendable)? { ["b": [1, 2]] }
-        var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .repeated) }
+        var params: [String: [Int]] { ["b": [1, 2]] }
         var headers: [String: String]? { ["X-Own": "own"] }
-        var credential: HTTPCredential? { try? .bearer("token") }
         var body: RequestBody? { usesQuery ? .text("body") : nil }
-        var timeout: TimeInterval? { 1 }
-        var idempotencyKey: String? { "idempotency" }
-        var allowsCellularAccess: Bool { false }
-        var networkServiceType: URLRequest.NetworkServiceType { .video }
-        var baseURL: URL? { URL(string: "https://base.example/") }
+        var options: RequestOptions {
+            RequestOptions(
+                timeout: 1,
+                baseURL: URL(string: "https://base.example/"),
+                queryEncoder: QueryEncoder(arrays: .repeated),
+                idempotencyKey: "idempotency",
+                credential: try? .bearer("token"),
+                allowsCellularAccess: false,
+                networkServiceType: .video
+            )
+        }
     }
 
     /// The properties by name.
@@ -82,30 +69,11 @@ struct RequestWrapperTests {
             "api": request.api,
             "method": text(request.method),
             "query": text(request.query),
-            "params": text(request.params as Any),
-            "encodableParams": text(request.encodableParams as Any),
-            "queryEncoder": text(request.queryEncoder as Any),
-            "headers": text(request.headers as Any),
-            "credential": text(request.credential?.authorization as Any),
-            "isAuthenticated": text(request.isAuthenticated),
+            "params": text(request.params),
+            "headers": text(request.headers),
             "body": text(request.body as Any),
-            "timeout": text(request.timeout as Any),
-            "overallTimeout": text(request.overallTimeout as Any),
-            "retry": text(request.retry?.maximumRetryCount as Any),
-            "idempotencyKey": text(request.idempotencyKey as Any),
-            "redirects": text(request.redirects?.limit as Any),
-            "cache": text(request.cache?.reading as Any),
-            "interceptors": text(request.interceptors),
+            "options": text(request.options),
             "validateParameters": text(Result { try request.validateParameters() }),
-            "customURLRequest": text(request.customURLRequest?.url as Any),
-            "allowsCellularAccess": text(request.allowsCellularAccess),
-            "networkServiceType": text(request.networkServiceType),
-            "priority": text(request.priority.rawValue),
-            "baseURL": text(request.baseURL as Any),
-            "useCDN": text(request.useCDN),
-            "validation": text(request.validation?.statusCodes as Any),
-            "repeatPolicy": text(request.repeatPolicy),
-            "repeatKey": text(request.repeatKey as Any),
         ]
     }
 

@@ -19,6 +19,9 @@ struct CallSafetyTests {
         var isAuthenticated = true
         var timeout: TimeInterval?
         var interceptors: [any RequestInterceptor] = []
+        var options: RequestOptions {
+            RequestOptions(timeout: timeout, interceptors: interceptors, isAuthenticated: isAuthenticated)
+        }
     }
 
     private func error(_ host: HostConfiguration, _ call: Call = Call()) async -> NetworkError? {
@@ -203,7 +206,7 @@ struct CallSafetyTests {
     private struct Custom: BaseAPIRequest {
         var api = ""
         var url: URL?
-        var customURLRequest: URLRequest? { url.map { URLRequest(url: $0) } }
+        var options: RequestOptions { RequestOptions(customURLRequest: url.map { URLRequest(url: $0) }) }
     }
 
     @Test("REQ-7, CBK-7: a custom URLRequest is sent without the host's credential", arguments: [true, false])
@@ -394,6 +397,7 @@ struct CallSafetyTests {
         typealias Item = NetworkResponse
         let gone: @Sendable () -> Void
         let repeatPolicy: RepeatPolicy
+        var options: RequestOptions { RequestOptions(repeatPolicy: repeatPolicy) }
         var api = "x"
         var method: NetworkService.Method { .put }
         var body: RequestBody? {

@@ -101,7 +101,7 @@ struct HostReachabilityTests {
     func cacheAndTimeout() async throws {
         struct Hurried: BaseAPIRequest {
             let api = "a"
-            var overallTimeout: TimeInterval? { 5 }
+            var options: RequestOptions { RequestOptions(overallTimeout: 5) }
         }
         let clock = ManualClock()
         let service = service { host in

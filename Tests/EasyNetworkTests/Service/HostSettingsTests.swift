@@ -18,6 +18,9 @@ struct HostSettingsTests {
         var baseURL: URL?
         var headers: [String: String]?
         var customURLRequest: URLRequest?
+        var options: RequestOptions {
+            RequestOptions(baseURL: baseURL, useCDN: useCDN, customURLRequest: customURLRequest)
+        }
         var count = 0
         var params: [String: Any]? { count == 0 ? nil : ["count": count] }
 
@@ -241,8 +244,7 @@ struct HostSettingsTests {
     func perRequest() throws {
         struct Careful: BaseAPIRequest {
             var api: String { "a" }
-            var timeout: TimeInterval? { 3 }
-            var allowsCellularAccess: Bool { false }
+            var options: RequestOptions { RequestOptions(timeout: 3, allowsCellularAccess: false) }
         }
         let built = try message(Careful())
         #expect(built.deadlines.total == 3 && !built.allowsCellularAccess)

@@ -15,8 +15,9 @@ struct AnyRequest: BaseAPIRequest {
     var body: RequestBody?
     var timeout: TimeInterval?
     var baseURL: URL?
+    var options: RequestOptions { RequestOptions(timeout: timeout, baseURL: baseURL, queryEncoder: queryEncoder) }
 
-    var params: [String: Any]? { makeParams() }
+    var params: Any? { encodableParams.map { $0 as Any } ?? makeParams() }
 }
 
 @Suite("RequestBuilder")
@@ -57,8 +58,8 @@ struct RequestBuilderTests {
         #expect(built.headers == ["Accept": "a"])
         #expect(built.body == .none)
         #expect(built.deadlines == TransportDeadlines(idle: 5, total: 9))
-        #expect(request.priority == .normal)
-        #expect(request.validation == nil)
+        #expect(request.options.priority == .normal)
+        #expect(request.options.validation == nil)
         #expect(request.defaultJsonHeader() == ["Content-Type": "application/json", "Accept": "application/json"])
     }
 

@@ -20,6 +20,7 @@ struct RetryTests {
         var method = NetworkService.Method.get
         var idempotencyKey: String?
         var overallTimeout: TimeInterval?
+        var options: RequestOptions { RequestOptions(overallTimeout: overallTimeout, idempotencyKey: idempotencyKey) }
         var body: RequestBody? { method == .post ? .text("x") : nil }
     }
 
@@ -203,7 +204,7 @@ struct RetryTests {
         struct Never: APIRequest {
             typealias Item = NetworkResponse
             var api: String { "a" }
-            var retry: RetryPolicy? { .never }
+            var options: RequestOptions { RequestOptions(retry: .never) }
         }
         answers(.status(503))
         let error = await #expect(throws: NetworkError.self) { try await service().send(Never()) }

@@ -266,6 +266,7 @@ struct TransportStreamTests {
         struct Custom: BaseAPIRequest {
             let api = "stream"
             let customURLRequest: URLRequest?
+            var options: RequestOptions { RequestOptions(customURLRequest: customURLRequest) }
         }
         let server = try MockServer()
         server.route("PUT", "/stream") { _ in .status(201) }

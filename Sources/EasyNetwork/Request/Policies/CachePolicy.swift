@@ -4,8 +4,8 @@ import Foundation
 ///
 /// ```swift
 /// // Five minutes old at most, of this version of the schema, and this user's.
-/// var cache: CachePolicy? {
-///     CachePolicy(.cacheElseNetwork, maximumAge: 300, version: 2, sensitiveData: userID)
+/// var options: RequestOptions {
+///     RequestOptions(cache: CachePolicy(.cacheElseNetwork, maximumAge: 300, version: 2, sensitiveData: userID))
 /// }
 /// ```
 ///

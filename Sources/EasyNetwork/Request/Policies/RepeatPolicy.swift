@@ -1,22 +1,21 @@
 /// The rule for a request while a like one waits or runs in the same ``NetworkQueue``.
 ///
 /// ```swift
-/// var repeatPolicy: RepeatPolicy { .cancelOlder }
-/// var repeatKey: String? { "search" }
+/// var options: RequestOptions { RequestOptions(repeatPolicy: .cancelOlder, repeatKey: "search") }
 /// ```
 ///
 /// Two requests are alike if they would send the same message to the same ``HostConfiguration``: method, URL with its
 /// parameters, header fields, body, the cookies of the host's jar, and the user whose credential the host adds. After
 /// another sign-in or a sign-out (``AuthenticationSession``) a request is like none before; a refresh changes nothing.
-/// What the interceptors of the host add is not compared. With a ``BaseAPIRequest/repeatKey`` requests are alike if the
+/// What the interceptors of the host add is not compared. With a ``RequestOptions/repeatKey`` requests are alike if the
 /// keys are equal, whatever they send: for example all searches of a search field.
 ///
-/// A request with ``BaseAPIRequest/interceptors`` of its own, or with a ``RedirectPolicy/decide`` of its own, may send
-/// anything: without a ``BaseAPIRequest/repeatKey`` it is like no other.
+/// A request with ``RequestOptions/interceptors`` of its own, or with a ``RedirectPolicy/decide`` of its own, may send
+/// anything: without a ``RequestOptions/repeatKey`` it is like no other.
 ///
 /// A queue compares its own jobs only. On a plain `OperationQueue` a policy has no effect.
 public enum RepeatPolicy: Hashable, Sendable {
-    /// Sends each request. A request with this policy and without a ``BaseAPIRequest/repeatKey`` is never compared, at
+    /// Sends each request. A request with this policy and without a ``RequestOptions/repeatKey`` is never compared, at
     /// no cost, and is invisible to requests with another policy.
     case allow
 
@@ -34,7 +33,7 @@ public enum RepeatPolicy: Hashable, Sendable {
     /// operation leaves the message to the others; the exchange stops with the last one. An operation that starts after
     /// the answer has come sends a new message.
     ///
-    /// With a ``BaseAPIRequest/repeatKey`` too, requests share only if they expect the same type of item from the same
+    /// With a ``RequestOptions/repeatKey`` too, requests share only if they expect the same type of item from the same
     /// host with the same credentials (`Authorization`, `Cookie`, `Proxy-Authorization`, those that the host adds),
     /// deadlines and validation, and those with code of their own also only with requests of their type.
     case join

@@ -3,7 +3,7 @@ import Foundation
 /// The rule for sending a failed request again, as a value.
 ///
 /// ```swift
-/// var retry: RetryPolicy? { RetryPolicy(maximumRetryCount: 5) }   // or .never
+/// var options: RequestOptions { RequestOptions(retry: RetryPolicy(maximumRetryCount: 5)) }   // or .never
 /// ```
 ///
 /// A request is sent again when its failure may be temporary and the server cannot act twice: its method is idempotent

@@ -10,7 +10,7 @@ extension EasyNetworkService {
     ///
     /// Redirects, authentication and retries are those of ``send(_:ignoringCache:)``. An answer that breaks off later
     /// is an error of the iteration, and the request is not sent again. The cache is not used; neither the shape of
-    /// JSON nor an empty body is checked; ``ResponseValidation/maximumBodyCount`` is. ``BaseAPIRequest/timeout`` is for
+    /// JSON nor an empty body is checked; ``ResponseValidation/maximumBodyCount`` is. ``RequestOptions/timeout`` is for
     /// the whole body; the host's ``TransportDeadlines/idle`` does not count while the sender is paused.
     ///
     /// Cancelling the task or this service cancels the request, this service also while the body is iterated over.

@@ -21,10 +21,10 @@ extension EasyNetworkService {
     /// hold is not sent.
     ///
     /// A request that must not be sent twice (``RetryPolicy/methods``: a POST without
-    /// ``BaseAPIRequest/idempotencyKey``) is sent once: its events end with its connection. Status 204 ends the events
+    /// ``RequestOptions/idempotencyKey``) is sent once: its events end with its connection. Status 204 ends the events
     /// too.
     ///
-    /// ``BaseAPIRequest/timeout`` and ``BaseAPIRequest/overallTimeout`` are for one connection. A server that is silent
+    /// ``RequestOptions/timeout`` and ``RequestOptions/overallTimeout`` are for one connection. A server that is silent
     /// for longer than ``TransportDeadlines/idle`` of the host, without even a comment, is connected again.
     ///
     /// Cancelling the task that iterates, cancelling this service, or releasing the iterator ends the connection. The
@@ -109,7 +109,7 @@ private struct ServerSentEvents {
         }
     }
 
-    private var policy: RetryPolicy { request.retry ?? service.configuration.settings.retry }
+    private var policy: RetryPolicy { request.options.retry ?? service.configuration.settings.retry }
 
     private func mayBeSentAgain() throws(NetworkError) -> Bool {
         let message = try RequestBuilder.build(request, for: service.configuration)
@@ -194,19 +194,17 @@ private struct EventStreamRequest: RequestWrapper {
     /// Empty when no event came.
     let lastEventID: String
 
-    var headers: [String: String]? {
-        var headers = wrapped.headers ?? [:]
-        for (name, value) in added {
-            headers = headers.filter { !$0.key.isEqualIgnoringASCIICase(to: name) }
-            headers[name] = value
-        }
+    var headers: Any {
+        // What cannot be read is an error of the builder.
+        guard var headers = try? RequestBuilder.headers(of: wrapped.headers) else { return wrapped.headers }
+        for (name, value) in added { headers[name] = value }
         return headers
     }
 
-    var customURLRequest: URLRequest? {
-        guard var custom = wrapped.customURLRequest else { return nil }
-        for (name, value) in added { custom.setValue(value, forHTTPHeaderField: name) }
-        return custom
+    var options: RequestOptions {
+        wrapped.options.with { options in
+            for (name, value) in added { options.customURLRequest?.setValue(value, forHTTPHeaderField: name) }
+        }
     }
 
     /// HTML Living Standard, sections 9.2.2 and 9.2.4.

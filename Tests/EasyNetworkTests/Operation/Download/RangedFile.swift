@@ -107,5 +107,6 @@ struct FileRequest: BaseAPIRequest {
     var headers: [String: String]?
     var retry: RetryPolicy?
     var validation: ResponseValidation?
+    var options: RequestOptions { RequestOptions(retry: retry, validation: validation, repeatPolicy: repeatPolicy) }
     var repeatPolicy = RepeatPolicy.allow
 }

@@ -13,6 +13,7 @@ struct RequestProgressTests {
         var method = NetworkService.Method.post
         var body: RequestBody?
         var repeatPolicy = RepeatPolicy.allow
+        var options: RequestOptions { RequestOptions(repeatPolicy: repeatPolicy) }
     }
 
     private let transport = SteeredTransport()

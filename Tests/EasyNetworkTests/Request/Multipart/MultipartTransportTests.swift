@@ -118,6 +118,7 @@ struct MultipartTransportTests {
             policy.baseDelay = 0
             return policy
         }
+        var options: RequestOptions { RequestOptions(retry: retry) }
     }
 
     /// A server that redirects the form to an address that fails at first.

@@ -193,7 +193,7 @@ struct RefreshedRequestTests {
         server.route("GET", "/away") { _ in .status(302, headers: ["Location": "\(elsewhere.baseURL)/items"]) }
         struct Own: BaseAPIRequest {
             var api: String { "items" }
-            var credential: HTTPCredential? { try? .bearer("own") }
+            var options: RequestOptions { RequestOptions(credential: try? .bearer("own")) }
         }
         let tokens = Tokens()
         let service = service(AuthenticationSession(tokens, credential: "token-2"))

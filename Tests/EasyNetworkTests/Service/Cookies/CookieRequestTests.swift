@@ -24,6 +24,7 @@ struct CookieRequestTests {
         var api: String
         var headers: [String: String]?
         var customURLRequest: URLRequest?
+        var options: RequestOptions { RequestOptions(customURLRequest: customURLRequest) }
     }
 
     @Test("SEC-3, REQ-6: a finished message neither sends the jar's cookies nor stores those of its answer")

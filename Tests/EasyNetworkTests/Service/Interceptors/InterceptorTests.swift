@@ -12,6 +12,7 @@ struct InterceptorTests {
         typealias Item = NetworkResponse
         var api = "a"
         var interceptors: [any RequestInterceptor] = []
+        var options: RequestOptions { RequestOptions(interceptors: interceptors) }
     }
 
     /// Records what it sees, and behaves as configured.

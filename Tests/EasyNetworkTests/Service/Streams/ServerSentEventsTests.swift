@@ -15,6 +15,7 @@ struct ServerSentEventsTests {
         let method = NetworkService.Method.post
         let body: RequestBody? = .text("question")
         var idempotencyKey: String?
+        var options: RequestOptions { RequestOptions(idempotencyKey: idempotencyKey) }
     }
 
     private let type: HTTPHeaders = ["Content-Type": "text/event-stream"]
@@ -173,6 +174,7 @@ struct ServerSentEventsTests {
                 for (name, value) in headers ?? [:] { request.setValue(value, forHTTPHeaderField: name) }
                 return request
             }
+            var options: RequestOptions { RequestOptions(customURLRequest: customURLRequest) }
         }
         for (number, isCustom) in [false, true].enumerated() {
             for (offset, id) in ["", "9"].enumerated() {
