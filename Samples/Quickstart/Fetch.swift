@@ -43,7 +43,7 @@ enum Fetch {
 }
 
 /// A request that measures its time.
-private final class FetchOperation: RequestOperation<GetAnswer>, @unchecked Sendable {
+private nonisolated final class FetchOperation: RequestOperation<GetAnswer>, @unchecked Sendable {
     // Sendable because `began` is written once, before its readers start.
     private var began: TimeInterval = 0
     private let clock = SystemClock()

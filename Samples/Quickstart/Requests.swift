@@ -1,6 +1,7 @@
 import EasyNetwork
 
 // Each request is a value with a typed answer; each answer becomes a struct.
+// `nonisolated` is for modules that are on the main actor by default: answers are read in the background.
 
 struct Session: ParsedItem {
     let token: String
@@ -18,14 +19,14 @@ struct SignIn: APIRequest {
     }
 }
 
-final class SessionMapper: ResponseMapper<Session>, ResponseMapperProtocol {
+nonisolated final class SessionMapper: ResponseMapper<Session>, ResponseMapperProtocol {
     static func process(_ json: Any?) throws -> Session {
         try process(json) { json in Session(token: try json.required("token")) }
     }
 }
 
 /// An item that is `Decodable` and needs no mapper.
-struct Profile: Decodable {
+nonisolated struct Profile: Decodable {
     let name: String
     let city: String
 }
@@ -51,7 +52,7 @@ struct GetArticles: APIRequest {
     }
 }
 
-final class ArticleMapper: ResponseMapper<Article>, ResponseMapperProtocol {
+nonisolated final class ArticleMapper: ResponseMapper<Article>, ResponseMapperProtocol {
     static func process(_ json: Any?) throws -> Article {
         try process(json) { json in Article(title: try json.required("title")) }
     }

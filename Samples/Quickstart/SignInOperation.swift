@@ -4,7 +4,7 @@ import Foundation
 /// A sign-in in the older style: the operation makes the call, maps the answer and finishes itself.
 ///
 /// `RequestOperation(SignIn(name:))` is the same job in the typed style.
-final class SignInOperation: ServiceOperation, @unchecked Sendable {
+nonisolated final class SignInOperation: ServiceOperation, @unchecked Sendable {
     // Sendable because the properties are set before the operation is added to a queue.
     private let request: SignIn
     // `@Sendable` because they are called on another thread: a closure of a class on the main actor would else expect that.
