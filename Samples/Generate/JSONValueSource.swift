@@ -2,7 +2,7 @@
 enum JSONValueSource {
     static let type = """
         /// A JSON value of one of several kinds, or of a kind that the sample does not show.
-        enum JSONValue: Codable, Hashable, Sendable {
+        nonisolated enum JSONValue: Codable, Hashable, Sendable {
             case null
             case bool(Bool)
             case integer(Int)
@@ -46,7 +46,7 @@ enum JSONValueSource {
         """
 
     static let mapping = """
-        extension JSONValue {
+        nonisolated extension JSONValue {
             /// - Parameter json: a value that `JSONSerialization` has read.
             init(_ json: Any) throws {
                 let data = try JSONSerialization.data(withJSONObject: json, options: .fragmentsAllowed)

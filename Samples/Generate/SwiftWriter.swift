@@ -64,15 +64,27 @@ struct SwiftWriter {
 
     // MARK: - Structs
 
-    /// - Parameter keyword: `var` for a value that its user makes, whose optional properties may then be left out.
-    private func structure(_ model: Model, _ conformance: String, keyword: String = "let") -> [String] {
-        let head = "struct \(model.name): \(conformance)"
+    /// - Parameters:
+    ///   - keyword: `var` for a value that its user makes, whose optional properties may then be left out.
+    ///   - isNested: whether it stands in a type that is not isolated, as are requests.
+    private func structure(
+        _ model: Model,
+        _ conformance: String,
+        keyword: String = "let",
+        isNested: Bool = false
+    ) -> [String] {
+        // Answers are read in the background, also in modules that are on the main actor by default. A `ParsedItem` is not
+        // isolated there.
+        let isolation = isNested || conformance == "ParsedItem" ? "" : "nonisolated "
+        let head = "\(isolation)struct \(model.name): \(conformance)"
         if model.properties.isEmpty { return [head + " {}"] }
         let properties = model.properties.map { property in
             let type = property.shape.type(object: property.nested?.name ?? "")
             return "\(keyword) \(Name.declared(property.name)): \(type)"
         }
-        let nested = model.properties.compactMap(\.nested).map { structure($0, conformance, keyword: keyword) }
+        let nested = model.properties.compactMap(\.nested).map {
+            structure($0, conformance, keyword: keyword, isNested: true)
+        }
         let cases = model.properties.map { property in
             let key = property.key == property.name ? "" : " = " + Name.literal(property.key)
             return "case " + Name.declared(property.name) + key
@@ -95,8 +107,9 @@ struct SwiftWriter {
             values.isEmpty ? ["try process(json) { _ in \(type)() }"] : block("try process(json) { json in", [lines])
         let process = block("static func process(_ json: Any?) throws -> \(type) {", [parse])
         let nested = model.properties.compactMap(\.nested).map { mapper($0, of: "\(type).\($0.name)") }
+        let isolation = type == model.name ? "nonisolated " : ""
         return block(
-            "final class \(model.name)Mapper: ResponseMapper<\(type)>, ResponseMapperProtocol {",
+            "\(isolation)final class \(model.name)Mapper: ResponseMapper<\(type)>, ResponseMapperProtocol {",
             [process] + nested
         )
     }
@@ -177,7 +190,8 @@ struct SwiftWriter {
         case .json(let shape, let type):
             stored.append("var payload: \(shape.type(object: "Payload"))")
             if let members = shape.members {
-                sections.append(structure(Model(name: "Payload", members: members), "Encodable", keyword: "var"))
+                let model = Model(name: "Payload", members: members)
+                sections.append(structure(model, "Encodable", keyword: "var", isNested: true))
             }
             let body = shape.isOptional ? "payload.map { RequestBody.json($0) }" : ".json(payload)"
             computed.append("var body: RequestBody? { \(body) }")

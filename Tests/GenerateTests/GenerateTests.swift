@@ -22,7 +22,7 @@ struct GenerateTests {
             text == """
                 import EasyNetwork
 
-                struct Profile: Decodable {
+                nonisolated struct Profile: Decodable {
                     let id: Int
                     let firstName: String
                     let addresses: [Address]
@@ -70,7 +70,7 @@ struct GenerateTests {
                     }
                 }
 
-                final class UserNameMapper: ResponseMapper<UserName>, ResponseMapperProtocol {
+                nonisolated final class UserNameMapper: ResponseMapper<UserName>, ResponseMapperProtocol {
                     static func process(_ json: Any?) throws -> UserName {
                         try process(json) { json in
                             UserName(

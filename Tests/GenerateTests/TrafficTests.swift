@@ -89,7 +89,8 @@ struct TrafficTests {
             ("GET", "https://h/draft", 200, #"{"a": 1}"#, nil), ("GET", "https://h/draft", 204, "", nil),
         ])
         let text = lines(found)
-        let structs = text.filter { $0.hasPrefix("struct") }.map { $0.split(separator: " ")[1] }
+        let words = text.map { $0.split(separator: " ").drop { $0 == "nonisolated" } }
+        let structs = words.filter { $0.first == "struct" }.compactMap { $0.dropFirst().first }
         #expect(structs == ["User:", "PostUsers:", "Payload:", "GetUsers:", "Draft:", "GetDraft:"])
         #expect(text.contains("let id: Double") && text.contains("let name: String?") && text.contains("var age: Int?"))
         #expect(text.contains("typealias Item = [User]") && text.contains("typealias Item = Draft?"))
