@@ -89,14 +89,21 @@ final class OutboxFixture {
         answer.exchange(statuses)
     }
 
-    func outbox(maximumCount: Int = .max, maximumAge: TimeInterval = .infinity) throws -> Outbox {
+    /// - Parameter change: of the host's settings.
+    func outbox(
+        maximumCount: Int = .max,
+        maximumAge: TimeInterval = .infinity,
+        queue: NetworkQueue = NetworkQueue(),
+        _ change: (inout HostSettings) -> Void = { _ in }
+    ) throws -> Outbox {
         let host = HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: transport) {
             $0.clock = clock
             $0.random = { 1 }
+            change(&$0)
         }
         let outbox = Outbox(
             try OutboxFolder(directory, files: files),
-            NetworkQueue(),
+            queue,
             EasyNetworkService(host),
             maximumCount,
             maximumAge
