@@ -198,6 +198,38 @@ struct OutboxTests {
         #expect(fixture.count("tmp") == 0)
     }
 
+    @Test("BEY-13: the directory can be read by the user of the process alone, whatever lies in it")
+    func modes() async throws {
+        let fixture = OutboxFixture()
+        let directory = fixture.directory
+        func mode(_ path: String) throws -> Int {
+            let attributes = try FileManager.default.attributesOfItem(atPath: directory.path + "/" + path)
+            return try #require(attributes[.posixPermissions] as? NSNumber).intValue & 0o777
+        }
+        func names(_ folder: String) throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: directory.path + "/" + folder)
+        }
+        fixture.answers(422)
+        let outbox = try fixture.outbox()
+        try outbox.add(OutboxMessage(text: "dead"))
+        try await outbox.drain(deadline: 60)
+        let photo = directory.appendingPathComponent("photo.png")
+        try Data("pixels".utf8).write(to: photo)
+        try outbox.add(OutboxMessage(text: "a"))
+        try outbox.add(OutboxPhoto(file: photo))
+
+        for folder in ["", "entries", "dead", "errors", "tmp"] { #expect(try mode(folder) == 0o700, "\(folder)") }
+        #expect(try mode("lock") == 0o600)
+        for folder in ["dead", "errors"] {
+            let name = try #require(names(folder).first)
+            #expect(try mode(folder + "/" + name) == 0o600, "\(folder)")
+        }
+        let entries = try names("entries").sorted()
+        #expect(entries.count == 2)
+        #expect(try mode("entries/" + entries[0]) == 0o600)
+        #expect(try mode("entries/" + entries[1]) == 0o700 && mode("entries/" + entries[1] + "/record") == 0o600)
+    }
+
     // MARK: - Processes
 
     @Test("BEY-13: of two outboxes of one directory one delivers; the other takes over when that one has stopped")
