@@ -102,21 +102,42 @@ struct LogWriterTests {
         #expect(last.utf8.count <= LogWriter.maximumLine + 3 && last.hasSuffix("…"), "\(last.utf8.count)")
     }
 
-    #if os(Linux)
-    @Test("DIA-2: EASYNETWORK_LOG on a full device does not stop the program")
-    func fullDevice() async throws {
-        let script = #"EASYNETWORK_LOG=debug "$1" 2>/dev/full"#
+    #if os(Linux) || os(macOS)
+    /// Runs a script, whose `$1` is Quickstart.
+    private func run(_ script: String, _ arguments: [String] = [], in folder: URL) async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             // Not on the threads of tasks, which must not block.
             DispatchQueue.global().async {
                 continuation.resume(
                     with: Result {
-                        let folder = FileManager.default.temporaryDirectory
-                        try Command.runScript(script, [BuiltProgram.url("Quickstart").path], in: folder)
+                        try Command.runScript(script, [BuiltProgram.url("Quickstart").path] + arguments, in: folder)
                     }
                 )
             }
         }
+    }
+
+    @Test(
+        "DIA-1: EASYNETWORK_LOG is debug, info or error, in any case; another value logs nothing",
+        arguments: [
+            ("debug", ["debug", "info", "error"]), ("info", ["info", "error"]), ("error", ["error"]),
+            ("ERROR", ["error"]), ("all", []), ("", []),
+        ]
+    )
+    func levels(value: String, levels: [String]) async throws {
+        let folder = TestFolder()
+        // Nothing else of the program goes there.
+        try await run(#"EASYNETWORK_LOG=$2 "$1" 2>log"#, [value], in: folder.url)
+        let text = String(decoding: try #require(folder.data("log")), as: UTF8.self)
+        let words = text.split(separator: "\n").map { $0.split(separator: " ").dropFirst().first ?? $0 }
+        #expect(Set(words.map(String.init)) == Set(levels), "\(text)")
+    }
+    #endif
+
+    #if os(Linux)
+    @Test("DIA-2: EASYNETWORK_LOG on a full device does not stop the program")
+    func fullDevice() async throws {
+        try await run(#"EASYNETWORK_LOG=debug "$1" 2>/dev/full"#, in: FileManager.default.temporaryDirectory)
     }
     #endif
 }
