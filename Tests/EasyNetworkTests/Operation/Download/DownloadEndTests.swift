@@ -300,6 +300,47 @@ struct DownloadEndTests {
         await download.release()
     }
 
+    @Test(
+        "TRF-3: a kill at any moment costs at most the last second or the last 16 MiB, whichever is less",
+        arguments: [0, 0.25]
+    )
+    func journalInTime(secondsForEach: TimeInterval) async throws {
+        let folder = TestFolder()
+        let location = try DownloadLocation(folder.file("out"), resource: "r")
+        let (clock, count) = (ManualClock(), 40_000_000)
+        // How many bytes had come, and how many of them the journal had, when the next ones came.
+        let moments = Locked<[(written: Int64, saved: Int64)]>([])
+        var calls = FileCalls()
+        let write = calls.write
+        calls.write = { descriptor, bytes, count, offset in
+            let journal = ResumeJournal(at: location.journal)
+            moments.withLock { $0.append((offset, journal?.segments.first?.count ?? 0)) }
+            clock.advance(by: secondsForEach)
+            return write(descriptor, bytes, count, offset)
+        }
+        let download = DownloadWriter(
+            try PartialFile(location, calls: calls),
+            DownloadPlan(resource: "r", boot: nil),
+            meter: TransferMeter(kind: .downloading, clock: clock),
+            clock: clock
+        )
+        let head = TransportHead(statusCode: 200, headers: ["Content-Length": "\(count)", "ETag": "\"a\""])
+        let chunk = Data(count: 400_000)
+        let transport = ScriptedTransport { _, _ in
+            [.head(head)] + Array(repeating: .body(chunk), count: count / chunk.count) + [.end(TransportEnd())]
+        }
+        try await download.fetchMissing(try fetch(over: transport))
+        await download.release()
+        let all = moments.withLock { $0 }
+        #expect(all.count == count / chunk.count)
+        #expect(all.allSatisfy { $0.written - $0.saved < 16 * 1_048_576 })
+        #expect(all.contains { $0.saved > 0 })
+        guard secondsForEach > 0 else { return }
+        // What was there a second ago.
+        let second = Int(1 / secondsForEach)
+        #expect(zip(all.dropFirst(second), all).allSatisfy { now, before in now.saved >= before.written })
+    }
+
     @Test("TRF-3: a kill while the file takes its place leaves no journal beside it: the journal goes before")
     func journalBeforeMove() async throws {
         let folder = TestFolder()
