@@ -218,4 +218,23 @@ struct QueueLimitTests {
         #expect(order.withLock { $0 } == ["base", "high", "other"])
         #expect(jobs[1].queuePriority == .veryLow)
     }
+    @Test("OPQ-3: after 100 jobs of higher priority in a row, one of a lower priority starts, and again after 100")
+    func overtaking() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        queue.isSuspended = true
+        let order = Locked<[String]>([])
+        let jobs = (["low", "low"] + Array(repeating: "high", count: 250)).map { name in
+            let job = TestJob { job in
+                order.withLock { $0.append(name) }
+                job.finish()
+            }
+            job.queuePriority = name == "low" ? .low : .high
+            return job
+        }
+        queue.addOperations(jobs, waitUntilFinished: false)
+        queue.isSuspended = false
+        for job in jobs { await job.finished() }
+        let places = order.withLock { order in order.indices.filter { order[$0] == "low" } }
+        #expect(places == [100, 201])
+    }
 }
