@@ -329,6 +329,42 @@ struct AuthenticationSessionTests {
         #expect(count.withLock { $0 } == 3)
     }
 
+    @Test("CBK-7: by default five refreshes begin within 30 seconds, and a refresh ends after 120")
+    func defaults() async {
+        let clock = ManualClock()
+        let count = Locked(0)
+        let tokens = TestTokens { _ in
+            count.withLock { count in
+                count += 1
+                return "\(count)"
+            }
+        }
+        let session = AuthenticationSession(tokens, credential: "old", clock: clock)
+        let client = SessionClient(session) { _ in NetworkResponse(statusCode: 401) }
+        for _ in 1...6 { _ = await client.start().result }
+        #expect(count.withLock { $0 } == 5)
+        clock.advance(by: 29.9)
+        _ = await client.start().result
+        #expect(count.withLock { $0 } == 5)
+        clock.advance(by: 0.1)
+        _ = await client.start().result
+        #expect(count.withLock { $0 } == 6)
+
+        let never = Gate()
+        let slowTokens = TestTokens { _ in
+            await never.opened()
+            return ""
+        }
+        let slow = AuthenticationSession(slowTokens, credential: "old", clock: clock)
+        let job = await SessionClient(slow, Self.server(accepting: "new")).start()
+        clock.advance(by: 119.9)
+        #expect(job.isHeld)
+        clock.advance(by: 0.1)
+        let error = await #expect(throws: NetworkError.self) { try await job.result.get() }
+        #expect((error?.underlying as? NetworkError)?.code == .timedOut)
+        never.open()
+    }
+
     @Test("CBK-7: a code in the body counts as a refusal when the program says so")
     func businessCode() async throws {
         var tokens = TestTokens { _ in "new" }
