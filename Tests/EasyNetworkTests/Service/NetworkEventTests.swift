@@ -133,6 +133,43 @@ struct NetworkEventTests {
         #expect(heard.words == expected)
     }
 
+    @Test("DIA-1: a slow listener has the last 4,096 events of a queue, and loses the oldest ones")
+    func slowListener() async {
+        let queue = NetworkQueue()
+        queue.isSuspended = true
+        let first = TestJob()
+        queue.addOperation(first)
+        let events = queue.events
+        let jobs = (0..<4_100).map { _ in TestJob() }
+        // What was there when it began, and that the queue is suspended, are no burden to what comes.
+        for job in jobs { queue.addOperation(job) }
+        var heard: [Operation?] = []
+        for await event in events {
+            heard.append(event.operation)
+            if event.operation === jobs.last { break }
+        }
+        // One job was there, which has room for two events.
+        #expect(heard.count == 4_098)
+        #expect(heard.suffix(4_096).elementsEqual(jobs.suffix(4_096)) { $0 === $1 })
+        queue.cancelAllOperations()
+        for job in [first] + jobs { await job.finished() }
+    }
+
+    @Test("DIA-1: a slow listener has the last 4,096 events of a host, and loses the oldest ones")
+    func slowListenerOfHost() async throws {
+        /// They end with the host.
+        func events(ofCalls count: Int) async throws -> AsyncStream<NetworkEvent> {
+            let host = ScriptedTransport(isSynchronous: true) { _, _ in .answer(200) }.host()
+            let events = host.events
+            for number in 0..<count { _ = try await EasyNetworkService(host).send(Get(api: "\(number)")) }
+            return events
+        }
+        var heard: [String] = []
+        for await event in try await events(ofCalls: 1_100) { heard.append(Heard.word(event)) }
+        let last = (76..<1_100).flatMap { ["call started", "first /\($0)", "ended 200, 0 bytes", "call ended"] }
+        #expect(heard == last)
+    }
+
     @Test("DIA-1: bytes of a transfer are told, and all of them at its end")
     func progress() async throws {
         let host = ScriptedTransport { _, _ in .answer(200, ["Content-Length": "4"], body: "body") }.host()
