@@ -52,7 +52,7 @@ public protocol BaseAPIRequest: Sendable {
     /// elements of a Set come in any order.
     ///
     /// ```swift
-    /// var params: Filter { filter }
+    /// var params: [String: String] { filter }
     /// ```
     var params: Params { get }
 
@@ -75,7 +75,9 @@ public protocol BaseAPIRequest: Sendable {
 extension BaseAPIRequest {
     public var method: NetworkService.Method { .get }
     public var query: NetworkService.QueryType { .automatic }
+    /// No parameters.
     public var params: [String: Any]? { nil }
+    /// No header fields.
     public var headers: [String: String]? { nil }
     public var body: RequestBody? { nil }
     public var options: RequestOptions { RequestOptions() }

@@ -9,27 +9,13 @@ import FoundationNetworking
 ///
 /// ```swift
 /// struct GetNews: APIRequest {
-///     typealias Item = [Article]
+///     typealias Item = [String]
 ///     var api: String { "news" }
 ///     var options: RequestOptions { RequestOptions(timeout: 5, cache: .http) }
 /// }
 /// ```
 ///
-/// What all requests of a server have in common is written once, and changed by ``with(_:)``:
-///
-/// ```swift
-/// protocol ShopRequest: APIRequest {}
-/// extension ShopRequest {
-///     var shop: RequestOptions { RequestOptions(timeout: 10, retry: .never) }
-///     var options: RequestOptions { shop }
-/// }
-///
-/// struct PlaceOrder: ShopRequest {
-///     typealias Item = Void
-///     var api: String { "orders" }
-///     var options: RequestOptions { shop.with { $0.overallTimeout = 60 } }
-/// }
-/// ```
+/// For what all requests of a server have in common see <doc:ParametersAndBodies>.
 public struct RequestOptions: Sendable {
     // MARK: The address
 
@@ -174,7 +160,8 @@ public struct RequestOptions: Sendable {
     /// A copy with changes.
     ///
     /// ```swift
-    /// var options: RequestOptions { shop.with { $0.timeout = 5 } }
+    /// let shop = RequestOptions(timeout: 10, retry: .never)
+    /// let order = shop.with { $0.overallTimeout = 60 }
     /// ```
     public func with(_ change: (inout RequestOptions) -> Void) -> RequestOptions {
         var copy = self
