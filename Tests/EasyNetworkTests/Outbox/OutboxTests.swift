@@ -296,13 +296,17 @@ struct OutboxTests {
     func removedDependency() async throws {
         let fixture = OutboxFixture()
         fixture.answers(503, 422, 204)
-        let outbox = try fixture.outbox()
+        let queue = NetworkQueue()
+        let outbox = try fixture.outbox(queue: queue)
         // It holds up the dependent's lane.
         try outbox.add(OutboxMessage(text: "held up"), lane: "a")
         try outbox.start()
         #expect(await eventually { (try? outbox.entries.first?.error) != nil })
+        // Nothing can come after what is a dead letter already.
+        queue.isSuspended = true
         let root = try outbox.add(OutboxMessage(text: "root"), lane: "b")
         let next = try outbox.add(OutboxMessage(text: "next"), lane: "a", after: [root])
+        queue.isSuspended = false
         #expect(await eventually { fixture.count("dead") == 1 })
         try outbox.remove(root)
         #expect(try outbox.deadLetters.map(\.id) == [next])
@@ -315,13 +319,17 @@ struct OutboxTests {
     func revivedDependency() async throws {
         let fixture = OutboxFixture()
         fixture.answers(503, 422, 204)
-        let (outbox, other) = (try fixture.outbox(), try fixture.outbox())
+        let queue = NetworkQueue()
+        let (outbox, other) = (try fixture.outbox(queue: queue), try fixture.outbox())
         // It holds up the dependent's lane.
         let held = try outbox.add(OutboxMessage(text: "held up"), lane: "a")
         try outbox.start()
         #expect(await eventually { (try? outbox.entries.first?.error) != nil })
+        // Nothing can come after what is a dead letter already.
+        queue.isSuspended = true
         let root = try outbox.add(OutboxMessage(text: "root"), lane: "b")
         try outbox.add(OutboxMessage(text: "next"), lane: "a", after: [root])
+        queue.isSuspended = false
         #expect(await eventually { fixture.count("dead") == 1 })
         try other.retry(root)
         // Before the outbox looks for changes by others.
