@@ -40,6 +40,8 @@ enum RepeatKey: Hashable, Sendable {
         /// The user of the credential; nil without a credential.
         private let userVersion: Int?
         private let cookies: String?
+        /// Where the cookies of the answer are stored.
+        private let jar: ObjectIdentifier?
         private let isCustom: Bool
 
         init(_ request: some BaseAPIRequest, _ message: TransportRequest, _ host: HostConfiguration) {
@@ -47,6 +49,7 @@ enum RepeatKey: Hashable, Sendable {
             let isExempt = host.stamp(for: options, message)?.isExempt ?? true
             userVersion = isExempt ? nil : host.settings.authentication?.userVersion
             cookies = host.cookies(for: options, message)
+            jar = host.jar(options).map { ObjectIdentifier($0) }
             isCustom = options.customURLRequest != nil
         }
     }

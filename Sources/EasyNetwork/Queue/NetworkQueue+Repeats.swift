@@ -48,7 +48,11 @@ extension NetworkQueue {
                 if isFirst { add(carrier) }
             }
             // The one that asked first has it from where it came.
-            if !isFirst { response.source = .joined }
+            if !isFirst {
+                response.source = .joined
+                // Each reads the answer by its own.
+                response.decoder = message.request.options.decoder ?? message.configuration.settings.decoder
+            }
             return CallAttempts.Answer(result: .success(response), errand: .shared { carrier.keepAnswer() })
         } catch {
             return CallAttempts.Answer(result: .failure(error))

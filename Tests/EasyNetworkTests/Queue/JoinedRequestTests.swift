@@ -323,6 +323,43 @@ struct JoinedRequestTests {
         #expect(error?.request?.url.path == "/a")
     }
 
+    @Test("BEY-9, REQ-10: each that joined reads the answer by its own decoder; other cookies are not joined")
+    func ownOptions() async throws {
+        struct Moment: APIRequest {
+            typealias Item = [Date]
+            let api = "held"
+            var options: RequestOptions
+        }
+        let gate = DispatchSemaphore(value: 0)
+        server.route("GET", "/held") { _ in
+            gate.wait()
+            return .text("[0]")
+        }
+        let forms: [JSONDecoder.DateDecodingStrategy?] = [.secondsSince1970, nil, .deferredToDate]
+        let operations = forms.map { form in
+            let decoder = form.map { ResponseDecoder.json(dates: $0) }
+            return RequestOperation(
+                Moment(options: RequestOptions(decoder: decoder, repeatPolicy: .join)),
+                service: service
+            )
+        }
+        let (own, none) = (RequestOptions(cookies: CookieJar()), RequestOptions(usesCookies: false))
+        let others = [own, none].map { options in
+            RequestOperation(Moment(options: options.with { $0.repeatPolicy = .join }), service: service)
+        }
+        let queue = NetworkQueue()
+        queue.addOperations(operations + others, waitUntilFinished: false)
+        #expect(await server.waitForRequests(2))
+        #expect(await eventually { queue.joinedCount == 5 })
+        for _ in 0..<2 { gate.signal() }
+        #expect(try await operations[0].value == [Date(timeIntervalSince1970: 0)])
+        #expect(try await operations[1].value == [Date(timeIntervalSinceReferenceDate: 0)])
+        #expect(try await operations[2].value == [Date(timeIntervalSinceReferenceDate: 0)])
+        for other in others { _ = try await other.value }
+        // A host without cookies has none, as the one that wants none.
+        #expect(server.requests.count == 2)
+    }
+
     @Test("BEY-9: requests that differ in parameters, header fields, credentials, deadline or host are not joined")
     func different() async throws {
         let requests = [
