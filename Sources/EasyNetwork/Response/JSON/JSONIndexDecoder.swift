@@ -363,7 +363,8 @@ extension JSONIndexDecoder {
         if MemoryLayout<T>.size == MemoryLayout<Int>.size, let type = T.self as? any JSONCollection.Type {
             return try collection(type, at: position, step())
         }
-        return try T(from: nested(position, step()))
+        // Not `T`: the type of a subclass may have been given as that of its class.
+        return try type.init(from: nested(position, step()))
     }
 
     @inline(never)
