@@ -11,8 +11,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// ``params`` and ``headers`` may have any type that can be read so, and one that cannot is an error of the request. The
-/// other properties must have exactly the types that they have here: `let method = "POST"`, a text, is another property
+/// ``params`` and ``headers`` may be declared with any type that can be read as such; another type is an error of the
+/// request. The other properties must have exactly the types that they have here: `let method = "POST"`, a text, is another property
 /// to Swift, and the default applies. Swift warns of that if the extension that declares the conformance also computes the
 /// property. A property with the name of an option, such as `let timeout = 5`, is one of your own, too: options are set
 /// in ``options`` alone.

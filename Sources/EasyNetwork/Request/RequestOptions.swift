@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// All that a request may set besides what it asks for. Its fields have the names and types of ``HostSettings`` and are
+/// The settings of a request besides what it asks for. Its fields have the names and types of ``HostSettings`` and are
 /// laid over them; nil means those of the host.
 ///
 /// ```swift
@@ -23,7 +23,7 @@ public struct RequestOptions: Sendable {
     public var baseURL: URL?
 
     /// Whether ``HostSettings/cdnURL`` is the base URL, if the host has one. Default false.
-    public var useCDN = false
+    public var useCDN: Bool
 
     // MARK: The message
 
@@ -32,13 +32,13 @@ public struct RequestOptions: Sendable {
 
     /// The names of header fields of the host that are not sent with this request, in any case: fields of
     /// ``HostSettings/standardHeaders`` and ``HostSettings/headers``. Default none.
-    public var omittedHeaders: Set<String> = []
+    public var omittedHeaders: Set<String>
 
     /// The filters of this request in place of ``HostSettings/filters``. Default nil: the host's.
     public var filters: [@Sendable (inout RequestDraft) throws -> Void]?
 
     /// The interceptors of this request, which come after those of the host and are closer to the network. Default none.
-    public var interceptors: [any RequestInterceptor] = []
+    public var interceptors: [any RequestInterceptor]
 
     /// The value of `Idempotency-Key`, the same for every attempt: a server that knows the key acts once, so that a
     /// POST may be retried. Default nil: none.
@@ -53,10 +53,10 @@ public struct RequestOptions: Sendable {
     public var customURLRequest: URLRequest?
 
     /// Whether the request may go over a cellular network. Default true. It has an effect on Apple's platforms only.
-    public var allowsCellularAccess = true
+    public var allowsCellularAccess: Bool
 
     /// The kind of traffic. Default `default`. It has an effect on Apple's platforms only.
-    public var networkServiceType = URLRequest.NetworkServiceType.default
+    public var networkServiceType: URLRequest.NetworkServiceType
 
     // MARK: The user
 
@@ -67,13 +67,13 @@ public struct RequestOptions: Sendable {
 
     /// Whether the host's ``HostSettings/authentication`` applies. False for a request that signs in: it carries no
     /// older credential, and a refusal is its answer. Default true.
-    public var isAuthenticated = true
+    public var isAuthenticated: Bool
 
     /// The cookies of this request. Default nil: the host's.
     public var cookies: CookieJar?
 
     /// Whether cookies are sent and stored. Default true.
-    public var usesCookies = true
+    public var usesCookies: Bool
 
     // MARK: Time
 
@@ -109,16 +109,16 @@ public struct RequestOptions: Sendable {
     // MARK: The queue
 
     /// The priority of the request in a queue. Default normal.
-    public var priority = Operation.QueuePriority.normal
+    public var priority: Operation.QueuePriority
 
     /// The rule for the request while a like one waits or runs in its queue. Default ``RepeatPolicy/allow``.
-    public var repeatPolicy = RepeatPolicy.allow
+    public var repeatPolicy: RepeatPolicy
 
     /// The key that like requests share for ``repeatPolicy``. Default nil: the message that would be sent; a request
     /// with ``interceptors`` of its own is like no other then.
     public var repeatKey: String?
 
-    /// Creates options. What is not given is that of the host.
+    /// Creates options. Each has its default unless it is given.
     public init(
         timeout: TimeInterval? = nil,
         cache: CachePolicy? = nil,

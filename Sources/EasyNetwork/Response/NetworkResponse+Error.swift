@@ -121,7 +121,7 @@ extension JSONNode {
         return node
     }
 
-    /// What to mend when an object of JSON has the key in snake case.
+    /// The hint at the mend when an object of JSON has the key in snake case.
     fileprivate func hint(for key: String) -> String? {
         guard case .indexed = self else { return nil }
         let name = members?.keys.filter { $0 != key && $0.convertedFromSnakeCase == key }.min()

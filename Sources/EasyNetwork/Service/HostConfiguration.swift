@@ -190,10 +190,12 @@ public final class HostConfiguration: Sendable {
 
     /// The host's headers for a request to this address: a server other than the host's gets none of its credentials.
     func headers(for url: URL, _ options: RequestOptions) -> HTTPHeaders {
-        let isElsewhere = headersElsewhere != nil && settings.baseURL.map { url.origin != $0.origin } ?? false
-        var headers = isElsewhere ? headersElsewhere ?? headers : headers
-        for name in options.omittedHeaders { headers[name] = nil }
-        return headers
+        var result = headers
+        if let headersElsewhere, let baseURL = settings.baseURL, url.origin != baseURL.origin {
+            result = headersElsewhere
+        }
+        for name in options.omittedHeaders { result[name] = nil }
+        return result
     }
 
     /// Checks the fields of a message; the host's own were checked before.

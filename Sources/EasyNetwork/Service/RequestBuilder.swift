@@ -134,7 +134,7 @@ enum RequestBuilder {
         }
     }
 
-    /// What an optional holds, also one in another one.
+    /// The value of an optional, also of a nested one; nil when there is none.
     private static func unwrapped(_ declared: Any) -> Any? {
         guard let optional = declared as? any OptionalValue else { return declared }
         return optional.held.flatMap(unwrapped)

@@ -124,9 +124,10 @@ public final class MockServer: Sendable {
         routes.exchange(MockRoutes())
     }
 
-    /// Waits until the server has ended or closed each of `count` connections, for tests. Its clients may be open still.
-    func waitForEnds(_ count: Int) async -> Bool {
-        await loop.state.wait(timeout: 60) { $0.endedCount >= count || $0.connections.isEmpty }
+    /// Waits until the client of the only connection can see that the server has closed it, for tests. The client may
+    /// keep it open.
+    func waitForClose() async -> Bool {
+        await loop.state.wait(timeout: 60) { $0.hasEnded || $0.connections.isEmpty }
     }
 
     /// The open descriptors, for tests.

@@ -112,7 +112,7 @@ extension ServerLoop {
     func finish(_ connection: ServerConnection) {
         if connection.isInputEnded { return close(connection) }
         Socket.finishWriting(connection.descriptor)
-        state.update { $0.endedCount += 1 }
+        state.update { $0.hasEnded = true }
         let id = connection.id
         let timer = SystemClock().schedule(after: Self.drainTime) { [weak self] in
             self?.post(.drainOver(connection: id))

@@ -18,8 +18,8 @@ struct ServerState: Sendable {
     var faultCount = 0
     /// The number of times that unrequested bytes were sent.
     var unaskedCount = 0
-    /// The number of connections whose client sees that the server has ended them.
-    var endedCount = 0
+    /// Whether a client can see that the server has ended its connection.
+    var hasEnded = false
 }
 
 /// The thread that owns the sockets of a ``MockServer`` and polls them with poll(2).

@@ -45,6 +45,8 @@ struct RequestOptionsTests {
         #expect(try built(Encoded(params: nil)).url.query == nil)
         #expect(try built(Erased(params: Filter(q: "y", page: 2), headers: ["X": "2"])).url.query == "page=2&q=y")
         #expect(try built(Erased(params: nil, headers: nil)).url.query == nil)
+        // As in a `[String: Any]`, where nil is a key without a value.
+        #expect(try built(Erased(params: ["a": 1, "b": nil] as [String: Int?], headers: nil)).url.query == "a=1&b")
     }
 
     @Test("REQ-9: params and headers that cannot be read are errors that name their type")

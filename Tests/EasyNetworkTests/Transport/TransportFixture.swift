@@ -81,7 +81,7 @@ struct TransportFixture: Sendable {
 
     /// Waits until the client can see that the server has closed its connection.
     func waitForClose() async {
-        _ = await server?.waitForEnds(1)
+        _ = await server?.waitForClose()
     }
 
     var requests: [MockRequest] { server?.requests ?? inMemory?.requests ?? [] }

@@ -170,40 +170,54 @@ extension JSONIndex {
     ///     behind what was found, since keys are mostly read in the order in which they were written.
     ///   - last: whether the last one of repeated keys counts, instead of the first one. Default false.
     func value(of key: String, in object: Int, from hint: inout Int, last: Bool = false) -> Int? {
-        return key.utf8.withContiguousStorageIfAvailable { name in
-            withText { bytes -> Int? in
-                guard let text = bytes.baseAddress, let base = name.baseAddress, name.count < Self.maximumCount else {
-                    return nil
-                }
-                // The word of a key without its place.
-                let wanted = Kind.ascii.rawValue << 61 | UInt64(name.count) << 31
-                let (first, end, mayRepeat) = (object + 1, end(object), mayRepeatKeys(object))
-                let start = mayRepeat ? first : hint
-                var (place, limit) = (start, end)
-                var found: Int?
-                // From the hint on, then before it.
-                for _ in 0..<2 {
-                    while place < limit {
-                        let word = words[place]
-                        let isFound =
-                            if word & ~UInt64(Self.maximumLength - 1) == wanted {
-                                memcmp(text + Self.place(word), base, name.count) == 0
-                            } else {
-                                // As texts, of which composed and decomposed letters are equal.
-                                word >> 61 == Kind.text.rawValue && self.text(place) == key
-                            }
-                        if isFound {
-                            found = place + 1
-                            hint = next(place + 1)
-                            if !mayRepeat || !last { return found }
-                        }
-                        place = next(place + 1)
-                    }
-                    (place, limit) = (first, start)
-                }
-                return found
+        let found = key.utf8.withContiguousStorageIfAvailable { search(key, $0, in: object, from: &hint, last: last) }
+        if let found { return found }
+        // On Apple's platforms a text that came as an NSString.
+        var native = key
+        return native.withUTF8 { search(key, $0, in: object, from: &hint, last: last) }
+    }
+
+    /// - Parameter name: the bytes of the key.
+    @inline(__always)
+    private func search(
+        _ key: String,
+        _ name: UnsafeBufferPointer<UInt8>,
+        in object: Int,
+        from hint: inout Int,
+        last: Bool
+    ) -> Int? {
+        withText { bytes in
+            guard let text = bytes.baseAddress, let base = name.baseAddress, name.count < Self.maximumCount else {
+                return nil
             }
-        } ?? nil
+            // The word of a key without its place.
+            let wanted = Kind.ascii.rawValue << 61 | UInt64(name.count) << 31
+            let (first, end, mayRepeat) = (object + 1, end(object), mayRepeatKeys(object))
+            let start = mayRepeat ? first : hint
+            var (place, limit) = (start, end)
+            var found: Int?
+            // From the hint on, then before it.
+            for _ in 0..<2 {
+                while place < limit {
+                    let word = words[place]
+                    let isFound =
+                        if word & ~UInt64(Self.maximumLength - 1) == wanted {
+                            memcmp(text + Self.place(word), base, name.count) == 0
+                        } else {
+                            // As texts, of which composed and decomposed letters are equal.
+                            word >> 61 == Kind.text.rawValue && self.text(place) == key
+                        }
+                    if isFound {
+                        found = place + 1
+                        hint = next(place + 1)
+                        if !mayRepeat || !last { return found }
+                    }
+                    place = next(place + 1)
+                }
+                (place, limit) = (first, start)
+            }
+            return found
+        }
     }
 }
 

@@ -195,7 +195,7 @@ private struct EventStreamRequest: RequestWrapper {
     let lastEventID: String
 
     var headers: Any {
-        // What cannot be read is an error of the builder.
+        // The builder refuses them with a message.
         guard var headers = try? RequestBuilder.headers(of: wrapped.headers) else { return wrapped.headers }
         for (name, value) in added { headers[name] = value }
         return headers
