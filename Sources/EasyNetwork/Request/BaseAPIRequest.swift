@@ -75,18 +75,25 @@ public protocol BaseAPIRequest: Sendable {
 extension BaseAPIRequest {
     public var method: NetworkService.Method { .get }
     public var query: NetworkService.QueryType { .automatic }
-    /// No parameters.
-    public var params: [String: Any]? { nil }
-    /// No header fields.
-    public var headers: [String: String]? { nil }
     public var body: RequestBody? { nil }
-    public var options: RequestOptions { RequestOptions() }
+    public var options: RequestOptions { .standard }
     public func validateParameters() throws {}
 
     /// The header fields of a request that sends JSON and accepts JSON.
     public func defaultJsonHeader() -> [String: String] {
         ["Content-Type": "application/json", "Accept": "application/json"]
     }
+}
+
+// Not for all requests: for one of unknown type Swift would take these for its own properties.
+extension BaseAPIRequest where Params == [String: Any]? {
+    /// No parameters.
+    public var params: [String: Any]? { nil }
+}
+
+extension BaseAPIRequest where Headers == [String: String]? {
+    /// No header fields.
+    public var headers: [String: String]? { nil }
 }
 
 extension NetworkService {

@@ -17,32 +17,87 @@ import FoundationNetworking
 ///
 /// For what all requests of a server have in common see <doc:ParametersAndBodies>.
 public struct RequestOptions: Sendable {
+    private struct Values: Sendable {
+        var baseURL: URL?
+        var useCDN: Bool
+        var queryEncoder: QueryEncoder?
+        var omittedHeaders: Set<String>
+        var filters: [@Sendable (inout RequestDraft) throws -> Void]?
+        var interceptors: [any RequestInterceptor]
+        var idempotencyKey: String?
+        var customURLRequest: URLRequest?
+        var allowsCellularAccess: Bool
+        var networkServiceType: URLRequest.NetworkServiceType
+        var credential: HTTPCredential?
+        var isAuthenticated: Bool
+        var cookies: CookieJar?
+        var usesCookies: Bool
+        var timeout: TimeInterval?
+        var deadlines: TransportDeadlines?
+        var overallTimeout: TimeInterval?
+        var retry: RetryPolicy?
+        var redirects: RedirectPolicy?
+        var cache: CachePolicy?
+        var validation: ResponseValidation?
+        var decoder: ResponseDecoder?
+        var priority: Operation.QueuePriority
+        var repeatPolicy: RepeatPolicy
+        var repeatKey: String?
+    }
+
+    /// In an object of its own: several steps of a call read the options, and a request without any shares one.
+    private var values: Shared<Values>
+
+    /// The default of a request.
+    static let standard = RequestOptions()
+
     // MARK: The address
 
     /// The base URL of this request. Default nil: the host's.
-    public var baseURL: URL?
+    public var baseURL: URL? {
+        get { values.value.baseURL }
+        set { values.value.baseURL = newValue }
+    }
 
     /// Whether ``HostSettings/cdnURL`` is the base URL, if the host has one. Default false.
-    public var useCDN: Bool
+    public var useCDN: Bool {
+        get { values.value.useCDN }
+        set { values.value.useCDN = newValue }
+    }
 
     // MARK: The message
 
     /// The encoder of the parameters in a query or a form. Default nil: the host's.
-    public var queryEncoder: QueryEncoder?
+    public var queryEncoder: QueryEncoder? {
+        get { values.value.queryEncoder }
+        set { values.value.queryEncoder = newValue }
+    }
 
     /// The names of header fields of the host that are not sent with this request, in any case: fields of
     /// ``HostSettings/standardHeaders`` and ``HostSettings/headers``. Default none.
-    public var omittedHeaders: Set<String>
+    public var omittedHeaders: Set<String> {
+        get { values.value.omittedHeaders }
+        set { values.value.omittedHeaders = newValue }
+    }
 
     /// The filters of this request in place of ``HostSettings/filters``. Default nil: the host's.
-    public var filters: [@Sendable (inout RequestDraft) throws -> Void]?
+    public var filters: [@Sendable (inout RequestDraft) throws -> Void]? {
+        get { values.value.filters }
+        set { values.value.filters = newValue }
+    }
 
     /// The interceptors of this request, which come after those of the host and are closer to the network. Default none.
-    public var interceptors: [any RequestInterceptor]
+    public var interceptors: [any RequestInterceptor] {
+        get { values.value.interceptors }
+        set { values.value.interceptors = newValue }
+    }
 
     /// The value of `Idempotency-Key`, the same for every attempt: a server that knows the key acts once, so that a
     /// POST may be retried. Default nil: none.
-    public var idempotencyKey: String?
+    public var idempotencyKey: String? {
+        get { values.value.idempotencyKey }
+        set { values.value.idempotencyKey = newValue }
+    }
 
     /// A finished message. It replaces all of the request but ``timeout``, ``deadlines`` and the rules for answers, and
     /// goes out as it is, without the host's headers, filters, credentials and cookies, and those of its answer are not
@@ -50,73 +105,127 @@ public struct RequestOptions: Sendable {
     ///
     /// Its URL, method, headers, body and timeout are used. A body stream can be read once: such a request is never
     /// sent again.
-    public var customURLRequest: URLRequest?
+    public var customURLRequest: URLRequest? {
+        get { values.value.customURLRequest }
+        set { values.value.customURLRequest = newValue }
+    }
 
     /// Whether the request may go over a cellular network. Default true. It has an effect on Apple's platforms only.
-    public var allowsCellularAccess: Bool
+    public var allowsCellularAccess: Bool {
+        get { values.value.allowsCellularAccess }
+        set { values.value.allowsCellularAccess = newValue }
+    }
 
     /// The kind of traffic. Default `default`. It has an effect on Apple's platforms only.
-    public var networkServiceType: URLRequest.NetworkServiceType
+    public var networkServiceType: URLRequest.NetworkServiceType {
+        get { values.value.networkServiceType }
+        set { values.value.networkServiceType = newValue }
+    }
 
     // MARK: The user
 
     /// The credential instead of the host's ``HostSettings/authentication``: a user with a password, or a token. It is
     /// sent with the first attempt, and not refreshed when the server refuses it. An `Authorization` in
     /// ``BaseAPIRequest/headers`` replaces it. Default nil.
-    public var credential: HTTPCredential?
+    public var credential: HTTPCredential? {
+        get { values.value.credential }
+        set { values.value.credential = newValue }
+    }
 
     /// Whether the host's ``HostSettings/authentication`` applies. False for a request that signs in: it carries no
     /// older credential, and a refusal is its answer. Default true.
-    public var isAuthenticated: Bool
+    public var isAuthenticated: Bool {
+        get { values.value.isAuthenticated }
+        set { values.value.isAuthenticated = newValue }
+    }
 
     /// The cookies of this request. Default nil: the host's.
-    public var cookies: CookieJar?
+    public var cookies: CookieJar? {
+        get { values.value.cookies }
+        set { values.value.cookies = newValue }
+    }
 
     /// Whether cookies are sent and stored. Default true.
-    public var usesCookies: Bool
+    public var usesCookies: Bool {
+        get { values.value.usesCookies }
+        set { values.value.usesCookies = newValue }
+    }
 
     // MARK: Time
 
     /// The longest time in seconds of one attempt, from its start to its last byte. Default nil: that of ``deadlines``.
-    public var timeout: TimeInterval?
+    public var timeout: TimeInterval? {
+        get { values.value.timeout }
+        set { values.value.timeout = newValue }
+    }
 
     /// The deadlines of one attempt. Default nil: the host's.
-    public var deadlines: TransportDeadlines?
+    public var deadlines: TransportDeadlines? {
+        get { values.value.deadlines }
+        set { values.value.deadlines = newValue }
+    }
 
     /// The longest time in seconds of all attempts together, from the building of the request to its last byte, delays
     /// and redirects included; the time in a queue does not count. Afterwards the request ends with
     /// ``NetworkError/Code/timedOut``. Default nil: no limit.
-    public var overallTimeout: TimeInterval?
+    public var overallTimeout: TimeInterval? {
+        get { values.value.overallTimeout }
+        set { values.value.overallTimeout = newValue }
+    }
 
     // MARK: The answer
 
     /// The rule for sending the request again after a failure. Default nil: the host's, by default two retries of
     /// idempotent methods.
-    public var retry: RetryPolicy?
+    public var retry: RetryPolicy? {
+        get { values.value.retry }
+        set { values.value.retry = newValue }
+    }
 
     /// The redirects that are followed. Default nil: the host's, by default up to 20.
-    public var redirects: RedirectPolicy?
+    public var redirects: RedirectPolicy? {
+        get { values.value.redirects }
+        set { values.value.redirects = newValue }
+    }
 
     /// The use of the cache. Default nil: ``HostSettings/cachePolicy``, by default ``CachePolicy/never``.
-    public var cache: CachePolicy?
+    public var cache: CachePolicy? {
+        get { values.value.cache }
+        set { values.value.cache = newValue }
+    }
 
     /// The answers that are a success. Default nil: the host's, by default statuses 200 to 299.
-    public var validation: ResponseValidation?
+    public var validation: ResponseValidation? {
+        get { values.value.validation }
+        set { values.value.validation = newValue }
+    }
 
     /// The decoder of `Decodable` items. Default nil: the host's.
-    public var decoder: ResponseDecoder?
+    public var decoder: ResponseDecoder? {
+        get { values.value.decoder }
+        set { values.value.decoder = newValue }
+    }
 
     // MARK: The queue
 
     /// The priority of the request in a queue. Default normal.
-    public var priority: Operation.QueuePriority
+    public var priority: Operation.QueuePriority {
+        get { values.value.priority }
+        set { values.value.priority = newValue }
+    }
 
     /// The rule for the request while a like one waits or runs in its queue. Default ``RepeatPolicy/allow``.
-    public var repeatPolicy: RepeatPolicy
+    public var repeatPolicy: RepeatPolicy {
+        get { values.value.repeatPolicy }
+        set { values.value.repeatPolicy = newValue }
+    }
 
     /// The key that like requests share for ``repeatPolicy``. Default nil: the message that would be sent; a request
     /// with ``interceptors`` of its own is like no other then.
-    public var repeatKey: String?
+    public var repeatKey: String? {
+        get { values.value.repeatKey }
+        set { values.value.repeatKey = newValue }
+    }
 
     /// Creates options. Each has its default unless it is given.
     public init(
@@ -146,15 +255,35 @@ public struct RequestOptions: Sendable {
         allowsCellularAccess: Bool = true,
         networkServiceType: URLRequest.NetworkServiceType = .default
     ) {
-        (self.timeout, self.overallTimeout, self.deadlines) = (timeout, overallTimeout, deadlines)
-        (self.cache, self.retry, self.redirects) = (cache, retry, redirects)
-        (self.priority, self.repeatPolicy, self.repeatKey) = (priority, repeatPolicy, repeatKey)
-        (self.baseURL, self.useCDN, self.queryEncoder) = (baseURL, useCDN, queryEncoder)
-        (self.omittedHeaders, self.filters, self.interceptors) = (omittedHeaders, filters, interceptors)
-        (self.idempotencyKey, self.credential, self.isAuthenticated) = (idempotencyKey, credential, isAuthenticated)
-        (self.cookies, self.usesCookies) = (cookies, usesCookies)
-        (self.validation, self.decoder, self.customURLRequest) = (validation, decoder, customURLRequest)
-        (self.allowsCellularAccess, self.networkServiceType) = (allowsCellularAccess, networkServiceType)
+        values = Shared(
+            Values(
+                baseURL: baseURL,
+                useCDN: useCDN,
+                queryEncoder: queryEncoder,
+                omittedHeaders: omittedHeaders,
+                filters: filters,
+                interceptors: interceptors,
+                idempotencyKey: idempotencyKey,
+                customURLRequest: customURLRequest,
+                allowsCellularAccess: allowsCellularAccess,
+                networkServiceType: networkServiceType,
+                credential: credential,
+                isAuthenticated: isAuthenticated,
+                cookies: cookies,
+                usesCookies: usesCookies,
+                timeout: timeout,
+                deadlines: deadlines,
+                overallTimeout: overallTimeout,
+                retry: retry,
+                redirects: redirects,
+                cache: cache,
+                validation: validation,
+                decoder: decoder,
+                priority: priority,
+                repeatPolicy: repeatPolicy,
+                repeatKey: repeatKey
+            )
+        )
     }
 
     /// A copy with changes.

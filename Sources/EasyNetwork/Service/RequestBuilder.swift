@@ -113,7 +113,11 @@ enum RequestBuilder {
     }
 
     /// The parameters as the request declares them; nil when it has none.
-    private static func parameters(of declared: Any, _ encoder: QueryEncoder) throws(NetworkError) -> [String: Any]? {
+    private static func parameters<Declared>(
+        of declared: Declared,
+        _ encoder: QueryEncoder
+    ) throws(NetworkError) -> [String: Any]? {
+        if let params = same(declared, as: [String: Any]?.self) { return params }
         switch unwrapped(declared) {
         case nil: return nil
         case let params as [String: Any]: return params
@@ -124,7 +128,8 @@ enum RequestBuilder {
     }
 
     /// The header fields that the request declares.
-    static func headers(of declared: Any) throws(NetworkError) -> HTTPHeaders {
+    static func headers<Declared>(of declared: Declared) throws(NetworkError) -> HTTPHeaders {
+        if let headers = same(declared, as: [String: String]?.self) { return try headers.map(own) ?? HTTPHeaders() }
         switch unwrapped(declared) {
         case nil: return HTTPHeaders()
         case let headers as [String: String]: return try own(headers)
@@ -132,6 +137,11 @@ enum RequestBuilder {
         case let headers?:
             throw failure("headers is no dictionary of Strings and no HTTPHeaders, but a \(type(of: headers))")
         }
+    }
+
+    /// The value, if it is of this type, which most requests declare. A cast would look that up at run time.
+    private static func same<Declared, Value>(_ declared: Declared, as type: Value.Type) -> Value? {
+        Declared.self == Value.self ? unsafeBitCast(declared, to: Value.self) : nil
     }
 
     /// The value of an optional, also of a nested one; nil when there is none.

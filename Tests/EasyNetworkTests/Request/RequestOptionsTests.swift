@@ -49,6 +49,20 @@ struct RequestOptionsTests {
         #expect(try built(Erased(params: ["a": 1, "b": nil] as [String: Int?], headers: nil)).url.query == "a=1&b")
     }
 
+    @Test("REQ-9: a request of unknown type has what it declares, for filters and interceptors that look")
+    func unknownType() {
+        for request in [Numbers(), Anything(), Optionals()] as [any BaseAPIRequest] {
+            let params = request.params as? [String: Any]
+            #expect(params?["n"] as? Int == 1, "\(request)")
+        }
+        let request: any BaseAPIRequest = Numbers()
+        #expect(request.headers as? [String: String] == ["X": "1"])
+        func headers<Request: BaseAPIRequest>(_ request: Request) -> [String: String]? {
+            request.headers as? [String: String]
+        }
+        #expect(headers(Numbers()) == ["X": "1"])
+    }
+
     @Test("REQ-9: params and headers that cannot be read are errors that name their type")
     func unreadable() {
         let list = Erased(params: nil, headers: ["X"])

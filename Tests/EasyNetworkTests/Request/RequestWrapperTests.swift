@@ -72,7 +72,7 @@ struct RequestWrapperTests {
             "params": text(request.params),
             "headers": text(request.headers),
             "body": text(request.body as Any),
-            "options": text(request.options),
+            "options": text((request.options.timeout, request.options.cache?.reading, request.options.useCDN)),
             "validateParameters": text(Result { try request.validateParameters() }),
         ]
     }
