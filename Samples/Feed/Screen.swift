@@ -21,6 +21,7 @@ struct Screen: Sendable {
     func live() async {
         guard isTerminal else { return }
         draw()
+        // Ten pictures a second; the sleep ends at once when the task is cancelled.
         while (try? await Task.sleep(for: .milliseconds(100))) != nil { draw(again: true) }
     }
 
