@@ -21,7 +21,7 @@ extension EasyNetworkService {
         for request: some BaseAPIRequest,
         redaction: Redaction? = .standard
     ) async throws(NetworkError) -> String {
-        let message = try RequestBuilder.build(request, for: configuration)
+        let message = try RequestBuilder.build(request, request.options, for: configuration)
         return try await message.withBodyInMemory().curlCommand(redaction: redaction)
     }
 }

@@ -20,25 +20,37 @@ extension ItemOperation {
     }
 
     /// Whether the operation is a repeat for others, or they for it.
-    final func mayRepeat(_ request: any BaseAPIRequest) -> Bool {
-        let (policy, key) = option { ($0.repeatPolicy, $0.repeatKey) }
-        let options = request.options
-        return (policy ?? options.repeatPolicy) != .allow || (key ?? options.repeatKey) != nil
+    final func mayRepeat(_ options: RequestOptions) -> Bool {
+        let (policy, key) = repeats(options)
+        return policy != .allow || key != nil
+    }
+
+    /// The policy and the key, by the operation's own settings and those of its request.
+    final func repeats(_ options: RequestOptions) -> (policy: RepeatPolicy, key: String?) {
+        option { ($0.repeatPolicy ?? options.repeatPolicy, $0.repeatKey ?? options.repeatKey) }
     }
 
     /// Tells the queue what the operation repeats.
     ///
     /// - Returns: whether it may go on; if not, it has been ended.
-    final func noticeRepeats(of request: any BaseAPIRequest) -> Bool {
-        guard let queue = scheduling?.queue, !hasOutcome, mayRepeat(request) else { return true }
-        let (policy, name) = option { ($0.repeatPolicy, $0.repeatKey) }
-        let options = request.options
-        let key = RepeatKey(name ?? options.repeatKey, request, service.configuration) { message(for: request) }
-        guard let key else { return true }
-        return queue.operation(self, repeats: key, policy: policy ?? options.repeatPolicy)
+    final func noticeRepeats() -> Bool {
+        guard let queue = scheduling?.queue, !hasOutcome, case .request(let source) = state.withLock({ $0.source }),
+            mayRepeat(source.options)
+        else { return true }
+        let (policy, name) = repeats(source.options)
+        guard let key = RepeatKey(name, source.options, snapshot: { snapshot() }) else { return true }
+        return queue.operation(self, repeats: key, policy: policy)
     }
 
-    final func message(for request: any BaseAPIRequest) -> TransportRequest? {
-        try? WorkQueue.userCode { try RequestBuilder.build(sendable(request), for: service.configuration) }
+    /// The request as it is sent, read once; nil for one that cannot be sent, or is sent already.
+    final func snapshot() -> RequestSnapshot? {
+        guard case .request(let source) = state.withLock({ $0.source }) else { return nil }
+        let host = callGroup.host
+        guard let snapshot = try? WorkQueue.userCode({ try source.snapshot(for: host) }) else { return nil }
+        let old = state.withLock { state in
+            state.source.flatMap { _ in exchange(&state.source, with: .request(.snapshot(snapshot))) }
+        }
+        withExtendedLifetime(old) {}
+        return snapshot
     }
 }

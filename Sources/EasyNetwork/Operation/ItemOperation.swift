@@ -5,7 +5,7 @@ import Foundation
 /// costs each request some 30,000 instructions.
 struct ItemOperationState {
     enum Source {
-        case request(any BaseAPIRequest)
+        case request(RequestSource)
         /// Called at the start.
         case maker(@Sendable () throws -> any BaseAPIRequest)
     }
@@ -96,11 +96,12 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     private let makesRequest: Bool
 
     /// - Parameter service: nil means ``HostConfiguration/shared``.
-    init(_ request: any BaseAPIRequest, of service: EasyNetworkService?) {
-        state = Locked(ItemOperationState(source: .request(request)))
+    init(_ request: any BaseAPIRequest, _ options: RequestOptions, of service: EasyNetworkService?) {
+        state = Locked(ItemOperationState(source: .request(.request(request, options))))
         makesRequest = false
         if let service { super.init(service: service) } else { super.init() }
-        adoptOptions(of: request)
+        if options.priority != .normal { queuePriority = options.priority }
+        if options.repeatPolicy != .allow { repeatPolicy = options.repeatPolicy }
     }
 
     /// An operation whose request is made when its dependencies are over and before it waits for its turn; on a plain
@@ -109,12 +110,6 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         state = Locked(ItemOperationState(source: .maker(makeRequest)))
         makesRequest = true
         super.init(service: service)
-    }
-
-    private func adoptOptions(of request: any BaseAPIRequest) {
-        let options = request.options
-        if options.priority != .normal { queuePriority = options.priority }
-        if options.repeatPolicy != .allow { repeatPolicy = options.repeatPolicy }
     }
 
     // MARK: - Callbacks
@@ -222,19 +217,19 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// ``RequestOptions/baseURL``, of the CDN, or of the service, in this order. Changes of the address by a filter or
     /// an interceptor are not foreseen. That of the service until the request is made; nil if that has no base URL.
     open override var host: String? {
-        guard case .request(let request) = state.withLock({ $0.source }) else { return super.host }
-        let options = request.options
+        guard case .request(let source) = state.withLock({ $0.source }) else { return super.host }
+        let options = source.options
         if let custom = options.customURLRequest { return custom.url?.hostAndPort }
-        let cdn = options.useCDN ? service.configuration.settings.cdnURL : nil
-        return URLParts.hostAndPort(of: request.api) ?? (options.baseURL ?? cdn)?.hostAndPort ?? super.host
+        let cdn = options.useCDN ? callGroup.host.settings.cdnURL : nil
+        return URLParts.hostAndPort(of: source.request.api) ?? (options.baseURL ?? cdn)?.hostAndPort ?? super.host
     }
 
     /// The message that was sent last, else the request as it is before filters and interceptors.
     override var requestText: String? {
         let (source, call) = state.withLock { ($0.source, $0.call) }
         if let sent = call?.history.last?.request { return sent.description }
-        guard case .request(let request) = source else { return nil }
-        return request.summary(for: service.configuration)
+        guard case .request(let source) = source else { return nil }
+        return source.request.summary(source.options, for: callGroup.host)
     }
 
     // MARK: - The outcome
@@ -309,7 +304,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     /// The service of an operation that follows: it is cancelled with that of this one, and not with this one.
     final var nextService: EasyNetworkService {
-        service.parent ?? EasyNetworkService(service.configuration)
+        EasyNetworkService(callGroup.parent ?? CallGroup(callGroup.host))
     }
 
     /// Reads the item in an operation that depends on this one.
@@ -367,7 +362,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     func makeMeter() -> TransferMeter {
-        TransferMeter(kind: .downloading, clock: service.configuration.settings.clock)
+        TransferMeter(kind: .downloading, clock: callGroup.host.settings.clock)
     }
 
     private func watch(_ call: Call, with meter: TransferMeter) {
@@ -382,8 +377,13 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     // MARK: - The work
 
-    /// The request to send: this one, or a wrapper around it. The answer is mapped by the request itself.
-    func sendable(_ request: any BaseAPIRequest) -> any BaseAPIRequest { request }
+    /// Changes the options of the request as it is given; has no effect on one that is made later.
+    final func changeOptions(_ change: (inout RequestOptions) -> Void) {
+        guard case .request(.request(let request, var options)) = state.withLock({ $0.source }) else { return }
+        change(&options)
+        let old = state.withLock { exchange(&$0.source, with: .request(.request(request, options))) }
+        withExtendedLifetime(old) {}
+    }
 
     override var isPreparedFirst: Bool { makesRequest }
 
@@ -391,7 +391,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     override func prepare() {
         guard case .maker(let make) = state.withLock({ $0.source }) else { return }
         do {
-            let request = try WorkQueue.userCode(make)
+            let request = RequestSource(try WorkQueue.userCode(make))
             let (isWanted, _) = state.withLock { state -> (Bool, ItemOperationState.Source?) in
                 // It may have ended by now.
                 guard state.source != nil else { return (false, nil) }
@@ -405,12 +405,49 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     /// The request that is to be sent now; nil when there is none, or none any more. Then the operation ends.
-    final func takeRequest() -> (any BaseAPIRequest)? {
+    final func takeRequest() -> RequestSource? {
         // A plain queue does not prepare its operations.
         if makesRequest { prepare() }
-        guard case .request(let request)? = state.withLock({ $0.source.take() }) else { return nil }
         // Others were noticed when they were added.
-        return !makesRequest || noticeRepeats(of: request) ? request : nil
+        if makesRequest, !noticeRepeats() { return nil }
+        guard case .request(let source)? = state.withLock({ $0.source.take() }) else { return nil }
+        return source
+    }
+
+    /// Makes the operation's call, and ends with the item of its answer.
+    ///
+    /// - Parameters:
+    ///   - cached: called at most once before the end, with the item from the cache that the network's follows.
+    ///   - sharedAnswer: gets the answer from another call, instead of sending the request. Default nil.
+    final func send(
+        _ source: RequestSource,
+        order: CacheLookup.Order,
+        cached: (@Sendable (any Sendable) -> Void)? = nil,
+        sharedAnswer: (@Sendable () async -> CallAttempts.Answer)? = nil,
+        map: @escaping @Sendable (NetworkResponse) throws -> any Sendable
+    ) {
+        callGroup.begin(
+            source,
+            isAnnounced: sharedAnswer == nil,
+            order: order,
+            cached: cached,
+            sharedAnswer: sharedAnswer,
+            map: map,
+            created: keep
+        ) { _, result, keep in
+            switch result {
+            case .success(let item):
+                let isTooLate = self.state.withLock { state in
+                    state.item = item
+                    if !state.isClosed { state.keep = keep }
+                    return state.isClosed
+                }
+                // It was finished by hand.
+                if isTooLate { keep?() }
+                self.end(nil)
+            case .failure(let error): self.finish(error)
+            }
+        }
     }
 
     final func finish(with item: Item) {
@@ -427,8 +464,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     override var workWhenAdded: (() -> Void)? {
-        guard case .request(let request) = state.withLock({ $0.source }), mayRepeat(request) else { return nil }
-        return { _ = self.noticeRepeats(of: request) }
+        guard case .request(let source) = state.withLock({ $0.source }), mayRepeat(source.options) else { return nil }
+        return { _ = self.noticeRepeats() }
     }
 
     override func missingResultError() -> NetworkError? {

@@ -32,8 +32,7 @@ extension NetworkOperation {
 
 extension BaseAPIRequest {
     /// Method and address, without user, password, query and fragment.
-    func summary(for host: HostConfiguration) -> String {
-        let options = options
+    func summary(_ options: RequestOptions, for host: HostConfiguration) -> String {
         if let custom = options.customURLRequest {
             return "\(custom.httpMethod ?? "GET") \(custom.url?.withoutSecrets ?? "without address")"
         }

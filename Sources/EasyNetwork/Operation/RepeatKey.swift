@@ -14,25 +14,20 @@ enum RepeatKey: Hashable, Sendable {
     /// - Parameter name: the key that the user gave.
     /// - Returns: nil when no request is equal to this one: it cannot be built, or without a name its own code may change
     ///   what is sent.
-    init?(
-        _ name: String?,
-        _ request: some BaseAPIRequest,
-        _ host: HostConfiguration,
-        message: () -> TransportRequest?
-    ) {
+    init?(_ name: String?, _ options: RequestOptions, snapshot: () -> RequestSnapshot?) {
         if let name {
             self = .named(name)
-        } else if !request.options.changesMessages, let message = message() {
-            self.init(message, request, host)
+        } else if !options.changesMessages, let snapshot = snapshot() {
+            self.init(snapshot)
         } else {
             return nil
         }
     }
 
-    fileprivate init(_ message: TransportRequest, _ request: some BaseAPIRequest, _ host: HostConfiguration) {
-        let additions = Additions(request, message, host)
-        let id = ObjectIdentifier(host)
-        self = .message(host: id, additions, message.method, message.url, message.headers, message.body)
+    fileprivate init(_ snapshot: RequestSnapshot) {
+        let (host, message) = (ObjectIdentifier(snapshot.host), snapshot.message)
+        let additions = Additions(snapshot)
+        self = .message(host: host, additions, message.method, message.url, message.headers, message.body)
     }
 
     /// What the host adds to the message when it is sent.
@@ -44,8 +39,8 @@ enum RepeatKey: Hashable, Sendable {
         private let jar: ObjectIdentifier?
         private let isCustom: Bool
 
-        init(_ request: some BaseAPIRequest, _ message: TransportRequest, _ host: HostConfiguration) {
-            let options = request.options
+        init(_ snapshot: RequestSnapshot) {
+            let (options, message, host) = (snapshot.options, snapshot.message, snapshot.host)
             let isExempt = host.stamp(for: options, message)?.isExempt ?? true
             userVersion = isExempt ? nil : host.settings.authentication?.userVersion
             cookies = host.cookies(for: options, message)
@@ -89,32 +84,27 @@ struct SharingKey: Hashable, Sendable {
     /// - Parameter name: not nil for a request that changes its messages.
     init(
         name: String?,
-        message: TransportRequest,
-        request: some APIRequest,
-        host: HostConfiguration,
+        _ snapshot: RequestSnapshot,
+        itemType: Any.Type,
         ignoresCache: Bool = false,
         categories: Set<String> = []
     ) {
         self.ignoresCache = ignoresCache
         self.categories = categories
-        key = name.map(RepeatKey.named) ?? RepeatKey(message, request, host)
-        self.host = ObjectIdentifier(host)
+        let (message, options) = (snapshot.message, snapshot.options)
+        key = name.map(RepeatKey.named) ?? RepeatKey(snapshot)
+        host = ObjectIdentifier(snapshot.host)
         credentials = message.headers.credentials
-        additions = RepeatKey.Additions(request, message, host)
+        additions = RepeatKey.Additions(snapshot)
         allowsCellularAccess = message.allowsCellularAccess
         networkServiceType = message.networkServiceType
         deadlines = message.deadlines
-        let options = request.options
-        validation = options.validation ?? host.settings.validation
-        retry = options.retry ?? host.settings.retry
-        overallTimeout = options.overallTimeout
-        cache = (options.cache ?? host.settings.cachePolicy(for: message.method)).identity
-        redirects = (options.redirects ?? host.settings.redirects).identity
-        let ownType = options.changesMessages ? ObjectIdentifier(Swift.type(of: request)) : nil
-        type = name.map { _ in ownType ?? ObjectIdentifier(Self.itemType(of: request)) }
-    }
-
-    private static func itemType<Request: APIRequest>(of request: Request) -> Any.Type {
-        Request.Item.self
+        validation = snapshot.validation
+        retry = snapshot.retry
+        overallTimeout = snapshot.overallTimeout
+        cache = snapshot.cachePolicy.identity
+        redirects = snapshot.redirects.identity
+        let ownType = options.changesMessages ? ObjectIdentifier(Swift.type(of: snapshot.request)) : nil
+        type = name.map { _ in ownType ?? ObjectIdentifier(itemType) }
     }
 }

@@ -1,52 +1,46 @@
 import Foundation
 
 /// A message that is sent once for all operations that share it. Each of them makes its own item of the answer.
-struct SharedMessage: APIRequest, RequestWrapper {
+struct SharedMessage: Sendable {
     let key: SharingKey
-    let request: any APIRequest
-    let configuration: HostConfiguration
+    let snapshot: RequestSnapshot
     /// The host that is called, for limits by host.
     let host: String?
-
-    var wrapped: any BaseAPIRequest { request }
-    // Those that share it lend their priorities to the job that sends it, which is no repeat itself.
-    var options: RequestOptions {
-        request.options.with { ($0.priority, $0.repeatPolicy, $0.repeatKey) = (.veryLow, .allow, nil) }
-    }
-
-    func item(from response: NetworkResponse) throws -> NetworkResponse {
-        // A stored answer that cannot be mapped is replaced.
-        if response.source == .cache { _ = try request.item(from: response) }
-        return response
-    }
-
-    func mayStore(_ response: NetworkResponse) -> Bool {
-        (try? request.item(from: response)) != nil
-    }
+    /// Makes an item: a stored answer of which none can be made is replaced.
+    let check: @Sendable (NetworkResponse) throws -> Void
 }
 
 /// The job that sends a message for several operations. They wait for its ``ItemOperation/value``, which cancels it
 /// when the last of them has given that up.
 ///
-/// It has a service of its own: cancelling one of those that share leaves it alone. It goes as early as they do.
-final class RequestCarrier: RequestOperation<SharedMessage>, @unchecked Sendable {
+/// It has a service of its own: cancelling one of those that share leaves it alone. They lend it their
+/// priorities.
+final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked Sendable {
     // Sendable because what changes is behind a lock.
     private let message: SharedMessage
     /// Stores the answer in the cache; nil once that was done.
     private let store = Locked<(@Sendable () -> Void)?>(nil)
 
     /// A job for which one operation waits already.
-    override init(_ message: SharedMessage) {
+    init(_ message: SharedMessage) {
         self.message = message
-        super.init(message, service: EasyNetworkService(message.configuration))
+        let snapshot = message.snapshot
+        super.init(snapshot.request, RequestOptions(priority: .veryLow), of: EasyNetworkService(snapshot.host))
         state.withLock { $0.waiterCount = 1 }
-        ignoresCache = message.key.ignoresCache
         // It is the message that excludes others.
         mutualExclusionCategories = message.key.categories
     }
 
     override var isHidden: Bool { true }
     override var host: String? { message.host }
+
+    override func execute() {
+        guard takeRequest() != nil else { return }
+        send(.snapshot(message.snapshot), order: message.key.ignoresCache ? .ignore : .standard) { [message] response in
+            if response.source == .cache { try message.check(response) }
+            return response
+        }
+    }
 
     override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         store.exchange(state.withLock { $0.keep.take() })

@@ -16,7 +16,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     /// An operation for ``HostConfiguration/shared`` as it is now.
     public init(_ request: Request) {
-        super.init(request, of: nil)
+        super.init(request, request.options, of: nil)
     }
 
     /// An operation for the host of a service.
@@ -25,10 +25,15 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     ///   - request: the request, which is sent when the operation runs.
     ///   - service: gives the host, and cancels this operation's call when it is cancelled itself.
     public init(_ request: Request, service: EasyNetworkService) {
-        super.init(request, of: service)
+        super.init(request, request.options, of: service)
     }
 
     /// An operation whose request is made from other items: see ``ItemOperation/then(_:)``.
+    /// An operation with other options than those of its request.
+    init(_ request: Request, _ options: RequestOptions, of service: EasyNetworkService) {
+        super.init(request, options, of: service)
+    }
+
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> Request) {
         super.init(service: service) { try makeRequest() }
     }
@@ -67,35 +72,17 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     // MARK: - The work
 
     open override func execute() {
-        guard let taken = takeRequest() else { return }
+        guard let source = takeRequest() else { return }
         // Every initializer takes a `Request`: the cast holds. `as?` would look up the type of the optional at run time.
         // swift-format-ignore: NeverForceUnwrap
-        let request = taken as! Request
-        let (ownPolicy, ignoresCache) = option { ($0.repeatPolicy, $0.ignoresCache) }
-        let mayJoin = (ownPolicy ?? request.options.repeatPolicy) == .join
-        let sharedAnswer = mayJoin ? sharedAnswer(to: request) : nil
-        service.begin(
-            sendable(request),
-            isAnnounced: sharedAnswer == nil,
+        let request = source.request as! Request
+        send(
+            source,
             order: ignoresCache ? .ignore : .standard,
             cached: deliverCached,
-            sharedAnswer: sharedAnswer,
-            map: { try request.item(from: $0) },
-            created: keep
-        ) { _, result, keep in
-            switch result {
-            case .success(let item):
-                let isTooLate = self.state.withLock { state in
-                    state.item = item
-                    if !state.isClosed { state.keep = keep }
-                    return state.isClosed
-                }
-                // It was finished by hand.
-                if isTooLate { keep?() }
-                self.end(nil)
-            case .failure(let error): self.finish(error)
-            }
-        }
+            sharedAnswer: sharedAnswer(to: source),
+            map: { try request.item(from: $0) }
+        )
     }
 
     override var startRunsUserCode: Bool { type(of: self) != RequestOperation<Request>.self }
@@ -136,8 +123,8 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// An operation that joins only waits for the carrier of the message.
     override var occupiesSlot: Bool {
         guard option({ $0.repeatPolicy }) == .join else { return true }
-        guard case .request(let request)? = state.withLock({ $0.source }) else { return false }
-        return !joins(request)
+        guard case .request(let source)? = state.withLock({ $0.source }) else { return false }
+        return !joins(source)
     }
 
     /// Whether ``RepeatPolicy/join`` may let others have the answer. Must not change.
@@ -145,43 +132,46 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     /// - Returns: a closure that gets the answer to a message of several operations; nil when this one sends its
     ///   request itself.
-    final func sharedAnswer(to request: Request) -> (@Sendable () async -> CallAttempts.Answer)? {
-        guard let queue = scheduling?.queue, let message = sharedMessage(for: request) else { return nil }
+    private func sharedAnswer(to source: RequestSource) -> (@Sendable () async -> CallAttempts.Answer)? {
+        guard repeats(source.options).policy == .join, let queue = scheduling?.queue,
+            let message = sharedMessage(for: source)
+        else { return nil }
         // An operation that learned only now that it joins has a slot.
         releaseSlot()
         return { await queue.answer(to: message, for: self) }
     }
 
     /// Whether the operation does not send its request itself.
-    private func joins(_ request: any BaseAPIRequest) -> Bool {
-        let (policy, key) = option { ($0.repeatPolicy, $0.repeatKey) }
+    private func joins(_ source: RequestSource) -> Bool {
+        let options = source.options
+        let (policy, key) = repeats(options)
         // A request of a refresh would wait for those that wait for the refresh.
-        let options = request.options
-        guard (policy ?? options.repeatPolicy) == .join, mayShareAnswer, option({ $0.refreshedSessions }).isEmpty,
-            key ?? options.repeatKey != nil || !options.changesMessages
+        guard policy == .join, mayShareAnswer, option({ $0.refreshedSessions }).isEmpty,
+            key != nil || !options.changesMessages
         else { return false }
         // Each has its item of the cache, and the message may be sent once the others have ended.
-        let cache = options.cache ?? service.configuration.settings.cachePolicy(for: request.method)
+        let cache = options.cache ?? callGroup.host.settings.cachePolicy(for: source.request.method)
         return cache.reading != .cacheThenNetwork || ignoresCache
     }
 
     /// - Returns: nil when the operation sends its request itself.
-    final func sharedMessage(for request: Request) -> SharedMessage? {
-        guard joins(request), let message = message(for: request) else { return nil }
-        let name = option({ $0.repeatKey }) ?? request.options.repeatKey
+    final func sharedMessage(for source: RequestSource) -> SharedMessage? {
+        // Every initializer takes a `Request`.
+        guard joins(source), let request = source.request as? Request,
+            let snapshot = try? WorkQueue.userCode({ try source.snapshot(for: callGroup.host) })
+        else { return nil }
         return SharedMessage(
             key: SharingKey(
-                name: name,
-                message: message,
-                request: request,
-                host: service.configuration,
+                name: repeats(source.options).key,
+                snapshot,
+                itemType: Request.Item.self,
                 ignoresCache: ignoresCache,
                 // A group that the operation is a part of holds its categories already.
                 categories: mutualExclusionCategories.subtracting(option({ $0.heldCategories }))
             ),
-            request: request,
-            configuration: service.configuration,
-            host: host ?? message.url.hostAndPort
+            snapshot: snapshot,
+            host: host ?? snapshot.message.url.hostAndPort,
+            check: { _ = try request.item(from: $0) }
         )
     }
 }

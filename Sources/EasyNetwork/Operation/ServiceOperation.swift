@@ -27,16 +27,19 @@ import Foundation
 /// A call that fails and was given no closure for that ends the operation with its error when no other call is under
 /// way: nobody else would end it.
 open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
-    // Sendable because `service` never changes; subclasses answer for their own.
+    // Sendable because `callGroup` never changes; subclasses answer for their own.
 
     /// The service of this operation alone: cancelling it touches no other operation.
     ///
     /// ``EasyNetworkService/cancel()`` cancels all calls of the operation, and refuses later ones.
-    public let service: EasyNetworkService
+    public final var service: EasyNetworkService { EasyNetworkService(callGroup) }
+
+    /// The calls of the operation; a part of those of the service that it was made with.
+    let callGroup: CallGroup
 
     /// An operation for ``HostConfiguration/shared`` as it is now.
     public override init() {
-        service = EasyNetworkService(HostConfiguration.shared)
+        callGroup = CallGroup(HostConfiguration.shared)
         super.init()
         adoptRefresh()
     }
@@ -45,7 +48,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     ///
     /// - Parameter service: gives the host, and cancels this operation's calls when it is cancelled itself.
     public init(service: EasyNetworkService) {
-        self.service = EasyNetworkService(partOf: service)
+        callGroup = CallGroup(partOf: service.group)
         super.init()
         adoptRefresh()
     }
@@ -72,9 +75,9 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     }
 
     /// The host of the service's base URL. Override it when the calls go to another one.
-    open override var host: String? { service.configuration.host }
+    open override var host: String? { callGroup.host.host }
 
-    override var hostReachability: NetworkReachability? { service.configuration.settings.reachability }
+    override var hostReachability: NetworkReachability? { callGroup.host.settings.reachability }
 
     /// Where the closures are called. Default nil: the ``NetworkQueue``'s, or else the host's callback queue.
     public final var callbackQueue: DispatchQueue? {
@@ -85,7 +88,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     /// Whether none of the callbacks is called when the operation was cancelled. Its accessories are still told of the
     /// end, and ``ItemOperation/value`` throws. Default: ``HostSettings/silencesCancellation``, which is false.
     public final var silencesCancellation: Bool {
-        get { option({ $0.silencesCancellation }) ?? service.configuration.settings.silencesCancellation }
+        get { option({ $0.silencesCancellation }) ?? callGroup.host.settings.silencesCancellation }
         set { setOption(newValue) { swap(&$0.silencesCancellation, &$1) } }
     }
 
@@ -100,7 +103,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     /// - Parameter recovering: true means with success, whatever became of the calls; false is
     ///   ``NetworkOperation/finish(_:)`` without an error.
     public final func finish(recovering: Bool) {
-        if recovering { service.noteEnd(of: nil) }
+        if recovering { callGroup.noteEnd(of: nil) }
         finish()
     }
 
@@ -113,12 +116,12 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     }
 
     override func didStart() {
-        service.setOperation(self)
+        callGroup.setOperation(self)
     }
 
     override func willLeaveQueue() {
         // Only code of the user's makes calls afterwards.
-        service.removeOperation(callbackQueue: startRunsUserCode ? deliveryQueue : nil)
+        callGroup.removeOperation(callbackQueue: startRunsUserCode ? deliveryQueue : nil)
     }
 
     func failedUnheard() {
@@ -126,21 +129,21 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     }
 
     override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        if error == nil { done() } else { service.whenRefusedCallsAreDone(done) }
+        if error == nil { done() } else { callGroup.whenRefusedCallsAreDone(done) }
     }
 
     override func missingResultError() -> NetworkError? {
-        service.failureOfLastCall
+        callGroup.failureOfLastCall
     }
 
     override var deliveryQueue: DispatchQueue {
         core.withLock { $0.options?.callbackQueue ?? $0.scheduling?.queue.callbackQueue }
-            ?? service.lastCallbackQueue ?? service.configuration.deliveryQueue
+            ?? callGroup.lastCallbackQueue ?? callGroup.host.deliveryQueue
     }
 
     override func stop() {
         var refusal = error ?? NetworkError(code: .cancelled)
         if refusal.code == .cancelled, silencesCancellation { refusal.isSilent = true }
-        service.refuse(refusal)
+        callGroup.refuse(refusal)
     }
 }

@@ -21,8 +21,7 @@ import Foundation
 /// Callbacks, ``ItemOperation/value`` and the rest are those of ``RequestOperation``. Uploads are never joined:
 /// ``RepeatPolicy/join`` means ``RepeatPolicy/allow`` here.
 public final class UploadOperation<Request: APIRequest>: RequestOperation<Request>, @unchecked Sendable {
-    // Sendable because `body` never changes.
-    private let body: RequestBody?
+    // Sendable because it has no state of its own.
 
     /// Creates an upload.
     ///
@@ -37,8 +36,11 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         from body: RequestBody? = nil,
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared)
     ) {
-        self.body = body
-        super.init(request, service: service)
+        super.init(request, request.options, of: service)
+        changeOptions { options in
+            options.body = body
+            options.beginBody = { [weak self] body throws(NetworkError) in try self?.begin(body) ?? body }
+        }
     }
 
     // MARK: - Progress
@@ -54,7 +56,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
     override func makeMeter() -> TransferMeter {
         // Foundation on Linux has no name for it.
         let kind = Progress.FileOperationKind(rawValue: "NSProgressFileOperationKindUploading")
-        return TransferMeter(kind: kind, clock: service.configuration.settings.clock)
+        return TransferMeter(kind: kind, clock: callGroup.host.settings.clock)
     }
 
     override func note(_ counts: BodyStream.Counts, _ total: Int64?, in meter: TransferMeter) {
@@ -87,40 +89,11 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
                 return slowest.map { min(65_536, max(1, $0 / 10)) } ?? .max
             },
             delay: { [weak self] count in self?.bandwidthLimits.map { $0.delay(after: count) }.max() ?? 0 },
-            clock: service.configuration.settings.clock
+            clock: callGroup.host.settings.clock
         )
     }
 
     // MARK: - The work
 
-    override func sendable(_ request: any BaseAPIRequest) -> any BaseAPIRequest {
-        let begin = UploadBeginning { [weak self] body throws(NetworkError) in try self?.begin(body) ?? body }
-        return UploadRequest(wrapped: request, replacement: body, beginning: begin)
-    }
-
     override var mayShareAnswer: Bool { false }
-}
-
-/// The request with the body of the upload.
-private struct UploadRequest: RequestWrapper {
-    let wrapped: any BaseAPIRequest
-    let replacement: RequestBody?
-    let beginning: UploadBeginning
-
-    var body: RequestBody? { replacement ?? wrapped.body }
-    // The parameters would be a body of their own.
-    var query: NetworkService.QueryType { replacement == nil ? wrapped.query : .path }
-    // The last one, so that it sees the body as it is sent.
-    var options: RequestOptions { wrapped.options.with { $0.interceptors.append(beginning) } }
-}
-
-/// Prepares the body of each attempt.
-private struct UploadBeginning: RequestInterceptor {
-    let begin: @Sendable (TransportBody) throws(NetworkError) -> TransportBody
-
-    func adapt(_ message: TransportRequest, context: AttemptContext) async throws -> TransportRequest {
-        var message = message
-        message.body = try begin(message.body)
-        return message
-    }
 }

@@ -140,15 +140,12 @@ extension Outbox {
         // Its removal is repeated, and not the request.
         if state.withLock({ $0.accepted.contains(name.id) }) { return finish(name, nil, isFinal: false) }
         if name.hasDependencies, waitsAgain(name) { return deliverNext() }
-        let delivery: OutboxDelivery
+        let operation: ServiceOperation
         do throws(NetworkError) {
-            delivery = try self.delivery(of: name)
+            operation = try self.operation(for: name)
         } catch {
             return finish(name, error, isFinal: error.code == .timedOut || Self.isFinal(error))
         }
-        let operation = RequestOperation(delivery, service: service)
-        // What a cache answers has not reached the server.
-        operation.ignoresCache = true
         operation.queuePriority = name.priority.operationPriority
         let isWanted = state.withLock { state in
             guard state.isStarted, state.index.contains(name.id) else { return false }
@@ -186,7 +183,7 @@ extension Outbox {
         return true
     }
 
-    private func delivery(of name: OutboxName) throws(NetworkError) -> OutboxDelivery {
+    private func operation(for name: OutboxName) throws(NetworkError) -> ServiceOperation {
         let record = try folder.read(name)
         if let dead = record.after.first(where: folder.isDead) {
             throw Self.dependencyFailed(dead, folder.failure(of: dead))
@@ -196,7 +193,20 @@ extension Outbox {
         }
         let request = try request(in: record, of: name.type)
         let files = record.fileCount > 0 ? try folder.attachments(of: request.body, name) : [:]
-        return OutboxDelivery(wrapped: request, id: name.id, files: files)
+        var options = request.options
+        options.idempotencyKey = name.id.uuidString
+        options.customURLRequest?.setValue(name.id.uuidString, forHTTPHeaderField: "Idempotency-Key")
+        // Each entry is delivered.
+        options.repeatPolicy = .allow
+        if !files.isEmpty { options.body = request.body?.placed { [files] url in files[url.path] ?? url } }
+        return operation(request, options)
+    }
+
+    private func operation<Request: APIRequest>(_ request: Request, _ options: RequestOptions) -> ServiceOperation {
+        let operation = RequestOperation(request, options, of: service)
+        // What a cache answers has not reached the server.
+        operation.ignoresCache = true
+        return operation
     }
 
     func request(in record: OutboxRecord, of type: String) throws(NetworkError) -> any APIRequest {
@@ -286,34 +296,5 @@ extension Outbox {
     static func dependencyFailed(_ id: UUID, _ error: NetworkError?) -> NetworkError {
         let reason = error.map { ": \($0.message ?? $0.code.summary)" } ?? ""
         return NetworkError(code: .dependencyFailed, message: "the entry \(id), which comes first, has failed\(reason)")
-    }
-}
-
-/// The request of an entry, under the one key that it has for ever and with the files of the outbox.
-private struct OutboxDelivery: RequestWrapper, APIRequest {
-    typealias Item = Void
-
-    let wrapped: any BaseAPIRequest
-    let id: UUID
-    /// By their paths when the request was added.
-    let files: [String: URL]
-
-    var options: RequestOptions {
-        wrapped.options.with { options in
-            options.idempotencyKey = id.uuidString
-            options.customURLRequest?.setValue(id.uuidString, forHTTPHeaderField: "Idempotency-Key")
-            // Each entry is delivered.
-            options.repeatPolicy = .allow
-        }
-    }
-
-    var body: RequestBody? {
-        files.isEmpty ? wrapped.body : wrapped.body?.placed { [files] url in files[url.path] ?? url }
-    }
-
-    /// An answer that the request cannot map is a failure.
-    func item(from response: NetworkResponse) throws {
-        func map(_ request: some APIRequest) throws { _ = try request.item(from: response) }
-        if let request = wrapped as? any APIRequest { try map(request) }
     }
 }

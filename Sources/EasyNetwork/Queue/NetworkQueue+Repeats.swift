@@ -51,9 +51,9 @@ extension NetworkQueue {
             if !isFirst {
                 response.source = .joined
                 // Each reads the answer by its own.
-                response.decoder = message.request.options.decoder ?? message.configuration.settings.decoder
+                response.decoder = message.snapshot.options.decoder ?? message.snapshot.host.settings.decoder
             }
-            return CallAttempts.Answer(result: .success(response), errand: .shared { carrier.keepAnswer() })
+            return CallAttempts.Answer(result: .success(response), pendingStore: .shared { carrier.keepAnswer() })
         } catch {
             return CallAttempts.Answer(result: .failure(error))
         }

@@ -17,11 +17,10 @@ import Foundation
 /// property. A property with the name of an option, such as `let timeout = 5`, is one of your own, too: options are set
 /// in ``options`` alone.
 ///
-/// The properties are read when the request is built: once for each time it is sent, on the thread that sends it, which
-/// for an operation is a thread of its queue. The ``RequestOptions/priority`` is read when the operation is created, the
-/// ``RequestOptions/repeatPolicy`` then and together with ``RequestOptions/repeatKey`` when the operation is added to a
-/// queue and when it starts. With a policy other than ``RepeatPolicy/allow`` the request is also built on the thread that
-/// adds the operation and on the one that starts it.
+/// Each property is read once for a call, with all its retries. ``options`` are read when the operation is created or
+/// the method of the service is called; ``api`` then, too, for the limits of the host. The others are read on a
+/// background thread when the call begins; with a ``RepeatPolicy`` other than ``RepeatPolicy/allow`` on the thread that
+/// adds the operation to a queue, which compares it with others, and what is read then is what is sent.
 public protocol BaseAPIRequest: Sendable {
     /// The type of ``params``, as they are declared.
     associatedtype Params = [String: Any]?
@@ -114,41 +113,5 @@ extension NetworkService {
         case json
         /// The body, as a form of a browser; `Content-Type: application/x-www-form-urlencoded`.
         case form
-    }
-}
-
-/// A request that takes all properties from another request, except for those that it declares itself. Filters and
-/// interceptors see the other request.
-///
-/// ```swift
-/// struct Ranged: RequestWrapper {
-///     let wrapped: any BaseAPIRequest
-///     var options: RequestOptions { wrapped.options.with { $0.priority = .high } }
-/// }
-/// ```
-protocol RequestWrapper: BaseAPIRequest {
-    /// The other request.
-    var wrapped: any BaseAPIRequest { get }
-    /// Whether the cache may store an accepted answer. Default true.
-    func mayStore(_ response: NetworkResponse) -> Bool
-}
-
-// Each property of BaseAPIRequest is here: for a missing one the default would hide that of the wrapped request.
-extension RequestWrapper {
-    func mayStore(_ response: NetworkResponse) -> Bool { true }
-    public var api: String { wrapped.api }
-    public var method: NetworkService.Method { wrapped.method }
-    public var query: NetworkService.QueryType { wrapped.query }
-    public var params: Any { wrapped.params }
-    public var headers: Any { wrapped.headers }
-    public var body: RequestBody? { wrapped.body }
-    public var options: RequestOptions { wrapped.options }
-    public func validateParameters() throws { try wrapped.validateParameters() }
-}
-
-extension BaseAPIRequest {
-    /// The request as its user created it, for filters, interceptors and notifications that look for its type.
-    var asMade: any BaseAPIRequest {
-        (self as? any RequestWrapper)?.wrapped.asMade ?? self
     }
 }

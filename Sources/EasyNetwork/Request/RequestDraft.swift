@@ -6,14 +6,13 @@ import Foundation
 /// host.filters = [{ draft in draft.parameters["lang"] = "de" }]
 /// ```
 public struct RequestDraft {
-    /// The original request.
+    /// The request as its user made it.
     public let request: any BaseAPIRequest
     /// The method.
     public var method: NetworkService.Method
     /// The address without the parameters; http and https only.
     public var url: URL
-    /// The parameters, whether they come from ``BaseAPIRequest/params`` or ``BaseAPIRequest/params``. They may
-    /// hold the values that ``BaseAPIRequest/params`` may hold.
+    /// The parameters; those of an `Encodable` value as a dictionary. They may hold what ``BaseAPIRequest/params`` may.
     public var parameters: [String: Any]
     /// The header fields of the host and of the request.
     public var headers: HTTPHeaders

@@ -43,6 +43,8 @@ public struct RequestOptions: Sendable {
         var priority: Operation.QueuePriority
         var repeatPolicy: RepeatPolicy
         var repeatKey: String?
+        var body: RequestBody?
+        var beginBody: (@Sendable (TransportBody) throws(NetworkError) -> TransportBody)?
     }
 
     /// In an object of its own: several steps of a call read the options, and a request without any shares one.
@@ -204,6 +206,20 @@ public struct RequestOptions: Sendable {
     public var decoder: ResponseDecoder? {
         get { values.value.decoder }
         set { values.value.decoder = newValue }
+    }
+
+    // MARK: For jobs of the package
+
+    /// The body in place of the request's; its parameters go into the address then. Default nil.
+    package var body: RequestBody? {
+        get { values.value.body }
+        set { values.value.body = newValue }
+    }
+
+    /// Called with the body of each message before it is sent, after all interceptors. Default nil.
+    package var beginBody: (@Sendable (TransportBody) throws(NetworkError) -> TransportBody)? {
+        get { values.value.beginBody }
+        set { values.value.beginBody = newValue }
     }
 
     // MARK: The queue

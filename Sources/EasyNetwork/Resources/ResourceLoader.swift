@@ -378,7 +378,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     private func start(_ key: String, _ number: Int, _ url: URL) {
         let request = WorkQueue.userCode { makeRequest(url) }
         let operation = ResourceOperation(
-            ResourceRequest(wrapped: request, decode: decode, cost: cost),
+            request,
+            decoder: ResourceDecoder(decode: decode, cost: cost),
             url: url,
             service: service,
             decodePartial: decodePartial
@@ -406,7 +407,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         for receipt in receipts { receipt.receive(partial) }
     }
 
-    private func finish(_ key: String, _ number: Int, _ result: Result<ResourceRequest<Resource>.Item, NetworkError>) {
+    private func finish(_ key: String, _ number: Int, _ result: Result<ResourceDecoder<Resource>.Item, NetworkError>) {
         let now = service.configuration.settings.clock.now
         // Released outside the lock.
         var removed: [Resource] = []

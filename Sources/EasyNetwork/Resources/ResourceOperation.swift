@@ -8,19 +8,15 @@ struct GetResource: BaseAPIRequest {
     var options: RequestOptions { RequestOptions(cache: .http) }
 }
 
-/// Any request whose answer is decoded as a resource.
-struct ResourceRequest<Resource: Sendable>: RequestWrapper, APIRequest {
+/// How the answer to a request is decoded as a resource.
+struct ResourceDecoder<Resource: Sendable>: Sendable {
     /// A decoded resource, its cost in memory, and whether it may be kept there.
     typealias Item = (resource: Resource, cost: Int, isStorable: Bool)
 
-    let wrapped: any BaseAPIRequest
     let decode: @Sendable (NetworkResponse) throws -> Resource
     let cost: (@Sendable (Resource) -> Int)?
     /// Whether nobody wants the resource any more. A call whose answer has come maps it although it was cancelled.
     let isCancelled = Locked(false)
-
-    /// The loader has one load for each key.
-    var options: RequestOptions { wrapped.options.with { $0.repeatPolicy = .allow } }
 
     func item(from response: NetworkResponse) throws -> Item {
         guard !isCancelled.withLock({ $0 }) else { throw NetworkError(code: .cancelled) }
@@ -31,7 +27,7 @@ struct ResourceRequest<Resource: Sendable>: RequestWrapper, APIRequest {
 }
 
 /// A load of a ``ResourceLoader``: a request that can tell what has come of its answer.
-final class ResourceOperation<Resource: Sendable>: RequestOperation<ResourceRequest<Resource>>, @unchecked Sendable {
+final class ResourceOperation<Resource: Sendable>: ItemOperation<ResourceDecoder<Resource>.Item>, @unchecked Sendable {
     // Sendable because everything that changes is in `partials`, behind its lock.
     private struct Partials {
         /// Nil while nobody wants partial resources.
@@ -47,23 +43,30 @@ final class ResourceOperation<Resource: Sendable>: RequestOperation<ResourceRequ
     private let partials = Locked(Partials())
     private let decodePartial: (@Sendable (NetworkResponse) throws -> Resource?)?
     private let url: URL
-    private let isRequestCancelled: Locked<Bool>
+    private let decoder: ResourceDecoder<Resource>
 
     init(
-        _ request: ResourceRequest<Resource>,
+        _ request: any BaseAPIRequest,
+        decoder: ResourceDecoder<Resource>,
         url: URL,
         service: EasyNetworkService,
         decodePartial: (@Sendable (NetworkResponse) throws -> Resource?)?
     ) {
         self.url = url
-        isRequestCancelled = request.isCancelled
+        self.decoder = decoder
         self.decodePartial = decodePartial
-        super.init(request, service: service)
+        // The loader has one load for each key.
+        super.init(request, request.options.with { $0.repeatPolicy = .allow }, of: service)
     }
 
     override func cancel() {
-        isRequestCancelled.exchange(true)
+        decoder.isCancelled.exchange(true)
         super.cancel()
+    }
+
+    override func execute() {
+        guard let source = takeRequest() else { return }
+        send(source, order: .standard) { [decoder] in try decoder.item(from: $0) }
     }
 
     /// Passes on what can be decoded while the answer comes, at most ten times a second.

@@ -1,14 +1,91 @@
 import Foundation
 
-/// The steps of one call from its request to its answer:
+/// The attempts of one call, from its request to its answer: a loop over states, in the call's task.
 ///
-///     adapt → cache → credential → send, with redirects → validation → interceptors → credential → retry
+///     attempt (adapt, cache) → send (credential, wire) → follow (redirect) → judge (validate, intercept) → done
+///         ↑                      ↑                           │                  │
+///         │                      └─── the next message ──────┴── credential ────┤
+///         └──────────────────────────── retry, after a delay ───────────────────┘
 ///
-/// The steps run in the call's task, from top to bottom. The decisions are made by values: ``RetryPolicy``,
-/// ``RedirectRules``, ``CacheLookup``, ``ResponseValidation``.
+/// The decisions are made by values: ``RetryPolicy``, ``RedirectRules``, ``CacheLookup``, ``ResponseValidation``.
 struct CallAttempts {
     typealias Stamp = RequestAuthentication.Stamp
     typealias Outcome = Result<NetworkResponse, NetworkError>
+
+    /// Where the call stands; each case has what is valid then.
+    private enum State {
+        /// The request is prepared anew. The failure is the one that is retried; nil for none.
+        case attempt(Cause, after: NetworkError?)
+        case send(Outgoing)
+        /// The network has answered, or failed.
+        case follow(Exchange)
+        /// The attempt has its outcome: from an exchange, or without one from the cache.
+        case judge(Outcome, Exchange?)
+        case done(Outcome)
+    }
+
+    /// Why a message is sent, and the delay before it in seconds.
+    private struct Cause {
+        var reason: NetworkAttempt.Reason
+        var delay: TimeInterval = 0
+    }
+
+    /// A message that goes out.
+    private struct Outgoing {
+        /// Without its credential.
+        var message: TransportRequest
+        var cause: Cause
+        /// The redirects of this attempt so far.
+        var redirectCount = 0
+        /// The message with a new credential, when the last one was refused.
+        var replay: RequestAuthentication.Authorized?
+    }
+
+    /// A message that went out, and what came back.
+    private struct Exchange {
+        /// Without its credential.
+        var message: TransportRequest
+        var redirectCount: Int
+        var outcome: Outcome
+        var arrival: CallContext.Arrival
+        /// Whether the answer is the last one of its attempt, and no redirect.
+        var isFinal = false
+
+        /// The answer that is judged.
+        var answer: NetworkResponse? { isFinal ? try? outcome.get() : nil }
+    }
+
+    /// What the cache knows of the request.
+    private struct CacheProgress {
+        /// The cache is asked once.
+        var isAsked = false
+        var key: String?
+        var miss: CacheMiss?
+        /// The stored answer that the server may confirm, or that may be used instead of an error.
+        var candidate: StoredCandidate?
+        var pendingStore: PendingStore?
+        var acceptedAnswer: NetworkResponse?
+    }
+
+    /// Whether a message may be sent again, after one that a server may have processed.
+    private enum Repetition {
+        case free
+        /// With the same `Idempotency-Key` only.
+        case withKey(String)
+        case never
+
+        var key: String? {
+            if case .withKey(let key) = self { key } else { nil }
+        }
+    }
+
+    /// How often the request was sent again.
+    private struct Counts {
+        var retriesSinceProgress = 0
+        var retries = 0
+        var interceptors = 0
+        var startsOver = 0
+    }
 
     private static let keyField = "Idempotency-Key"
 
@@ -17,111 +94,50 @@ struct CallAttempts {
 
     private let call: Call
     private let context: CallContext
-    /// The message as it was built; each attempt begins with it.
-    private let message: TransportRequest
-    /// The message as it was sent last, without its credential.
-    private var sent: TransportRequest
+    private let snapshot: RequestSnapshot
     /// The messages sent so far; the call has them while one is under way.
     private var history: [NetworkAttempt] = []
-    /// The reason for the next message, and the delay before it.
-    private var next: (reason: NetworkAttempt.Reason, delay: TimeInterval) = (.first, 0)
-    /// The retries since the last progress, and in all.
-    private var retryCount = 0
-    private var totalRetryCount = 0
-    private var againCount = 0
-    private var startOverCount = 0
+    private var counts = Counts()
     private var stamp: Stamp?
-    /// Whether the cache has been asked, which happens once.
-    private var hasLooked = false
-    private var cacheKey: String?
-    private var cacheMiss: CacheMiss?
-    /// The stored answer that the server may confirm, or that may be used instead of an error.
-    private var candidate: StoredCandidate?
-    /// The answer of this attempt as it came from the network.
-    private var answer: NetworkResponse?
-    /// Whether a server may have processed a message that must not be processed twice.
-    private var mayHaveActed = false
-    /// The `Idempotency-Key` of a message that a server may have processed: only with this key may it be sent again.
-    private var usedKey: String?
-    /// How the last answer arrived.
-    private var arrival = CallContext.Arrival()
-
-    private var errand: PendingStore?
-    private var acceptedAnswer: NetworkResponse?
+    private var cache = CacheProgress()
+    private var repetition = Repetition.free
 
     /// How the attempts ended.
     struct Answer: Sendable {
         let result: Outcome
         /// The cache's work that follows when the item has been made.
-        var errand: PendingStore?
+        var pendingStore: PendingStore?
         /// The last accepted answer of the network: the one that the cache may store, whatever interceptors make of it.
         var acceptedAnswer: NetworkResponse?
     }
 
-    init(_ message: TransportRequest, _ context: CallContext, of call: Call) {
-        self.message = message
+    init(_ context: CallContext, of call: Call) {
         self.context = context
         self.call = call
-        sent = message
+        snapshot = context.snapshot
         stamp = context.stamp
     }
 
     /// Sends the request until there is an answer, or an error that is not retried.
     mutating func answer() async -> Answer {
-        let result: Outcome
-        do throws(NetworkError) {
-            result = .success(try await acceptedResponse())
-        } catch {
-            result = .failure(adopted(error))
-        }
-        return Answer(result: result, errand: errand, acceptedAnswer: acceptedAnswer)
-    }
-
-    private mutating func acceptedResponse() async throws(NetworkError) -> NetworkResponse {
-        var failure: NetworkError?
-        var replay: (message: TransportRequest, stamp: Stamp)?
+        var state = State.attempt(Cause(reason: .first), after: nil)
         while true {
-            var outcome: Outcome
-            if let again = replay.take() {
-                outcome = try await exchange(sent, with: again)
-            } else {
-                outcome = try await attempt(after: failure)
-            }
-            if case .failure(let error) = outcome { outcome = .failure(adopted(error)) }
-            try checkCancellation()
-            if !context.interceptors.isEmpty {
-                switch await context.respond(to: outcome, history) {
-                case .proceed: break
-                case .succeed(var response):
-                    response.history = history
-                    return response
-                case .fail(let error): outcome = .failure(adopted(error))
-                case .stop:
-                    var error = NetworkError(code: .cancelled, message: "an interceptor stopped it")
-                    error.isSilent = true
-                    throw error
-                case .sendAgain(let delay):
-                    try await sendAgain(after: max(0, delay))
-                    failure = nil
-                    continue
-                }
-            }
             do throws(NetworkError) {
-                replay = try await review()
+                switch consume state {
+                case .attempt(let cause, let failure): state = try await attempt(cause, after: failure)
+                case .send(let outgoing): state = try await send(outgoing)
+                case .follow(let exchange): state = try await follow(exchange)
+                case .judge(let outcome, let exchange): state = try await judge(outcome, exchange)
+                case .done(let result):
+                    return Answer(
+                        result: result,
+                        pendingStore: cache.pendingStore,
+                        acceptedAnswer: cache.acceptedAnswer
+                    )
+                }
             } catch {
-                outcome = .failure(adopted(error))
+                state = .done(.failure(adopted(error)))
             }
-            if replay != nil { continue }
-            guard case .failure(let error) = outcome else { return try outcome.get() }
-            guard let delay = retryDelay(after: error) else {
-                if let response = standIn(for: error) { return response }
-                throw error
-            }
-            failure = error
-            next = (.retry, delay)
-            context.tell(call, .retryScheduled(delay: delay, after: error))
-            await context.wait(delay, call)
-            try checkCancellation()
         }
     }
 
@@ -130,41 +146,42 @@ struct CallAttempts {
         if Task.isCancelled { throw NetworkError(code: .cancelled) }
     }
 
-    // MARK: - One attempt
+    // MARK: - Attempt
 
-    /// - Parameter failure: the error that is retried; nil for the first attempt.
-    /// - Throws: the error that ends the call.
-    private mutating func attempt(after failure: NetworkError?) async throws(NetworkError) -> Outcome {
-        answer = nil
-        var message = message
-        if !context.interceptors.isEmpty {
-            if let usedKey, message.headers[Self.keyField] == nil { message.headers[Self.keyField] = usedKey }
-            message = try await context.adapt(message, history)
+    private mutating func attempt(_ cause: Cause, after failure: NetworkError?) async throws(NetworkError) -> State {
+        let message = try await adapted(after: failure)
+        guard let lookup = context.cache else { return .send(Outgoing(message: message, cause: cause)) }
+        cache.key = lookup.key(for: message)
+        if lookup.isRead, !cache.isAsked {
+            cache.isAsked = true
+            if let outcome = await look(message, lookup) { return .judge(outcome, nil) }
             try checkCancellation()
-            try RequestBuilder.check(message)
-            if let failure, let usedKey, message.headers[Self.keyField] != usedKey { throw failure }
-            if message.url.origin != self.message.url.origin {
-                message.headers = message.headers.withoutCredentials(of: self.message.headers)
-            }
+        } else if let candidate = cache.candidate, !candidate.isFor(message) {
+            cache.candidate = nil
         }
-        guard let cache = context.cache else { return try await exchange(message) }
-        cacheKey = cache.key(for: message)
-        if cache.isRead, !hasLooked {
-            hasLooked = true
-            if let outcome = await look(message, cache) { return outcome }
-            try checkCancellation()
-        } else if let candidate, !candidate.isFor(message) {
-            // The candidate does not belong to this message.
-            self.candidate = nil
+        return .send(Outgoing(message: cache.candidate?.conditioned(message) ?? message, cause: cause))
+    }
+
+    /// The message as interceptors make it.
+    private func adapted(after failure: NetworkError?) async throws(NetworkError) -> TransportRequest {
+        var message = snapshot.message
+        guard !snapshot.interceptors.isEmpty || snapshot.options.beginBody != nil else { return message }
+        if let key = repetition.key, message.headers[Self.keyField] == nil { message.headers[Self.keyField] = key }
+        message = try await context.adapt(message, history)
+        try checkCancellation()
+        try RequestBuilder.check(message)
+        if let failure, let key = repetition.key, message.headers[Self.keyField] != key { throw failure }
+        if message.url.origin != snapshot.message.url.origin {
+            message.headers = message.headers.withoutCredentials(of: snapshot.message.headers)
         }
-        return try await exchange(candidate?.conditioned(message) ?? message)
+        return message
     }
 
     /// - Returns: nil when the message is to be sent.
-    private mutating func look(_ message: TransportRequest, _ cache: CacheLookup) async -> Outcome? {
-        switch await context.look(message, key: cacheKey) {
+    private mutating func look(_ message: TransportRequest, _ lookup: CacheLookup) async -> Outcome? {
+        switch await context.look(message, key: cache.key) {
         case .answer(let response, let isRefreshed):
-            if let cacheKey { errand = .answered(cache, key: cacheKey, isRefreshed: isRefreshed) }
+            if let key = cache.key { cache.pendingStore = .answered(lookup, key: key, isRefreshed: isRefreshed) }
             context.tell(call, .servedFromCache(response))
             return .success(response)
         case .answerAndSend(let response):
@@ -172,73 +189,41 @@ struct CallAttempts {
             await context.show(response, of: call)
             return nil
         case .send(let miss, let candidate):
-            cacheMiss = miss
-            self.candidate = candidate
+            cache.miss = miss
+            cache.candidate = candidate
             context.tell(call, .missedCache(miss))
             return nil
         case .refuse(let miss):
             context.tell(call, .missedCache(miss))
-            return .failure(NetworkError(miss, cache.policy.reading))
+            return .failure(NetworkError(miss, lookup.policy.reading))
         }
     }
 
-    /// Sends a message and follows its redirects; sends it again without its conditions if those do not apply.
-    ///
-    /// - Parameter replay: the message with a new credential, after a refusal.
-    /// - Throws: the error that ends the call.
-    private mutating func exchange(
-        _ first: TransportRequest,
-        with replay: (message: TransportRequest, stamp: Stamp)? = nil
-    ) async throws(NetworkError) -> Outcome {
-        var message = first
-        var replay = replay
-        var redirectCount = 0
-        while true {
-            var outgoing: TransportRequest
-            if let again = replay.take() {
-                try RequestBuilder.check(again.message)
-                stamp = again.stamp
-                outgoing = again.message
-            } else {
-                if let network = context.missingNetwork {
-                    await context.wait(for: network, call)
-                    try checkCancellation()
-                }
-                sent = message
-                outgoing = stamp == nil ? message : try await authorized(message)
+    // MARK: - Send
+
+    private mutating func send(_ outgoing: Outgoing) async throws(NetworkError) -> State {
+        var message = outgoing.message
+        if let replay = outgoing.replay {
+            try RequestBuilder.check(replay.message)
+            stamp = replay.stamp
+            message = replay.message
+        } else {
+            if let network = context.missingNetwork {
+                await context.wait(for: network, call)
+                try checkCancellation()
             }
-            try checkCancellation()
-            let received = await send(&outgoing)
-            try checkCancellation()
-            let response: NetworkResponse
-            switch received {
-            case .startOver(let response):
-                try noteStartOver(response)
-                message = sent
-                continue
-            case .outcome(.failure(let error)): return .failure(error)
-            case .outcome(.success(let success)): response = success
-            }
-            if response.statusCode == 304, let candidate = candidate.take() {
-                // The answer confirms another entry than the cache has.
-                next = (.unconditional, 0)
-                message = candidate.unconditioned(sent)
-                continue
-            }
-            do throws(NetworkError) {
-                guard let target = try await redirect(response, count: redirectCount) else { return judged(response) }
-                message = target
-            } catch {
-                return .failure(error)
-            }
-            redirectCount += 1
+            if stamp != nil { message = try await authorized(message) }
         }
+        try checkCancellation()
+        let exchange = await exchange(outgoing, as: message)
+        try checkCancellation()
+        return .follow(exchange)
     }
 
     /// The message with its credential. Another origin than that of the request gets none.
     private mutating func authorized(_ message: TransportRequest) async throws(NetworkError) -> TransportRequest {
         guard var stamp, let first = context.stamp else { return message }
-        stamp.isExempt = first.isExempt || message.url.origin != self.message.url.origin
+        stamp.isExempt = first.isExempt || message.url.origin != snapshot.message.url.origin
         self.stamp = stamp
         guard !stamp.isExempt else { return message }
         guard let (outgoing, fresh) = try await context.authorize(message, stamp, call) else { return message }
@@ -248,58 +233,56 @@ struct CallAttempts {
         return outgoing
     }
 
-    private enum Received {
-        case outcome(Outcome)
-        /// The answer does not fit the bytes that the body's user had, which were dropped.
-        case startOver(NetworkResponse)
-    }
-
-    /// - Parameter message: is given its cookies, and the range of a download.
-    private mutating func send(_ message: inout TransportRequest) async -> Received {
+    /// - Parameter message: with its credential; it is given its cookies, and the range of a download.
+    private mutating func exchange(_ outgoing: Outgoing, as message: TransportRequest) async -> Exchange {
+        var message = message
         // First, so that what is told of the message is what is sent.
         context.addCookies(to: &message)
         var read: BodyReading?
         if let use = context.use { (message, read) = await use(message) }
         let line = NetworkError.Request(method: message.method.rawValue, url: message.url, headers: message.headers)
-        var attempt = NetworkAttempt(reason: next.reason, request: line, delay: next.delay)
-        attempt.cacheMiss = history.isEmpty ? cacheMiss : nil
+        var attempt = NetworkAttempt(reason: outgoing.cause.reason, request: line, delay: outgoing.cause.delay)
+        attempt.cacheMiss = history.isEmpty ? cache.miss : nil
         history.append(attempt)
         let body = BodyStream()
         call.note(history.take(), message, body)
-        next = (.first, 0)
-        answer = nil
-        acceptedAnswer = nil
+        cache.acceptedAnswer = nil
         if context.cache != nil {
-            let deposit = context.deposit(message, asked: sent.headers, key: cacheKey, candidate)
-            errand = deposit.map { .store($0) }
+            let fields = outgoing.message.headers
+            cache.pendingStore = context.deposit(message, asked: fields, key: cache.key, cache.candidate).map {
+                .store($0)
+            }
         }
         context.tell(call, .attemptStarted(attempt, message))
-        var outcome: Outcome
-        (outcome, arrival) = await context.exchange(message, body, read)
-        if arrival.startsOver, case .success(let response) = outcome { return .startOver(response) }
-        if !arrival.isBodyUsed, case .success(let response) = outcome,
-            let confirmed = candidate?.confirmed(by: response, at: context.clock.date)
+        var (outcome, arrival) = await context.exchange(message, body, read)
+        if !arrival.isBodyUsed, !arrival.startsOver, case .success(let response) = outcome,
+            let confirmed = cache.candidate?.confirmed(by: response, at: context.clock.date)
         {
             outcome = .success(confirmed)
         }
         // Moved and not mapped, which would copy the answer.
         switch consume outcome {
-        case .success(let response): outcome = .success(context.prepared(response, message.method))
+        case .success(let response): outcome = .success(snapshot.prepared(response, message.method))
         case .failure(let error): outcome = .failure(error)
         }
-        noteEnd(of: outcome)
+        noteEnd(of: outcome, outgoing.message, startsOver: arrival.startsOver)
         if case .success(var response) = outcome {
             response.history = history
             outcome = .success(response)
         }
-        return .outcome(outcome)
+        return Exchange(
+            message: outgoing.message,
+            redirectCount: outgoing.redirectCount,
+            outcome: outcome,
+            arrival: arrival
+        )
     }
 
-    private mutating func noteEnd(of outcome: Outcome) {
+    private mutating func noteEnd(of outcome: Outcome, _ message: TransportRequest, startsOver: Bool) {
         let mayHaveReached: Bool
         switch outcome {
         case .success(let response):
-            mayHaveReached = true
+            mayHaveReached = !startsOver
             history = call.noteEnd { attempt in
                 attempt.statusCode = response.source == .revalidated ? 304 : response.statusCode
                 attempt.metrics = response.metrics
@@ -313,40 +296,72 @@ struct CallAttempts {
             mayHaveReached = adopted(error).mayHaveReachedServer
         }
         context.tell(call, .attemptEnded(history[history.count - 1], outcome))
-        guard mayHaveReached, !context.retry.methods.contains(sent.method) else { return }
-        usedKey = sent.headers[Self.keyField]
-        if usedKey == nil { mayHaveActed = true }
+        guard mayHaveReached, !snapshot.retry.methods.contains(message.method) else { return }
+        if case .never = repetition { return }
+        repetition = message.headers[Self.keyField].map(Repetition.withKey) ?? .never
     }
 
-    private mutating func noteStartOver(_ response: NetworkResponse) throws(NetworkError) {
-        history = call.noteEnd { attempt in
-            attempt.statusCode = response.statusCode
-            attempt.metrics = response.metrics
+    // MARK: - Follow
+
+    /// Sends the next message if the answer asks for one: a redirect, or the same one without its conditions or its
+    /// range.
+    private mutating func follow(_ exchange: Exchange) async throws(NetworkError) -> State {
+        var exchange = exchange
+        guard case .success(let response) = exchange.outcome else { return .judge(exchange.outcome, exchange) }
+        var next = Outgoing(
+            message: exchange.message,
+            cause: Cause(reason: .startOver),
+            redirectCount: exchange.redirectCount
+        )
+        if exchange.arrival.startsOver {
+            counts.startsOver += 1
+            guard counts.startsOver <= Self.againLimit else {
+                let message = "the ranges that it sends did not fit \(Self.againLimit) times"
+                throw response.error(.badServerResponse, message: message)
+            }
+            return .send(next)
         }
-        context.tell(call, .attemptEnded(history[history.count - 1], .success(response)))
-        answer = response
-        startOverCount += 1
-        guard startOverCount <= Self.againLimit else {
-            throw failure(.badServerResponse, "the ranges that it sends did not fit \(Self.againLimit) times")
+        if response.statusCode == 304, let candidate = cache.candidate.take() {
+            // The answer confirms another entry than the cache has.
+            next.message = candidate.unconditioned(exchange.message)
+            next.cause = Cause(reason: .unconditional)
+            return .send(next)
         }
-        next = (.startOver, 0)
+        do throws(NetworkError) {
+            if let target = try await redirect(exchange, response) {
+                next.message = target
+                next.cause = Cause(reason: .redirect)
+                next.redirectCount += 1
+                return .send(next)
+            }
+        } catch {
+            return .judge(.failure(error), exchange)
+        }
+        exchange.isFinal = true
+        // The body's user has checked that the answer is accepted.
+        if !exchange.arrival.isBodyUsed, let error = snapshot.validation.error(for: response) {
+            return .judge(.failure(error), exchange)
+        }
+        if context.cache != nil { cache.acceptedAnswer = response }
+        return .judge(exchange.outcome, exchange)
     }
 
     /// - Returns: the message that the answer redirects to; nil when it is no redirect that is followed.
     private mutating func redirect(
-        _ response: NetworkResponse,
-        count: Int
+        _ exchange: Exchange,
+        _ response: NetworkResponse
     ) async throws(NetworkError) -> TransportRequest? {
-        let rules = RedirectRules(policy: context.redirects)
-        guard var message = try rules.redirect(of: sent, by: response, count: count) else { return nil }
-        if let decide = context.redirects.decide {
+        let rules = RedirectRules(policy: snapshot.redirects)
+        guard var message = try rules.redirect(of: exchange.message, by: response, count: exchange.redirectCount) else {
+            return nil
+        }
+        if let decide = snapshot.redirects.decide {
             guard let decided = await decide(message, response) else { return nil }
             try RequestBuilder.check(decided)
-            message = rules.checked(decided, insteadOf: message, after: sent)
+            message = rules.checked(decided, insteadOf: message, after: exchange.message)
         }
-        next = (.redirect, 0)
         // The stored answer belongs to another address.
-        message = candidate.take()?.unconditioned(message) ?? message
+        message = cache.candidate.take()?.unconditioned(message) ?? message
         // A redirect is a part of its attempt, and so of its time.
         if let total = message.deadlines.total, let used = history.last?.metrics?.total {
             message.deadlines.total = max(total - used, .leastNonzeroMagnitude)
@@ -354,79 +369,114 @@ struct CallAttempts {
         return message
     }
 
-    private mutating func judged(_ response: NetworkResponse) -> Outcome {
-        answer = response
-        // The body's user has checked that the answer is accepted.
-        if !arrival.isBodyUsed, let error = context.validation.error(for: response) { return .failure(error) }
-        if context.cache != nil { acceptedAnswer = response }
-        return .success(response)
+    // MARK: - Judge
+
+    private mutating func judge(_ given: Outcome, _ exchange: Exchange?) async throws(NetworkError) -> State {
+        var outcome = given
+        if case .failure(let error) = outcome { outcome = .failure(adopted(error)) }
+        try checkCancellation()
+        if !snapshot.interceptors.isEmpty {
+            switch await context.respond(to: outcome, history) {
+            case .proceed: break
+            case .succeed(var response):
+                response.history = history
+                return .done(.success(response))
+            case .fail(let error): outcome = .failure(adopted(error))
+            case .stop:
+                var error = NetworkError(code: .cancelled, message: "an interceptor stopped it")
+                error.isSilent = true
+                throw error
+            case .sendAgain(let delay): return try await sendAgain(after: max(0, delay), exchange)
+            }
+        }
+        do throws(NetworkError) {
+            if let replay = try await replay(exchange) { return .send(replay) }
+        } catch {
+            outcome = .failure(adopted(error))
+        }
+        guard case .failure(let error) = outcome else { return .done(outcome) }
+        guard let delay = retryDelay(after: error, exchange?.arrival ?? CallContext.Arrival()) else {
+            return .done(standIn(for: error).map { .success($0) } ?? outcome)
+        }
+        try await wait(delay, after: error)
+        return .attempt(Cause(reason: .retry, delay: delay), after: error)
     }
 
-    // MARK: - Once more
+    private mutating func sendAgain(
+        after delay: TimeInterval,
+        _ exchange: Exchange?
+    ) async throws(NetworkError) -> State {
+        func failure(_ message: String) -> NetworkError {
+            exchange?.answer?.error(.cannotSendAgain, message: message)
+                ?? NetworkError(code: .cannotSendAgain, message: message)
+        }
+        counts.interceptors += 1
+        guard counts.interceptors <= Self.againLimit else {
+            throw failure("interceptors had it sent again \(Self.againLimit) times")
+        }
+        guard exchange?.arrival.mayBeginAgain != false else {
+            throw failure("an interceptor wants it sent again, and its answer has been handed over")
+        }
+        guard snapshot.message.body.isReplayable else {
+            throw failure("an interceptor wants it sent again, and its body can be read only once")
+        }
+        if delay > 0 { try await wait(delay, after: nil) }
+        return .attempt(Cause(reason: .again, delay: delay), after: nil)
+    }
 
-    private mutating func sendAgain(after delay: TimeInterval) async throws(NetworkError) {
-        againCount += 1
-        guard againCount <= Self.againLimit else {
-            throw failure(.cannotSendAgain, "interceptors had it sent again \(Self.againLimit) times")
-        }
-        guard message.body.isReplayable, arrival.mayBeginAgain else {
-            let reason = arrival.mayBeginAgain ? "its body can be read only once" : "its answer has been handed over"
-            throw failure(.cannotSendAgain, "an interceptor wants it sent again, and \(reason)")
-        }
-        next = (.again, delay)
-        guard delay > 0 else { return }
-        context.tell(call, .retryScheduled(delay: delay, after: nil))
+    /// Waits without a slot.
+    private func wait(_ delay: TimeInterval, after error: NetworkError?) async throws(NetworkError) {
+        context.tell(call, .retryScheduled(delay: delay, after: error))
         await context.wait(delay, call)
         try checkCancellation()
     }
 
-    /// Asks whether the answer refuses the credential of the message.
+    /// The message with another credential, if the answer refuses the one that it had.
     ///
-    /// - Returns: the message with another credential, if it is to be sent again.
     /// - Throws: the reason why there is no other credential.
-    private mutating func review() async throws(NetworkError) -> (message: TransportRequest, stamp: Stamp)? {
-        guard let stamp, !stamp.isExempt, let answer, sent.body.isReplayable, arrival.mayBeginAgain else { return nil }
-        guard let replay = try await context.review(answer, sent, stamp, call) else { return nil }
-        next = (.authentication, 0)
+    private mutating func replay(_ exchange: Exchange?) async throws(NetworkError) -> Outgoing? {
+        guard let stamp, !stamp.isExempt, let exchange, let answer = exchange.answer,
+            exchange.message.body.isReplayable, exchange.arrival.mayBeginAgain,
+            let replay = try await context.review(answer, exchange.message, stamp, call)
+        else { return nil }
         // A refused message has changed nothing on the server.
-        mayHaveActed = false
-        usedKey = nil
-        return replay
+        repetition = .free
+        return Outgoing(message: exchange.message, cause: Cause(reason: .authentication), replay: replay)
     }
 
     /// The time to wait before a retry; nil when there is none.
-    private mutating func retryDelay(after error: NetworkError) -> TimeInterval? {
+    private mutating func retryDelay(
+        after error: NetworkError,
+        _ arrival: CallContext.Arrival
+    ) -> TimeInterval? {
         // Progress resets the retry count.
-        if arrival.hasProgressed { retryCount = 0 }
-        guard arrival.mayBeginAgain, context.retry.mayGoOn(totalCount: totalRetryCount),
-            let delay = context.retry.delay(
+        if arrival.hasProgressed { counts.retriesSinceProgress = 0 }
+        var mayHaveActed = false
+        if case .never = repetition { mayHaveActed = true }
+        guard arrival.mayBeginAgain, snapshot.retry.mayGoOn(totalCount: counts.retries),
+            let delay = snapshot.retry.delay(
                 after: error,
-                of: message,
-                retryCount: retryCount,
+                of: snapshot.message,
+                retryCount: counts.retriesSinceProgress,
                 date: context.clock.date,
-                random: context.configuration.settings.random(),
+                random: context.host.settings.random(),
                 mayHaveActed: mayHaveActed
             ),
-            context.configuration.takeRetry(afterProgress: arrival.hasProgressed)
+            context.host.takeRetry(afterProgress: arrival.hasProgressed)
         else { return nil }
-        retryCount += 1
-        totalRetryCount += 1
+        counts.retriesSinceProgress += 1
+        counts.retries += 1
         return delay
     }
 
     /// A stale answer instead of an error, if the policy and the answer allow it.
     private func standIn(for error: NetworkError) -> NetworkResponse? {
-        guard let candidate, let stale = context.cache?.standIn(candidate, for: error, at: context.clock.date),
-            var response = context.accepted(stale)
+        guard let candidate = cache.candidate,
+            let stale = context.cache?.standIn(candidate, for: error, at: context.clock.date),
+            var response = snapshot.accepted(stale)
         else { return nil }
         response.history = history
         return response
-    }
-
-    // MARK: - Errors
-
-    private func failure(_ code: NetworkError.Code, _ message: String) -> NetworkError {
-        answer?.error(code, message: message) ?? NetworkError(code: code, message: message)
     }
 
     private func adopted(_ error: NetworkError) -> NetworkError {

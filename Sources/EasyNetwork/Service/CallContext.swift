@@ -1,24 +1,14 @@
 import Foundation
 
-/// The parameters of a call: its host, its request with the policies of both, and the operation that makes it.
+/// What stays the same for all attempts of a call: its request, and the operation that makes it.
 final class CallContext: Sendable {
     typealias Outcome = Result<NetworkResponse, NetworkError>
 
-    let configuration: HostConfiguration
-    private let request: any BaseAPIRequest
-    private let options: RequestOptions
-    private let method: NetworkService.Method
-    let validation: ResponseValidation
-    let retry: RetryPolicy
-    let redirects: RedirectPolicy
-    /// The interceptors of the host, then those of the request.
-    let interceptors: [any RequestInterceptor]
+    let snapshot: RequestSnapshot
     /// Nil when the request does not use the cache.
     let cache: CacheLookup?
     /// Nil without authentication.
     let stamp: RequestAuthentication.Stamp?
-    /// The limit for all attempts together, in seconds.
-    let timeout: TimeInterval?
     /// The operation that gives its slot back while the call waits; nil without one.
     let caller: Caller?
     /// The listeners of its queue, or of the queue that needs the refresh which makes the call.
@@ -29,61 +19,38 @@ final class CallContext: Sendable {
     private let cached: (@Sendable (NetworkResponse) -> Void)?
 
     init(
-        _ configuration: HostConfiguration,
-        _ request: some BaseAPIRequest,
-        _ message: TransportRequest,
+        _ snapshot: RequestSnapshot,
         caller: Caller?,
         heardBy broadcast: EventBroadcast? = nil,
         order: CacheLookup.Order = .standard,
         use: BodyUse? = nil,
         cached: (@Sendable (NetworkResponse) -> Void)? = nil
-    ) throws(NetworkError) {
-        // Each setting is read by itself: a copy of all settings costs more.
-        self.configuration = configuration
-        self.request = request
-        method = message.method
-        let options = request.options
-        self.options = options
-        validation = options.validation ?? configuration.settings.validation
-        retry = options.retry ?? configuration.settings.retry
-        redirects = options.redirects ?? configuration.settings.redirects
-        interceptors = configuration.settings.interceptors + options.interceptors
-        timeout = try RequestBuilder.overallTimeout(options)
+    ) {
+        self.snapshot = snapshot
         self.caller = caller
         queueBroadcast = caller?.operation.broadcast ?? broadcast
         self.use = use
         self.cached = cached
-        let policy = options.cache ?? configuration.settings.cachePolicy(for: message.method)
         // The cache stores bodies, and this answer has none.
-        cache =
-            use == nil && policy.isActive
-            ? CacheLookup(
-                policy,
-                configuration.settings.cache,
-                partition: configuration.settings.cachePartition,
-                order: order
-            ) : nil
-        stamp = configuration.stamp(for: options, message)
+        cache = use == nil ? snapshot.cache(order) : nil
+        stamp = snapshot.host.stamp(for: snapshot.options, snapshot.message)
     }
 
-    var clock: any NetworkClock { configuration.settings.clock }
+    var host: HostConfiguration { snapshot.host }
+
+    var clock: any NetworkClock { host.settings.clock }
 
     /// Whether the body of an answer with this head is used, and not an error or a redirect.
     func wants(_ head: TransportHead) -> Bool {
-        validation.accepts(statusCode: head.statusCode)
-            && validation.accepts(contentType: head.headers["Content-Type"])
-            && !RedirectRules(policy: redirects).mayFollow(head.statusCode, head.headers)
-    }
-
-    /// An answer with the settings for reading it.
-    func prepared(_ response: consuming NetworkResponse, _ method: NetworkService.Method) -> NetworkResponse {
-        response.prepared(for: method, validation, decoder: options.decoder ?? configuration.settings.decoder)
+        snapshot.validation.accepts(statusCode: head.statusCode)
+            && snapshot.validation.accepts(contentType: head.headers["Content-Type"])
+            && !RedirectRules(policy: snapshot.redirects).mayFollow(head.statusCode, head.headers)
     }
 
     // MARK: - Events
 
     /// Whether anything listens to the host, or to the queue of the operation.
-    var isHeard: Bool { configuration.broadcast.isHeard || queueBroadcast?.isHeard == true }
+    var isHeard: Bool { host.broadcast.isHeard || queueBroadcast?.isHeard == true }
 
     /// Tells the listeners of the operation's queue and of the host, if there are any.
     func tell(_ call: Call, _ kind: @autoclosure () -> NetworkEvent.Kind) {
@@ -93,10 +60,10 @@ final class CallContext: Sendable {
         var toldBy = operation?.tell(kind, callNumber: call.number)
         if operation == nil, let queueBroadcast, queueBroadcast.isHeard {
             // Without a job, as several may wait for the refresh.
-            queueBroadcast.post(NetworkEvent(kind, callNumber: call.number, host: configuration.host))
+            queueBroadcast.post(NetworkEvent(kind, callNumber: call.number, host: host.host))
             toldBy = ObjectIdentifier(queueBroadcast)
         }
-        configuration.tell(kind, of: call, operation, toldBy: toldBy)
+        host.tell(kind, of: call, operation, toldBy: toldBy)
     }
 
     // MARK: - Interceptors
@@ -106,10 +73,13 @@ final class CallContext: Sendable {
         _ message: TransportRequest,
         _ history: [NetworkAttempt]
     ) async throws(NetworkError) -> TransportRequest {
-        let context = AttemptContext(request: request.asMade, history: history)
+        let context = AttemptContext(request: snapshot.request, history: history)
         var message = message
         do {
-            for interceptor in interceptors { message = try await interceptor.adapt(message, context: context) }
+            for interceptor in snapshot.interceptors {
+                message = try await interceptor.adapt(message, context: context)
+            }
+            if let begin = snapshot.options.beginBody { message.body = try begin(message.body) }
             return message
         } catch {
             throw .thrown(error, otherwise: .refused)
@@ -120,15 +90,15 @@ final class CallContext: Sendable {
         to outcome: Outcome,
         _ history: [NetworkAttempt]
     ) async -> ResponseDecision {
-        let context = AttemptContext(request: request.asMade, history: history)
+        let context = AttemptContext(request: snapshot.request, history: history)
         var outcome = outcome
         var decision = ResponseDecision.proceed
-        for interceptor in interceptors.reversed() {
+        for interceptor in snapshot.interceptors.reversed() {
             switch await interceptor.didReceive(outcome, context: context) {
             case .proceed: continue
             case .succeed(var response):
                 // A response that the interceptor has made is read as the host's answers are.
-                if response.requestMethod == nil { response = prepared(response, method) }
+                if response.requestMethod == nil { response = snapshot.prepared(response, snapshot.message.method) }
                 outcome = .success(response)
                 decision = .succeed(response)
             case .fail(let error):
@@ -150,7 +120,7 @@ final class CallContext: Sendable {
 
     /// The host's network while it is unreachable.
     var missingNetwork: NetworkReachability? {
-        guard let network = configuration.settings.reachability, network.status == .unreachable else { return nil }
+        guard let network = host.settings.reachability, network.status == .unreachable else { return nil }
         return network
     }
 
@@ -177,14 +147,14 @@ final class CallContext: Sendable {
         let found = await withCheckedContinuation { continuation in
             cache.find(key, for: message) { continuation.resume(returning: $0) }
         }
-        return cache.judge(found, for: message, at: clock.date, accept: accepted)
+        return cache.judge(found, for: message, at: clock.date, accept: snapshot.accepted)
     }
 
     /// Hands over an answer of the cache that is followed by the network's, after the interceptors.
     func show(_ response: NetworkResponse, of call: Call) async {
         guard let cached else { return }
         var shown = response
-        if !interceptors.isEmpty {
+        if !snapshot.interceptors.isEmpty {
             switch await respond(to: .success(response), []) {
             case .proceed: break
             case .succeed(let other): shown = other
@@ -192,12 +162,6 @@ final class CallContext: Sendable {
             }
         }
         if !call.isOver { cached(shown) }
-    }
-
-    /// - Returns: nil when a stored answer does not pass the validation.
-    func accepted(_ response: NetworkResponse) -> NetworkResponse? {
-        let response = prepared(response, method)
-        return validation.error(for: response) == nil ? response : nil
     }
 
     /// The entry to store when the answer to a message has come.
@@ -228,7 +192,7 @@ final class CallContext: Sendable {
     // MARK: - Credentials and cookies
 
     /// Its messages are told to the queue of the operation that begins the refresh.
-    private var refreshService: EasyNetworkService { EasyNetworkService(configuration, heardBy: queueBroadcast) }
+    private var refreshService: EasyNetworkService { EasyNetworkService(CallGroup(host, heardBy: queueBroadcast)) }
 
     /// Adds the credential; waits without a slot while there is none.
     ///
@@ -238,7 +202,7 @@ final class CallContext: Sendable {
         _ stamp: RequestAuthentication.Stamp,
         _ call: Call
     ) async throws(NetworkError) -> RequestAuthentication.Authorized? {
-        guard let authentication = configuration.settings.authentication else { return nil }
+        guard let authentication = host.settings.authentication else { return nil }
         return try await authentication.authorize(message, stamp, over: refreshService) { wait in
             tell(call, .credentialAwaited)
             await withoutSlot(call, wait)
@@ -252,7 +216,7 @@ final class CallContext: Sendable {
         _ stamp: RequestAuthentication.Stamp,
         _ call: Call
     ) async throws(NetworkError) -> RequestAuthentication.Authorized? {
-        guard let authentication = configuration.settings.authentication else { return nil }
+        guard let authentication = host.settings.authentication else { return nil }
         return try await authentication.review(response, to: message, stamp, over: refreshService) { wait in
             tell(call, .credentialAwaited)
             await withoutSlot(call, wait)
@@ -261,7 +225,7 @@ final class CallContext: Sendable {
 
     /// Adds the cookies of the host, unless the message has its own.
     func addCookies(to message: inout TransportRequest) {
-        guard let cookies = configuration.cookies(for: options, message) else { return }
+        guard let cookies = host.cookies(for: snapshot.options, message) else { return }
         message.headers["Cookie"] = cookies
     }
 
@@ -270,7 +234,7 @@ final class CallContext: Sendable {
     }
 
     func keepCookies(_ headers: HTTPHeaders, from url: URL) {
-        guard let jar = configuration.jar(options), headers["Set-Cookie"] != nil else { return }
+        guard let jar = host.jar(snapshot.options), headers["Set-Cookie"] != nil else { return }
         jar.store(headers, from: url, at: clock.date)
     }
 
@@ -295,13 +259,13 @@ final class CallContext: Sendable {
         _ read: BodyReading?
     ) async -> (outcome: Outcome, arrival: Arrival) {
         guard let read else {
-            body.start(message, over: configuration.settings.transport)
-            let collected = await body.collect(upTo: validation.maximumBodyCount)
+            body.start(message, over: host.settings.transport)
+            let collected = await body.collect(upTo: snapshot.validation.maximumBodyCount)
             let outcome = outcome(collected, from: message.url)
             keepCookies(of: outcome, from: message.url)
             return (outcome, Arrival())
         }
-        body.start(message, over: configuration.settings.transport)
+        body.start(message, over: host.settings.transport)
         let head: TransportHead
         do throws(NetworkError) {
             head = try await body.head()
@@ -311,8 +275,8 @@ final class CallContext: Sendable {
         // Before the body: its end may come much later, or never.
         keepCookies(head.headers, from: message.url)
         let isAccepted = wants(head)
-        if isAccepted, let maximum = validation.maximumBodyCount {
-            body.limit(to: maximum, otherwise: validation.bodyTooLong(response(head, message.url)))
+        if isAccepted, let maximum = snapshot.validation.maximumBodyCount {
+            body.limit(to: maximum, otherwise: snapshot.validation.bodyTooLong(response(head, message.url)))
         }
         let end = await read(head, isAccepted, body)
         if case .collect = end {
@@ -343,7 +307,7 @@ final class CallContext: Sendable {
     private func outcome(_ collected: BodyStream.Collected, from url: URL) -> Outcome {
         Result { () throws(NetworkError) in
             let response = try collected.response(from: url)
-            if collected.end == nil { throw validation.bodyTooLong(response) }
+            if collected.end == nil { throw snapshot.validation.bodyTooLong(response) }
             return response
         }
     }

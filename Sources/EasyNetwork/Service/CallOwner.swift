@@ -1,6 +1,6 @@
 import Foundation
 
-/// A job that makes calls, as its ``EasyNetworkService`` uses it.
+/// A job that makes calls, as its ``CallGroup`` uses it.
 protocol CallOwner: Operation, Sendable {
     /// The queue for the closures of its calls.
     var deliveryQueue: DispatchQueue { get }
@@ -43,16 +43,16 @@ extension CallOwner {
     }
 }
 
-/// The operation that makes a call, and its service.
+/// The operation that makes a call, and its calls.
 struct Caller: Sendable {
     let operation: any CallOwner
-    let service: EasyNetworkService
+    let group: CallGroup
 
     /// - Returns: nil for a call that a condition of the operation makes before the operation's work.
-    init?(_ operation: any CallOwner, _ service: EasyNetworkService) {
+    init?(_ operation: any CallOwner, _ group: CallGroup) {
         guard !operation.isEvaluatingCondition else { return nil }
         self.operation = operation
-        self.service = service
+        self.group = group
     }
 
     /// Waits until the operation has its slot.
@@ -67,7 +67,7 @@ struct Caller: Sendable {
     private func reclaimSlot(for call: Call, _ action: @escaping @Sendable () -> Void) {
         operation.reclaimSlot(if: { !call.isOver }) {
             action()
-            if call.isOver { operation.releaseSlot { service.allCallsWait() } }
+            if call.isOver { operation.releaseSlot { group.allCallsWait() } }
         }
     }
 
@@ -75,19 +75,19 @@ struct Caller: Sendable {
     ///
     /// - Parameter isWanted: asked under the queue's lock.
     func callWaits(_ call: Call, if isWanted: () -> Bool) {
-        service.noteWaiting(call)
-        operation.releaseSlot { isWanted() && service.allCallsWait() }
+        group.noteWaiting(call)
+        operation.releaseSlot { isWanted() && group.allCallsWait() }
     }
 
     /// Continues a waiting call when the operation has its slot again.
     func callGoesOn(_ call: Call, _ action: @escaping @Sendable () -> Void) {
-        service.noteGoingOn(call)
+        group.noteGoingOn(call)
         reclaimSlot(for: call, action)
     }
 
     /// The closures of a call have returned, or are not called.
     func callbackIsDone() {
-        if service.callbackIsDone() { operation.failedUnheard() }
+        if group.callbackIsDone() { operation.failedUnheard() }
     }
 
     /// Whether the closures of a call are not called, and so cannot finish the operation, which is ended here.
@@ -97,9 +97,9 @@ struct Caller: Sendable {
             return true
         }
         guard error.code == .cancelled, operation.silencesCancellation else { return false }
-        service.noteEnd(of: error)
+        group.noteEnd(of: error)
         // Calls that the operation cancels itself after another call has ended do not end it.
-        guard operation.isCancelled || service.failureOfLastCall?.code == .cancelled else { return false }
+        guard operation.isCancelled || group.failureOfLastCall?.code == .cancelled else { return false }
         operation.finish()
         return true
     }

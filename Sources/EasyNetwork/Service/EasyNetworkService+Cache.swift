@@ -13,15 +13,15 @@ extension EasyNetworkService {
     /// - Throws: from the iteration, the ``NetworkError`` that ``send(_:ignoringCache:)`` throws.
     public func responses(to request: some BaseAPIRequest) -> AsyncThrowingStream<NetworkResponse, any Error> {
         AsyncThrowingStream { continuation in
-            // A separate service, as an unusable answer of the cache is followed by another call.
-            let service = EasyNetworkService(partOf: self)
-            let caller = caller
-            service.start(request, cached: { continuation.yield($0) }, map: { $0 }) { result in
-                caller?.service.noteEnd(of: result.failure)
+            // A group of its own, which is cancelled with the iteration.
+            let group = CallGroup(partOf: group)
+            let caller = group.caller
+            group.start(RequestSource(request), cached: { continuation.yield($0) }, map: { $0 }) { result in
+                caller?.group.noteEnd(of: result.failure)
                 continuation.yield(with: result.mapError { $0 as any Error })
                 continuation.finish()
             }
-            continuation.onTermination = { _ in service.cancel() }
+            continuation.onTermination = { _ in group.cancel() }
         }
     }
 
@@ -85,71 +85,7 @@ extension EasyNetworkService {
     private func cacheContext<Request: BaseAPIRequest>(
         for request: Request
     ) throws(NetworkError) -> (context: CallContext, message: TransportRequest) {
-        let message = try RequestBuilder.build(request, for: configuration)
-        return (try CallContext(configuration, request, message, caller: nil), message)
-    }
-
-    // MARK: - After a call
-
-    /// Stores the answer of a call, or refreshes the stored answer that it came from.
-    func keep(
-        _ answer: CallAttempts.Answer,
-        _ request: any BaseAPIRequest,
-        _ map: @escaping @Sendable (NetworkResponse) throws -> any Sendable
-    ) {
-        switch answer.errand {
-        case .store(let deposit):
-            guard let accepted = answer.acceptedAnswer, let response = try? answer.result.get(),
-                (request as? any RequestWrapper)?.mayStore(response) != false
-            else { return }
-            deposit.keep(accepted, at: configuration.settings.clock.date)
-        case .answered(let use, let key, isRefreshed: true):
-            guard use.cache.beginRefresh(key) else { return }
-            // The refresh outlives the operation, and the service that is cancelled with it.
-            EasyNetworkService(configuration)
-                .begin(request, isAnnounced: false, order: .refresh, map: map) { _, _, keep in
-                    keep?()
-                    use.cache.endRefresh(key)
-                }
-        case .shared(let keep): keep()
-        case .answered, nil: return
-        }
-    }
-
-    /// Removes a stored answer that could not be mapped, or that an interceptor now refuses.
-    ///
-    /// - Returns: whether there was one, so that the request is to be sent without it.
-    func removeUnusable(_ answer: CallAttempts.Answer, after error: NetworkError?) -> Bool {
-        guard let error, ![.cancelled, .timedOut, .notCached].contains(error.code) else { return false }
-        switch answer.errand {
-        case .answered(let use, let key, _): use.cache.remove(key)
-        case .store(let deposit):
-            guard let response = try? answer.result.get(), response.source == .cache || response.source == .revalidated,
-                let candidate = deposit.candidate
-            else { return false }
-            deposit.use.cache.remove(candidate.entry.header.key)
-        case .shared, nil: return false
-        }
-        return true
-    }
-
-    /// Invalidates the answers that a request of an unsafe method may have made outdated (RFC 9111, section 4.4).
-    func forgetStored(after result: Result<NetworkResponse, NetworkError>) {
-        let (history, headers) =
-            switch result {
-            case .success(let response): (response.history, response.headers)
-            case .failure(let error): (error.history, error.headers)
-            }
-        let isSafe = history.allSatisfy { HTTPHeaders.safeMethods.contains($0.request.method) }
-        guard !isSafe else { return }
-        let (cache, partition) = (configuration.settings.cache, configuration.settings.cachePartition)
-        for (index, attempt) in history.enumerated() {
-            let urls = (index == history.count - 1 ? headers : HTTPHeaders()).invalidatedURLs(
-                method: NetworkService.Method(rawValue: attempt.request.method),
-                target: attempt.request.url,
-                status: attempt.statusCode ?? 0
-            )
-            for url in urls { cache.invalidate(CacheKey.http(url, partition: partition)) }
-        }
+        let snapshot = try RequestSnapshot(request, request.options, for: configuration)
+        return (CallContext(snapshot, caller: nil), snapshot.message)
     }
 }

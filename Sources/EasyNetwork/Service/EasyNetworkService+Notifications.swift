@@ -28,27 +28,29 @@ extension EasyNetworkService {
     public static let responseKey = "response"
     /// The key `"error"` of a ``NetworkError``.
     public static let errorKey = "error"
+}
 
-    func tellOfStart(_ request: some BaseAPIRequest) {
-        guard configuration.settings.postsNotifications else { return }
-        post(Self.requestDidStartNotification, [Self.requestKey: request.asMade])
+extension HostConfiguration {
+    func postStart(of request: any BaseAPIRequest) {
+        guard settings.postsNotifications else { return }
+        post(EasyNetworkService.requestDidStartNotification, [EasyNetworkService.requestKey: request])
     }
 
-    func tellOfEnd(_ request: some BaseAPIRequest, _ response: NetworkResponse?, _ error: NetworkError?) {
+    func postEnd(of request: any BaseAPIRequest, _ response: NetworkResponse?, _ error: NetworkError?) {
         if let error, error.code == .unauthorized {
-            post(Notification.Name(DidPerformUnauthorizedOperation), [Self.errorKey: error])
+            post(Notification.Name(DidPerformUnauthorizedOperation), [EasyNetworkService.errorKey: error])
         }
-        guard configuration.settings.postsNotifications else { return }
-        var information: [String: Any] = [Self.requestKey: request.asMade]
-        information[Self.errorKey] = error
-        if error == nil { information[Self.responseKey] = response }
-        post(Self.requestDidFinishNotification, information)
+        guard settings.postsNotifications else { return }
+        var information: [String: Any] = [EasyNetworkService.requestKey: request]
+        information[EasyNetworkService.errorKey] = error
+        if error == nil { information[EasyNetworkService.responseKey] = response }
+        post(EasyNetworkService.requestDidFinishNotification, information)
     }
 
     private func post(_ name: Notification.Name, _ information: [String: Any]) {
         // Observers may block.
         WorkQueue.userCode {
-            NotificationCenter.default.post(name: name, object: configuration, userInfo: information)
+            NotificationCenter.default.post(name: name, object: self, userInfo: information)
         }
     }
 }

@@ -67,8 +67,8 @@ public struct HostSettings: Sendable {
     /// ```
     ///
     /// They apply to every request, also to one with an absolute URL, but not to a ``RequestOptions/customURLRequest``.
-    /// They are called on the thread that builds the request, and more than once for a request with a ``RepeatPolicy``.
-    /// An error ends the request before it is sent; all but a ``NetworkError`` become
+    /// They are called once for each call, where the request is read, see ``BaseAPIRequest``: what must be new for each
+    /// message, such as a signature with the time, belongs in an interceptor. An error ends the request before it is sent; all but a ``NetworkError`` become
     /// ``NetworkError/Code/invalidRequest``.
     public var filters: [@Sendable (inout RequestDraft) throws -> Void] = []
 

@@ -5,9 +5,9 @@ enum RequestBuilder {
     /// - Throws: ``NetworkError/Code/invalidRequest`` with the reason.
     static func build(
         _ request: some BaseAPIRequest,
+        _ options: RequestOptions,
         for host: HostConfiguration
     ) throws(NetworkError) -> TransportRequest {
-        let options = request.options
         var deadlines = options.deadlines ?? host.settings.deadlines
         try check(deadlines, of: options.deadlines == nil ? "host" : "request")
         if let timeout = options.timeout { deadlines.total = try positive(timeout, "timeout") }
@@ -28,7 +28,7 @@ enum RequestBuilder {
         let base = try base(options, host)
         let filtered = try filter(request, options, given ?? [:], own, base, host)
         let method = filtered?.method ?? request.method
-        let (query, content) = try place(filtered?.parameters, given, of: request, encoder, host)
+        let (query, content) = try place(filtered?.parameters, given, of: request, options, encoder, host)
         if content != nil, method == .get || method == .head {
             throw failure("a \(method) request has no body; send its params with query .path, or use another method")
         }
@@ -76,7 +76,7 @@ enum RequestBuilder {
         guard !filters.isEmpty else { return nil }
         let url = try URLBuilder.url(api: request.api, base: base, query: nil)
         var draft = RequestDraft(
-            request: request.asMade,
+            request: request,
             method: request.method,
             url: url,
             parameters: parameters,
@@ -155,14 +155,16 @@ enum RequestBuilder {
         _ filtered: [String: Any]?,
         _ given: [String: Any]?,
         of request: some BaseAPIRequest,
+        _ options: RequestOptions,
         _ encoder: QueryEncoder,
         _ host: HostConfiguration
     ) throws(NetworkError) -> (query: String?, content: RequestBody.Content?) {
-        let body = request.body
+        let body = options.body ?? request.body
         let hasNone = given == nil && filtered?.isEmpty != false
         guard !hasNone, let params = filtered ?? given else { return (nil, try body?.build()) }
         let values = try JSONValue.object(from: params, encoder)
-        var place = request.query
+        // The parameters would be a body beside another one.
+        var place = options.body == nil ? request.query : .path
         if place == .automatic {
             let isInBody = body == nil && [.post, .put, .patch].contains(request.method)
             place = isInBody ? host.settings.query : .path

@@ -227,16 +227,9 @@ struct CachedRequestTests {
 
     @Test("CCH-3, BEY-9: operations that ignore the cache join each other only")
     func ignoredJoin() throws {
-        let url = try #require(URL(string: "http://one.example/news"))
-        let host = try service().configuration
+        let snapshot = try RequestSnapshot(News(), RequestOptions(), for: service().configuration)
         func key(_ ignoresCache: Bool) -> SharingKey {
-            SharingKey(
-                name: "n",
-                message: TransportRequest(url: url),
-                request: News(),
-                host: host,
-                ignoresCache: ignoresCache
-            )
+            SharingKey(name: "n", snapshot, itemType: News.Item.self, ignoresCache: ignoresCache)
         }
         #expect(key(true) == key(true) && key(true) != key(false))
     }

@@ -77,7 +77,7 @@ struct Personal: APIRequest {
     }
 }
 
-extension RequestOperation {
+extension ItemOperation {
     /// The number of tasks that wait for the value.
     var waiterCount: Int { state.withLock { $0.waiterCount } }
 }

@@ -34,3 +34,13 @@ struct Built {
         }
     }
 }
+
+extension RequestBuilder {
+    /// The message of a request with its own options.
+    static func build(
+        _ request: some BaseAPIRequest,
+        for host: HostConfiguration
+    ) throws(NetworkError) -> TransportRequest {
+        try build(request, request.options, for: host)
+    }
+}

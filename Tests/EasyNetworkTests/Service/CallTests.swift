@@ -116,7 +116,9 @@ struct CallTests {
         let transport = ScriptedTransport { _, _ in [.head(TransportHead(statusCode: 200))] }
         let over = Gate()
         EasyNetworkService(transport.host())
-            .start(Call(), use: { message in (message, { _, _, _ in .used }) }, map: { $0 }) { _ in over.open() }
+            .group.start(RequestSource(Call()), use: { message in (message, { _, _, _ in .used }) }, map: { $0 }) { _ in
+                over.open()
+            }
         await over.opened()
         #expect(await eventually { transport.cancelCount.withLock { $0 } == 1 })
     }

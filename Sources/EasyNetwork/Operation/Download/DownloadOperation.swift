@@ -63,7 +63,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared)
     ) {
         self.destination = destination
-        super.init(request, of: service)
+        super.init(request, request.options, of: service)
     }
 
     /// A download whose request is made as ``then(downloadTo:_:)`` has it.
@@ -134,7 +134,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     override func claimProgress() -> OrderedProgress? { meter.claimShare() }
 
     override func makeMeter() -> TransferMeter {
-        let meter = TransferMeter(kind: .downloading, clock: service.configuration.settings.clock)
+        let meter = TransferMeter(kind: .downloading, clock: callGroup.host.settings.clock)
         meter.whenPauseChanges { [weak self] isPaused in
             if isPaused { self?.pause() } else { self?.resume() }
         }
@@ -173,22 +173,22 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     // MARK: - The work
 
     public override func execute() {
-        guard let request = takeRequest() else { return }
+        guard let source = takeRequest() else { return }
         download.withLock { download in
             guard !hasOutcome else { return }
             download.filesAreDone = OneShot()
-            download.task = WorkQueue.task { await self.run(request) }
+            download.task = WorkQueue.task { await self.run(source) }
         }
     }
 
-    private func run(_ request: any BaseAPIRequest) async {
+    private func run(_ source: RequestSource) async {
         var part: String?
         var writer: DownloadWriter?
         do throws(NetworkError) {
             try await waitWhilePaused()
             try checkDigest()
-            let message = try RequestBuilder.build(request, for: service.configuration)
-            let resource = message.url.downloadDigest
+            let snapshot = try source.snapshot(for: callGroup.host)
+            let resource = snapshot.message.url.downloadDigest
             let location = try DownloadLocation(destination, resource: resource)
             if replacesExistingFile == false, let path = location.name.map(location.path), access(path, F_OK) == 0 {
                 finish(with: URL(fileURLWithPath: path))
@@ -200,9 +200,9 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
                     )
                 }
                 part = location.key
-                let opened = try open(location, resource, mayContinue: message.mayContinueDownload)
+                let opened = try open(location, resource, mayContinue: snapshot.message.mayContinueDownload)
                 writer = opened
-                finish(with: try await file(of: request, opened))
+                finish(with: try await file(of: snapshot, opened))
             }
         } catch {
             finish(error)
@@ -224,7 +224,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         _ resource: String,
         mayContinue: Bool
     ) throws(NetworkError) -> DownloadWriter {
-        let clock = service.configuration.settings.clock
+        let clock = callGroup.host.settings.clock
         // Opened before the cleanup, which leaves it alone then, however old it is.
         let file = try PartialFile(location, calls: calls.withLock { $0 })
         location.cleanUpOnce(at: clock.date)
@@ -250,13 +250,13 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     }
 
     /// Fetches what is missing, as often as the download is resumed, and puts the file in its place.
-    private func file(of request: any BaseAPIRequest, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
+    private func file(of snapshot: RequestSnapshot, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
         while true {
             try await waitWhilePaused()
             let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
                 do throws(NetworkError) {
                     try await writer.fetchMissing { use in
-                        await self.service.result(of: request, using: use) { _ in }
+                        await self.callGroup.result(of: .snapshot(snapshot), using: use) { _ in }
                     }
                     return .success(())
                 } catch {

@@ -38,7 +38,7 @@ extension ServiceOperation {
     final var ownBandwidthLimit: Int? {
         get { option { $0.bandwidth?.bytesPerSecond } }
         set {
-            let clock = service.configuration.settings.clock
+            let clock = callGroup.host.settings.clock
             setOption(newValue.map { BandwidthLimit(bytesPerSecond: $0, clock: clock) }) { swap(&$0.bandwidth, &$1) }
         }
     }

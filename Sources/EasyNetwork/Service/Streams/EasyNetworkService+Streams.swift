@@ -17,10 +17,14 @@ extension EasyNetworkService {
     ///
     /// - Throws: what ``send(_:ignoringCache:)`` throws.
     public func stream(_ request: some BaseAPIRequest) async throws(NetworkError) -> StreamedResponse {
+        try await stream(RequestSource(request))
+    }
+
+    func stream(_ source: RequestSource) async throws(NetworkError) -> StreamedResponse {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
-        // Cancelling it cancels the calls for this request only.
-        let service = EasyNetworkService(partOf: self)
-        let caller = caller
+        // Cancelling it cancels the call for this request only.
+        let group = CallGroup(partOf: group)
+        let caller = group.caller
         let (answers, began) = AsyncStream<(head: TransportHead, url: URL, body: BodyStream)>.makeStream()
         let hasBegun = Locked(false)
         let use: BodyUse = { message in
@@ -33,7 +37,7 @@ extension EasyNetworkService {
                     return .failed(error, hasProgressed: false, mayBeginAgain: false)
                 }
                 // An iteration that stops early is no failure.
-                caller?.service.noteEnd(of: nil)
+                caller?.group.noteEnd(of: nil)
                 began.yield((head, url, body))
                 await body.waitForEnd()
                 guard let error = body.failure else { return .used }
@@ -43,18 +47,20 @@ extension EasyNetworkService {
         }
         let call = Task {
             defer { began.finish() }
-            let result = await service.result(of: request, using: use) { $0 }
-            caller?.service.noteEnd(of: result.failure)
-            return result
+            return await group.result(of: source, using: use) { $0 }
         }
         let answer = await withTaskCancellationHandler {
             await answers.first { _ in true }
         } onCancel: {
-            service.cancel()
+            group.cancel()
         }
         if let (head, url, body) = answer {
-            let source = StreamedResponse.Source(body, call, service)
-            return StreamedResponse(statusCode: head.statusCode, headers: head.headers, url: url, source: source)
+            return StreamedResponse(
+                statusCode: head.statusCode,
+                headers: head.headers,
+                url: url,
+                source: StreamedResponse.Source(body, call, group)
+            )
         }
         // Without an answer from the network, or cancelled.
         let response = try await call.value.get()
@@ -62,7 +68,7 @@ extension EasyNetworkService {
             statusCode: response.statusCode,
             headers: response.headers,
             url: response.url,
-            source: StreamedResponse.Source(nil, rest: response.body, call, service)
+            source: StreamedResponse.Source(nil, rest: response.body, call, group)
         )
     }
 }

@@ -62,14 +62,14 @@ extension EasyNetworkService {
     fileprivate func wait(_ delay: TimeInterval) async throws(NetworkError) {
         let woken = OneShot()
         let call = Call { _, _ in woken.end() }
-        if let refusal = remember(call).refusal {
-            forget(call)
+        if let refusal = group.enter(call).refusal {
+            group.leave(call)
             throw refusal
         }
         let timer = configuration.settings.clock.schedule(after: delay) { woken.end() }
         await woken.wait()
         timer.cancel()
-        forget(call)
+        group.leave(call)
         guard call.end(), !Task.isCancelled else { throw NetworkError(code: .cancelled) }
     }
 }
@@ -80,6 +80,8 @@ private struct ServerSentEvents {
     let request: any BaseAPIRequest
     var parser: ServerSentEventParser
     var reconnection: EventReconnection
+    /// The request as it was read for the last connection; nil before the first.
+    var snapshot: RequestSnapshot?
     /// The body of the connection; nil when there is none.
     var chunks: StreamedResponse.AsyncIterator?
 
@@ -100,27 +102,35 @@ private struct ServerSentEvents {
                     continue
                 }
                 chunks = nil
-                guard try mayBeSentAgain() else { return nil }
-            } catch let error as NetworkError where policy.errorCodes.contains(error.code) {
+                guard mayBeSentAgain else { return nil }
+            } catch let error as NetworkError where snapshot?.retry.errorCodes.contains(error.code) == true {
                 chunks = nil
-                guard try mayBeSentAgain() else { throw error }
+                guard mayBeSentAgain else { throw error }
             }
             try await service.wait(reconnection.delay(retry: parser.retry))
         }
     }
 
-    private var policy: RetryPolicy { request.options.retry ?? service.configuration.settings.retry }
+    private var mayBeSentAgain: Bool {
+        guard let snapshot else { return true }
+        return snapshot.message.body.isReplayable && snapshot.retry.isRepeatable(snapshot.message)
+    }
 
-    private func mayBeSentAgain() throws(NetworkError) -> Bool {
-        let message = try RequestBuilder.build(request, for: service.configuration)
-        return message.body.isReplayable && policy.isRepeatable(message)
+    /// HTML Living Standard, sections 9.2.2 and 9.2.4.
+    private func addFields(to message: inout TransportRequest) {
+        message.headers["Accept"] = "text/event-stream"
+        message.headers["Cache-Control"] = "no-store"
+        let id = parser.lastEventID
+        if !id.isEmpty, HTTPSyntax.isFieldValue(id.utf8) { message.headers["Last-Event-ID"] = id }
     }
 
     /// - Returns: false when the server wants no more connections.
     private mutating func connect() async throws(NetworkError) -> Bool {
         let answer: StreamedResponse
         do throws(NetworkError) {
-            answer = try await service.stream(EventStreamRequest(wrapped: request, lastEventID: parser.lastEventID))
+            let snapshot = try RequestSnapshot(request, request.options, for: service.configuration, change: addFields)
+            self.snapshot = snapshot
+            answer = try await service.stream(.snapshot(snapshot))
         } catch {
             if error.statusCode == 204 { return false }
             throw error
@@ -185,32 +195,5 @@ struct EventReconnection {
         guard failureCount > 0 else { return base }
         let doubled = max(base, shortest) * pow(2, Double(min(failureCount, 64)))
         return max(base, min(doubled, maximumTime))
-    }
-}
-
-/// A request for events after the last one that came.
-private struct EventStreamRequest: RequestWrapper {
-    let wrapped: any BaseAPIRequest
-    /// Empty when no event came.
-    let lastEventID: String
-
-    var headers: Any {
-        // The builder refuses them with a message.
-        guard var headers = try? RequestBuilder.headers(of: wrapped.headers) else { return wrapped.headers }
-        for (name, value) in added { headers[name] = value }
-        return headers
-    }
-
-    var options: RequestOptions {
-        wrapped.options.with { options in
-            for (name, value) in added { options.customURLRequest?.setValue(value, forHTTPHeaderField: name) }
-        }
-    }
-
-    /// HTML Living Standard, sections 9.2.2 and 9.2.4.
-    private var added: [String: String] {
-        var added = ["Accept": "text/event-stream", "Cache-Control": "no-store"]
-        if !lastEventID.isEmpty, HTTPSyntax.isFieldValue(lastEventID.utf8) { added["Last-Event-ID"] = lastEventID }
-        return added
     }
 }

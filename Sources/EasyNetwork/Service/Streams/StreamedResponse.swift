@@ -73,14 +73,14 @@ public struct StreamedResponse: AsyncSequence, Sendable {
         private let rest: Locked<Data?>
         private let isClaimed = Locked(false)
         private let call: Call
-        private let service: EasyNetworkService
+        private let group: CallGroup
 
-        /// - Parameter service: has one call under way, this one.
-        init(_ body: BodyStream?, rest: Data? = nil, _ call: Call, _ service: EasyNetworkService) {
+        /// - Parameter group: has one call under way, this one.
+        init(_ body: BodyStream?, rest: Data? = nil, _ call: Call, _ group: CallGroup) {
             self.body = body
             self.rest = Locked(rest?.isEmpty == true ? nil : rest)
             self.call = call
-            self.service = service
+            self.group = group
         }
 
         deinit {
@@ -89,7 +89,7 @@ public struct StreamedResponse: AsyncSequence, Sendable {
 
         func cancel() {
             body?.cancel(keepingUnread: false)
-            service.cancel()
+            group.cancel()
         }
 
         /// - Returns: `read`, the first time; later a function that throws.
@@ -106,7 +106,7 @@ public struct StreamedResponse: AsyncSequence, Sendable {
                 if let data = try await body?.next() { return data }
             } catch {
                 if Task.isCancelled {
-                    service.cancel()
+                    group.cancel()
                     throw error
                 }
                 // The error of the call is the same, with the messages that were sent.
@@ -114,7 +114,7 @@ public struct StreamedResponse: AsyncSequence, Sendable {
             let result = await withTaskCancellationHandler {
                 await call.value
             } onCancel: {
-                service.cancel()
+                group.cancel()
             }
             _ = try result.get()
             return nil

@@ -1,0 +1,204 @@
+import Dispatch
+import Foundation
+
+/// The calls that belong together: those of a service, of an operation, of one task or stream.
+///
+/// A group knows which of its calls are under way, whether all of them wait, so that the operation's slot is given back,
+/// how the last one ended, and that later ones are refused. A group may be part of another one, with which it is
+/// cancelled: that of an operation is part of its service's, that of a task part of the operation's.
+final class CallGroup: Sendable {
+    private struct State {
+        /// The error of all later calls; nil while calls are accepted.
+        var refusal: NetworkError?
+        var calls: [ObjectIdentifier: Call] = [:]
+        /// The running operation that makes the calls; nil for a group without an operation.
+        var operation: (any CallOwner)?
+        /// The calls that wait, and need no slot.
+        var waiting: Set<ObjectIdentifier> = []
+        /// Whether the operation has given its slot back, and may be without it.
+        var mayLackSlot = false
+        /// How the last call of the operation ended; nil before that.
+        var lastEnd: Result<Void, NetworkError>?
+        /// Whether a call of the operation has failed, and since then nobody was told of an end.
+        var hasUnheardFailure = false
+        /// The number of calls by ``EasyNetworkService/request(_:success:failure:)`` whose closures have not returned.
+        var pendingCallbackCount = 0
+        /// Runs when all calls are over and their closures have returned.
+        var idle: (@Sendable () -> Void)?
+        /// The queue for the closures of calls that the operation makes after its end.
+        var callbackQueue: DispatchQueue?
+    }
+
+    let host: HostConfiguration
+
+    /// The group that this one is part of.
+    let parent: CallGroup?
+
+    /// The listeners of the queue whose operation needs the refresh that the calls are part of; nil for other groups.
+    let broadcast: EventBroadcast?
+
+    private let state = Locked(State())
+
+    /// - Parameter broadcast: for the calls of a refresh. Default nil.
+    init(_ host: HostConfiguration, heardBy broadcast: EventBroadcast? = nil) {
+        self.host = host
+        self.broadcast = broadcast
+        parent = nil
+    }
+
+    /// A group that is cancelled with another one, and can be cancelled without it.
+    init(partOf parent: CallGroup) {
+        host = parent.host
+        broadcast = parent.broadcast
+        self.parent = parent
+    }
+
+    // MARK: - Under way
+
+    /// Cancels all calls, and refuses later ones with ``NetworkError/Code/cancelled``.
+    func cancel() {
+        refuse(NetworkError(code: .cancelled))
+    }
+
+    /// Ends all calls, and all later ones, with this error; the first error stays.
+    func refuse(_ error: NetworkError) {
+        let (calls, refusal) = state.withLock { state in
+            let refusal = state.refusal ?? error
+            state.refusal = refusal
+            return (Array(state.calls.values), refusal)
+        }
+        for call in calls { call.fail(refusal) }
+    }
+
+    /// A call begins.
+    ///
+    /// - Returns: the error, when this group or one that it is part of has been cancelled; else the operation that makes
+    ///   the call, and whether it may be without its slot.
+    func enter(_ call: Call) -> (refusal: NetworkError?, caller: Caller?, mayLackSlot: Bool) {
+        let (refusal, operation, mayLackSlot) = state.withLock { state in
+            if state.refusal == nil { state.calls[ObjectIdentifier(call)] = call }
+            return (state.refusal, state.operation, state.mayLackSlot)
+        }
+        if let refusal { return (refusal, nil, false) }
+        let above = parent?.enter(call)
+        guard let operation else { return above ?? (nil, nil, false) }
+        return (above?.refusal, Caller(operation, self), mayLackSlot)
+    }
+
+    /// A call is over.
+    func leave(_ call: Call) {
+        let waits = state.withLock { state in
+            state.calls[ObjectIdentifier(call)] = nil
+            if !state.waiting.isEmpty { state.waiting.remove(ObjectIdentifier(call)) }
+            return state.waiting.isEmpty ? nil : state.operation
+        }
+        // The last active call has begun to wait or has ended.
+        waits?.releaseSlot { self.allCallsWait() }
+        parent?.leave(call)
+    }
+
+    func noteWaiting(_ call: Call) {
+        state.withLock { state in
+            let id = ObjectIdentifier(call)
+            if state.calls[id] != nil { state.waiting.insert(id) }
+        }
+    }
+
+    func noteGoingOn(_ call: Call) {
+        state.withLock { _ = $0.waiting.remove(ObjectIdentifier(call)) }
+    }
+
+    /// Whether no call is at work, so that the slot is given back. Asked under the queue's lock.
+    func allCallsWait() -> Bool {
+        state.withLock { state in
+            guard !state.waiting.isEmpty, state.waiting.count == state.calls.count else { return false }
+            state.mayLackSlot = true
+            return true
+        }
+    }
+
+    // MARK: - The operation
+
+    /// - Parameter operation: the started operation that makes the calls from now on.
+    func setOperation(_ operation: any CallOwner) {
+        state.withLock { $0.operation = operation }
+    }
+
+    /// The operation finishes.
+    ///
+    /// - Parameter callbackQueue: for the closures of calls that it makes afterwards.
+    func removeOperation(callbackQueue: DispatchQueue?) {
+        // Released outside the lock.
+        let old = state.withLock { state in
+            state.callbackQueue = callbackQueue
+            return state.operation.take()
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    /// The operation that makes the calls of this group, or of the one it is part of.
+    var caller: Caller? {
+        guard let operation = state.withLock({ $0.operation }) else { return parent?.caller }
+        return Caller(operation, self)
+    }
+
+    /// The queue of the closures when the operation has finished.
+    var lastCallbackQueue: DispatchQueue? { state.withLock { $0.callbackQueue } }
+
+    /// Whether the error comes from the group's own operation, whose closures are not called.
+    func isSilenced(_ error: NetworkError) -> Bool {
+        error.isSilent && (state.withLock { $0.refusal?.isSilent } ?? parent?.isSilenced(error) ?? false)
+    }
+
+    func callbackIsPending() {
+        state.withLock { $0.pendingCallbackCount += 1 }
+    }
+
+    /// The closures of a call have returned, or are not called.
+    ///
+    /// - Returns: whether the last call of the operation is over, and nobody heard that one of them failed.
+    func callbackIsDone() -> Bool {
+        let (idle, isUnheard) = state.withLock { state in
+            state.pendingCallbackCount -= 1
+            guard state.pendingCallbackCount == 0 else { return ((@Sendable () -> Void)?.none, false) }
+            return (state.idle.take(), state.hasUnheardFailure && state.calls.isEmpty)
+        }
+        idle?()
+        return isUnheard
+    }
+
+    /// Runs an action when the closures of all calls have returned, if all calls are refused and so end at once; else
+    /// at once.
+    func whenRefusedCallsAreDone(_ action: @escaping @Sendable () -> Void) {
+        let isIdle = state.withLock { state in
+            guard state.refusal != nil, state.pendingCallbackCount > 0 else { return true }
+            state.idle = action
+            return false
+        }
+        if isIdle { action() }
+    }
+
+    // MARK: - The last end
+
+    /// A call of the operation has ended.
+    ///
+    /// - Parameters:
+    ///   - error: nil for success.
+    ///   - isHeard: whether a closure or a task is told. Default true.
+    func noteEnd(of error: NetworkError?, isHeard: Bool = true) {
+        // The previous error is released outside the lock.
+        let old = state.withLock { state -> Result<Void, NetworkError>? in
+            if isHeard { state.hasUnheardFailure = false } else if error != nil { state.hasUnheardFailure = true }
+            // Other calls may have been cancelled because of how the first one ended.
+            if error?.code == .cancelled, state.lastEnd != nil { return nil }
+            defer { state.lastEnd = error.map { .failure($0) } ?? .success(()) }
+            return state.lastEnd
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    /// Why the last call of the operation failed; nil when it did not.
+    var failureOfLastCall: NetworkError? {
+        state.withLock { $0.lastEnd }?.failure
+    }
+}

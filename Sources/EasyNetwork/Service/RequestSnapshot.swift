@@ -1,0 +1,94 @@
+import Foundation
+
+/// A request as it is when it becomes a call: each property read once, the options laid over the host's settings.
+///
+/// One call, its retries, and a download's ranges use one snapshot. An operation that may repeat another is read when it
+/// is added to a queue, which compares the messages.
+final class RequestSnapshot: Sendable {
+    /// As its user made it; for interceptors, filters and notifications.
+    let request: any BaseAPIRequest
+    let options: RequestOptions
+    let host: HostConfiguration
+    /// The message before interceptors, the host's credential, and cookies; each attempt begins with it.
+    let message: TransportRequest
+    let validation: ResponseValidation
+    let retry: RetryPolicy
+    let redirects: RedirectPolicy
+    /// The interceptors of the host, then those of the request.
+    let interceptors: [any RequestInterceptor]
+    let cachePolicy: CachePolicy
+    /// The limit for all attempts together, in seconds.
+    let overallTimeout: TimeInterval?
+
+    /// - Parameter change: changes the message at last. Default nil.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` for a request that cannot be sent.
+    init(
+        _ request: some BaseAPIRequest,
+        _ options: RequestOptions,
+        for host: HostConfiguration,
+        change: ((inout TransportRequest) -> Void)? = nil
+    ) throws(NetworkError) {
+        var message = try RequestBuilder.build(request, options, for: host)
+        change?(&message)
+        self.request = request
+        self.options = options
+        self.host = host
+        self.message = message
+        // Each setting is read by itself: a copy of all settings costs more.
+        validation = options.validation ?? host.settings.validation
+        retry = options.retry ?? host.settings.retry
+        redirects = options.redirects ?? host.settings.redirects
+        interceptors = host.settings.interceptors + options.interceptors
+        cachePolicy = options.cache ?? host.settings.cachePolicy(for: message.method)
+        overallTimeout = try RequestBuilder.overallTimeout(options)
+    }
+
+    /// An answer with the settings for reading it.
+    func prepared(_ response: consuming NetworkResponse, _ method: NetworkService.Method) -> NetworkResponse {
+        response.prepared(for: method, validation, decoder: options.decoder ?? host.settings.decoder)
+    }
+
+    /// - Returns: nil when a stored answer does not pass the validation.
+    func accepted(_ response: NetworkResponse) -> NetworkResponse? {
+        let response = prepared(response, message.method)
+        return validation.error(for: response) == nil ? response : nil
+    }
+
+    /// The cache as the request uses it; nil when it does not.
+    func cache(_ order: CacheLookup.Order) -> CacheLookup? {
+        guard cachePolicy.isActive else { return nil }
+        return CacheLookup(cachePolicy, host.settings.cache, partition: host.settings.cachePartition, order: order)
+    }
+}
+
+/// The request of a call, read already or not.
+enum RequestSource: Sendable {
+    case request(any BaseAPIRequest, RequestOptions)
+    case snapshot(RequestSnapshot)
+
+    init(_ request: any BaseAPIRequest) {
+        self = .request(request, request.options)
+    }
+
+    /// As its user made it.
+    var request: any BaseAPIRequest {
+        switch self {
+        case .request(let request, _): request
+        case .snapshot(let snapshot): snapshot.request
+        }
+    }
+
+    var options: RequestOptions {
+        switch self {
+        case .request(_, let options): options
+        case .snapshot(let snapshot): snapshot.options
+        }
+    }
+
+    func snapshot(for host: HostConfiguration) throws(NetworkError) -> RequestSnapshot {
+        switch self {
+        case .request(let request, let options): try RequestSnapshot(request, options, for: host)
+        case .snapshot(let snapshot): snapshot
+        }
+    }
+}
