@@ -18,15 +18,11 @@ enum DependencyCycleFinder {
     fileprivate struct Event: Hashable {
         enum Moment { case start, end }
 
-        let operation: Operation
+        let operation: NetworkOperation
         let moment: Moment
 
-        static func start(_ operation: Operation) -> Event {
-            // The start of an operation that is not of this package cannot be told from its end.
-            Event(operation: operation, moment: operation is NetworkOperation ? .start : .end)
-        }
-
-        static func end(_ operation: Operation) -> Event { Event(operation: operation, moment: .end) }
+        static func start(_ operation: NetworkOperation) -> Event { Event(operation: operation, moment: .start) }
+        static func end(_ operation: NetworkOperation) -> Event { Event(operation: operation, moment: .end) }
 
         static func == (one: Self, other: Self) -> Bool {
             one.operation === other.operation && one.moment == other.moment
@@ -39,7 +35,7 @@ enum DependencyCycleFinder {
     }
 
     /// The cycle in which the start of the operation waits, from the operation back to it; nil when there is none.
-    static func cycle(through operation: Operation) -> [Operation]? {
+    static func cycle(through operation: NetworkOperation) -> [Operation]? {
         let start = Event.start(operation)
         // Two edges, one removed before the other was added, may look like a cycle. A real one is seen again.
         guard path(from: start, to: start) != nil else { return nil }
@@ -49,7 +45,7 @@ enum DependencyCycleFinder {
     /// The cycle that is closed when the end of `waiting` waits for `prerequisite`; nil when there is none.
     ///
     /// Operations on no queue count by the dependencies they have: the prerequisite is about to be added.
-    static func cycle(of waiting: Operation, for prerequisite: Operation) -> [Operation]? {
+    static func cycle(of waiting: NetworkOperation, for prerequisite: NetworkOperation) -> [Operation]? {
         if waiting === prerequisite { return [waiting, waiting] }
         var search = Search(from: .end(prerequisite)) { waits($0, includesIdle: true) }
         return search.path { $0 == .end(waiting) }.map { [waiting] + $0 }
@@ -59,7 +55,7 @@ enum DependencyCycleFinder {
     static func nesting(of group: GroupOperation, in child: GroupOperation) -> [Operation]? {
         if group === child { return [group, group] }
         var search = Search(from: .end(group)) { event in
-            iterator((event.operation as? NetworkOperation)?.groups.map(Event.end) ?? [])
+            iterator(event.operation.groups.map(Event.end))
         }
         return search.path { $0.operation === child }.map { $0.reversed() + [child] }
     }
@@ -83,12 +79,8 @@ enum DependencyCycleFinder {
     ///
     /// - Parameter includesIdle: whether an operation on no queue waits for its dependencies.
     private static func waits(_ event: Event, includesIdle: Bool) -> AnyIterator<Event> {
-        guard let operation = event.operation as? NetworkOperation else {
-            guard !event.operation.isFinished else { return iterator([]) }
-            let jobs = jobs(.dependencies, of: event.operation, in: NetworkQueue.queue(of: event.operation))
-            return iterator(event.operation.dependencies.map(Event.end), jobs)
-        }
-        guard !operation.hasOutcome else { return iterator([]) }
+        let (operation, foreign) = (event.operation, event.operation as? ForeignJob)
+        guard !operation.hasOutcome, foreign?.foreign.isFinished != true else { return iterator([]) }
         switch event.moment {
         case .start:
             // On a queue, whose graph knows the dependencies, without these.
@@ -98,6 +90,10 @@ enum DependencyCycleFinder {
                     state.scheduling, !isWaiting || state.readiness.isWatching,
                     isWaiting ? state.dependencies.map(\.operation) : []
                 )
+            }
+            if let foreign {
+                let jobs = jobs(.dependencies, of: operation, in: scheduling?.queue)
+                return iterator(foreign.foreign.dependencies.map { .end($0.asNetworkOperation) }, jobs)
             }
             if let scheduling { return jobs(.dependencies, of: operation, in: scheduling.queue) }
             let wait = isTaken ? nil : operation.onlyGroup?.wait(of: operation)
@@ -120,8 +116,7 @@ enum DependencyCycleFinder {
         case .start:
             return iterator([.end(operation)], (operation as? GroupOperation)?.childrenThatWait)
         case .end:
-            let waiters = NetworkQueue.waiters(of: operation)
-            let own = NetworkQueue.queue(of: operation)
+            let (waiters, own) = operation.core.withLock { ($0.waiters, $0.scheduling?.queue) }
             let queues = (own.map { [$0] } ?? []) + waiters.queues.compactMap(\.object).filter { $0 !== own }
             var jobs = queues.lazy.flatMap { Self.jobs(.dependents, of: operation, in: $0) }.makeIterator()
             var others = waiters.operations.lazy.compactMap(\.object)
@@ -132,8 +127,8 @@ enum DependencyCycleFinder {
 
     /// The jobs of a queue that the operation waits for, or that wait for it.
     private static func jobs(
-        _ direction: JobGraph<Operation>.Direction,
-        of operation: Operation,
+        _ direction: NetworkQueue.Graph.Direction,
+        of operation: NetworkOperation,
         in queue: NetworkQueue?
     ) -> AnyIterator<Event> {
         guard let queue else { return iterator([]) }
@@ -198,7 +193,7 @@ enum DependencyCycleFinder {
                 if path.last !== event.operation { path.append(event.operation) }
             } while event != start
             // An operation that waits for itself alone.
-            return path.count == 1 ? path + path : path.reversed()
+            return (path.count == 1 ? path + path : path.reversed()).map(\.original)
         }
     }
 }
@@ -247,7 +242,7 @@ extension NetworkOperation {
     }
 
     /// The events of this operation, a waiter of `operation`, and of its children, that wait for its end.
-    fileprivate final func events(waitingFor operation: Operation) -> AnyIterator<DependencyCycleFinder.Event> {
+    fileprivate final func events(waitingFor operation: NetworkOperation) -> AnyIterator<DependencyCycleFinder.Event> {
         let group = self as? GroupOperation
         let endWaits = group?.isTaken == true || option({ $0.pendingPrerequisite }) === operation
         let children = group?.runningStep === operation ? group?.childrenThatWait : nil

@@ -20,7 +20,7 @@ extension GroupOperation {
             weight: operation.progressWeight,
             then: then
         )
-        NetworkQueue.changeWaiters(of: operation) { $0.add(self) }
+        operation.core.withLock { $0.waiters.add(self) }
         let isAdded = state.withLock { state in
             guard state.group.add() else { return false }
             state.children.append(child)
@@ -183,7 +183,7 @@ extension GroupOperation {
         guard let failedIndex = group.failedIndex else { return error.code == .dependencyFailed ? error : nil }
         guard group.inTurn else { return nil }
         let failed = state.withLock { $0.children[failedIndex].operation }
-        return OperationDependency(operation: failed, policy: .requireSuccess).failure
+        return OperationDependency(failed, .requireSuccess).failure
     }
 
     final func deliverIfDrained() {

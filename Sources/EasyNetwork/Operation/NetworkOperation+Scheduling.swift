@@ -8,15 +8,6 @@ struct Scheduling {
 
 /// The interface of an operation for its queue.
 extension NetworkOperation {
-    /// Calls `action` once, when the operation has finished; at once, on this thread, if it already has.
-    final func whenFinished(_ action: @escaping @Sendable () -> Void) {
-        let isConcluded = core.withLock { state in
-            if !state.isConcluded { state.finishActions.append(action) }
-            return state.isConcluded
-        }
-        if isConcluded { action() }
-    }
-
     /// The listeners of the operation's queue.
     final var broadcast: EventBroadcast? { scheduling?.queue.broadcast }
 
@@ -30,11 +21,15 @@ extension NetworkOperation {
         return ObjectIdentifier(scheduling.queue.broadcast)
     }
 
+    /// The dependencies of an operation that becomes a job, whether anything outside of that queue waits for it, and
+    /// whether it only has to end.
+    typealias Adoption = (dependencies: [OperationDependency], isAwaited: Bool, isOver: Bool)
+
     /// Assigns the operation to a queue, once: an operation that has a queue or has been started is not assigned again.
     ///
     /// - Returns: nil when it is not assigned.
-    final func adopt(_ scheduling: Scheduling) -> NetworkQueue.Adoption? {
-        core.withLock { state -> NetworkQueue.Adoption? in
+    final func adopt(_ scheduling: Scheduling) -> Adoption? {
+        core.withLock { state -> Adoption? in
             guard state.scheduling == nil, state.lifecycle.phase == .waiting else { return nil }
             state.scheduling = scheduling
             return (state.dependencies, !state.waiters.isEmpty, state.lifecycle.outcome != nil)

@@ -153,6 +153,15 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// without a lock; nil, the default, when there is none.
     var workWhenAdded: (() -> Void)? { nil }
 
+    /// Calls `action` once, when the operation has finished; at once, on this thread, if it already has.
+    func whenFinished(_ action: @escaping @Sendable () -> Void) {
+        let isConcluded = core.withLock { state in
+            if !state.isConcluded { state.finishActions.append(action) }
+            return state.isConcluded
+        }
+        if isConcluded { action() }
+    }
+
     /// Called once, without a lock, when the operation has been started, before its work.
     func didStart() {}
 
@@ -339,7 +348,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         WorkQueue.userCode { didChangeValue(forKey: "isFinished") }
 
         // The queue first: observers of the end find the operation gone from there.
-        if let scheduling { scheduling.queue.operationDidFinish(self, job: scheduling.job, error) }
+        if let scheduling { scheduling.queue.operationDidFinish(scheduling.job, error) }
         willLeaveQueue()
         let (actions, completion) = core.withLock { state in
             state.isConcluded = true
@@ -368,7 +377,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         guard operation !== self else {
             return finish(.cycle([self, self]))
         }
-        let dependency = OperationDependency(operation: operation, policy: policy)
+        let dependency = OperationDependency(operation, policy)
         let (scheduling, isWatching) = core.withLock { state -> (Scheduling?, Bool) in
             guard state.lifecycle.phase == .waiting else { return (nil, false) }
             state.dependencies.append(dependency)
@@ -380,9 +389,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             let isTooLate = !scheduling.queue.operation(self, job: scheduling.job, didAdd: dependency)
             if isTooLate {
                 removeLast(dependency)
-            } else if core.withLock({ $0.dependencies.lastIndex { $0.operation === operation } }) == nil {
+            } else if core.withLock({ $0.dependencies.lastIndex { $0.operation === dependency.operation } }) == nil {
                 // Removed again before the queue knew of it.
-                scheduling.queue.operation(self, job: scheduling.job, didRemove: operation)
+                scheduling.queue.operation(self, job: scheduling.job, didRemove: dependency.operation)
             }
         } else if isWatching {
             announceReadiness()
@@ -392,6 +401,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Removes a dependency. Ignored once the operation has started, and once it waits in a plain `OperationQueue`.
     open override func removeDependency(_ operation: Operation) {
+        let operation = operation.asNetworkOperation
         let (before, scheduling) = core.withLock { state -> ([OperationDependency], Scheduling?) in
             let before = state.dependencies
             if state.lifecycle.phase == .waiting, !state.readiness.isWatching {
@@ -418,7 +428,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// The operations that this one waits for; empty once it has finished.
     public final override var dependencies: [Operation] {
-        core.withLock { $0.dependencies.map(\.operation) }
+        core.withLock { $0.dependencies }.map(\.operation.original)
     }
 
     /// Whether a plain `OperationQueue` may start the operation. Always true on a ``NetworkQueue``, which holds jobs
@@ -445,7 +455,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func watch(_ dependency: OperationDependency) {
-        FinishWatcher.watch(dependency.operation) { [weak self] in
+        dependency.operation.whenFinished { [weak self] in
             guard let self, self.core.withLock({ $0.readiness.dependencyFinished() }) else { return }
             self.announceReadiness()
         }

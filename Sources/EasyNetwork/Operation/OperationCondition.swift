@@ -54,7 +54,7 @@ public struct OperationCondition: Sendable {
         holds: @escaping @Sendable (NetworkOperation) async throws -> Bool
     ) {
         self.init(name: name) { operation, isSilent in
-            if !isSilent, let job = prerequisite?(operation) {
+            if !isSilent, let job = prerequisite?(operation)?.asNetworkOperation {
                 try await operation.waitForPrerequisite(job)
                 try Task.checkCancellation()
             }
@@ -206,20 +206,20 @@ extension NetworkOperation {
     final var isEvaluatingCondition: Bool { ConditionContext.operation == ObjectIdentifier(self) }
 
     /// Adds a prerequisite and returns when it has finished, or when the task is cancelled.
-    fileprivate final func waitForPrerequisite(_ prerequisite: Operation) async throws {
+    fileprivate final func waitForPrerequisite(_ prerequisite: NetworkOperation) async throws {
         let queue = scheduling?.queue
         // Noted before the search: of two operations that wait for each other, the second one sees it.
         setOption(prerequisite) { swap(&$0.pendingPrerequisite, &$1) }
         defer { setOption(nil) { swap(&$0.pendingPrerequisite, &$1) } }
-        NetworkQueue.changeWaiters(of: prerequisite) { $0.add(self) }
+        prerequisite.core.withLock { $0.waiters.add(self) }
         // If it is a job already.
         queue?.passBarriers(prerequisite)
         if let cycle = DependencyCycleFinder.cycle(of: self, for: prerequisite) {
             throw NetworkError.cycle(cycle)
         }
         let over = OneShot()
-        FinishWatcher.watch(prerequisite) { over.end() }
-        (queue ?? .shared).add(any: prerequisite, passesBarriers: true)
+        prerequisite.whenFinished { over.end() }
+        (queue ?? .shared).add(prerequisite, passesBarriers: true)
         await over.wait()
     }
 }

@@ -16,26 +16,24 @@ public enum DependencyPolicy: Sendable {
 
 /// An operation that another one waits for.
 struct OperationDependency {
-    let operation: Operation
+    let operation: NetworkOperation
     let policy: DependencyPolicy
+
+    init(_ operation: Operation, _ policy: DependencyPolicy) {
+        self.operation = operation.asNetworkOperation
+        self.policy = policy
+    }
 
     /// The error of the dependent if this dependency ended in a way that the policy does not allow.
     var failure: NetworkError? {
-        guard policy == .requireSuccess, let cause else { return nil }
+        guard policy == .requireSuccess, let cause = operation.error else { return nil }
         // The root cause and not the dependency's own error: a chain of 100,000 would nest as deep.
         return NetworkError(
             code: .dependencyFailed,
-            message: "\(operation.nameForMessages) did not succeed: \(cause.rootCause.wording)",
+            message: "\(operation.original.nameForMessages) did not succeed: \(cause.rootCause.wording)",
             underlying: cause.rootCause,
-            dependencyPath: NetworkError.path(cause.dependencyPath, continuedBy: operation.nameOrType)
+            dependencyPath: NetworkError.path(cause.dependencyPath, continuedBy: operation.original.nameOrType)
         )
-    }
-
-    private var cause: NetworkError? {
-        guard let operation = operation as? NetworkOperation else {
-            return operation.isCancelled ? NetworkError(code: .cancelled) : nil
-        }
-        return operation.error
     }
 
     /// Releases dependencies one after the other.
@@ -62,34 +60,6 @@ struct OperationDependency {
 
         init(_ dependencies: consuming [OperationDependency]) {
             self.dependencies = dependencies
-        }
-    }
-}
-
-/// Tells when any `Operation` has finished, also one that is not of this package.
-///
-/// Linux has no key-value observing and a completion block belongs to the user, so a plain operation is watched by an
-/// operation that depends on it.
-enum FinishWatcher {
-    /// Calls `action` once when `operation` has finished; at once, on this thread, if it already has.
-    ///
-    /// A plain operation that never finishes is kept alive by this.
-    static func watch(_ operation: Operation, _ action: @escaping @Sendable () -> Void) {
-        if let operation = operation as? NetworkOperation {
-            operation.whenFinished(action)
-        } else if operation.isFinished {
-            NetworkQueue.forgetPlain(operation)
-            action()
-        } else {
-            // A queue for each: a shared queue would look through all that wait whenever one is done. The watcher keeps
-            // its queue.
-            let queue = OperationQueue()
-            let watcher = BlockOperation {
-                NetworkQueue.forgetPlain(operation)
-                withExtendedLifetime(queue, action)
-            }
-            watcher.addDependency(operation)
-            queue.addOperationReliably(watcher)
         }
     }
 }

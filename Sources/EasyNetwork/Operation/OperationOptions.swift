@@ -20,7 +20,7 @@ final class OperationOptions: @unchecked Sendable {
     /// The name of the condition that is being evaluated.
     var pendingCondition: String?
     /// The prerequisite that the operation waits for.
-    var pendingPrerequisite: Operation?
+    var pendingPrerequisite: NetworkOperation?
     var accessories: [OperationAccessory] = []
     /// Calls made at the start, while accessories or conditions hold the work back; nil when nothing does.
     var heldCalls: [OneShot]?

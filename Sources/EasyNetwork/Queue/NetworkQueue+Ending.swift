@@ -25,35 +25,31 @@ extension NetworkQueue {
     ///
     /// - Parameter id: see ``NetworkOperation/operationID``.
     public func cancelOperation(id: UInt64) {
-        cancelOperations { ($0 as? NetworkOperation)?.option { $0.operationID } == id }
+        cancel(where: { $0.option { $0.operationID } == id })
     }
 
     /// Cancels the jobs that match.
     ///
     /// - Parameter matches: called on this thread, without a lock, once for each job.
     public func cancelOperations(where matches: (Operation) -> Bool) {
+        cancel(where: { matches($0.original) })
+    }
+
+    private func cancel(where matches: (NetworkOperation) -> Bool) {
         let jobs = state.withLock { state in state.graph.jobs.compactMap { job in job.payload.map { (job, $0) } } }
         let matching = jobs.filter { matches($0.1) }.map(\.0)
         cancel { _ in matching }
     }
 
-    private func cancel(_ choose: (JobGraph<Operation>) -> [Job]) {
+    private func cancel(_ choose: (Graph) -> [Job]) {
         // In one step, so that no slot that becomes free is given to a job that is about to be cancelled; and cancelled
         // before the waiting jobs are started, only to end.
-        let operations = step { state, actions in
+        step { state, actions in
             let jobs = choose(state.graph)
             for job in jobs { state.graph.end(job, &actions) }
             return jobs.compactMap(\.payload)
         } beforeActing: { operations in
             for operation in operations { operation.cancel() }
-        }
-        let plain = operations.filter { !($0 is NetworkOperation) }
-        guard !plain.isEmpty else { return }
-        // Plain operations do not tell the queue that they were cancelled, and some may have been made to wait again.
-        step { state, actions in
-            for operation in plain {
-                if let job = state.plainJobs[ObjectIdentifier(operation)] { state.graph.end(job, &actions) }
-            }
         }
     }
 }
@@ -89,14 +85,5 @@ extension NetworkQueue {
     /// Whether ``drain(deadline:)`` has been called, so that the queue accepts no more jobs.
     var isDrained: Bool {
         state.withLock { $0.isClosed }
-    }
-
-    func refuse(_ operation: Operation) {
-        if let operation = operation as? NetworkOperation {
-            // It becomes a job, so that it ends and its dependents go on.
-            operation.finish(NetworkError(code: .refused, message: "the queue has been drained"))
-        } else {
-            operation.cancel()
-        }
     }
 }

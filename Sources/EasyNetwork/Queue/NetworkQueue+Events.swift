@@ -28,7 +28,7 @@ extension NetworkQueue {
         let number = state.withLock { state in
             let number = broadcast.add(listener)
             for job in state.graph.jobs {
-                note(.added(waitingFor: job.dependencies.compactMap(\.job.payload)), job, for: number)
+                note(.added(waitingFor: job.dependencies.compactMap(\.job.payload?.original)), job, for: number)
                 // The start of a preparing job is that of its work.
                 guard !job.isWaiting, job.phase != .ending, !job.traits.isPreparing, !job.isStartUntold else {
                     continue
@@ -71,8 +71,8 @@ extension NetworkQueue {
         let operation = job?.traits.isHidden == true ? nil : job?.payload
         return NetworkEvent(
             kind,
-            operation: operation,
-            operationID: (operation as? NetworkOperation)?.operationID,
+            operation: operation?.original,
+            operationID: operation is ForeignJob ? nil : operation?.operationID,
             callNumber: callNumber,
             host: host,
             tags: tags
@@ -83,10 +83,5 @@ extension NetworkQueue {
     func tell(_ kind: NetworkEvent.Kind, of job: Job, callNumber: UInt64?) {
         state.withLock { _ in broadcast.note(event(kind, job, callNumber: callNumber)) }
         broadcast.deliver()
-    }
-
-    /// The job of an operation that is here. Called under the lock.
-    func job(of operation: Operation, _ state: State) -> Job? {
-        (operation as? NetworkOperation)?.job(in: self) ?? state.plainJobs[ObjectIdentifier(operation)]
     }
 }

@@ -2,11 +2,8 @@ import Foundation
 
 /// How operations become jobs, and what they tell the queue afterwards.
 extension NetworkQueue {
-    /// The dependencies of an operation that becomes a job, whether anything outside of this queue waits for it, and
-    /// whether it only has to end.
-    typealias Adoption = (dependencies: [OperationDependency], isAwaited: Bool, isOver: Bool)
-
     /// - Parameters:
+    ///   - passesBarriers: whether no barrier holds the job, because one that a barrier waits for waits for this one.
     ///   - group: counts together with the other children of this group.
     ///   - groupLimit: the number of children of the group that may have a slot at once; nil means no limit.
     ///   - isHeld: whether the job is not to start before it is released. Default false.
@@ -20,8 +17,10 @@ extension NetworkQueue {
         groupLimit: Int? = nil,
         isHeld: Bool = false
     ) -> Job? {
+        let foreign = operation as? ForeignJob
+        if let foreign, !foreign.prepareForQueue() { return nil }
         let priority = JobPriority(operation.queuePriority)
-        let traits = JobGraph<Operation>.Traits(
+        let traits = Graph.Traits(
             isBarrier: isBarrier,
             // A part of a job must not wait for a barrier that waits for that job.
             passesBarriers: passesBarriers || operation.isHidden,
@@ -32,19 +31,44 @@ extension NetworkQueue {
         var keys = operation.limitKeys
         if let group { keys.append(.group(group)) }
         let workWhenAdded = operation.workWhenAdded
-        let job = submit(operation, priority, keys, traits, isHeld: isHeld || workWhenAdded != nil) { job, state in
+        var outside: [Job] = []
+        var (mayBeInCycle, isRefused) = (false, false)
+        let added = step { state, actions -> Job? in
+            let expected = state.outside.isEmpty ? nil : state.outside.removeValue(forKey: ObjectIdentifier(operation))
+            let job = expected ?? Job(operation)
             // The operation's lock inside the queue's: an operation never calls its queue under its own.
-            let adoption = operation.adopt(Scheduling(queue: self, job: job))
-            if adoption != nil, let group { state.graph.setLimit(groupLimit, for: .group(group)) }
-            return adoption
+            guard let adoption = operation.adopt(Scheduling(queue: self, job: job)) else {
+                // It is a job elsewhere: the jobs that wait for it here go on waiting.
+                state.outside[ObjectIdentifier(operation)] = job
+                state.graph.forgetIfUnwanted(job, &actions)
+                return nil
+            }
+            if let group { state.graph.setLimit(groupLimit, for: .group(group)) }
+            isRefused = state.isClosed && !traits.passesBarriers
+            state.graph.submit(job, priority: priority, keys: keys, traits)
+            if foreign != nil { state.watch.add(job) }
+            outside = link(job, to: adoption.dependencies, &state)
+            if broadcast.isHeard { note(.added(waitingFor: adoption.dependencies.map(\.operation.original)), job) }
+            mayBeInCycle =
+                !job.dependencies.isEmpty
+                && (adoption.isAwaited || operation is GroupOperation || !job.dependents.isEmpty)
+            // It waits for nothing, not even for a slot.
+            if adoption.isOver || isRefused { state.graph.end(job, &actions) }
+            if !isHeld, workWhenAdded == nil { state.graph.release(job, &actions) }
+            return job
+        } beforeActing: { _ in
+            // It becomes a job, so that it ends and its dependents go on.
+            if isRefused { operation.finish(NetworkError(code: .refused, message: "the queue has been drained")) }
         }
-        guard let job else { return nil }
-        // A change between the first look and the adoption was told to no queue.
+        for other in outside { watch(other) }
+        if mayBeInCycle { endIfInCycle(operation) }
+        guard let job = added else { return nil }
+        // Changes between the first look and the adoption were told to no queue.
         if JobPriority(operation.queuePriority) != priority { operationDidChangePriority(operation, job: job) }
-        guard let workWhenAdded else { return isHeld ? job : nil }
-        workWhenAdded()
+        if let foreign, foreign.foreign.isCancelled { foreign.cancel() }
+        workWhenAdded?()
         if isHeld { return job }
-        step { $0.graph.release(job, &$1) }
+        if workWhenAdded != nil { step { $0.graph.release(job, &$1) } }
         return nil
     }
 
@@ -64,74 +88,16 @@ extension NetworkQueue {
         if !held.isEmpty { step { $0.graph.release(held, &$1) } }
     }
 
-    /// - Parameters:
-    ///   - passesBarriers: whether no barrier holds the job, because one that a barrier waits for waits for this one.
-    ///   - isHeld: whether the job is not to start before it is released.
-    /// - Returns: the job that is to be released; nil when there is none.
-    @discardableResult
-    func add(any operation: Operation, passesBarriers: Bool = false, isHeld: Bool = false) -> Job? {
-        if let operation = operation as? NetworkOperation {
-            return add(operation, passesBarriers: passesBarriers, isHeld: isHeld)
-        }
-        return add(plain: operation, passesBarriers: passesBarriers, isHeld: isHeld)
-    }
-
-    /// - Parameters:
-    ///   - isHeld: whether the job is not released.
-    ///   - adopt: assigns the operation to the queue; nil when the operation is not to be taken after all.
-    /// - Returns: the job; nil when the operation was not taken.
-    func submit(
-        _ operation: Operation,
-        _ priority: JobPriority,
-        _ keys: [LimitKey],
-        _ traits: JobGraph<Operation>.Traits,
-        isHeld: Bool,
-        adopt: (Job, inout State) -> Adoption?
-    ) -> Job? {
-        var outside: [Outside] = []
-        var mayBeInCycle = false
-        var isRefused = false
-        let added = step { state, actions -> Job? in
-            let expected = state.outside.isEmpty ? nil : state.outside.removeValue(forKey: ObjectIdentifier(operation))
-            let job = expected ?? Job(operation)
-            guard let adoption = adopt(job, &state) else {
-                // It is a job elsewhere: the jobs that wait for it here go on waiting.
-                state.outside[ObjectIdentifier(operation)] = job
-                state.graph.forgetIfUnwanted(job, &actions)
-                return nil
-            }
-            isRefused = state.isClosed && !traits.passesBarriers
-            state.graph.submit(job, priority: priority, keys: keys, traits)
-            outside = link(job, to: adoption.dependencies, &state)
-            if broadcast.isHeard { note(.added(waitingFor: adoption.dependencies.map(\.operation)), job) }
-            mayBeInCycle =
-                !job.dependencies.isEmpty
-                && (adoption.isAwaited || operation is GroupOperation || !job.dependents.isEmpty)
-            // It waits for nothing, not even for a slot.
-            if adoption.isOver || isRefused { state.graph.end(job, &actions) }
-            if !isHeld { state.graph.release(job, &actions) }
-            return job
-        } beforeActing: { _ in
-            if isRefused { refuse(operation) }
-        }
-        for other in outside { watch(other) }
-        if mayBeInCycle { endIfInCycle(operation) }
-        return added
-    }
-
-    /// An operation that jobs of this queue wait for, and that is not a job here.
-    typealias Outside = (operation: Operation, job: Job)
-
     /// Declares dependencies to the graph.
     ///
     /// - Returns: the dependencies that are not jobs of this queue, and are to be watched.
-    func link(_ job: Job, to dependencies: [OperationDependency], _ state: inout State) -> [Outside] {
-        var outside: [Outside] = []
+    func link(_ job: Job, to dependencies: [OperationDependency], _ state: inout State) -> [Job] {
+        var outside: [Job] = []
         for dependency in dependencies {
             let other = place(of: dependency.operation, state) ?? Job(dependency.operation)
             if other.phase == .expected, other.dependents.isEmpty {
                 state.outside[ObjectIdentifier(dependency.operation)] = other
-                outside.append((dependency.operation, other))
+                outside.append(other)
             }
             state.graph.addDependency(of: job, on: other, dependency.policy)
         }
@@ -141,27 +107,20 @@ extension NetworkQueue {
     /// Where jobs wait for the operation: at its own place, or where it is expected.
     ///
     /// An operation that is just leaving still knows its place, which is gone; jobs may already wait for its end.
-    func place(of operation: Operation, _ state: State) -> Job? {
-        let own =
-            if let operation = operation as? NetworkOperation {
-                operation.job(in: self)
-            } else {
-                state.plainJobs[ObjectIdentifier(operation)]
-            }
-        if let own, own.phase != .gone { return own }
+    func place(of operation: NetworkOperation, _ state: State) -> Job? {
+        if let own = operation.job(in: self), own.phase != .gone { return own }
         return state.outside[ObjectIdentifier(operation)]
     }
 
-    func watch(_ outside: Outside) {
-        Self.changeWaiters(of: outside.operation) { $0.add(self) }
-        FinishWatcher.watch(outside.operation) {
-            // Asked before the lock is taken: the dependency's own code may answer.
-            let dependency = OperationDependency(operation: outside.operation, policy: .requireSuccess)
-            let succeeded = dependency.failure == nil
+    /// Waits for the end of an operation that jobs of this queue wait for, and that is not a job here.
+    func watch(_ outside: Job) {
+        guard let operation = state.withLock({ _ in outside.payload }) else { return }
+        operation.core.withLock { $0.waiters.add(self) }
+        operation.whenFinished {
             self.step { state, actions in
                 // If it has become a job here, its end is seen here too.
-                guard state.outside[ObjectIdentifier(outside.operation)] === outside.job else { return }
-                state.graph.finish(outside.job, succeeded: succeeded, &actions)
+                guard state.outside[ObjectIdentifier(operation)] === outside else { return }
+                state.graph.finish(outside, succeeded: operation.error == nil, &actions)
             }
         }
     }
@@ -169,36 +128,29 @@ extension NetworkQueue {
     // MARK: - Cycles
 
     /// Ends the operation, a job of this queue, if it waits for itself.
-    func endIfInCycle(_ operation: Operation) {
+    func endIfInCycle(_ operation: NetworkOperation) {
         guard var cycle = DependencyCycleFinder.cycle(through: operation) else { return }
-        if (operation as? NetworkOperation)?.isChild == true {
+        if operation.isChild {
             // A child that its user has added behind a barrier, which waits for the group, passes the barrier.
             passBarriers(operation)
             guard let other = DependencyCycleFinder.cycle(through: operation) else { return }
             cycle = other
         }
-        if let operation = operation as? NetworkOperation {
-            operation.finish(.cycle(cycle))
-        } else {
-            operation.cancel()
-            step { state, actions in
-                if let job = state.plainJobs[ObjectIdentifier(operation)] { state.graph.end(job, &actions) }
-            }
-        }
+        operation.finish(.cycle(cycle))
     }
 
     /// Makes a job wait for no barrier any more.
-    func passBarriers(_ operation: Operation) {
+    func passBarriers(_ operation: NetworkOperation) {
         step { state, actions in
             if let job = place(of: operation, state) { state.graph.passBarriers(job, &actions) }
         }
     }
 
-    func edges(of operation: Operation, _ direction: JobGraph<Operation>.Direction) -> [JobGraph<Operation>.Edge] {
+    func edges(of operation: NetworkOperation, _ direction: Graph.Direction) -> [Graph.Edge] {
         state.withLock { state in place(of: operation, state).map { state.graph.edges(of: $0, direction) } ?? [] }
     }
 
-    func operations(at job: Job, _ direction: JobGraph<Operation>.Direction) -> [Operation] {
+    func operations(at job: Job, _ direction: Graph.Direction) -> [NetworkOperation] {
         state.withLock { $0.graph.payloads(at: job, direction) }
     }
 }
@@ -221,7 +173,7 @@ extension NetworkQueue {
     }
 
     func operation(_ operation: NetworkOperation, job: Job, didAdd dependency: OperationDependency) -> Bool {
-        var outside: [Outside] = []
+        var outside: [Job] = []
         let isInTime = step { state, _ in
             // Held once more, which also tells whether the job may still be made to wait.
             guard state.graph.hold(job) else { return false }
@@ -235,7 +187,7 @@ extension NetworkQueue {
         return true
     }
 
-    func operation(_ operation: NetworkOperation, job: Job, didRemove dependency: Operation) {
+    func operation(_ operation: NetworkOperation, job: Job, didRemove dependency: NetworkOperation) {
         step { state, actions in
             if let other = place(of: dependency, state) { state.graph.removeDependency(of: job, on: other, &actions) }
         }
@@ -287,10 +239,6 @@ extension NetworkQueue {
         let had = job.phase == .running
         state.graph.park(job, evenIfReturning: evenIfReturning, &actions)
         if had, job.phase == .parked, broadcast.isHeard { note(.slotReleased, job) }
-    }
-
-    func operationDidFinish(_ operation: NetworkOperation, job: Job, _ error: NetworkError?) {
-        finish(operation, job, error)
     }
 }
 

@@ -100,7 +100,7 @@ extension NetworkQueue {
         }
     }
 
-    private func changeAdmission(_ change: (inout JobGraph<Operation>) -> Void) {
+    private func changeAdmission(_ change: (inout Graph) -> Void) {
         stepMakingRoom { state, actions in
             change(&state.graph)
             state.graph.admit(&actions)
@@ -111,11 +111,9 @@ extension NetworkQueue {
     ///
     /// - Returns: false when the network may be there, or the job has no host.
     func hold(_ operation: NetworkOperation, until network: NetworkReachability?) -> Bool {
-        guard let network, network.status == .unreachable, operation.host != nil, let job = operation.job(in: self)
-        else { return false }
+        guard let network, network.status == .unreachable, operation.host != nil else { return false }
         let id = ObjectIdentifier(network)
-        let isHeld = step { state, _ in
-            guard state.graph.takeSlot(from: job) else { return false }
+        return takeBackSlot(of: operation) { job, state, _ in
             if state.offline[id] == nil {
                 let release = WorkQueue.task { [weak self] in
                     await network.wait()
@@ -124,6 +122,18 @@ extension NetworkQueue {
                 state.offline[id] = ([], release)
             }
             state.offline[id]?.jobs.append(job)
+        }
+    }
+
+    /// Takes the slot back from a job that was to be started.
+    ///
+    /// - Parameter hold: notes who releases the job.
+    /// - Returns: whether it had a slot.
+    func takeBackSlot(of operation: NetworkOperation, hold: (Job, inout State, inout Actions) -> Void) -> Bool {
+        guard let job = operation.job(in: self) else { return false }
+        let isHeld = step { state, actions in
+            guard state.graph.takeSlot(from: job) else { return false }
+            hold(job, &state, &actions)
             return true
         }
         // Ended since then, when it seemed to run.

@@ -2,8 +2,9 @@ import Foundation
 
 /// Steps of the graph, and the work that they leave to the queue.
 extension NetworkQueue {
-    typealias Job = JobGraph<Operation>.Job
-    typealias Actions = JobGraph<Operation>.Actions
+    typealias Graph = JobGraph<NetworkOperation>
+    typealias Job = Graph.Job
+    typealias Actions = Graph.Actions
 
     /// The work that a step leaves. It is filled in place: a copy would cost as much as the step.
     private struct Work {
@@ -12,13 +13,6 @@ extension NetworkQueue {
         var isHeard = false
         var wakeNumber = 0
     }
-
-    /// Starts the operations that only have to end. It has no limit, so running operations cannot delay them.
-    private static let endings: OperationQueue = {
-        let queue = OperationQueue()
-        queue.name = "EasyNetwork.NetworkQueue.endings"
-        return queue
-    }()
 
     /// Performs one step of the graph, and the work that it leaves.
     ///
@@ -56,9 +50,9 @@ extension NetworkQueue {
             work.reachability = state.reachability
             work.isHeard = broadcast.isHeard
             if work.isHeard {
-                for operation in work.actions.start { job(of: operation, state)?.isStartUntold = true }
+                for operation in work.actions.start { operation.job(in: self)?.isStartUntold = true }
                 for operation in work.actions.resume {
-                    guard let job = job(of: operation, state) else { continue }
+                    guard let job = operation.job(in: self) else { continue }
                     // A job that was prepared first has its first slot now.
                     if job.isReturning { note(.slotRegained, job) } else { job.isStartUntold = true }
                 }
@@ -71,11 +65,7 @@ extension NetworkQueue {
     private func act(on work: Work) -> Bool {
         var isSlotFree = false
         if let wake = work.actions.wake { look(again: work.wakeNumber, in: wake - work.actions.now) }
-        for operation in work.actions.end {
-            hand(operation) { Self.endings.addOperationReliably($0) }
-            // Cancelled but not ready: Foundation may never start it, so the queue does not wait for it.
-            if !(operation is NetworkOperation), operation.isHeldBack { finish(plain: operation) }
-        }
+        for operation in work.actions.end { WorkQueue.run { operation.startOnWorkQueue() } }
         for action in work.actions.granted { WorkQueue.shared.async(execute: action) }
         for operation in work.actions.start {
             if takeBackSlot(of: operation, work.reachability) {
@@ -83,22 +73,22 @@ extension NetworkQueue {
                 continue
             }
             // A job that is prepared first has no slot yet.
-            if work.isHeard, (operation as? NetworkOperation)?.isPreparedFirst != true { tellOfStart(operation) }
-            hand(operation, to: executor.execute)
+            if work.isHeard, !operation.isPreparedFirst { tellOfStart(operation) }
+            WorkQueue.run { operation.startOnWorkQueue() }
         }
         return isSlotFree
     }
 
-    private func tellOfStart(_ operation: Operation) {
-        state.withLock { state in
-            if let job = job(of: operation, state) { noteStart(of: job) }
+    private func tellOfStart(_ operation: NetworkOperation) {
+        state.withLock { _ in
+            if let job = operation.job(in: self) { noteStart(of: job) }
         }
         broadcast.deliver()
     }
 
     /// - Returns: whether the job cannot run yet, so that it has no slot any more.
-    private func takeBackSlot(of operation: Operation, _ reachability: NetworkReachability?) -> Bool {
-        guard let operation = operation as? NetworkOperation else { return postpone(operation) }
+    private func takeBackSlot(of operation: NetworkOperation, _ reachability: NetworkReachability?) -> Bool {
+        if let foreign = operation as? ForeignJob { return postpone(foreign) }
         return hold(operation, until: reachability) || hold(operation, until: operation.hostReachability)
     }
 
@@ -119,22 +109,14 @@ extension NetworkQueue {
         superfluous?.cancel()
     }
 
-    private func hand(_ operation: Operation, to execute: (Operation) -> Void) {
-        if let operation = operation as? NetworkOperation { return WorkQueue.run { operation.startOnWorkQueue() } }
-        FinishWatcher.watch(operation) {
-            // Not from in here: an operation that has already finished would go on with the next, and so deeper.
-            WorkQueue.shared.async { self.plainOperationDidFinish(operation) }
-        }
-        // It may have been started by hand by now; an executor would stop the process.
-        if !operation.isExecuting, !operation.isFinished { execute(operation) }
-    }
-
     /// - Parameter error: nil after success.
-    func finish(_ operation: Operation, _ job: Job, _ error: NetworkError?) {
+    func operationDidFinish(_ job: Job, _ error: NetworkError?) {
         let emptyWaiters = stepMakingRoom { state, actions -> [@Sendable () -> Void] in
             if broadcast.isHeard { note(.finished(error), job) }
             state.graph.finish(job, succeeded: error == nil, &actions)
-            return state.graph.isEmpty ? state.emptyWaiters.take() : []
+            guard state.graph.isEmpty else { return [] }
+            state.watch.removeAll()
+            return state.emptyWaiters.take()
         }
         for waiter in emptyWaiters { waiter() }
     }

@@ -48,15 +48,11 @@ public final class NetworkQueue: Sendable {
     let clock: any NetworkClock
 
     struct State {
-        var graph: JobGraph<Operation>
-        /// The jobs of operations that are not of this package and cannot store them.
-        var plainJobs: [ObjectIdentifier: Job] = [:]
+        var graph: JobGraph<NetworkOperation>
         /// The places of operations that jobs wait for and that are not jobs here. The graph keeps them alive.
         var outside: [ObjectIdentifier: Job] = [:]
-        /// The queue itself while it has plain jobs; other operations hold it themselves.
-        var keptAlive: NetworkQueue?
-        /// The plain operations to look at.
-        var watch = PlainJobWatch()
+        /// The foreign operations to look at.
+        var watch = ForeignJobWatch()
         /// Called when the queue becomes empty.
         var emptyWaiters: [@Sendable () -> Void] = []
         /// When the next look at the jobs that a rate holds back is due.
@@ -103,7 +99,7 @@ public final class NetworkQueue: Sendable {
         self.executor = executor
         self.callbackQueue = callbackQueue
         self.clock = clock
-        var graph = JobGraph<Operation>(limit: Self.limit(maxConcurrentOperationCount))
+        var graph = JobGraph<NetworkOperation>(limit: Self.limit(maxConcurrentOperationCount))
         graph.hostLimit = Self.limit(maxConcurrentOperationCountPerHost)
         graph.setRate(rateLimit, for: .everything)
         graph.overtakingLimit = 100
@@ -127,7 +123,7 @@ public final class NetworkQueue: Sendable {
     /// of its `queuePriority`: the queue looks when a slot becomes free, and for `isReady` also periodically, at most
     /// 100 ms late.
     public func addOperation(_ operation: Operation) {
-        add(any: operation)
+        add(operation.asNetworkOperation)
     }
 
     /// Adds a job that runs `block` on a background thread of the package and ends when it returns. A block that waits
@@ -144,13 +140,13 @@ public final class NetworkQueue: Sendable {
     ///   - wait: whether to block the calling thread until all of them have finished. Never from a job, a callback, or
     ///     the thread of a callback queue: the jobs may need the blocked thread.
     public func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
-        let held = operations.compactMap { add(any: $0, isHeld: true) }
+        let held = operations.compactMap { add($0.asNetworkOperation, isHeld: true) }
         step { $0.graph.release(held, &$1) }
         guard wait else { return }
         let group = DispatchGroup()
         for operation in operations {
             group.enter()
-            FinishWatcher.watch(operation) { group.leave() }
+            operation.asNetworkOperation.whenFinished { group.leave() }
         }
         group.wait()
     }
@@ -185,7 +181,7 @@ public final class NetworkQueue: Sendable {
 
     /// The jobs that have not finished, in the order in which they were added. Linear in their number.
     public var operations: [Operation] {
-        state.withLock { $0.graph.jobs.compactMap(\.payload) }
+        state.withLock { $0.graph.jobs.compactMap(\.payload) }.map(\.original)
     }
 
     /// The number of jobs that have not finished.

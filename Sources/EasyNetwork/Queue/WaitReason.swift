@@ -75,11 +75,11 @@ extension NetworkQueue {
     ///   dependencies.
     public func explain(_ operation: Operation) -> [WaitReason] {
         if operation.isFinished { return [.finished] }
+        let operation = operation.asNetworkOperation
         let now = clock.now
-        var (phase, reason, others) = (JobGraph<Operation>.Phase.gone, WaitReason.turn, [Operation]())
+        var (phase, reason, others) = (Graph.Phase.gone, WaitReason.turn, [NetworkOperation]())
         state.withLock { state in
-            let own = (operation as? NetworkOperation)?.job(in: self) ?? state.plainJobs[ObjectIdentifier(operation)]
-            guard let job = own else { return }
+            guard let job = operation.job(in: self) else { return }
             phase = job.phase
             others = job.dependencies.compactMap(\.job.payload)
             if phase == .ready || phase == .returning { reason = state.graph.obstacle(of: job, at: now) }
@@ -98,13 +98,13 @@ extension NetworkQueue {
         }
     }
 
-    private func condition(of operation: Operation) -> WaitReason? {
-        (operation as? NetworkOperation)?.pendingCondition.map { .condition($0) }
+    private func condition(of operation: NetworkOperation) -> WaitReason? {
+        operation.pendingCondition.map { .condition($0) }
     }
 
-    private func reason(waitingFor operation: Operation) -> WaitReason {
-        // A plain operation cannot be asked.
-        let isQueued = (operation as? NetworkOperation).map { $0.scheduling != nil || $0.isExecuting } ?? true
-        return .dependency(name: operation.nameForMessages, isQueued: isQueued)
+    private func reason(waitingFor operation: NetworkOperation) -> WaitReason {
+        // A foreign operation cannot be asked.
+        let isQueued = operation is ForeignJob || operation.scheduling != nil || operation.isExecuting
+        return .dependency(name: operation.original.nameForMessages, isQueued: isQueued)
     }
 }

@@ -276,7 +276,7 @@ struct CachedCallTests {
         queue.addOperation(operation)
         #expect(await transport.waitForRequests(1))
         let finishedEarly = Locked(false)
-        FinishWatcher.watch(operation) { finishedEarly.withLock { $0 = true } }
+        operation.asNetworkOperation.whenFinished { finishedEarly.withLock { $0 = true } }
         // Leaves time for an event that must not happen.
         for _ in 0..<2_000 where !finishedEarly.withLock({ $0 }) { await Task.yield() }
         #expect(!finishedEarly.withLock { $0 }, "finished though cached has not been called")

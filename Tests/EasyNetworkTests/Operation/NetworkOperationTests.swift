@@ -44,7 +44,7 @@ struct NetworkOperationTests {
         second.addDependency(first)
         last.addDependency(second)
         let leftAtItsEnd = Locked<Int?>(nil)
-        FinishWatcher.watch(second) { leftAtItsEnd.withLock { $0 = second.dependencies.count } }
+        second.asNetworkOperation.whenFinished { leftAtItsEnd.withLock { $0 = second.dependencies.count } }
         for operation in [last, second, plain, first] { queue.addOperation(operation) }
         #expect(second.dependencies.count == 2)
         gate.open()

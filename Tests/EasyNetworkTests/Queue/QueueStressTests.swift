@@ -38,7 +38,7 @@ struct QueueStressTests {
         for operation in all.withLock({ $0 }) { await operation.finished() }
         let isEmpty = await eventually {
             queue.state.withLock { state in
-                state.graph.isEmpty && state.outside.isEmpty && state.plainJobs.isEmpty && state.graph.submitted.isEmpty
+                state.graph.isEmpty && state.outside.isEmpty && state.graph.submitted.isEmpty
                     && state.graph.everything.runningCount == 0
             }
         }

@@ -6,7 +6,7 @@ extension Operation {
     /// Returns when the operation has finished.
     func finished() async {
         await withCheckedContinuation { continuation in
-            FinishWatcher.watch(self) { continuation.resume() }
+            asNetworkOperation.whenFinished { continuation.resume() }
         }
     }
 }

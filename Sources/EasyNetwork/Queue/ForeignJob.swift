@@ -1,0 +1,168 @@
+import Foundation
+
+extension Operation {
+    /// The operation itself, or the ``ForeignJob`` that stands for it.
+    var asNetworkOperation: NetworkOperation {
+        (self as? NetworkOperation) ?? ForeignJob.standing(for: self)
+    }
+}
+
+extension NetworkOperation {
+    /// The operation as the user knows it: a ``ForeignJob`` is never shown.
+    final var original: Operation { (self as? ForeignJob)?.foreign ?? self }
+}
+
+/// Stands for an `Operation` that is not of this package, a foreign one: as a job, and as what others wait for.
+///
+/// Foundation runs the foreign operation, and this one ends when that has finished. It ends without an error, unless the
+/// foreign operation was cancelled. There is one for each foreign operation, from the first use by this package to the
+/// last, or to the end if it has been a job or anything waits for it.
+final class ForeignJob: NetworkOperation, @unchecked Sendable {
+    // Sendable because what changes is behind a lock.
+    private struct Progress {
+        var isWatched = false
+        /// Whether Foundation has it: adding it twice stops the process.
+        var isHandedOver = false
+        var isOver = false
+        /// Called when it is over.
+        var done: (@Sendable () -> Void)?
+    }
+
+    let foreign: Operation
+    private let progress = Locked(Progress())
+
+    private static let all = Locked<[ObjectIdentifier: Weak<ForeignJob>]>([:])
+
+    /// Runs the operations that only have to end. It has no limit, so running operations cannot delay them.
+    private static let endings: OperationQueue = {
+        let queue = OperationQueue()
+        queue.name = "EasyNetwork.NetworkQueue.endings"
+        return queue
+    }()
+
+    static func standing(for operation: Operation) -> ForeignJob {
+        all.withLock { all in
+            if let job = all[ObjectIdentifier(operation)]?.object { return job }
+            let job = ForeignJob(operation)
+            all[ObjectIdentifier(operation)] = Weak(object: job)
+            return job
+        }
+    }
+
+    private init(_ foreign: Operation) {
+        self.foreign = foreign
+        super.init()
+    }
+
+    deinit {
+        let id = ObjectIdentifier(foreign)
+        // Another one may have taken the place. It is released outside the lock, which its end would take again.
+        let next = Self.all.withLock { all in
+            let next = all[id]?.object
+            if next == nil { all[id] = nil }
+            return next
+        }
+        withExtendedLifetime(next) {}
+    }
+
+    // MARK: - For the queue
+
+    /// Takes over the dependencies and the state of the foreign operation, which is about to become a job.
+    ///
+    /// - Returns: false when it has been started elsewhere.
+    func prepareForQueue() -> Bool {
+        guard !foreign.isExecuting, !foreign.isFinished else { return false }
+        let dependencies = foreign.dependencies.map { OperationDependency($0, .allowFailure) }
+        let old = core.withLock { state in
+            state.scheduling == nil ? exchange(&state.dependencies, with: dependencies) : []
+        }
+        withExtendedLifetime(old) {}
+        if foreign.isCancelled { cancel() }
+        return true
+    }
+
+    /// What it waits for by Foundation's account.
+    var unfinishedDependencies: [OperationDependency] {
+        foreign.dependencies.filter { !$0.isFinished }.map { OperationDependency($0, .allowFailure) }
+    }
+
+    /// Whether it is not ready, and has not been started manually.
+    var isHeldBack: Bool { !foreign.isReady && !foreign.isExecuting && !foreign.isFinished }
+
+    override var queuePriority: QueuePriority {
+        get { foreign.queuePriority }
+        set { foreign.queuePriority = newValue }
+    }
+
+    override func whenFinished(_ action: @escaping @Sendable () -> Void) {
+        watch()
+        super.whenFinished(action)
+    }
+
+    // MARK: - The work
+
+    override var startRunsUserCode: Bool { false }
+
+    override func execute() {
+        watch()
+        if let executor = scheduling?.queue.executor { handOver(to: executor.execute) }
+    }
+
+    override func stop() {
+        if !foreign.isCancelled, !foreign.isFinished { foreign.cancel() }
+    }
+
+    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
+        watch()
+        // A cancelled operation finishes only when it is started.
+        handOver { Self.endings.addOperationReliably($0) }
+        let isOver = progress.withLock { progress in
+            // Cancelled but not ready: Foundation may never start it, so the queue does not wait for it.
+            if !progress.isOver { progress.done = done }
+            return progress.isOver
+        }
+        if isOver { done() } else if isHeldBack { progress.withLock { $0.done.take() }?() }
+    }
+
+    private func handOver(to execute: (Operation) -> Void) {
+        let isFirst = progress.withLock { !exchange(&$0.isHandedOver, with: true) }
+        // It may have been started by hand by now; an executor would stop the process.
+        if isFirst, !foreign.isExecuting, !foreign.isFinished { execute(foreign) }
+    }
+
+    /// Ends when the foreign operation has finished; at once, on this thread, if it already has. Until then it is kept
+    /// alive.
+    ///
+    /// Linux has no key-value observing and a completion block belongs to the user, so an operation that depends on the
+    /// foreign one watches it.
+    private func watch() {
+        guard progress.withLock({ !exchange(&$0.isWatched, with: true) }) else { return }
+        guard !foreign.isFinished else { return foreignDidFinish() }
+        // A queue for each: a shared queue would look through all that wait whenever one is done. The watcher keeps its
+        // queue.
+        let queue = OperationQueue()
+        let watcher = BlockOperation { withExtendedLifetime(queue) { self.foreignDidFinish() } }
+        watcher.addDependency(foreign)
+        queue.addOperationReliably(watcher)
+    }
+
+    private func foreignDidFinish() {
+        let done = progress.withLock { progress in
+            progress.isOver = true
+            return progress.done.take()
+        }
+        done?()
+        end(foreign.isCancelled ? NetworkError(code: .cancelled) : nil)
+        // It has not been started yet when the foreign operation was, by hand or by another queue.
+        start()
+        #if !canImport(Darwin)
+        // A dependency that outlives its dependent keeps a pointer to it that nothing else clears. And the members of a
+        // long chain, which hold each other, would be released recursively, too deep. Removing many dependencies costs
+        // the square of their number, and a chain has few.
+        let dependencies = foreign.dependencies
+        for dependency in dependencies where !dependency.isFinished || dependencies.count < 16 {
+            foreign.removeDependency(dependency)
+        }
+        #endif
+    }
+}

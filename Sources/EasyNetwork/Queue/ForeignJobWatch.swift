@@ -1,0 +1,159 @@
+import Foundation
+
+/// The foreign operations whose jobs have not started, as a value: which of them to look at, since they do not tell that
+/// they are ready, cancelled, or have another priority.
+struct ForeignJobWatch {
+    typealias Job = NetworkQueue.Job
+
+    /// Seconds between two looks at operations that are not ready: the first pause, and the longest.
+    private static let pauses = (first: 0.001, longest: 0.1)
+
+    /// The waiting jobs, and some that do not wait any more.
+    private var jobs: [Job] = []
+    private var next = 0
+    /// Limits the looks, so a job costs the same however many others wait: when slots become free rarely all jobs are
+    /// looked at, in a burst some at a time.
+    private var gate = RateGate(RateLimit(20_000, per: 1, burst: 1_024))
+    /// The jobs that are held because they are not ready.
+    private(set) var unready: [ObjectIdentifier: Job] = [:]
+    private var pause = Self.pauses.first
+    /// Whether a look at the jobs that are not ready is scheduled.
+    var isLookDue = false
+
+    var isEmpty: Bool { jobs.isEmpty && unready.isEmpty }
+
+    mutating func add(_ job: Job, isUnready: Bool = false) {
+        jobs.append(job)
+        guard isUnready else { return }
+        unready[ObjectIdentifier(job)] = job
+        pause = Self.pauses.first
+    }
+
+    /// - Returns: whether it was held.
+    mutating func removeUnready(_ job: Job) -> Bool {
+        unready.removeValue(forKey: ObjectIdentifier(job)) != nil
+    }
+
+    /// - Returns: the seconds until the next look at jobs that are not ready; nil when there are none, or it is
+    ///   scheduled.
+    mutating func nextLook() -> TimeInterval? {
+        guard !unready.isEmpty, !isLookDue else { return nil }
+        isLookDue = true
+        defer { pause = min(2 * pause, Self.pauses.longest) }
+        return pause
+    }
+
+    /// Forgets all jobs, because no job is left.
+    mutating func removeAll() {
+        jobs = []
+        unready = [:]
+    }
+
+    /// The jobs to look at now that a slot becomes free. Jobs that do not wait any more are removed on the way.
+    ///
+    /// - Parameter now: on the machine's clock.
+    mutating func takeShare(at now: TimeInterval) -> [Job] {
+        var share: [Job] = []
+        var unseen = jobs.count
+        while unseen > 0, gate.opens <= now {
+            unseen -= 1
+            if next >= jobs.count { next = 0 }
+            if jobs[next].isWaiting {
+                share.append(jobs[next])
+                next += 1
+                gate.take(at: now)
+            } else {
+                jobs[next] = jobs[jobs.count - 1]
+                jobs.removeLast()
+            }
+        }
+        return share
+    }
+}
+
+/// Looking at foreign operations, which do not tell of changes.
+extension NetworkQueue {
+    /// The state of a foreign operation when it was looked at.
+    private typealias Sight = (job: Job, priority: JobPriority, isReady: Bool)
+
+    /// A step after which jobs may start. Foreign operations are looked at before it.
+    @discardableResult
+    func stepMakingRoom<Result>(_ body: (inout State, inout Actions) -> Result) -> Result {
+        let result = step { state, actions -> Result? in state.watch.isEmpty ? body(&state, &actions) : nil }
+        if let result { return result }
+        let now = SystemClock().now
+        let sights = look { $0.watch.takeShare(at: now) }
+        return step { state, actions in
+            note(sights, &state, &actions)
+            return body(&state, &actions)
+        }
+    }
+
+    /// Looks at the jobs that are not ready, less and less often.
+    func watchUnready() {
+        guard let delay = state.withLock({ $0.watch.nextLook() }) else { return }
+        // The time that an operation takes to become ready is the machine's, whatever the clock of the queue.
+        _ = SystemClock().schedule(after: delay) { [weak self] in
+            guard let self else { return }
+            let sights = look { state in
+                state.watch.isLookDue = false
+                return Array(state.watch.unready.values)
+            }
+            step { state, actions in
+                note(sights, &state, &actions)
+                state.graph.admit(&actions)
+            }
+            watchUnready()
+        }
+    }
+
+    /// Ends the cancelled ones.
+    ///
+    /// - Parameter jobs: called under the lock; the operations are read without it, since they may run code of the
+    ///   user.
+    private func look(at jobs: (inout State) -> [Job]) -> [Sight] {
+        let operations = state.withLock { state in
+            jobs(&state).compactMap { job -> (Job, ForeignJob)? in
+                guard let operation = job.payload as? ForeignJob else {
+                    _ = state.watch.removeUnready(job)
+                    return nil
+                }
+                return (job, operation)
+            }
+        }
+        return operations.map { job, operation in
+            if operation.foreign.isCancelled { operation.cancel() }
+            return (job, JobPriority(operation.queuePriority), !operation.isHeldBack)
+        }
+    }
+
+    private func note(_ sights: [Sight], _ state: inout State, _ actions: inout Actions) {
+        for sight in sights {
+            if sight.job.isWaiting {
+                state.graph.setPriority(sight.priority, of: sight.job)
+                guard sight.isReady else { continue }
+            }
+            if state.watch.removeUnready(sight.job) { state.graph.settle(sight.job, &actions) }
+        }
+    }
+
+    /// Takes the slot back from a foreign operation that is not ready: because it was given a dependency after it had
+    /// been added, which it tells no queue, or because its `isReady` is false. The job that makes it ready may need the
+    /// slot.
+    func postpone(_ operation: ForeignJob) -> Bool {
+        let unfinished = operation.unfinishedDependencies
+        guard !unfinished.isEmpty || operation.isHeldBack, !operation.foreign.isCancelled else { return false }
+        var outside: [Job] = []
+        let isHeld = takeBackSlot(of: operation) { job, state, actions in
+            state.watch.add(job, isUnready: unfinished.isEmpty)
+            guard !unfinished.isEmpty else { return }
+            outside = link(job, to: unfinished, &state)
+            state.graph.settle(job, &actions)
+        }
+        guard isHeld else { return false }
+        if unfinished.isEmpty { watchUnready() }
+        for other in outside { watch(other) }
+        endIfInCycle(operation)
+        return true
+    }
+}
