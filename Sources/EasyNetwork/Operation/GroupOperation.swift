@@ -221,8 +221,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         endIfComplete()
     }
 
-    override var occupiesSlot: Bool { false }
-    override var takesCategories: Bool { true }
+    override var traits: JobTraits { JobTraits(occupiesSlot: false) }
 
     override func claimProgress() -> OrderedProgress? {
         let isClaimed = state.withLock { state in
@@ -232,8 +231,6 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         }
         return isClaimed ? orderedProgress : nil
     }
-
-    override var deliveryQueue: DispatchQueue { callbackQueue ?? super.deliveryQueue }
 
     override func stop() {
         endChildren()

@@ -92,13 +92,12 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
     let state: Locked<ItemOperationState>
 
-    /// Whether the request is made when all that comes first is over.
-    private let makesRequest: Bool
+    /// Written in initializers only.
+    final var kind = JobTraits()
 
     /// - Parameter service: nil means ``HostConfiguration/shared``.
     init(_ request: any BaseAPIRequest, _ options: RequestOptions, of service: EasyNetworkService?) {
         state = Locked(ItemOperationState(source: .request(.request(request, options))))
-        makesRequest = false
         if let service { super.init(service: service) } else { super.init() }
         if options.priority != .normal { queuePriority = options.priority }
         if options.repeatPolicy != .allow { repeatPolicy = options.repeatPolicy }
@@ -108,8 +107,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// `OperationQueue`, when it starts.
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> any BaseAPIRequest) {
         state = Locked(ItemOperationState(source: .maker(makeRequest)))
-        makesRequest = true
         super.init(service: service)
+        kind.needsPreparing = true
     }
 
     // MARK: - Callbacks
@@ -385,7 +384,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         withExtendedLifetime(old) {}
     }
 
-    override var isPreparedFirst: Bool { makesRequest }
+    override final var traits: JobTraits { kind }
 
     /// Makes the request, and takes over its priority unless the operation was given its own.
     override func prepare() {
@@ -407,9 +406,11 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// The request that is to be sent now; nil when there is none, or none any more. Then the operation ends.
     final func takeRequest() -> RequestSource? {
         // A plain queue does not prepare its operations.
-        if makesRequest { prepare() }
-        // Others were noticed when they were added.
-        if makesRequest, !noticeRepeats() { return nil }
+        if kind.needsPreparing {
+            prepare()
+            // Others were noticed when they were added.
+            guard noticeRepeats() else { return nil }
+        }
         guard case .request(let source)? = state.withLock({ $0.source.take() }) else { return nil }
         return source
     }

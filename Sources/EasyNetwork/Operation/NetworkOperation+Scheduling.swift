@@ -51,6 +51,14 @@ extension NetworkOperation {
         core.withLock { $0.scheduling }
     }
 
+    /// The callback queue that was given to the operation, or else to its queue.
+    final var chosenCallbackQueue: DispatchQueue? {
+        core.withLock { $0.options?.callbackQueue ?? $0.scheduling?.queue.callbackQueue }
+    }
+
+    /// Whether it is a part of other jobs, which no event names.
+    final var isHidden: Bool { traits.isHidden }
+
     /// Whether the outcome is known; the callbacks may still be running.
     final var hasOutcome: Bool {
         core.withLock { $0.lifecycle.outcome != nil }

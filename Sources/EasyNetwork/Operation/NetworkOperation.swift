@@ -115,29 +115,16 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     /// The queue of the callbacks.
-    var deliveryQueue: DispatchQueue {
-        scheduling?.queue.callbackQueue ?? WorkQueue.shared
-    }
+    var deliveryQueue: DispatchQueue { chosenCallbackQueue ?? WorkQueue.shared }
 
-    /// Whether the operation counts in the limits of its queue. An operation that only waits for others takes no slot:
-    /// it is started when its dependencies are over and the queue is not suspended. Must not change.
-    var occupiesSlot: Bool { true }
+    /// The traits of its kind. They do not change.
+    var traits: JobTraits { JobTraits() }
 
-    /// Whether the operation itself holds its ``mutualExclusionCategories``. Must not change.
-    var takesCategories: Bool { occupiesSlot }
-
-    /// Whether its host and priority are known only when ``prepare()`` has run. Must not change.
-    var isPreparedFirst: Bool { false }
-
-    /// Whether code that may block runs in `start()`: that of a subclass of the user's.
-    var startRunsUserCode: Bool { true }
+    /// Whether it only waits for another job that does its work. Asked when it is added, and when it has been prepared.
+    var joinsAnother: Bool { false }
 
     /// Finds out its host and priority. Called once, after its dependencies have ended and before it has a slot.
     func prepare() {}
-
-    /// Whether it is an internal job, a part of others: its queue does not show it, and it waits for no barrier, which
-    /// waits for those others. Must not change.
-    var isHidden: Bool { false }
 
     /// The operation's own progress, for the group that it is added to, which completes it when the operation has
     /// finished. Only the first group gets it; nil, the default, when there is none.
@@ -209,7 +196,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     /// Starts the operation for a ``NetworkQueue``, on a thread of the ``WorkQueue``.
     final func startOnWorkQueue() {
-        guard startRunsUserCode else { return start() }
+        guard traits.startRunsUserCode else { return start() }
         // It may have been started by hand by now.
         let isWaiting = core.withLock { state in
             if state.lifecycle.phase == .waiting { state.startCall = .underWay }
@@ -235,8 +222,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             if !isLater { deliverAndConclude() }
             return
         }
-        guard holdsCalls || isPreparedFirst else { return execute() }
-        guard isPreparedFirst, let scheduling else { return work(when: conditions) }
+        let needsPreparing = traits.needsPreparing
+        guard holdsCalls || needsPreparing else { return execute() }
+        guard needsPreparing, let scheduling else { return work(when: conditions) }
         prepare()
         guard !hasOutcome else { return }
         scheduling.queue.operation(self, job: scheduling.job, isPreparedFor: { self.work(when: conditions) })

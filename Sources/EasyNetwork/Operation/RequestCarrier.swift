@@ -26,12 +26,12 @@ final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked Sendable 
         self.message = message
         let snapshot = message.snapshot
         super.init(snapshot.request, RequestOptions(priority: .veryLow), of: EasyNetworkService(snapshot.host))
+        kind.isHidden = true
         state.withLock { $0.waiterCount = 1 }
         // It is the message that excludes others.
         mutualExclusionCategories = message.key.categories
     }
 
-    override var isHidden: Bool { true }
     override var host: String? { message.host }
 
     override func execute() {

@@ -17,6 +17,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// An operation for ``HostConfiguration/shared`` as it is now.
     public init(_ request: Request) {
         super.init(request, request.options, of: nil)
+        noteKind()
     }
 
     /// An operation for the host of a service.
@@ -26,16 +27,23 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     ///   - service: gives the host, and cancels this operation's call when it is cancelled itself.
     public init(_ request: Request, service: EasyNetworkService) {
         super.init(request, request.options, of: service)
+        noteKind()
     }
 
-    /// An operation whose request is made from other items: see ``ItemOperation/then(_:)``.
     /// An operation with other options than those of its request.
     init(_ request: Request, _ options: RequestOptions, of service: EasyNetworkService) {
         super.init(request, options, of: service)
+        noteKind()
     }
 
+    /// An operation whose request is made from other items: see ``ItemOperation/then(_:)``.
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> Request) {
         super.init(service: service) { try makeRequest() }
+        noteKind()
+    }
+
+    private func noteKind() {
+        kind.startRunsUserCode = type(of: self) != RequestOperation<Request>.self
     }
 
     // MARK: - The cache
@@ -85,8 +93,6 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         )
     }
 
-    override var startRunsUserCode: Bool { type(of: self) != RequestOperation<Request>.self }
-
     /// Hands over the cache's item; what follows waits until that is done.
     private func deliverCached(_ item: any Sendable) {
         let hasDelegate = delegate != nil
@@ -121,10 +127,10 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     // MARK: - Sharing
 
     /// An operation that joins only waits for the carrier of the message.
-    override var occupiesSlot: Bool {
-        guard option({ $0.repeatPolicy }) == .join else { return true }
-        guard case .request(let source)? = state.withLock({ $0.source }) else { return false }
-        return !joins(source)
+    override var joinsAnother: Bool {
+        guard option({ $0.repeatPolicy }) == .join else { return false }
+        guard case .request(let source)? = state.withLock({ $0.source }) else { return true }
+        return joins(source)
     }
 
     /// Whether ``RepeatPolicy/join`` may let others have the answer. Must not change.

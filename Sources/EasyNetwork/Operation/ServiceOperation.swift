@@ -121,7 +121,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
 
     override func willLeaveQueue() {
         // Only code of the user's makes calls afterwards.
-        callGroup.removeOperation(callbackQueue: startRunsUserCode ? deliveryQueue : nil)
+        callGroup.removeOperation(callbackQueue: traits.startRunsUserCode ? deliveryQueue : nil)
     }
 
     func failedUnheard() {
@@ -137,8 +137,7 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
     }
 
     override var deliveryQueue: DispatchQueue {
-        core.withLock { $0.options?.callbackQueue ?? $0.scheduling?.queue.callbackQueue }
-            ?? callGroup.lastCallbackQueue ?? callGroup.host.deliveryQueue
+        chosenCallbackQueue ?? callGroup.lastCallbackQueue ?? callGroup.host.deliveryQueue
     }
 
     override func stop() {

@@ -101,7 +101,7 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
 
     // MARK: - The work
 
-    override var startRunsUserCode: Bool { false }
+    override var traits: JobTraits { JobTraits(startRunsUserCode: false) }
 
     override func execute() {
         watch()

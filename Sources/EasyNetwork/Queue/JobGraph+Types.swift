@@ -21,6 +21,30 @@ enum LimitKey: Hashable, Sendable {
     }
 }
 
+/// The traits by which a queue treats a job differently from others.
+struct JobTraits {
+    // Those of a kind of operation, see NetworkOperation.traits.
+
+    /// Whether it counts in the limits. A job that only waits for others takes no slot: it is started when its
+    /// dependencies are over and the queue is not suspended.
+    var occupiesSlot = true
+    /// Whether it holds its ``NetworkOperation/mutualExclusionCategories`` itself.
+    var takesCategories = true
+    /// Whether its host and priority are known only when ``NetworkOperation/prepare()`` has run. It is first started
+    /// without a slot and counts in no limit, until ``JobGraph/endPreparing(_:_:_:occupiesSlot:_:)``.
+    var needsPreparing = false
+    /// Whether it is an internal job, a part of others: it appears in no count, list or event.
+    var isHidden = false
+    /// Whether code that may block runs in `start()`: that of a subclass of the user's.
+    var startRunsUserCode = true
+
+    // Those that it is given when it is added.
+
+    var isBarrier = false
+    /// Whether it does not wait for a barrier, because a job before the barrier waits for this one.
+    var passesBarriers = false
+}
+
 extension JobGraph {
     /// The work that a step leaves to the owner of the graph, in this order.
     struct Actions {
@@ -38,20 +62,6 @@ extension JobGraph {
         var forget: [Payload] = []
         /// When to call ``JobGraph/admit(_:)`` again, because a rate limit holds jobs back.
         var wake: TimeInterval?
-    }
-
-    /// The properties of a job, beside its priority and its keys.
-    struct Traits {
-        var isBarrier = false
-        /// The job does not wait for a barrier, because a job before the barrier waits for this one.
-        var passesBarriers = false
-        /// A job that needs no slot is started when it is ready.
-        var occupiesSlot = true
-        /// The job is first started without a slot and counts in no limit: its keys are known only after that, see
-        /// ``JobGraph/endPreparing(_:_:_:occupiesSlot:_:)``.
-        var isPreparing = false
-        /// The job appears in no count or list.
-        var isHidden = false
     }
 
     enum Phase {
@@ -85,7 +95,7 @@ extension JobGraph {
         /// Nil when the job has finished.
         var payload: Payload?
         var phase = Phase.expected
-        var traits = Traits()
+        var traits = JobTraits()
         /// The number of the submission: the job's age.
         var submission = 0
         var dependents: [Edge] = []
@@ -123,10 +133,10 @@ extension JobGraph {
         /// Whether the job has not been started.
         var isWaiting: Bool { phase == .expected || phase == .blocked || phase == .ready }
 
-        var needsSlot: Bool { traits.occupiesSlot && !traits.isPreparing }
+        var needsSlot: Bool { traits.occupiesSlot && !traits.needsPreparing }
 
         func counts(in lane: Lane) -> Bool {
-            needsSlot || (!traits.isPreparing && lane.key.countsWithoutSlot)
+            needsSlot || (!traits.needsPreparing && lane.key.countsWithoutSlot)
         }
     }
 

@@ -75,7 +75,7 @@ struct JobGraph<Payload> {
     ///
     /// It waits for the barrier submitted before it, unless it passes barriers; a barrier waits for every job that is
     /// here.
-    mutating func submit(_ job: Job, priority: JobPriority, keys: [LimitKey] = [], _ traits: Traits = Traits()) {
+    mutating func submit(_ job: Job, priority: JobPriority, keys: [LimitKey] = [], _ traits: JobTraits = JobTraits()) {
         guard job.phase == .expected else { return }
         submissionCount += 1
         job.submission = submissionCount
@@ -254,7 +254,7 @@ struct JobGraph<Payload> {
         let group = before.lazy.map(\.key).filter { if case .group = $0 { true } else { false } }
         job.lanes = use(keys + group)
         drop(before)
-        (job.traits.isPreparing, job.traits.occupiesSlot) = (false, occupiesSlot)
+        (job.traits.needsPreparing, job.traits.occupiesSlot) = (false, occupiesSlot)
         job.phase = .returning
         job.ownPriority = priority
         refreshPriorities(of: [job])

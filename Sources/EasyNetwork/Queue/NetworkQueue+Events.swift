@@ -30,7 +30,7 @@ extension NetworkQueue {
             for job in state.graph.jobs {
                 note(.added(waitingFor: job.dependencies.compactMap(\.job.payload?.original)), job, for: number)
                 // The start of a preparing job is that of its work.
-                guard !job.isWaiting, job.phase != .ending, !job.traits.isPreparing, !job.isStartUntold else {
+                guard !job.isWaiting, job.phase != .ending, !job.traits.needsPreparing, !job.isStartUntold else {
                     continue
                 }
                 note(.started, job, for: number)

@@ -20,15 +20,10 @@ extension NetworkQueue {
         let foreign = operation as? ForeignJob
         if let foreign, !foreign.prepareForQueue() { return nil }
         let priority = JobPriority(operation.queuePriority)
-        let traits = Graph.Traits(
-            isBarrier: isBarrier,
-            // A part of a job must not wait for a barrier that waits for that job.
-            passesBarriers: passesBarriers || operation.isHidden,
-            occupiesSlot: operation.occupiesSlot,
-            isPreparing: operation.isPreparedFirst,
-            isHidden: operation.isHidden
-        )
-        var keys = operation.limitKeys
+        var (traits, keys) = operation.traitsAndKeys
+        traits.isBarrier = isBarrier
+        // A part of a job must not wait for a barrier that waits for that job.
+        traits.passesBarriers = passesBarriers || traits.isHidden
         if let group { keys.append(.group(group)) }
         let workWhenAdded = operation.workWhenAdded
         var outside: [Job] = []
@@ -209,8 +204,8 @@ extension NetworkQueue {
     }
 
     func operation(_ operation: NetworkOperation, job: Job, isPreparedFor action: @escaping @Sendable () -> Void) {
-        let (priority, keys) = (JobPriority(operation.queuePriority), operation.limitKeys)
-        let occupiesSlot = operation.occupiesSlot
+        let priority = JobPriority(operation.queuePriority)
+        let (traits, keys) = operation.traitsAndKeys
         let begin = { @Sendable in
             guard !operation.hasOutcome else { return }
             self.state.withLock { _ in self.noteStart(of: job) }
@@ -219,7 +214,7 @@ extension NetworkQueue {
         }
         let dropped = step { state, actions -> [@Sendable () -> Void] in
             job.slotActions.append(begin)
-            let isQueued = state.graph.endPreparing(job, priority, keys, occupiesSlot: occupiesSlot, &actions)
+            let isQueued = state.graph.endPreparing(job, priority, keys, occupiesSlot: traits.occupiesSlot, &actions)
             // Otherwise it has ended since.
             return isQueued ? [] : job.slotActions.take()
         }
@@ -243,15 +238,18 @@ extension NetworkQueue {
 }
 
 extension NetworkOperation {
-    /// The keys by which the operation counts in its queue.
-    fileprivate var limitKeys: [LimitKey] {
+    /// What a queue has to know of the operation before it takes it in, and again when it has been prepared.
+    fileprivate var traitsAndKeys: (JobTraits, [LimitKey]) {
+        var traits = traits
+        // The other job has the slot and the categories.
+        if joinsAnother { (traits.occupiesSlot, traits.takesCategories) = (false, false) }
         var keys: [LimitKey] = []
         if let host { keys.append(.host(host.lowercased())) }
         let (tags, categories, held) = option { ($0.tags, $0.mutualExclusionCategories, $0.heldCategories) }
         for tag in tags { keys.append(.tag(tag)) }
-        if !categories.isEmpty, takesCategories {
+        if !categories.isEmpty, traits.takesCategories {
             for category in categories.subtracting(held) { keys.append(.exclusion(category)) }
         }
-        return keys
+        return (traits, keys)
     }
 }

@@ -73,7 +73,7 @@ extension NetworkQueue {
                 continue
             }
             // A job that is prepared first has no slot yet.
-            if work.isHeard, !operation.isPreparedFirst { tellOfStart(operation) }
+            if work.isHeard, !operation.traits.needsPreparing { tellOfStart(operation) }
             WorkQueue.run { operation.startOnWorkQueue() }
         }
         return isSlotFree

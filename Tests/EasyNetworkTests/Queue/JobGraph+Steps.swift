@@ -10,7 +10,7 @@ extension JobGraph {
         occupiesSlot: Bool = true
     ) -> Job {
         let job = Job(payload)
-        submit(job, priority: priority, keys: keys, Traits(isBarrier: isBarrier, occupiesSlot: occupiesSlot))
+        submit(job, priority: priority, keys: keys, JobTraits(occupiesSlot: occupiesSlot, isBarrier: isBarrier))
         return job
     }
 

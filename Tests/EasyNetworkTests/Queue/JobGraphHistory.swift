@@ -120,7 +120,7 @@ struct JobGraphHistory {
         let priority = JobPriority.allCases.randomElement(using: &random) ?? .normal
         jobs[index].keys = Self.keys.filter { _ in Int.random(in: 0..<4, using: &random) == 0 }
         jobs[index].occupiesSlot = Int.random(in: 0..<8, using: &random) > 0
-        let traits = JobGraph<Int>.Traits(occupiesSlot: jobs[index].occupiesSlot)
+        let traits = JobTraits(occupiesSlot: jobs[index].occupiesSlot)
         graph.submit(jobs[index].id, priority: priority, keys: jobs[index].keys, traits)
         jobs[index].phase = .held
         jobs[index].ownPriority = priority
