@@ -19,17 +19,18 @@ extension NetworkOperation {
 /// last, or to the end if it has been a job or anything waits for it.
 final class ForeignJob: NetworkOperation, @unchecked Sendable {
     // Sendable because what changes is behind a lock.
-    private struct Progress {
+    private struct State {
         var isWatched = false
-        /// Whether Foundation has it: adding it twice stops the process.
+        /// Whether it has been a job whose turn or end has come.
         var isHandedOver = false
+        /// Whether the foreign operation has finished.
         var isOver = false
-        /// Called when it is over.
+        /// Called then.
         var done: (@Sendable () -> Void)?
     }
 
     let foreign: Operation
-    private let progress = Locked(Progress())
+    private let state = Locked(State())
 
     private static let all = Locked<[ObjectIdentifier: Weak<ForeignJob>]>([:])
 
@@ -105,7 +106,7 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
 
     override func execute() {
         watch()
-        if let executor = scheduling?.queue.executor { handOver(to: executor.execute) }
+        handOver { $0.executor.execute(foreign) }
     }
 
     override func stop() {
@@ -115,19 +116,21 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
     override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         watch()
         // A cancelled operation finishes only when it is started.
-        handOver { Self.endings.addOperationReliably($0) }
-        let isOver = progress.withLock { progress in
-            // Cancelled but not ready: Foundation may never start it, so the queue does not wait for it.
-            if !progress.isOver { progress.done = done }
-            return progress.isOver
+        handOver { _ in Self.endings.addOperationReliably(foreign) }
+        let isOver = state.withLock { state in
+            if !state.isOver { state.done = done }
+            return state.isOver
         }
-        if isOver { done() } else if isHeldBack { progress.withLock { $0.done.take() }?() }
+        if isOver { return done() }
+        // Cancelled but not ready: Foundation may never start it, so nothing waits for it any more.
+        if isHeldBack { state.withLock { $0.done.take() }?() }
     }
 
-    private func handOver(to execute: (Operation) -> Void) {
-        let isFirst = progress.withLock { !exchange(&$0.isHandedOver, with: true) }
-        // It may have been started by hand by now; an executor would stop the process.
-        if isFirst, !foreign.isExecuting, !foreign.isFinished { execute(foreign) }
+    /// Has Foundation start the foreign operation, once: adding it twice stops the process.
+    private func handOver(_ add: (NetworkQueue) -> Void) {
+        guard let queue = scheduling?.queue, state.withLock({ !exchange(&$0.isHandedOver, with: true) }) else { return }
+        // It may have been started by hand by now; Foundation would stop the process.
+        if !foreign.isExecuting, !foreign.isFinished { add(queue) }
     }
 
     /// Ends when the foreign operation has finished; at once, on this thread, if it already has. Until then it is kept
@@ -136,7 +139,7 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
     /// Linux has no key-value observing and a completion block belongs to the user, so an operation that depends on the
     /// foreign one watches it.
     private func watch() {
-        guard progress.withLock({ !exchange(&$0.isWatched, with: true) }) else { return }
+        guard state.withLock({ !exchange(&$0.isWatched, with: true) }) else { return }
         guard !foreign.isFinished else { return foreignDidFinish() }
         // A queue for each: a shared queue would look through all that wait whenever one is done. The watcher keeps its
         // queue.
@@ -147,15 +150,16 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
     }
 
     private func foreignDidFinish() {
-        let done = progress.withLock { progress in
-            progress.isOver = true
-            return progress.done.take()
+        let done = state.withLock { state in
+            state.isOver = true
+            return state.done.take()
         }
         done?()
         end(foreign.isCancelled ? NetworkError(code: .cancelled) : nil)
         // It has not been started yet when the foreign operation was, by hand or by another queue.
         start()
         #if !canImport(Darwin)
+        guard state.withLock({ $0.isHandedOver }) else { return }
         // A dependency that outlives its dependent keeps a pointer to it that nothing else clears. And the members of a
         // long chain, which hold each other, would be released recursively, too deep. Removing many dependencies costs
         // the square of their number, and a chain has few.

@@ -129,6 +129,72 @@ struct ForeignOperationTests {
         #expect(await eventually { queue.operationCount == 0 })
     }
 
+    @Test("OPQ-1: users see their own operation, and nothing keeps it when it is done or was never used")
+    func identity() async {
+        let queue = NetworkQueue()
+        queue.isSuspended = true
+        weak var foreign: Operation?
+        weak var unused: Operation?
+        let dependent = TestJob()
+        do {
+            let (plain, idle) = (BlockOperation {}, BlockOperation {})
+            (foreign, unused) = (plain, idle)
+            TestJob().addDependency(idle)
+            dependent.addDependency(plain)
+            #expect(dependent.dependencies == [plain])
+            queue.addOperations([plain, dependent], waitUntilFinished: false)
+            #expect(queue.operations == [plain, dependent])
+            queue.addOperation(plain)
+            #expect(queue.operationCount == 2)
+        }
+        queue.isSuspended = false
+        await dependent.finished()
+        #expect(dependent.error == nil)
+        #expect(await eventually { foreign == nil && unused == nil })
+    }
+
+    @Test("BEY-7: an operation that closes a cycle is cancelled, and its dependents learn the cause")
+    func closesCycle() async {
+        let queue = NetworkQueue()
+        let (plain, dependent) = (BlockOperation { Issue.record("it was cancelled") }, TestJob())
+        dependent.addDependency(plain)
+        plain.addDependency(dependent)
+        queue.addOperation(dependent)
+        queue.addOperation(plain)
+        await dependent.finished()
+        await plain.finished()
+        #expect(plain.isCancelled && dependent.error?.rootCause.code == .cycle)
+        #expect(await eventually { queue.operationCount == 0 })
+    }
+
+    @Test("OPQ-2: an operation that is cancelled while it runs keeps its slot until it has finished")
+    func cancelledWhileRunning() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let (isRunning, mayEnd) = (Gate(), DispatchSemaphore(value: 0))
+        let order = Locked<[String]>([])
+        let plain = BlockOperation {
+            isRunning.open()
+            mayEnd.wait()
+            order.withLock { $0.append("plain") }
+        }
+        queue.addOperation(plain)
+        await isRunning.opened()
+        let next = TestJob { job in
+            order.withLock { $0.append("next") }
+            job.finish()
+        }
+        let dependent = TestJob()
+        dependent.addDependency(plain)
+        queue.addOperations([next, dependent], waitUntilFinished: false)
+        queue.cancelOperations { $0 === plain }
+        #expect(plain.isCancelled && queue.operations.first === plain)
+        mayEnd.signal()
+        await next.finished()
+        await dependent.finished()
+        #expect(order.withLock { $0 } == ["plain", "next"])
+        #expect(dependent.error?.rootCause.code == .cancelled)
+    }
+
     @Test("BEY-6: an operation that had to wait for its readiness has taken no token of a rate")
     func rateOfNotReady() async {
         let clock = ManualClock()
