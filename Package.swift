@@ -1,11 +1,15 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
+// An async function goes on where it was called, without a look at the executor at each call and return.
+let settings: [SwiftSetting] = [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]
+
 let package = Package(
     name: "EasyNetwork",
     platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
     products: [
         .library(name: "EasyNetwork", targets: ["EasyNetwork"]),
+        .library(name: "EasyNetworkResources", targets: ["EasyNetworkResources"]),
         .library(name: "EasyNetworkTesting", targets: ["EasyNetworkTesting"]),
     ],
     targets: [
@@ -14,9 +18,9 @@ let package = Package(
             name: "EasyNetwork",
             dependencies: [.target(name: "CCurl", condition: .when(platforms: [.linux]))],
             resources: [.process("PrivacyInfo.xcprivacy")],
-            // An async function goes on where it was called, without a look at the executor at each call and return.
-            swiftSettings: [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]
+            swiftSettings: settings
         ),
+        .target(name: "EasyNetworkResources", dependencies: ["EasyNetwork"], swiftSettings: settings),
         .target(name: "EasyNetworkTesting", dependencies: ["EasyNetwork"]),
         .executableTarget(
             name: "Quickstart",
@@ -26,7 +30,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "Feed",
-            dependencies: ["EasyNetwork", "EasyNetworkTesting"],
+            dependencies: ["EasyNetwork", "EasyNetworkResources", "EasyNetworkTesting"],
             path: "Samples/Feed",
             exclude: ["README.md"]
         ),
@@ -40,7 +44,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "Harness",
-            dependencies: ["EasyNetwork", "EasyNetworkTesting", "SampleSupport"],
+            dependencies: ["EasyNetwork", "EasyNetworkResources", "EasyNetworkTesting", "SampleSupport"],
             path: "Samples/Harness",
             exclude: ["README.md"]
         ),
@@ -52,7 +56,9 @@ let package = Package(
         ),
         .executableTarget(
             name: "Benchmark",
-            dependencies: ["EasyNetwork", .target(name: "CCurl", condition: .when(platforms: [.linux]))],
+            dependencies: [
+                "EasyNetwork", "EasyNetworkResources", .target(name: "CCurl", condition: .when(platforms: [.linux])),
+            ],
             path: "Tests/Benchmark",
             exclude: ["README.md"]
         ),
@@ -61,10 +67,10 @@ let package = Package(
         .testTarget(
             name: "EasyNetworkTests",
             dependencies: [
-                "EasyNetwork", "EasyNetworkTesting", "Writer", "Downloader",
+                "EasyNetwork", "EasyNetworkResources", "EasyNetworkTesting", "Writer", "Downloader",
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
             ],
-            swiftSettings: [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]
+            swiftSettings: settings
         ),
         .testTarget(name: "EasyNetworkTestingTests", dependencies: ["EasyNetworkTesting"]),
         .testTarget(name: "DownloaderTests", dependencies: ["Downloader", "EasyNetworkTesting", "SampleSupport"]),

@@ -1,4 +1,5 @@
 import EasyNetwork
+import EasyNetworkResources
 import Foundation
 
 /// A list of posts, their details and pictures, and likes that survive, against a server that fails now and then.

@@ -1,4 +1,5 @@
 import EasyNetwork
+import EasyNetworkResources
 import Foundation
 
 /// A post, and all that is fetched and sent for it.

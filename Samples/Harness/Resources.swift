@@ -1,4 +1,5 @@
 import EasyNetwork
+import EasyNetworkResources
 import Foundation
 
 /// Several pictures, each asked for by many at once: a `ResourceLoader` sends one request for each picture.

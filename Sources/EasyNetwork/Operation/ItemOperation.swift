@@ -96,7 +96,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     final var kind = JobTraits()
 
     /// - Parameter service: nil means ``HostConfiguration/shared``.
-    init(_ request: any BaseAPIRequest, _ options: RequestOptions, of service: EasyNetworkService?) {
+    package init(_ request: any BaseAPIRequest, _ options: RequestOptions, of service: EasyNetworkService?) {
         state = Locked(ItemOperationState(source: .request(.request(request, options))))
         if let service { super.init(service: service) } else { super.init() }
         if options.priority != .normal { queuePriority = options.priority }
@@ -342,7 +342,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     public final var progress: Progress { meter.progress }
 
     /// Publishes ``progress``.
-    final var meter: TransferMeter {
+    package final var meter: TransferMeter {
         if let meter = state.withLock({ $0.meter }) { return meter }
         let made = makeMeter()
         made.whenCancelled { [weak self] in self?.cancel() }
@@ -372,6 +372,12 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// Called on the transport's thread.
     func note(_ counts: BodyStream.Counts, _ total: Int64?, in meter: TransferMeter) {
         meter.set(completed: Int64(counts.sent + counts.received), total: total)
+    }
+
+    /// What has come of the answer under way; nil before its head, and after its end.
+    package final var answerSoFar: (head: TransportHead, body: Data)? {
+        guard let answer = state.withLock({ $0.call })?.unreadAnswer, let head = answer.head else { return nil }
+        return (head, answer.body)
     }
 
     // MARK: - The work
@@ -413,6 +419,12 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         }
         guard case .request(let source)? = state.withLock({ $0.source.take() }) else { return nil }
         return source
+    }
+
+    /// Sends the operation's request, and ends with the item that is made of its answer.
+    package final func sendRequest(map: @escaping @Sendable (NetworkResponse) throws -> Item) {
+        guard let source = takeRequest() else { return }
+        send(source, order: .standard) { try map($0) }
     }
 
     /// Makes the operation's call, and ends with the item of its answer.

@@ -60,7 +60,7 @@ extension NetworkOperation {
     final var isHidden: Bool { traits.isHidden }
 
     /// Whether the outcome is known; the callbacks may still be running.
-    final var hasOutcome: Bool {
+    package final var hasOutcome: Bool {
         core.withLock { $0.lifecycle.outcome != nil }
     }
 }

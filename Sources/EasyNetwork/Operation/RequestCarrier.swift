@@ -15,7 +15,7 @@ struct SharedMessage: Sendable {
 ///
 /// It has a service of its own: cancelling one of those that share leaves it alone. They lend it their
 /// priorities.
-final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked Sendable {
+package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked Sendable {
     // Sendable because what changes is behind a lock.
     private let message: SharedMessage
     /// Stores the answer in the cache; nil once that was done.
@@ -32,9 +32,9 @@ final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked Sendable 
         mutualExclusionCategories = message.key.categories
     }
 
-    override var host: String? { message.host }
+    package override var host: String? { message.host }
 
-    override func execute() {
+    package override func execute() {
         guard takeRequest() != nil else { return }
         send(.snapshot(message.snapshot), order: message.key.ignoresCache ? .ignore : .standard) { [message] response in
             if response.source == .cache { try message.check(response) }
@@ -42,7 +42,7 @@ final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked Sendable 
         }
     }
 
-    override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
+    package override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         store.exchange(state.withLock { $0.keep.take() })
         super.deliver(error, done)
     }

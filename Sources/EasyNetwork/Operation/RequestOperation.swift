@@ -31,7 +31,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     }
 
     /// An operation with other options than those of its request.
-    init(_ request: Request, _ options: RequestOptions, of service: EasyNetworkService) {
+    package init(_ request: Request, _ options: RequestOptions, of service: EasyNetworkService) {
         super.init(request, options, of: service)
         noteKind()
     }

@@ -1,12 +1,12 @@
 import Foundation
 
 /// The priorities of jobs, the lowest first.
-enum JobPriority: UInt8, CaseIterable, Comparable {
+package enum JobPriority: UInt8, CaseIterable, Comparable {
     case veryLow, low, normal, high, veryHigh
 
     static let count = 5
 
-    init(_ priority: Operation.QueuePriority) {
+    package init(_ priority: Operation.QueuePriority) {
         switch priority.rawValue {
         case ...Operation.QueuePriority.veryLow.rawValue: self = .veryLow
         case ...Operation.QueuePriority.low.rawValue: self = .low
@@ -16,7 +16,7 @@ enum JobPriority: UInt8, CaseIterable, Comparable {
         }
     }
 
-    var operationPriority: Operation.QueuePriority {
+    package var operationPriority: Operation.QueuePriority {
         switch self {
         case .veryLow: .veryLow
         case .low: .low
@@ -26,7 +26,7 @@ enum JobPriority: UInt8, CaseIterable, Comparable {
         }
     }
 
-    static func < (one: JobPriority, other: JobPriority) -> Bool {
+    package static func < (one: JobPriority, other: JobPriority) -> Bool {
         one.rawValue < other.rawValue
     }
 }

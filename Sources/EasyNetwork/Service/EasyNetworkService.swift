@@ -228,7 +228,7 @@ public final class EasyNetworkService: Sendable {
 }
 
 extension Result {
-    var failure: Failure? {
+    package var failure: Failure? {
         guard case .failure(let error) = self else { return nil }
         return error
     }

@@ -184,7 +184,7 @@ public final class HostConfiguration: Sendable {
     }
 
     /// The queue for callbacks.
-    var deliveryQueue: DispatchQueue {
+    package var deliveryQueue: DispatchQueue {
         settings.callbackQueue ?? WorkQueue.shared
     }
 
@@ -228,7 +228,7 @@ public final class HostConfiguration: Sendable {
     }
 
     /// The version of the user whose credential requests to this address get; nil for none.
-    func userVersion(for url: URL) -> Int? {
+    package func userVersion(for url: URL) -> Int? {
         guard let authentication = settings.authentication else { return nil }
         let isElsewhere = settings.baseURL.map { $0.origin != url.origin } ?? false
         return isElsewhere ? nil : authentication.userVersion

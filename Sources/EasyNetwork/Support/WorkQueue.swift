@@ -6,8 +6,8 @@ import Foundation
 /// It is a concurrent queue, so that work that blocks holds up no other. Work that is added from work of the package's
 /// own runs on the same thread when that returns, as a trampoline: a request then changes threads twice, to the
 /// transport and back. Added from ``userCode(_:)``, it goes to another thread.
-enum WorkQueue {
-    static let shared = DispatchQueue(label: "EasyNetwork.work", attributes: .concurrent)
+package enum WorkQueue {
+    package static let shared = DispatchQueue(label: "EasyNetwork.work", attributes: .concurrent)
 
     /// The current piece of work on one thread.
     private final class Turn {
@@ -52,7 +52,8 @@ enum WorkQueue {
     }
 
     /// Runs code that may block: work that waits for this thread, or that the code adds, goes to another thread.
-    static func userCode<Result, Failure: Error>(_ code: () throws(Failure) -> Result) throws(Failure) -> Result {
+    package static func userCode<Result, Failure: Error>(_ code: () throws(Failure) -> Result) throws(Failure) -> Result
+    {
         guard let turn, !turn.isInUserCode else { return try code() }
         if let next = turn.next {
             turn.next = nil

@@ -1,5 +1,6 @@
 import Dispatch
 import EasyNetwork
+import EasyNetworkResources
 import Foundation
 
 /// Decoded resources in the memory of a `ResourceLoader`.

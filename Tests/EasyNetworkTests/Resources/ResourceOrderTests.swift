@@ -1,6 +1,7 @@
 import Testing
 
 @testable import EasyNetwork
+@testable import EasyNetworkResources
 
 @Suite
 struct ResourceOrderTests {

@@ -4,7 +4,7 @@ import Foundation
 ///
 /// The first directive of a name counts (section 4.2.1). An invalid argument has the most restrictive meaning: 0 for a
 /// number, all fields for a list of fields.
-struct CacheControl: Hashable, Sendable {
+package struct CacheControl: Hashable, Sendable {
     struct Directive: Hashable, Sendable {
         /// In lower case.
         var name: String
@@ -14,7 +14,7 @@ struct CacheControl: Hashable, Sendable {
 
     let directives: [Directive]
 
-    init(response headers: HTTPHeaders) {
+    package init(response headers: HTTPHeaders) {
         directives = Self.directives(headers.values(for: "Cache-Control"))
     }
 
@@ -51,7 +51,7 @@ struct CacheControl: Hashable, Sendable {
 // MARK: - Requests and responses
 
 extension CacheControl {
-    var noStore: Bool { contains("no-store") }
+    package var noStore: Bool { contains("no-store") }
 
     var maxAge: TimeInterval? { seconds("max-age") }
 

@@ -2,9 +2,9 @@
 /// average.
 ///
 /// `NSCache` is not usable: on Linux it keeps the oldest values.
-struct RecencyList<Value: Sendable>: Sendable {
+package struct RecencyList<Value: Sendable>: Sendable {
     let costLimit: Int
-    let countLimit: Int
+    package let countLimit: Int
     private var entries: [String: (value: Value, cost: Int, lastUse: Int)] = [:]
     /// All uses in their order. The ones that are not the last use of their key are skipped.
     private var uses: [(key: String, number: Int)] = []
@@ -12,7 +12,7 @@ struct RecencyList<Value: Sendable>: Sendable {
     private var lastNumber = 0
     private var sum: Int64 = 0
 
-    init(costLimit: Int, countLimit: Int) {
+    package init(costLimit: Int, countLimit: Int) {
         self.costLimit = costLimit
         self.countLimit = countLimit
     }
@@ -26,10 +26,10 @@ struct RecencyList<Value: Sendable>: Sendable {
     var isOverfull: Bool { sum > Int64(costLimit) || count > countLimit }
 
     /// The value, which does not count as used.
-    subscript(key: String) -> Value? { entries[key]?.value }
+    package subscript(key: String) -> Value? { entries[key]?.value }
 
     /// The value, which becomes the most recently used one.
-    mutating func use(_ key: String) -> Value? {
+    package mutating func use(_ key: String) -> Value? {
         guard let value = entries[key]?.value else { return nil }
         let number = nextUse(of: key)
         entries[key]?.lastUse = number
@@ -48,7 +48,7 @@ struct RecencyList<Value: Sendable>: Sendable {
     }
 
     @discardableResult
-    mutating func remove(_ key: String) -> Value? {
+    package mutating func remove(_ key: String) -> Value? {
         guard let old = entries.removeValue(forKey: key) else { return nil }
         sum -= Int64(old.cost)
         return old.value
@@ -80,7 +80,7 @@ extension RecencyList {
     ///
     /// - Returns: the replaced value, and the ones that were removed to make room, for release outside of the caller's
     ///   lock.
-    mutating func store(_ value: Value, cost: Int, for key: String) -> [Value] {
+    package mutating func store(_ value: Value, cost: Int, for key: String) -> [Value] {
         let fits = cost <= costLimit && countLimit > 0
         var removed = [fits ? insert(value, cost: cost, for: key) : remove(key)]
         while isOverfull, let oldest = oldest() { removed.append(remove(oldest.key)) }

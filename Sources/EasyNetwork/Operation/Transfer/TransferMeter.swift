@@ -6,9 +6,9 @@ import Foundation
 ///
 /// Counts may come thousands of times a second, on a thread that must not be blocked. They are published at most ten
 /// times a second, on other threads. All members may be used from any thread.
-final class TransferMeter: Sendable {
+package final class TransferMeter: Sendable {
     /// The bytes that have been moved, and the length of the body, nil while that is not known.
-    typealias Count = (completedBytes: Int64, totalBytes: Int64?)
+    package typealias Count = (completedBytes: Int64, totalBytes: Int64?)
 
     struct State {
         var completed: Int64 = 0
@@ -28,7 +28,7 @@ final class TransferMeter: Sendable {
         var listeners: [Int: AsyncStream<Count>.Continuation] = [:]
         var lastListener = 0
         var share: OrderedProgress?
-        var published: (@Sendable (Count) -> Void)?
+        var published: [@Sendable (Count) -> Void] = []
         /// Called after the last publication.
         var endActions: [@Sendable () -> Void] = []
 
@@ -186,7 +186,7 @@ final class TransferMeter: Sendable {
         guard let (count, bytesPerSecond, outcome) = found else { return }
         update(count, bytesPerSecond, outcome)
         let (share, published, next) = state.withLock {
-            state -> (OrderedProgress?, (@Sendable (Count) -> Void)?, Int?) in
+            state -> (OrderedProgress?, [@Sendable (Count) -> Void], Int?) in
             state.latest = count
             // Under the lock, so that a new listener gets no older value after this one.
             for listener in state.listeners.values { listener.yield(count) }
@@ -196,7 +196,7 @@ final class TransferMeter: Sendable {
             return (state.share, state.published, next)
         }
         if let next { schedule(next, after: Self.silence) }
-        published?(count)
+        for action in published { action(count) }
         if let share { update(share) }
         guard outcome != nil else { return }
         let (listeners, actions) = state.withLock { (exchange(&$0.listeners, with: [:]), $0.endActions.take()) }
@@ -296,8 +296,8 @@ final class TransferMeter: Sendable {
     }
 
     /// - Parameter action: called on background threads, one call at a time, with each publication.
-    func whenPublished(_ action: @escaping @Sendable (Count) -> Void) {
-        state.withLock { $0.published = action }
+    package func whenPublished(_ action: @escaping @Sendable (Count) -> Void) {
+        state.withLock { $0.published.append(action) }
     }
 
     /// Makes the progress pausable.

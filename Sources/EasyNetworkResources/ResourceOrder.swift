@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 /// The loads that wait, and which of them starts next: the highest rank first, and within a rank the oldest or the

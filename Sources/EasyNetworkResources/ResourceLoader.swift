@@ -1,4 +1,5 @@
 import Dispatch
+import EasyNetwork
 import Foundation
 
 /// Loads resources by URL, decodes them, and keeps them in memory: images, documents, anything that is made from bytes.
@@ -12,11 +13,11 @@ import Foundation
 /// ```
 ///
 /// Many callers that want the same resource share one load: one message, one decoding. Each has a ``ResourceReceipt``.
-/// A load is a job of a ``NetworkQueue``, with its limits, conditions, events and cancellation, and the answer may come
-/// from the host's cache (``HostSettings/cache``) by the rules of HTTP. The decoded resources are kept in memory by
-/// cost and count, the least recently used leave first; they stay until then, fresh or not. An answer with
-/// `Cache-Control: no-store` is not kept. On Apple's platforms memory pressure empties the memory; on Linux call
-/// ``removeAll()``.
+/// A load is a job of a ``/EasyNetwork/NetworkQueue``, with its limits, conditions, events and cancellation, and the
+/// answer may come from the host's cache (``/EasyNetwork/HostSettings/cache``) by the rules of HTTP. The decoded
+/// resources are kept in memory by cost and count, the least recently used leave first; they stay until then, fresh or
+/// not. An answer with `Cache-Control: no-store` is not kept. On Apple's platforms memory pressure empties the memory;
+/// on Linux call ``removeAll()``.
 ///
 /// The loader lives as long as its loads. All members may be used from any thread.
 public final class ResourceLoader<Resource: Sendable>: Sendable {
@@ -97,8 +98,9 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     /// Creates a loader.
     ///
     /// - Parameters:
-    ///   - queue: runs the loads. Default ``NetworkQueue/shared``.
-    ///   - service: gives the host; cancelling it cancels the loads. Default ``HostConfiguration/shared`` as it is now.
+    ///   - queue: runs the loads. Default ``/EasyNetwork/NetworkQueue/shared``.
+    ///   - service: gives the host; cancelling it cancels the loads. Default ``/EasyNetwork/HostConfiguration/shared``
+    ///     as it is now.
     ///   - startsNewestFirst: whether of the loads of one priority the newest starts first: for a list that is
     ///     scrolled, what is seen now before what was seen a moment ago. Default false: the oldest. A load whose
     ///     priority has changed counts as the newest.
@@ -110,10 +112,11 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     ///   - failureLifetime: how long a failure is remembered, in seconds: until then the same error is given at once,
     ///     and nothing is sent. Default 0: not at all. A cancelled load is no failure. The last thousand are remembered.
     ///   - key: what makes two URLs the same resource. Called when a resource is asked for, on that thread. After another
-    ///     sign-in (``HostSettings/authentication``) none at the host's origin is the same as before. Default nil: the URL
-    ///     without its fragment. For signed URLs leave out the signature: the load uses the URL that came first.
+    ///     sign-in (``/EasyNetwork/HostSettings/authentication``) none at the host's origin is the same as before.
+    ///     Default nil: the URL without its fragment. For signed URLs leave out the signature: the load uses the URL
+    ///     that came first.
     ///   - request: the request for a URL, with its headers, deadlines, retries and rules for the cache. Called once a
-    ///     load. Default nil: a GET with ``CachePolicy/http``.
+    ///     load. Default nil: a GET with ``/EasyNetwork/CachePolicy/http``.
     ///   - cost: the cost of a resource in memory, such as the bytes of its pixels. Default nil: the bytes of the
     ///     answer's body. Called on a background thread, once a load.
     ///   - decodePartial: makes a resource of the beginning of an answer for ``partialResources(at:priority:)``; nil
@@ -170,8 +173,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     /// - Parameters:
     ///   - url: the address of the resource.
     ///   - priority: default normal. The highest of all receipts of a load counts, also while it waits or runs.
-    ///   - completion: called once with the result, on the host's ``HostSettings/callbackQueue``, never before this
-    ///     method returns if that queue is the default one or another thread's. Default nil.
+    ///   - completion: called once with the result, on the host's ``/EasyNetwork/HostSettings/callbackQueue``, never
+    ///     before this method returns if that queue is the default one or another thread's. Default nil.
     /// - Returns: the receipt, to cancel it, to change its priority or to wait for the resource.
     @discardableResult
     public func load(
@@ -190,7 +193,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     /// - Parameters:
     ///   - url: the address of the resource.
     ///   - priority: default normal.
-    /// - Throws: the error of the load; ``NetworkError/Code/cancelled`` after a cancel.
+    /// - Throws: the error of the load; ``/EasyNetwork/NetworkError/Code/cancelled`` after a cancel.
     public func resource(
         at url: URL,
         priority: Operation.QueuePriority = .normal
@@ -207,7 +210,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     /// - Parameters:
     ///   - url: the address of the resource.
     ///   - priority: default normal.
-    /// - Returns: a sequence that ends after the whole resource, or throws the ``NetworkError`` of the load.
+    /// - Returns: a sequence that ends after the whole resource, or throws the ``/EasyNetwork/NetworkError`` of the
+    ///   load.
     public func partialResources(
         at url: URL,
         priority: Operation.QueuePriority = .normal

@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 /// The share of one caller in a load of a ``ResourceLoader``.
@@ -10,9 +11,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// It ends once: with the resource, with the error of the load, or with ``NetworkError/Code/cancelled``. The load stops
-/// when its last receipt is cancelled. A receipt that is released without having been cancelled leaves its load going
-/// on, as a task does. All members may be used from any thread.
+/// It ends once: with the resource, with the error of the load, or with ``/EasyNetwork/NetworkError/Code/cancelled``.
+/// The load stops when its last receipt is cancelled. A receipt that is released without having been cancelled leaves
+/// its load going on, as a task does. All members may be used from any thread.
 public final class ResourceReceipt<Resource: Sendable>: Sendable {
     typealias Partials = AsyncThrowingStream<Resource, any Error>.Continuation
 
@@ -46,7 +47,7 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
 
     /// The resource, when it is there. Several tasks may wait. Cancelling one of them cancels the receipt.
     ///
-    /// - Throws: the error of the load; ``NetworkError/Code/cancelled`` after ``cancel()``.
+    /// - Throws: the error of the load; ``/EasyNetwork/NetworkError/Code/cancelled`` after ``cancel()``.
     public var value: Resource {
         get async throws(NetworkError) {
             await withTaskCancellationHandler {
@@ -78,8 +79,8 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
         }
     }
 
-    /// Ends the receipt with ``NetworkError/Code/cancelled``, and its load if no other receipt is left. After the end
-    /// it does nothing.
+    /// Ends the receipt with ``/EasyNetwork/NetworkError/Code/cancelled``, and its load if no other receipt is left.
+    /// After the end it does nothing.
     public func cancel() {
         guard result == nil else { return }
         loader.leave(self)

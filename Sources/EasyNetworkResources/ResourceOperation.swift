@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 /// The request for a resource, by the rules of HTTP for the cache.
@@ -32,13 +33,8 @@ final class ResourceOperation<Resource: Sendable>: ItemOperation<ResourceDecoder
     private struct Partials {
         /// Nil while nobody wants partial resources.
         var receive: (@Sendable (Resource) -> Void)?
-        var isDecoding = false
-        var nextTime: TimeInterval = 0
         var lastCount = 0
     }
-
-    /// Between two partial resources, in seconds.
-    private static var interval: TimeInterval { 0.1 }
 
     private let partials = Locked(Partials())
     private let decodePartial: (@Sendable (NetworkResponse) throws -> Resource?)?
@@ -65,46 +61,28 @@ final class ResourceOperation<Resource: Sendable>: ItemOperation<ResourceDecoder
     }
 
     override func execute() {
-        guard let source = takeRequest() else { return }
-        send(source, order: .standard) { [decoder] in try decoder.item(from: $0) }
+        sendRequest { [decoder] in try decoder.item(from: $0) }
     }
 
-    /// Passes on what can be decoded while the answer comes, at most ten times a second.
+    /// Passes on what can be decoded while the answer comes, at most ten times a second, as often as progress is told.
     func receivePartials(_ receive: @escaping @Sendable (Resource) -> Void) {
         guard decodePartial != nil else { return }
-        partials.withLock { $0.receive = receive }
-        // From now on the bytes are noted.
-        _ = meter
-    }
-
-    override func note(_ counts: BodyStream.Counts, _ total: Int64?, in meter: TransferMeter) {
-        super.note(counts, total, in: meter)
-        guard let head = counts.head, 200..<300 ~= head.statusCode else { return }
-        let now = service.configuration.settings.clock.now
-        let isDue = partials.withLock { partials in
-            guard partials.receive != nil, !partials.isDecoding, now >= partials.nextTime,
-                counts.received != partials.lastCount
-            else { return false }
-            (partials.isDecoding, partials.nextTime, partials.lastCount) = (true, now + Self.interval, counts.received)
-            return true
-        }
-        guard isDue else { return }
-        WorkQueue.shared.async { [weak self] in self?.passOn() }
+        let old = partials.withLock { exchange(&$0.receive, with: receive) }
+        if old == nil { meter.whenPublished { [weak self] _ in self?.passOn() } }
     }
 
     private func passOn() {
-        let answer = state.withLock { $0.call }?.unreadAnswer
-        if let answer, let head = answer.head, !answer.body.isEmpty, !hasOutcome {
-            let response = NetworkResponse(
-                statusCode: head.statusCode,
-                headers: head.headers,
-                body: answer.body,
-                url: url
-            )
-            // Bytes that make no partial resource yet are no failure.
-            let resource = try? WorkQueue.userCode { try decodePartial?(response) }
-            if let resource { partials.withLock { $0.receive }?(resource) }
-        }
-        partials.withLock { $0.isDecoding = false }
+        guard let answer = answerSoFar, 200..<300 ~= answer.head.statusCode, !answer.body.isEmpty, !hasOutcome,
+            partials.withLock({ exchange(&$0.lastCount, with: answer.body.count) != answer.body.count })
+        else { return }
+        let response = NetworkResponse(
+            statusCode: answer.head.statusCode,
+            headers: answer.head.headers,
+            body: answer.body,
+            url: url
+        )
+        // Bytes that make no partial resource yet are no failure.
+        let resource = try? WorkQueue.userCode { try decodePartial?(response) }
+        if let resource { partials.withLock { $0.receive }?(resource) }
     }
 }
