@@ -9,6 +9,7 @@ let package = Package(
     platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
     products: [
         .library(name: "EasyNetwork", targets: ["EasyNetwork"]),
+        .library(name: "EasyNetworkOutbox", targets: ["EasyNetworkOutbox"]),
         .library(name: "EasyNetworkResources", targets: ["EasyNetworkResources"]),
         .library(name: "EasyNetworkTesting", targets: ["EasyNetworkTesting"]),
     ],
@@ -20,6 +21,7 @@ let package = Package(
             resources: [.process("PrivacyInfo.xcprivacy")],
             swiftSettings: settings
         ),
+        .target(name: "EasyNetworkOutbox", dependencies: ["EasyNetwork"], swiftSettings: settings),
         .target(name: "EasyNetworkResources", dependencies: ["EasyNetwork"], swiftSettings: settings),
         .target(name: "EasyNetworkTesting", dependencies: ["EasyNetwork"]),
         .executableTarget(
@@ -30,7 +32,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "Feed",
-            dependencies: ["EasyNetwork", "EasyNetworkResources", "EasyNetworkTesting"],
+            dependencies: ["EasyNetwork", "EasyNetworkOutbox", "EasyNetworkResources", "EasyNetworkTesting"],
             path: "Samples/Feed",
             exclude: ["README.md"]
         ),
@@ -44,7 +46,9 @@ let package = Package(
         ),
         .executableTarget(
             name: "Harness",
-            dependencies: ["EasyNetwork", "EasyNetworkResources", "EasyNetworkTesting", "SampleSupport"],
+            dependencies: [
+                "EasyNetwork", "EasyNetworkOutbox", "EasyNetworkResources", "EasyNetworkTesting", "SampleSupport",
+            ],
             path: "Samples/Harness",
             exclude: ["README.md"]
         ),
@@ -57,17 +61,19 @@ let package = Package(
         .executableTarget(
             name: "Benchmark",
             dependencies: [
-                "EasyNetwork", "EasyNetworkResources", .target(name: "CCurl", condition: .when(platforms: [.linux])),
+                "EasyNetwork", "EasyNetworkOutbox", "EasyNetworkResources",
+                .target(name: "CCurl", condition: .when(platforms: [.linux])),
             ],
             path: "Tests/Benchmark",
             exclude: ["README.md"]
         ),
         // A program that a test kills while it writes, as it does the Downloader.
-        .executableTarget(name: "Writer", dependencies: ["EasyNetwork"], path: "Tests/Writer"),
+        .executableTarget(name: "Writer", dependencies: ["EasyNetwork", "EasyNetworkOutbox"], path: "Tests/Writer"),
         .testTarget(
             name: "EasyNetworkTests",
             dependencies: [
-                "EasyNetwork", "EasyNetworkResources", "EasyNetworkTesting", "Writer", "Downloader",
+                "EasyNetwork", "EasyNetworkOutbox", "EasyNetworkResources", "EasyNetworkTesting", "Writer",
+                "Downloader",
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: settings

@@ -1,4 +1,5 @@
 import EasyNetwork
+import EasyNetworkOutbox
 import EasyNetworkResources
 import Foundation
 

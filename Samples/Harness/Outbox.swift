@@ -1,5 +1,6 @@
 import Dispatch
 import EasyNetwork
+import EasyNetworkOutbox
 import Foundation
 import SampleSupport
 

@@ -2,6 +2,7 @@
 import Foundation
 
 @testable import EasyNetwork
+@testable import EasyNetworkOutbox
 
 /// The test has a type of its own with the same name on disk.
 private struct Numbered: APIRequest, Codable {

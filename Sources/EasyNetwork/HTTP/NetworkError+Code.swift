@@ -76,7 +76,7 @@ extension NetworkError.Code: CustomStringConvertible {
     public var description: String { Self.words[self]?.name ?? "code \(rawValue)" }
 
     /// The failure in a few words for a person.
-    var summary: String { Self.words[self]?.summary ?? "The request failed with \(self)" }
+    package var summary: String { Self.words[self]?.summary ?? "The request failed with \(self)" }
 
     private static let words: [NetworkError.Code: (name: String, summary: String)] = [
         .invalidRequest: ("invalidRequest", "The request cannot be sent"),

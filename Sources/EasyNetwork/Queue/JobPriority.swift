@@ -4,7 +4,7 @@ import Foundation
 package enum JobPriority: UInt8, CaseIterable, Comparable {
     case veryLow, low, normal, high, veryHigh
 
-    static let count = 5
+    package static let count = 5
 
     package init(_ priority: Operation.QueuePriority) {
         switch priority.rawValue {

@@ -4,14 +4,14 @@ import Foundation
 ///
 /// The value is encoded once, by the encoder that gets this wrapper. Values that encoders of Foundation treat in their
 /// own ways (dates, bytes, dictionaries with String keys, …) reach them as they are, so that their strategies apply.
-struct LimitedEncodable<Value: Encodable>: Encodable {
+package struct LimitedEncodable<Value: Encodable>: Encodable {
     let value: Value
     /// The number of containers around the value.
     var depth = 0
     /// The number of single-value containers around the value, counted from the innermost other container.
     var wrappers = 0
 
-    func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         if isScalar(Value.self) {
             var container = encoder.singleValueContainer()
             try container.encode(value)

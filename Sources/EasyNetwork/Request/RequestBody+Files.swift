@@ -40,7 +40,7 @@ extension TransportBody {
     ///
     /// - Parameter role: begins the message of the error.
     /// - Throws: ``NetworkError/Code/invalidRequest`` for a file that cannot be sent.
-    func length(as role: String = "the body") throws(NetworkError) -> Int? {
+    package func length(as role: String = "the body") throws(NetworkError) -> Int? {
         switch self {
         case .none: 0
         case .data(let data): data.count

@@ -11,9 +11,9 @@ import Foundation
 /// ``TransportBodyStream/isReplayable`` is false.
 public struct RequestBody: Sendable {
     /// The bytes to send, and their Content-Type.
-    typealias Content = (body: TransportBody, contentType: String?)
+    package typealias Content = (body: TransportBody, contentType: String?)
     /// Returns the file to read in place of another.
-    typealias FilePlaces = (URL) throws(NetworkError) -> URL
+    package typealias FilePlaces = (URL) throws(NetworkError) -> URL
 
     private let content: @Sendable (FilePlaces) throws(NetworkError) -> Content
 
@@ -156,19 +156,19 @@ public struct RequestBody: Sendable {
     ///
     /// - Parameter places: where the files of the body are; default where the request says.
     /// - Throws: ``NetworkError/Code/invalidRequest``.
-    func build(_ places: FilePlaces = { $0 }) throws(NetworkError) -> Content {
+    package func build(_ places: FilePlaces = { $0 }) throws(NetworkError) -> Content {
         try content(places)
     }
 
     /// The same body with its files in other places.
-    func placed(_ places: @escaping @Sendable (URL) -> URL) -> RequestBody {
+    package func placed(_ places: @escaping @Sendable (URL) -> URL) -> RequestBody {
         RequestBody { (_) throws(NetworkError) in try build(places) }
     }
 
     private static let role = "a body"
 
     /// - Parameter role: the part of the request that the value becomes, for messages.
-    static func encode<Value: Encodable>(
+    package static func encode<Value: Encodable>(
         _ value: Value,
         as role: String,
         by encode: (LimitedEncodable<Value>) throws -> Data

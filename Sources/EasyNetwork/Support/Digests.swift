@@ -12,11 +12,11 @@ enum MD5 {
 }
 
 /// SHA-256 (FIPS 180-4) of bytes that arrive in pieces.
-struct SHA256 {
+package struct SHA256 {
     private var hash = CryptoKit.SHA256()
 
     /// The digest of all of `data`: 32 bytes.
-    static func digest(of data: Data) -> Data {
+    package static func digest(of data: Data) -> Data {
         Data(CryptoKit.SHA256.hash(data: data))
     }
 
@@ -83,7 +83,7 @@ enum MD5 {
 /// SHA-256 (FIPS 180-4, section 6.2) of bytes that arrive in pieces.
 ///
 /// Implemented here because Linux has no CryptoKit and the package has no dependencies.
-struct SHA256 {
+package struct SHA256 {
     private static let blockLength = 64
     /// The size of the length at the end of the last block.
     private static let lengthLength = 8
@@ -96,7 +96,7 @@ struct SHA256 {
     private var length: UInt64 = 0
 
     /// The digest of all of `data`: 32 bytes.
-    static func digest(of data: Data) -> Data {
+    package static func digest(of data: Data) -> Data {
         var hash = SHA256()
         hash.update(data)
         return hash.finalize()

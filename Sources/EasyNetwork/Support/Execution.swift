@@ -2,11 +2,13 @@ import Dispatch
 import Foundation
 
 /// An event that happens once, with actions for it.
-final class OneShot: Sendable {
+package final class OneShot: Sendable {
     private let state = Locked<(isOver: Bool, action: (@Sendable () -> Void)?)>((false, nil))
 
+    package init() {}
+
     /// Adds an action, and runs it at once if the event has happened.
-    func begin(_ action: @escaping @Sendable () -> Void) {
+    package func begin(_ action: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             guard !state.isOver else { return true }
             guard let first = state.action else {
@@ -24,7 +26,7 @@ final class OneShot: Sendable {
     }
 
     /// The event happens: runs the actions, in order. Further calls do nothing.
-    func end() {
+    package func end() {
         let action = state.withLock { state in
             state.isOver = true
             return state.action.take()
@@ -33,7 +35,7 @@ final class OneShot: Sendable {
     }
 
     /// Returns when the event has happened. Cancelling the task makes it happen.
-    func wait() async {
+    package func wait() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in begin { continuation.resume() } }
         } onCancel: {

@@ -128,7 +128,7 @@ extension Shared: Hashable where Value: Hashable {
 
 extension Array {
     /// Removes and returns all elements.
-    mutating func take() -> [Element] {
+    package mutating func take() -> [Element] {
         exchange(&self, with: [])
     }
 }

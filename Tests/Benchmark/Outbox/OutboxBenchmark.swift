@@ -1,5 +1,6 @@
 import Dispatch
 import EasyNetwork
+import EasyNetworkOutbox
 import Foundation
 
 /// The costs of an outbox with many entries, over a transport that accepts all at once.

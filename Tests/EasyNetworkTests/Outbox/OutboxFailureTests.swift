@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import EasyNetworkOutbox
 
 /// The table of failures in the article "Jobs that survive", row by row. The rows of entries that depend on others, are too
 /// old or are damaged are in ``OutboxTests``, that of a full disk in ``OutboxFaultTests``.

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import EasyNetworkOutbox
 
 @Suite("An outbox whose disk fails")
 struct OutboxFaultTests {

@@ -2,6 +2,7 @@ import EasyNetworkTesting
 import Foundation
 
 @testable import EasyNetwork
+@testable import EasyNetworkOutbox
 
 struct OutboxMessage: APIRequest, Codable {
     typealias Item = Void

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import EasyNetworkOutbox
 
 @Suite
 struct OutboxIndexTests {

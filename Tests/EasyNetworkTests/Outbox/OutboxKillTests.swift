@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import EasyNetworkOutbox
 
 /// Kills programs that fill and deliver an outbox, `OUTBOX_KILLS` times; without this environment variable, a few times.
 @Suite("An outbox whose programs are killed", .serialized, .timeLimit(.minutes(20)))

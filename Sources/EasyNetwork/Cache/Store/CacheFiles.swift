@@ -4,21 +4,23 @@ import Foundation
 ///
 /// Errors of the system are `POSIXError`s. `FileManager` has no exclusive creation, no replacement by rename(2), and no
 /// error numbers.
-class CacheFiles: @unchecked Sendable {
+package class CacheFiles: @unchecked Sendable {
     // Sendable because it has no state. Called from several queues at once.
 
     /// The length of a file in bytes, and the date of its last use.
-    typealias Status = (size: Int, usedAt: Date)
+    package typealias Status = (size: Int, usedAt: Date)
+
+    package init() {}
 
     /// The names in a directory, without `.` and `..`, in any order.
-    func list(_ directory: String) throws -> [String] {
+    package func list(_ directory: String) throws -> [String] {
         // The errors of FileManager are not the same on all platforms.
         close(try Self.check(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)))
         return try FileManager.default.contentsOfDirectory(atPath: directory)
     }
 
     /// The status of a regular file; nil for a directory, a link, a pipe and the like.
-    func look(_ path: String) throws -> Status? {
+    package func look(_ path: String) throws -> Status? {
         var found = stat()
         try Self.check(lstat(path, &found))
         return Self.status(found)
@@ -27,7 +29,7 @@ class CacheFiles: @unchecked Sendable {
     /// Reads the first bytes of a regular file, which may be replaced at the same time.
     ///
     /// - Parameter count: returns the number of bytes to read of a file of a size.
-    func read(_ path: String, count: (_ size: Int) -> Int) throws -> (Data, Status) {
+    package func read(_ path: String, count: (_ size: Int) -> Int) throws -> (Data, Status) {
         // The cache makes no links, and opening a pipe would wait for its writer.
         let descriptor = try Self.check(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK))
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
@@ -39,7 +41,7 @@ class CacheFiles: @unchecked Sendable {
 
     /// Creates a file that only its owner can read, and that was last used at `date`. Fails if the file exists. After
     /// an error a part of the file may exist.
-    func create(_ path: String, _ pieces: [Data], usedAt date: Date) throws {
+    package func create(_ path: String, _ pieces: [Data], usedAt date: Date) throws {
         let descriptor = try Self.check(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600))
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         for piece in pieces { try file.write(contentsOf: piece) }
@@ -49,12 +51,12 @@ class CacheFiles: @unchecked Sendable {
     }
 
     /// Replaces a file in one step.
-    func rename(_ path: String, to newPath: String) throws {
+    package func rename(_ path: String, to newPath: String) throws {
         try Self.check(Foundation.rename(path, newPath))
     }
 
     /// Has the disk keep what was written to a file, or which names a directory has.
-    func sync(_ path: String) throws {
+    package func sync(_ path: String) throws {
         let descriptor = try Self.check(open(path, O_RDONLY | O_CLOEXEC))
         defer { close(descriptor) }
         #if canImport(Darwin)
@@ -65,7 +67,7 @@ class CacheFiles: @unchecked Sendable {
     }
 
     /// Gives a file a second name, or copies it where that cannot be done.
-    func link(_ path: String, to newPath: String) throws {
+    package func link(_ path: String, to newPath: String) throws {
         guard Foundation.link(path, newPath) != 0 else { return }
         try FileManager.default.copyItem(atPath: path, toPath: newPath)
     }
@@ -75,12 +77,12 @@ class CacheFiles: @unchecked Sendable {
     }
 
     /// Sets the time of the last use.
-    func touch(_ path: String, usedAt date: Date) throws {
+    package func touch(_ path: String, usedAt date: Date) throws {
         try Self.check(utimensat(AT_FDCWD, path, [timespec(date), timespec(date)], AT_SYMLINK_NOFOLLOW))
     }
 
     /// Creates a directory that only its owner can read, and the ones above it, unless it exists.
-    func makeDirectory(_ path: String) throws {
+    package func makeDirectory(_ path: String) throws {
         let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
         try FileManager.default.createDirectory(
             atPath: path,

@@ -116,7 +116,7 @@ public struct RetryPolicy: Hashable, Sendable {
     ///
     /// - Parameter now: the time of the wall clock, for a field with a date.
     /// - Returns: nil without a valid field.
-    static func retryAfter(_ headers: HTTPHeaders, now: Date) -> TimeInterval? {
+    package static func retryAfter(_ headers: HTTPHeaders, now: Date) -> TimeInterval? {
         headers.values(for: "Retry-After").compactMap { value in
             let text = value.trimmed
             if !text.isEmpty, text.utf8.allSatisfy(\.isDigit) {

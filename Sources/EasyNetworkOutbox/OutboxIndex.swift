@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 /// The entries that are to be delivered: which of them comes next.

@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 /// Requests that are promised to be sent: they survive kills, restarts and days without a network.
@@ -20,11 +21,12 @@ import Foundation
 /// }
 /// ```
 ///
-/// When ``add(_:lane:priority:after:)`` has returned, the request is on disk. It is sent as a job of a ``NetworkQueue`` until
-/// the server accepts it: at least once, always with the same `Idempotency-Key`, so that a server that knows the key acts
-/// once. Between two tries the outbox waits longer and longer, up to ten minutes, less when the host's
-/// ``HostSettings/reachability`` returns, and as long as the server says (`Retry-After`). Entries of one lane are delivered
-/// in their order: one that fails holds up those behind it. Lanes are delivered side by side.
+/// When ``add(_:lane:priority:after:)`` has returned, the request is on disk. It is sent as a job of a
+/// ``/EasyNetwork/NetworkQueue`` until the server accepts it: at least once, always with the same `Idempotency-Key`, so
+/// that a server that knows the key acts once. Between two tries the outbox waits longer and longer, up to ten minutes,
+/// less when the host's ``/EasyNetwork/HostSettings/reachability`` returns, and as long as the server says
+/// (`Retry-After`). Entries of one lane are delivered in their order: one that fails holds up those behind it. Lanes
+/// are delivered side by side.
 ///
 /// A request that the server refuses for good becomes a dead letter, and so does one whose type is not registered, whose file
 /// is damaged, or that is older than ``maximumAge``: nothing is dropped. ``retry(_:)`` sends it again, ``remove(_:)`` drops it.
@@ -90,11 +92,11 @@ public final class Outbox: Sendable {
     ///
     /// - Parameters:
     ///   - directory: a folder for this outbox alone, on a local disk. It is created with the ones above it.
-    ///   - queue: runs the jobs, with its limits, conditions and events. Default ``NetworkQueue/shared``.
-    ///   - service: gives the host. Default ``HostConfiguration/shared`` as it is now.
+    ///   - queue: runs the jobs, with its limits, conditions and events. Default ``/EasyNetwork/NetworkQueue/shared``.
+    ///   - service: gives the host. Default ``/EasyNetwork/HostConfiguration/shared`` as it is now.
     ///   - maximumCount: the number of entries at which the outbox is full. Default no limit.
     ///   - maximumAge: the longest age of an entry in seconds. Default no limit.
-    /// - Throws: ``NetworkError/Code/cannotWriteFile`` when the directory cannot be used.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when the directory cannot be used.
     public convenience init(
         directory: URL,
         queue: NetworkQueue = .shared,
@@ -165,11 +167,12 @@ public final class Outbox: Sendable {
     ///     digits, `-` and `_`; each other byte counts as three. Default one lane for all.
     ///   - priority: of the entry's job, and of its lane while it is the first of that. Default normal.
     ///   - after: entries that must be delivered first. If one of them becomes a dead letter, so does this one, with
-    ///     ``NetworkError/Code/dependencyFailed``.
+    ///     ``/EasyNetwork/NetworkError/Code/dependencyFailed``.
     /// - Returns: the id of the entry.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a type that is not registered, a name or lane that is too long, a
-    ///   request that cannot be encoded or whose files cannot be read; ``NetworkError/Code/refused`` when the outbox is full or `after` names a dead letter;
-    ///   ``NetworkError/Code/cannotWriteFile`` when it could not be written. Then there is no entry.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` for a type that is not registered, a name or lane
+    ///   that is too long, a request that cannot be encoded or whose files cannot be read;
+    ///   ``/EasyNetwork/NetworkError/Code/refused`` when the outbox is full or `after` names a dead letter;
+    ///   ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when it could not be written. Then there is no entry.
     @discardableResult
     public func add<Request: APIRequest & Codable>(
         _ request: Request,
@@ -243,7 +246,7 @@ public final class Outbox: Sendable {
 
     /// The entries that wait or are being sent, in their order, those of other processes included. Read from the directory.
     ///
-    /// - Throws: ``NetworkError/Code/cannotWriteFile`` when it cannot be read.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when it cannot be read.
     public var entries: [OutboxEntry] {
         get throws(NetworkError) {
             let names = try folder.list(.entries)
@@ -260,7 +263,7 @@ public final class Outbox: Sendable {
 
     /// The entries that failed for good, in their order, each with its error. Read from the directory.
     ///
-    /// - Throws: ``NetworkError/Code/cannotWriteFile`` when it cannot be read.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when it cannot be read.
     public var deadLetters: [OutboxEntry] {
         get throws(NetworkError) {
             return try folder.list(.dead).map { name in
@@ -273,8 +276,9 @@ public final class Outbox: Sendable {
 
     /// The request of an entry, as it was added or as its type's `migrate` makes it: to show or to examine it.
     ///
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` for a damaged file, ``NetworkError/Code/invalidRequest`` for a
-    ///   type that is not registered, ``NetworkError/Code/cancelled`` when the entry has left.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotParseResponse`` for a damaged file,
+    ///   ``/EasyNetwork/NetworkError/Code/invalidRequest`` for a type that is not registered,
+    ///   ``/EasyNetwork/NetworkError/Code/cancelled`` when the entry has left.
     public func request(of entry: OutboxEntry) throws(NetworkError) -> any APIRequest {
         let place: OutboxFolder.Place = folder.has(entry.name) ? .entries : .dead
         return try request(in: try folder.read(entry.name, in: place), of: entry.type)
@@ -283,7 +287,7 @@ public final class Outbox: Sendable {
     /// Removes an entry or a dead letter; does nothing when there is none. An entry that is being sent is cancelled, but may
     /// have been sent. Entries that depend on it become dead letters.
     ///
-    /// - Throws: ``NetworkError/Code/cannotWriteFile``. Then it is still there.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Then it is still there.
     public func remove(_ id: UUID) throws(NetworkError) {
         let entries = try folder.list(.entries)
         let found = entries.first { $0.id == id }
@@ -309,7 +313,8 @@ public final class Outbox: Sendable {
     /// Makes a dead letter an entry again, at its old place in its lane, and with it the ones that failed since they depend
     /// on it. An entry that waits after a failure is tried at once, if this process delivers.
     ///
-    /// - Throws: ``NetworkError/Code/cannotWriteFile``. Then it is still a dead letter, or some that depend on it are.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Then it is still a dead letter, or some that
+    ///   depend on it are.
     public func retry(_ id: UUID) throws(NetworkError) {
         let dead = try folder.list(.dead)
         guard let name = dead.first(where: { $0.id == id }) else {
@@ -361,7 +366,7 @@ public final class Outbox: Sendable {
     /// Begins to deliver, or to wait for the process that does. Ends each ``drain(deadline:)`` under way, which then does not
     /// stop the outbox.
     ///
-    /// - Throws: ``NetworkError/Code/cannotWriteFile`` when the directory cannot be written to.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when the directory cannot be written to.
     public func start() throws(NetworkError) {
         let drains = state.withLock { state in
             state.startCount += 1
@@ -390,7 +395,7 @@ public final class Outbox: Sendable {
     ///
     /// - Parameter deadline: seconds from now; zero or less stops at once.
     /// - Returns: the entries that are left.
-    /// - Throws: ``NetworkError/Code/cannotWriteFile`` when the directory cannot be used.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when the directory cannot be used.
     @discardableResult
     public func drain(deadline: TimeInterval) async throws(NetworkError) -> [OutboxEntry] {
         if deadline > 0, !Task.isCancelled {

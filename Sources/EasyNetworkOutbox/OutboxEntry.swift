@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 /// An entry of an ``Outbox``, as it was when it was asked for.

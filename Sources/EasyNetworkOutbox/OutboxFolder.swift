@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 /// The name of an entry's file: what the outbox has to know before it reads the file.
@@ -40,7 +41,8 @@ struct OutboxName: Hashable, Sendable {
         )
     }
 
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a text that does not fit into the name of a file.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` for a text that does not fit into the name of a
+    ///   file.
     static func check(_ text: String, _ role: String) throws(NetworkError) {
         guard encoded(text).utf8.count > 80 else { return }
         let message = "the \(role) \"\(text.prefix(40))…\" is too long; 80 letters and digits fit"
@@ -105,7 +107,7 @@ struct OutboxFailure: Codable, Sendable {
 /// lock       held by the process that delivers; touched by one that changes entries and does not deliver
 /// ```
 ///
-/// Every change of an entry is one rename. Errors are ``NetworkError/Code/cannotWriteFile``.
+/// Every change of an entry is one rename. Errors are ``/EasyNetwork/NetworkError/Code/cannotWriteFile``.
 struct OutboxFolder: Sendable {
     enum Place: String { case entries, dead }
 
@@ -189,8 +191,8 @@ struct OutboxFolder: Sendable {
         }
     }
 
-    /// - Throws: ``NetworkError/Code/cannotParseResponse`` for a damaged file, ``NetworkError/Code/cancelled`` when the
-    ///   entry is not here any more.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotParseResponse`` for a damaged file,
+    ///   ``/EasyNetwork/NetworkError/Code/cancelled`` when the entry is not here any more.
     func read(_ name: OutboxName, in place: Place = .entries) throws(NetworkError) -> OutboxRecord {
         let entry = path(place, name)
         var isDirectory: ObjCBool = false
