@@ -61,10 +61,10 @@ extension Outbox {
 
     /// Takes over an entry that this process has put into the directory. What others have put there before comes first.
     func admit(_ name: OutboxName, after: [UUID]) {
-        let bell = folder.bell
+        let changeMarker = folder.changeMarker
         let (delivers, isLoaded) = state.withLock { state in
             guard state.lock != nil else { return (false, true) }
-            if exchange(&state.bell, with: bell) != bell { state.changeCount += 1 }
+            if exchange(&state.changeMarker, with: changeMarker) != changeMarker { state.changeCount += 1 }
             if state.isLoaded {
                 state.index.insert(name, after: after)
             } else if state.loadingCount == state.changeCount {
@@ -79,10 +79,10 @@ extension Outbox {
 
     /// Takes over what other processes have changed.
     private func load() {
-        let (bell, now) = (folder.bell, clock.now)
+        let (changeMarker, now) = (folder.changeMarker, clock.now)
         let change = state.withLock { state -> (count: Int, known: [OutboxName])? in
             let isDue = now >= state.nextLoad
-            if exchange(&state.bell, with: bell) != bell || isDue { state.changeCount += 1 }
+            if exchange(&state.changeMarker, with: changeMarker) != changeMarker || isDue { state.changeCount += 1 }
             guard state.lock != nil, !state.isLoaded, state.loadingCount == nil else { return nil }
             state.loadingCount = state.changeCount
             state.nextLoad = now + Self.longInterval

@@ -66,7 +66,7 @@ public final class Outbox: Sendable {
         var lastSequence: UInt64 = 0
         var ticker: (any ClockTimer)?
         /// As it was at the last look.
-        var bell: Date?
+        var changeMarker: Date?
         var wasReachable = true
         var isLoaded: Bool { loadedCount == changeCount }
         var listeners: [Int: AsyncStream<OutboxEvent>.Continuation] = [:]

@@ -326,7 +326,7 @@ struct OutboxFolder: Sendable {
     }
 
     /// Another value after ``ring()``.
-    var bell: Date? { (try? files.look(path("lock")))?.usedAt }
+    var changeMarker: Date? { (try? files.look(path("lock")))?.usedAt }
 
     /// Removes what processes left that ended while they wrote.
     func sweep() {

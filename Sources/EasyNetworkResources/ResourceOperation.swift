@@ -10,9 +10,9 @@ struct GetResource: BaseAPIRequest {
 }
 
 /// How the answer to a request is decoded as a resource.
-struct ResourceDecoder<Resource: Sendable>: Sendable {
+package struct ResourceDecoder<Resource: Sendable>: Sendable {
     /// A decoded resource, its cost in memory, and whether it may be kept there.
-    typealias Item = (resource: Resource, cost: Int, isStorable: Bool)
+    package typealias Item = (resource: Resource, cost: Int, isStorable: Bool)
 
     let decode: @Sendable (NetworkResponse) throws -> Resource
     let cost: (@Sendable (Resource) -> Int)?
@@ -28,7 +28,9 @@ struct ResourceDecoder<Resource: Sendable>: Sendable {
 }
 
 /// A load of a ``ResourceLoader``: a request that can tell what has come of its answer.
-final class ResourceOperation<Resource: Sendable>: ItemOperation<ResourceDecoder<Resource>.Item>, @unchecked Sendable {
+package final class ResourceOperation<Resource: Sendable>: ItemOperation<ResourceDecoder<Resource>.Item>,
+    @unchecked Sendable
+{
     // Sendable because everything that changes is in `partials`, behind its lock.
     private struct Partials {
         /// Nil while nobody wants partial resources.
@@ -55,12 +57,12 @@ final class ResourceOperation<Resource: Sendable>: ItemOperation<ResourceDecoder
         super.init(request, request.options.with { $0.repeatPolicy = .allow }, of: service)
     }
 
-    override func cancel() {
+    package override func cancel() {
         decoder.isCancelled.exchange(true)
         super.cancel()
     }
 
-    override func execute() {
+    package override func execute() {
         sendRequest { [decoder] in try decoder.item(from: $0) }
     }
 

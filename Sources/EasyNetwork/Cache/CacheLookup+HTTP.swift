@@ -82,11 +82,11 @@ extension CacheDeposit {
     /// Updates the stored response to a GET after a HEAD, or removes it if they differ (RFC 9111, section 4.3.5).
     func update(by response: NetworkResponse, at date: Date) {
         // `Range` has no meaning in a HEAD.
-        guard response.statusCode == 200, message.headers["Range"] == nil, let key = use.key(for: message) else {
+        guard response.statusCode == 200, message.headers["Range"] == nil, let key = lookup.key(for: message) else {
             return
         }
         let request = request(varyingIn: response.headers.listMembers("Vary"))
-        use.cache.load(key, for: request, isPromoting: false) { found in
+        lookup.cache.load(key, for: request, isPromoting: false) { found in
             guard let entry = try? found.get() else { return }
             let stored = StoredResponse(entry.header)
             guard stored.nominated.match(request) else { return }
@@ -98,7 +98,7 @@ extension CacheDeposit {
                     requestDate: requestedAt,
                     responseDate: date
                 )
-            else { return use.cache.remove(key) }
+            else { return lookup.cache.remove(key) }
             var get = self
             get.message.method = .get
             get.keep(NetworkResponse(entry, headers: fresh.headers(at: date), source: .revalidated), at: date)

@@ -176,7 +176,7 @@ final class CacheLookup: Sendable {
 
 /// The information for storing the response to a message.
 struct CacheDeposit: Sendable {
-    let use: CacheLookup
+    let lookup: CacheLookup
     /// The key of the request before redirects.
     let key: String?
     /// The message as it was sent.
@@ -193,14 +193,14 @@ struct CacheDeposit: Sendable {
     /// Stores an accepted response, after its item has been made.
     func keep(_ response: NetworkResponse, at date: Date) {
         guard response.source != .cache else { return }
-        if use.policy.reading == .http, message.method == .head { return update(by: response, at: date) }
-        switch use.keeping(response, self, at: date) {
-        case .store(let entry) where use.policy.isStorable?(response) ?? true:
-            use.cache.store(entry, in: use.policy.storage, askedIn: generation)
+        if lookup.policy.reading == .http, message.method == .head { return update(by: response, at: date) }
+        switch lookup.keeping(response, self, at: date) {
+        case .store(let entry) where lookup.policy.isStorable?(response) ?? true:
+            lookup.cache.store(entry, in: lookup.policy.storage, askedIn: generation)
         // By HTTP's rules the entry is out of date after a newer whole response.
-        case .store(let entry) where use.policy.reading == .http && entry.header.statusCode != 206:
-            use.cache.remove(entry.header.key)
-        case .remove(let key): use.cache.remove(key)
+        case .store(let entry) where lookup.policy.reading == .http && entry.header.statusCode != 206:
+            lookup.cache.remove(entry.header.key)
+        case .remove(let key): lookup.cache.remove(key)
         case .store, .leave: return
         }
     }

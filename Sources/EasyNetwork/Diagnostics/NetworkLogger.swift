@@ -61,7 +61,7 @@ public final class NetworkLogger: Sendable {
     public func log(_ host: HostConfiguration) {
         subscriptions.add(host.broadcast) {
             host.subscribe { [weak self] event in
-                guard let self, event.level >= level, !(event.toldBy.map(subscriptions.contains) ?? false) else {
+                guard let self, event.level >= level, !(event.reportedBy.map(subscriptions.contains) ?? false) else {
                     return
                 }
                 receive(event)

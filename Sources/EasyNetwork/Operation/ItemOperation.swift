@@ -262,7 +262,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         whenFinished { over.end() }
         await withTaskCancellationHandler {
             begin()
-            await withCheckedContinuation { continuation in over.begin { continuation.resume() } }
+            await withCheckedContinuation { continuation in over.whenOver { continuation.resume() } }
         } onCancel: {
             let isLast = state.withLock { state in
                 state.waiterCount -= 1
@@ -532,7 +532,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         _ done: @escaping @Sendable () -> Void
     ) {
         guard let cachedDelivery else { return callBack(error, done) }
-        cachedDelivery.begin { self.callBack(error, done) }
+        cachedDelivery.whenOver { self.callBack(error, done) }
     }
 
     /// Keeps the call, which is cancelled when the operation fails.

@@ -141,7 +141,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     var workWhenAdded: (() -> Void)? { nil }
 
     /// Calls `action` once, when the operation has finished; at once, on this thread, if it already has.
-    func whenFinished(_ action: @escaping @Sendable () -> Void) {
+    package func whenFinished(_ action: @escaping @Sendable () -> Void) {
         let isConcluded = core.withLock { state in
             if !state.isConcluded { state.finishActions.append(action) }
             return state.isConcluded

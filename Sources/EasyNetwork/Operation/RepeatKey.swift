@@ -41,7 +41,7 @@ enum RepeatKey: Hashable, Sendable {
 
         init(_ snapshot: RequestSnapshot) {
             let (options, message, host) = (snapshot.options, snapshot.message, snapshot.host)
-            let isExempt = host.stamp(for: options, message)?.isExempt ?? true
+            let isExempt = host.credentialState(for: options, message)?.isExempt ?? true
             userVersion = isExempt ? nil : host.settings.authentication?.userVersion
             cookies = host.cookies(for: options, message)
             jar = host.jar(options).map { ObjectIdentifier($0) }

@@ -89,7 +89,7 @@ extension NetworkQueue {
     func link(_ job: Job, to dependencies: [OperationDependency], _ state: inout State) -> [Job] {
         var outside: [Job] = []
         for dependency in dependencies {
-            let other = place(of: dependency.operation, state) ?? Job(dependency.operation)
+            let other = node(of: dependency.operation, state) ?? Job(dependency.operation)
             if other.phase == .expected, other.dependents.isEmpty {
                 state.outside[ObjectIdentifier(dependency.operation)] = other
                 outside.append(other)
@@ -102,7 +102,7 @@ extension NetworkQueue {
     /// Where jobs wait for the operation: at its own place, or where it is expected.
     ///
     /// An operation that is just leaving still knows its place, which is gone; jobs may already wait for its end.
-    func place(of operation: NetworkOperation, _ state: State) -> Job? {
+    func node(of operation: NetworkOperation, _ state: State) -> Job? {
         if let own = operation.job(in: self), own.phase != .gone { return own }
         return state.outside[ObjectIdentifier(operation)]
     }
@@ -137,12 +137,12 @@ extension NetworkQueue {
     /// Makes a job wait for no barrier any more.
     func passBarriers(_ operation: NetworkOperation) {
         step { state, actions in
-            if let job = place(of: operation, state) { state.graph.passBarriers(job, &actions) }
+            if let job = node(of: operation, state) { state.graph.passBarriers(job, &actions) }
         }
     }
 
     func edges(of operation: NetworkOperation, _ direction: Graph.Direction) -> [Graph.Edge] {
-        state.withLock { state in place(of: operation, state).map { state.graph.edges(of: $0, direction) } ?? [] }
+        state.withLock { state in node(of: operation, state).map { state.graph.edges(of: $0, direction) } ?? [] }
     }
 
     func operations(at job: Job, _ direction: Graph.Direction) -> [NetworkOperation] {
@@ -184,7 +184,7 @@ extension NetworkQueue {
 
     func operation(_ operation: NetworkOperation, job: Job, didRemove dependency: NetworkOperation) {
         step { state, actions in
-            if let other = place(of: dependency, state) { state.graph.removeDependency(of: job, on: other, &actions) }
+            if let other = node(of: dependency, state) { state.graph.removeDependency(of: job, on: other, &actions) }
         }
     }
 

@@ -109,8 +109,8 @@ final class BodyStream: Sendable {
             return (exchange.take(), takeWaiters())
         }
 
-        /// - Returns: whether the caller is to call `tell()` outside the lock.
-        mutating func mustTell() -> Bool {
+        /// - Returns: whether the caller is to call `applyPause()` outside the lock.
+        mutating func mustApply() -> Bool {
             let wasPaused = isPaused
             if isCollecting || unreadCount < unreadLimit / 2 {
                 isPaused = false
@@ -138,13 +138,13 @@ final class BodyStream: Sendable {
         // A cancel between this look and the return of the transport finds no exchange.
         message.isWanted = { [weak self] in self?.state.withLock { !$0.isCancelled } ?? false }
         let exchange = transport.start(message) { event in self.receive(event) }
-        let (isCancelled, mustTell) = state.withLock { state in
+        let (isCancelled, mustApply) = state.withLock { state in
             // It may have ended by now.
             if state.end == nil { state.exchange = exchange }
             return (state.isCancelled, state.isPaused)
         }
         if isCancelled { exchange.cancel() }
-        if mustTell { tell() }
+        if mustApply { applyPause() }
     }
 
     /// Tells how many bytes have been moved: at once, and on the transport's thread with each event. A second watcher
@@ -181,15 +181,15 @@ final class BodyStream: Sendable {
     func next() async throws(NetworkError) -> Data? {
         while true {
             if Task.isCancelled { cancel(keepingUnread: false) }
-            let (chunk, mustTell, failure, isOver) = state.withLock { state in
+            let (chunk, mustApply, failure, isOver) = state.withLock { state in
                 guard !state.chunks.isEmpty else {
                     return (Data?.none, false, state.collected().failure, state.end != nil)
                 }
                 let chunk = state.chunks.removeFirst()
                 state.unreadCount -= chunk.count
-                return (chunk, state.mustTell(), nil, false)
+                return (chunk, state.mustApply(), nil, false)
             }
-            if mustTell { tell() }
+            if mustApply { applyPause() }
             if let chunk { return chunk }
             if let failure { throw failure }
             if isOver { return nil }
@@ -246,11 +246,11 @@ final class BodyStream: Sendable {
     /// Changes the number of unread bytes above which the exchange is paused, for a reader that would be woken too
     /// often.
     func setUnreadLimit(_ limit: Int) {
-        let mustTell = state.withLock { state in
+        let mustApply = state.withLock { state in
             state.unreadLimit = limit
-            return state.mustTell()
+            return state.mustApply()
         }
-        if mustTell { tell() }
+        if mustApply { applyPause() }
     }
 
     /// Cancels the exchange; later bytes are ignored. Does nothing after the end.
@@ -285,13 +285,13 @@ final class BodyStream: Sendable {
 
     private func occurrence(of event: Event) async {
         await withUnsafeContinuation { continuation in
-            let (isThere, mustTell) = state.withLock { state in
+            let (isThere, mustApply) = state.withLock { state in
                 if case .all = event { state.isCollecting = true }
                 let isThere = state.hasHappened(event)
                 if !isThere { state.waiters.append((event, continuation)) }
-                return (isThere, state.mustTell())
+                return (isThere, state.mustApply())
             }
-            if mustTell { tell() }
+            if mustApply { applyPause() }
             if isThere { continuation.resume() }
         }
     }
@@ -310,7 +310,7 @@ final class BodyStream: Sendable {
         var exchange: (any TransportExchange)?
         var watched: (watcher: @Sendable (Counts) -> Void, counts: Counts)?
         var isCut = false
-        let (waiters, mustTell) = state.withLock { state -> ([Waiter], Bool) in
+        let (waiters, mustApply) = state.withLock { state -> ([Waiter], Bool) in
             guard state.end == nil else { return ([], false) }
             switch event {
             case .sent(let count): state.counts.sent = count
@@ -330,18 +330,18 @@ final class BodyStream: Sendable {
             }
             if let watcher = state.watcher { watched = (watcher, state.counts) }
             // Called again for bytes that come while the exchange is paused: another thread may just have resumed it.
-            return (state.takeWaiters(), state.mustTell() || state.isPaused)
+            return (state.takeWaiters(), state.mustApply() || state.isPaused)
         }
         if isCut { exchange?.cancel() }
         withExtendedLifetime(exchange) {}
         if let watched { watched.watcher(watched.counts) }
         for waiter in waiters { waiter.continuation.resume() }
-        if mustTell { tell() }
+        if mustApply { applyPause() }
     }
 
     /// Pauses or resumes the exchange, and repeats that if the wanted state has changed in between: otherwise the
     /// slower of two threads would decide. On the transport's thread a pause takes effect at once.
-    private func tell() {
+    private func applyPause() {
         var told: Int?
         while let order = state.withLock({ state -> (exchange: any TransportExchange, pauses: Bool, change: Int)? in
             guard state.pauseChangeCount != told, let exchange = state.exchange else { return nil }
@@ -387,7 +387,7 @@ extension BodyStream.Collected {
 ///
 /// Called before each message that the call sends, retries and redirects included. It may alter the message, by a range
 /// for instance, and returns what reads the answer to that message.
-typealias BodyUse = @Sendable (TransportRequest) async -> (message: TransportRequest, read: BodyReading)
+typealias BodyConsumer = @Sendable (TransportRequest) async -> (message: TransportRequest, read: BodyReading)
 
 /// Reads the answer to one message.
 ///

@@ -9,7 +9,7 @@ import Foundation
 ///
 /// The decisions are made by values: ``RetryPolicy``, ``RedirectRules``, ``CacheLookup``, ``ResponseValidation``.
 struct CallAttempts {
-    typealias Stamp = RequestAuthentication.Stamp
+    typealias CredentialState = RequestAuthentication.CredentialState
     typealias Outcome = Result<NetworkResponse, NetworkError>
 
     /// Where the call stands; each case has what is valid then.
@@ -98,7 +98,7 @@ struct CallAttempts {
     /// The messages sent so far; the call has them while one is under way.
     private var history: [NetworkAttempt] = []
     private var counts = Counts()
-    private var stamp: Stamp?
+    private var credentialState: CredentialState?
     private var cache = CacheProgress()
     private var repetition = Repetition.free
 
@@ -115,7 +115,7 @@ struct CallAttempts {
         self.context = context
         self.call = call
         snapshot = context.snapshot
-        stamp = context.stamp
+        credentialState = context.credentialState
     }
 
     /// Sends the request until there is an answer, or an error that is not retried.
@@ -205,14 +205,14 @@ struct CallAttempts {
         var message = outgoing.message
         if let replay = outgoing.replay {
             try RequestBuilder.check(replay.message)
-            stamp = replay.stamp
+            credentialState = replay.credentialState
             message = replay.message
         } else {
             if let network = context.missingNetwork {
                 await context.wait(for: network, call)
                 try checkCancellation()
             }
-            if stamp != nil { message = try await authorized(message) }
+            if credentialState != nil { message = try await authorized(message) }
         }
         try checkCancellation()
         let exchange = await exchange(outgoing, as: message)
@@ -222,14 +222,16 @@ struct CallAttempts {
 
     /// The message with its credential. Another origin than that of the request gets none.
     private mutating func authorized(_ message: TransportRequest) async throws(NetworkError) -> TransportRequest {
-        guard var stamp, let first = context.stamp else { return message }
-        stamp.isExempt = first.isExempt || message.url.origin != snapshot.message.url.origin
-        self.stamp = stamp
-        guard !stamp.isExempt else { return message }
-        guard let (outgoing, fresh) = try await context.authorize(message, stamp, call) else { return message }
+        guard var credentialState, let first = context.credentialState else { return message }
+        credentialState.isExempt = first.isExempt || message.url.origin != snapshot.message.url.origin
+        self.credentialState = credentialState
+        guard !credentialState.isExempt else { return message }
+        guard let (outgoing, fresh) = try await context.authorize(message, credentialState, call) else {
+            return message
+        }
         try checkCancellation()
         try RequestBuilder.check(outgoing)
-        self.stamp = fresh
+        self.credentialState = fresh
         return outgoing
     }
 
@@ -239,7 +241,7 @@ struct CallAttempts {
         // First, so that what is told of the message is what is sent.
         context.addCookies(to: &message)
         var read: BodyReading?
-        if let use = context.use { (message, read) = await use(message) }
+        if let consumer = context.consumer { (message, read) = await consumer(message) }
         let line = NetworkError.Request(method: message.method.rawValue, url: message.url, headers: message.headers)
         var attempt = NetworkAttempt(reason: outgoing.cause.reason, request: line, delay: outgoing.cause.delay)
         attempt.cacheMiss = history.isEmpty ? cache.miss : nil
@@ -435,9 +437,9 @@ struct CallAttempts {
     ///
     /// - Throws: the reason why there is no other credential.
     private mutating func replay(_ exchange: Exchange?) async throws(NetworkError) -> Outgoing? {
-        guard let stamp, !stamp.isExempt, let exchange, let answer = exchange.answer,
+        guard let credentialState, !credentialState.isExempt, let exchange, let answer = exchange.answer,
             exchange.message.body.isReplayable, exchange.arrival.mayBeginAgain,
-            let replay = try await context.review(answer, exchange.message, stamp, call)
+            let replay = try await context.review(answer, exchange.message, credentialState, call)
         else { return nil }
         // A refused message has changed nothing on the server.
         repetition = .free

@@ -8,13 +8,13 @@ final class CallContext: Sendable {
     /// Nil when the request does not use the cache.
     let cache: CacheLookup?
     /// Nil without authentication.
-    let stamp: RequestAuthentication.Stamp?
+    let credentialState: RequestAuthentication.CredentialState?
     /// The operation that gives its slot back while the call waits; nil without one.
     let caller: Caller?
     /// The listeners of its queue, or of the queue that needs the refresh which makes the call.
     private let queueBroadcast: EventBroadcast?
     /// How an accepted body is used; nil to collect it.
-    let use: BodyUse?
+    let consumer: BodyConsumer?
     /// Called with an answer of the cache that is followed by the network's.
     private let cached: (@Sendable (NetworkResponse) -> Void)?
 
@@ -23,17 +23,17 @@ final class CallContext: Sendable {
         caller: Caller?,
         heardBy broadcast: EventBroadcast? = nil,
         order: CacheLookup.Order = .standard,
-        use: BodyUse? = nil,
+        consumer: BodyConsumer? = nil,
         cached: (@Sendable (NetworkResponse) -> Void)? = nil
     ) {
         self.snapshot = snapshot
         self.caller = caller
         queueBroadcast = caller?.operation.broadcast ?? broadcast
-        self.use = use
+        self.consumer = consumer
         self.cached = cached
         // The cache stores bodies, and this answer has none.
-        cache = use == nil ? snapshot.cache(order) : nil
-        stamp = snapshot.host.stamp(for: snapshot.options, snapshot.message)
+        cache = consumer == nil ? snapshot.cache(order) : nil
+        credentialState = snapshot.host.credentialState(for: snapshot.options, snapshot.message)
     }
 
     var host: HostConfiguration { snapshot.host }
@@ -57,13 +57,13 @@ final class CallContext: Sendable {
         guard isHeard else { return }
         let kind = kind()
         let operation = caller?.operation
-        var toldBy = operation?.tell(kind, callNumber: call.number)
+        var reportedBy = operation?.tell(kind, callNumber: call.number)
         if operation == nil, let queueBroadcast, queueBroadcast.isHeard {
             // Without a job, as several may wait for the refresh.
             queueBroadcast.post(NetworkEvent(kind, callNumber: call.number, host: host.host))
-            toldBy = ObjectIdentifier(queueBroadcast)
+            reportedBy = ObjectIdentifier(queueBroadcast)
         }
-        host.tell(kind, of: call, operation, toldBy: toldBy)
+        host.tell(kind, of: call, operation, reportedBy: reportedBy)
     }
 
     // MARK: - Interceptors
@@ -178,12 +178,12 @@ final class CallContext: Sendable {
     ) -> CacheDeposit? {
         guard let cache, !cache.policy.storage.isEmpty else { return nil }
         return CacheDeposit(
-            use: cache,
+            lookup: cache,
             key: key,
             message: message,
             candidate: candidate,
             asked: asked ?? message.headers,
-            isCredentialAdded: stamp?.isExempt == false,
+            isCredentialAdded: credentialState?.isExempt == false,
             requestedAt: clock.date,
             generation: cache.cache.generation
         )
@@ -199,11 +199,11 @@ final class CallContext: Sendable {
     /// - Returns: nil when there is no credential to add.
     func authorize(
         _ message: TransportRequest,
-        _ stamp: RequestAuthentication.Stamp,
+        _ credentialState: RequestAuthentication.CredentialState,
         _ call: Call
     ) async throws(NetworkError) -> RequestAuthentication.Authorized? {
         guard let authentication = host.settings.authentication else { return nil }
-        return try await authentication.authorize(message, stamp, over: refreshService) { wait in
+        return try await authentication.authorize(message, credentialState, over: refreshService) { wait in
             tell(call, .credentialAwaited)
             await withoutSlot(call, wait)
         }
@@ -213,11 +213,11 @@ final class CallContext: Sendable {
     func review(
         _ response: NetworkResponse,
         _ message: TransportRequest,
-        _ stamp: RequestAuthentication.Stamp,
+        _ credentialState: RequestAuthentication.CredentialState,
         _ call: Call
     ) async throws(NetworkError) -> RequestAuthentication.Authorized? {
         guard let authentication = host.settings.authentication else { return nil }
-        return try await authentication.review(response, to: message, stamp, over: refreshService) { wait in
+        return try await authentication.review(response, to: message, credentialState, over: refreshService) { wait in
             tell(call, .credentialAwaited)
             await withoutSlot(call, wait)
         }

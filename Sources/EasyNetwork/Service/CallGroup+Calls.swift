@@ -2,11 +2,11 @@ import Foundation
 
 extension CallGroup {
     /// Sends a request and waits for its end. Cancelling the task cancels the call. The parameters are those of
-    /// ``start(_:order:use:cached:map:completion:)``.
+    /// ``start(_:order:consumer:cached:map:completion:)``.
     func result<Item: Sendable>(
         of source: RequestSource,
         order: CacheLookup.Order = .standard,
-        using use: BodyUse? = nil,
+        consumer: BodyConsumer? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> Item
     ) async -> Result<Item, NetworkError> {
         // A group of its own, which is cancelled with the task.
@@ -14,7 +14,7 @@ extension CallGroup {
         let caller = caller
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                group.start(source, order: order, use: use, map: map) { continuation.resume(returning: $0) }
+                group.start(source, order: order, consumer: consumer, map: map) { continuation.resume(returning: $0) }
             }
         } onCancel: {
             group.cancel()
@@ -27,7 +27,7 @@ extension CallGroup {
     ///
     /// - Parameters:
     ///   - order: how the cache is asked. Default ``CacheLookup/Order/standard``.
-    ///   - use: how an accepted body is used; then the answer has no body, and the cache is not asked. Default nil.
+    ///   - consumer: how an accepted body is used; then the answer has no body, and the cache is not asked. Default nil.
     ///   - cached: called at most once before the completion, on ``WorkQueue``, with the item from the cache that is
     ///     followed by the network's.
     ///   - map: makes the item from an accepted answer, on ``WorkQueue``.
@@ -35,7 +35,7 @@ extension CallGroup {
     func start<Item: Sendable>(
         _ source: RequestSource,
         order: CacheLookup.Order = .standard,
-        use: BodyUse? = nil,
+        consumer: BodyConsumer? = nil,
         cached: (@Sendable (Item) -> Void)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
@@ -48,7 +48,7 @@ extension CallGroup {
         begin(
             source,
             order: order,
-            use: use,
+            consumer: consumer,
             cached: erasedCached,
             map: { response in try map(response) },
             completion: { _, result, keep in
@@ -72,7 +72,7 @@ extension CallGroup {
         _ source: RequestSource,
         isAnnounced: Bool = true,
         order: CacheLookup.Order,
-        use: BodyUse? = nil,
+        consumer: BodyConsumer? = nil,
         cached: (@Sendable (any Sendable) -> Void)? = nil,
         sharedAnswer: (@Sendable () async -> CallAttempts.Answer)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> any Sendable,
@@ -122,7 +122,7 @@ extension CallGroup {
                     if let sharedAnswer {
                         answer = await sharedAnswer()
                     } else {
-                        answer = await self.answer(to: &source, call, caller, order, use, cached)
+                        answer = await self.answer(to: &source, call, caller, order, consumer, cached)
                     }
                     item = answer.result.flatMap { $0.item(map) }
                     // When a stored answer can no longer be read, the request is sent.
@@ -151,7 +151,7 @@ extension CallGroup {
         _ call: Call,
         _ caller: Caller?,
         _ order: CacheLookup.Order,
-        _ use: BodyUse?,
+        _ consumer: BodyConsumer?,
         _ cached: (@Sendable (NetworkResponse) -> Void)?
     ) async -> CallAttempts.Answer {
         do throws(NetworkError) {
@@ -162,7 +162,7 @@ extension CallGroup {
                 caller: caller,
                 heardBy: broadcast,
                 order: order,
-                use: use,
+                consumer: consumer,
                 cached: cached
             )
             host.payForRetries()
@@ -186,12 +186,12 @@ extension CallGroup {
         case .store(let deposit):
             guard let accepted = answer.acceptedAnswer else { return }
             deposit.keep(accepted, at: host.settings.clock.date)
-        case .answered(let use, let key, isRefreshed: true):
-            guard use.cache.beginRefresh(key) else { return }
+        case .answered(let lookup, let key, isRefreshed: true):
+            guard lookup.cache.beginRefresh(key) else { return }
             // The refresh outlives the operation.
             CallGroup(host).begin(source, isAnnounced: false, order: .refresh, map: map) { _, _, keep in
                 keep?()
-                use.cache.endRefresh(key)
+                lookup.cache.endRefresh(key)
             }
         case .shared(let keep): keep()
         case .answered, nil: return
@@ -204,12 +204,12 @@ extension CallGroup {
     func removeUnusable(_ answer: CallAttempts.Answer, after error: NetworkError?) -> Bool {
         guard let error, ![.cancelled, .timedOut, .notCached].contains(error.code) else { return false }
         switch answer.pendingStore {
-        case .answered(let use, let key, _): use.cache.remove(key)
+        case .answered(let lookup, let key, _): lookup.cache.remove(key)
         case .store(let deposit):
             guard let response = try? answer.result.get(), response.source == .cache || response.source == .revalidated,
                 let candidate = deposit.candidate
             else { return false }
-            deposit.use.cache.remove(candidate.entry.header.key)
+            deposit.lookup.cache.remove(candidate.entry.header.key)
         case .shared, nil: return false
         }
         return true

@@ -67,11 +67,11 @@ extension EasyNetworkService {
         let (context, message) = try cacheContext(for: request)
         let date = configuration.settings.clock.date
         guard let deposit = context.deposit(message, key: context.cache?.key(for: message), nil),
-            case .store(let entry) = deposit.use.keeping(response, deposit, at: date)
+            case .store(let entry) = deposit.lookup.keeping(response, deposit, at: date)
         else {
             throw NetworkError(code: .invalidRequest, message: "the policy of the request does not store this answer")
         }
-        deposit.use.cache.store(entry, in: deposit.use.policy.storage)
+        deposit.lookup.cache.store(entry, in: deposit.lookup.policy.storage)
     }
 
     /// Removes the cached answers to a request. An answer that is under way is not stored.

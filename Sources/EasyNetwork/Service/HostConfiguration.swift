@@ -128,12 +128,12 @@ public final class HostConfiguration: Sendable {
 
     /// Tells an event of a call, if there is a listener.
     ///
-    /// - Parameter toldBy: the broadcast of the queue that has told it.
+    /// - Parameter reportedBy: the broadcast of the queue that has told it.
     func tell(
         _ kind: @autoclosure () -> NetworkEvent.Kind,
         of call: Call,
         _ operation: (any CallOwner)?,
-        toldBy: ObjectIdentifier? = nil
+        reportedBy: ObjectIdentifier? = nil
     ) {
         guard broadcast.isHeard else { return }
         let shown = operation?.isHidden == true ? nil : operation
@@ -144,7 +144,7 @@ public final class HostConfiguration: Sendable {
                 operationID: shown?.operationID,
                 callNumber: call.number,
                 host: host,
-                toldBy: toldBy
+                reportedBy: reportedBy
             )
         )
     }
@@ -217,13 +217,15 @@ public final class HostConfiguration: Sendable {
     }
 
     /// The first authentication state of a request; nil without authentication.
-    func stamp(for options: RequestOptions, _ message: TransportRequest) -> RequestAuthentication.Stamp? {
+    func credentialState(for options: RequestOptions, _ message: TransportRequest) -> RequestAuthentication
+        .CredentialState?
+    {
         settings.authentication.map { authentication in
-            var stamp = authentication.begin(message.url, base: settings.baseURL)
+            var credentialState = authentication.begin(message.url, base: settings.baseURL)
             if message.headers["Authorization"] != nil || !options.isAuthenticated || options.customURLRequest != nil {
-                stamp.isExempt = true
+                credentialState.isExempt = true
             }
-            return stamp
+            return credentialState
         }
     }
 

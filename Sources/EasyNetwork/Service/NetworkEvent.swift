@@ -116,10 +116,10 @@ public struct NetworkEvent: Sendable {
     public let tags: Set<String>
 
     /// The broadcast of the queue that told the event before; nil if none did.
-    let toldBy: ObjectIdentifier?
+    let reportedBy: ObjectIdentifier?
 
     /// Whether a queue told the event, too.
-    var isRepeated: Bool { toldBy != nil }
+    var isRepeated: Bool { reportedBy != nil }
 
     init(
         _ kind: Kind,
@@ -129,7 +129,7 @@ public struct NetworkEvent: Sendable {
         callNumber: UInt64? = nil,
         host: String? = nil,
         tags: Set<String> = [],
-        toldBy: ObjectIdentifier? = nil
+        reportedBy: ObjectIdentifier? = nil
     ) {
         self.kind = kind
         self.date = date
@@ -138,7 +138,7 @@ public struct NetworkEvent: Sendable {
         self.callNumber = callNumber
         self.host = host
         self.tags = tags
-        self.toldBy = toldBy
+        self.reportedBy = reportedBy
     }
 
     /// How important the event is, for a log.

@@ -8,7 +8,7 @@ package final class OneShot: Sendable {
     package init() {}
 
     /// Adds an action, and runs it at once if the event has happened.
-    package func begin(_ action: @escaping @Sendable () -> Void) {
+    package func whenOver(_ action: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             guard !state.isOver else { return true }
             guard let first = state.action else {
@@ -37,7 +37,7 @@ package final class OneShot: Sendable {
     /// Returns when the event has happened. Cancelling the task makes it happen.
     package func wait() async {
         await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in begin { continuation.resume() } }
+            await withCheckedContinuation { continuation in whenOver { continuation.resume() } }
         } onCancel: {
             end()
         }

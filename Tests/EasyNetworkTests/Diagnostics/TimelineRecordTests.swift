@@ -30,7 +30,7 @@ struct TimelineRecordTests {
             callNumber: call,
             host: "api.example.com",
             tags: ["sync"],
-            toldBy: isRepeated ? ObjectIdentifier(TimelineRecord.self) : nil
+            reportedBy: isRepeated ? ObjectIdentifier(TimelineRecord.self) : nil
         )
     }
 

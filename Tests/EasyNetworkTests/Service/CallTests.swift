@@ -116,7 +116,8 @@ struct CallTests {
         let transport = ScriptedTransport { _, _ in [.head(TransportHead(statusCode: 200))] }
         let over = Gate()
         EasyNetworkService(transport.host())
-            .group.start(RequestSource(Call()), use: { message in (message, { _, _, _ in .used }) }, map: { $0 }) { _ in
+            .group.start(RequestSource(Call()), consumer: { message in (message, { _, _, _ in .used }) }, map: { $0 }) {
+                _ in
                 over.open()
             }
         await over.opened()

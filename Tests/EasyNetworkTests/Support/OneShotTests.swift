@@ -9,11 +9,11 @@ struct OneShotTests {
     func several() async {
         let event = OneShot()
         let notes = Locked<[Int]>([])
-        for number in 0..<3 { event.begin { notes.withLock { $0.append(number) } } }
+        for number in 0..<3 { event.whenOver { notes.withLock { $0.append(number) } } }
         let tasks = (0..<3).map { _ in Task { await event.wait() } }
         event.end()
         event.end()
-        event.begin { notes.withLock { $0.append(3) } }
+        event.whenOver { notes.withLock { $0.append(3) } }
         for task in tasks { await task.value }
         #expect(notes.withLock { $0 } == [0, 1, 2, 3])
     }

@@ -255,8 +255,8 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             try await waitWhilePaused()
             let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
                 do throws(NetworkError) {
-                    try await writer.fetchMissing { use in
-                        await self.callGroup.result(of: .snapshot(snapshot), using: use) { _ in }
+                    try await writer.fetchMissing { consumer in
+                        await self.callGroup.result(of: .snapshot(snapshot), consumer: consumer) { _ in }
                     }
                     return .success(())
                 } catch {
@@ -345,7 +345,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         fetching?.cancel()
         task?.cancel()
         guard let filesAreDone else { return super.deliver(error, done) }
-        filesAreDone.begin { super.deliver(error, done) }
+        filesAreDone.whenOver { super.deliver(error, done) }
     }
 }
 

@@ -5,7 +5,7 @@ import Foundation
 /// The rules are those of ``DownloadPlan``. Several segments are several calls at once, which take turns to write.
 actor DownloadWriter {
     /// Makes a call whose body is used like this, and returns when it has ended.
-    typealias Fetch = @Sendable (@escaping BodyUse) async -> Result<Void, NetworkError>
+    typealias Fetch = @Sendable (@escaping BodyConsumer) async -> Result<Void, NetworkError>
 
     private enum Event: Sendable {
         case fetch(Int)

@@ -143,41 +143,43 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
 
     override func authorize(
         _ message: TransportRequest,
-        _ stamp: Stamp,
+        _ credentialState: CredentialState,
         over service: @autoclosure () -> EasyNetworkService,
         _ waiting: Waiting
     ) async throws(NetworkError) -> Authorized {
-        guard !stamp.isExempt else { return (message, stamp) }
+        guard !credentialState.isExempt else { return (message, credentialState) }
         while true {
             let current = current
             let isExpired = current.credential.map { authenticator.isExpired($0, at: clock.date) } ?? false
             if let fresh = try await refreshed(isExpired ? current.version : nil, over: service(), waiting) {
-                return try apply(fresh, to: message, stamp)
+                return try apply(fresh, to: message, credentialState)
             }
             // Otherwise the expired credential has been replaced by one whose expiry was not checked.
-            if !isExpired { return try apply(current, to: message, stamp) }
+            if !isExpired { return try apply(current, to: message, credentialState) }
         }
     }
 
     override func review(
         _ response: NetworkResponse,
         to message: TransportRequest,
-        _ stamp: Stamp,
+        _ credentialState: CredentialState,
         over service: @autoclosure () -> EasyNetworkService,
         _ waiting: Waiting
     ) async throws(NetworkError) -> Authorized? {
-        guard !stamp.isExempt, response.statusCode == 401 || authenticator.isRefused(response) else { return nil }
-        guard !stamp.isReplay else {
+        guard !credentialState.isExempt, response.statusCode == 401 || authenticator.isRefused(response) else {
+            return nil
+        }
+        guard !credentialState.isReplay else {
             throw response.error(.unauthorized, message: "the server refused the new credential too")
         }
         let fresh: Versioned
         do throws(NetworkError) {
             // The refusal of an older credential does not concern the current one.
-            fresh = try await refreshed(stamp.version, over: service(), waiting) ?? current
+            fresh = try await refreshed(credentialState.version, over: service(), waiting) ?? current
         } catch {
             throw response.error(error.code, message: error.message, underlying: error.underlying)
         }
-        var replay = stamp
+        var replay = credentialState
         replay.isReplay = true
         return try apply(fresh, to: message, replay)
     }
@@ -187,18 +189,18 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     private func apply(
         _ current: Versioned,
         to message: TransportRequest,
-        _ stamp: Stamp
+        _ credentialState: CredentialState
     ) throws(NetworkError) -> Authorized {
         var message = message
-        var stamp = stamp
-        stamp.version = current.version
+        var credentialState = credentialState
+        credentialState.version = current.version
         do {
             if let credential = current.credential { try authenticator.apply(credential, to: &message) }
         } catch {
             let prefix = "the credential cannot be put into the request: "
             throw .thrown(error, otherwise: .invalidRequest, prefix: prefix)
         }
-        return (message, stamp)
+        return (message, credentialState)
     }
 
     // MARK: - The refresh

@@ -66,34 +66,34 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
 
     override func authorize(
         _ message: TransportRequest,
-        _ stamp: Stamp,
+        _ credentialState: CredentialState,
         over service: @autoclosure () -> EasyNetworkService,
         _ waiting: Waiting
     ) async throws(NetworkError) -> Authorized {
-        guard isWanted(message, stamp) else { return (message, stamp) }
+        guard isWanted(message, credentialState) else { return (message, credentialState) }
         return state.withLock { state in
             var message = message
-            var stamp = stamp
-            stamp.version = state.version
-            if case .basic = state.scheme, !isBasicSafe(for: message) { return (message, stamp) }
+            var credentialState = credentialState
+            credentialState.version = state.version
+            if case .basic = state.scheme, !isBasicSafe(for: message) { return (message, credentialState) }
             message.headers["Authorization"] = state.scheme?.authorization(for: message)
-            return (message, stamp)
+            return (message, credentialState)
         }
     }
 
     override func review(
         _ response: NetworkResponse,
         to message: TransportRequest,
-        _ stamp: Stamp,
+        _ credentialState: CredentialState,
         over service: @autoclosure () -> EasyNetworkService,
         _ waiting: Waiting
     ) async throws(NetworkError) -> Authorized? {
-        guard isWanted(message, stamp) else { return nil }
+        guard isWanted(message, credentialState) else { return nil }
         guard response.statusCode == 401 else {
-            takeNextNonce(response, stamp)
+            takeNextNonce(response, credentialState)
             return nil
         }
-        guard !stamp.isReplay else { return nil }
+        guard !credentialState.isReplay else { return nil }
         let challenges = AuthenticationChallenge.all(in: response.headers)
         guard var scheme = scheme(for: challenges, to: message) else {
             guard challenges.contains(where: { $0.scheme == "basic" }) else { return nil }
@@ -106,11 +106,11 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
             state = (scheme, state.version + 1)
             return state.version
         }
-        return (message, Stamp(version: version, isReplay: true))
+        return (message, CredentialState(version: version, isReplay: true))
     }
 
-    private func isWanted(_ message: TransportRequest, _ stamp: Stamp) -> Bool {
-        !stamp.isExempt && message.headers["Authorization"] == nil
+    private func isWanted(_ message: TransportRequest, _ credentialState: CredentialState) -> Bool {
+        !credentialState.isExempt && message.headers["Authorization"] == nil
     }
 
     private func isBasicSafe(for message: TransportRequest) -> Bool {
@@ -129,10 +129,10 @@ final class PasswordAuthentication: RequestAuthentication, @unchecked Sendable {
         return .basic(basic.authorization)
     }
 
-    private func takeNextNonce(_ response: NetworkResponse, _ stamp: Stamp) {
+    private func takeNextNonce(_ response: NetworkResponse, _ credentialState: CredentialState) {
         state.withLock { state in
             // The answer to an older challenge does not concern the nonce in use.
-            guard stamp.version == state.version, case .digest(var session) = state.scheme else { return }
+            guard credentialState.version == state.version, case .digest(var session) = state.scheme else { return }
             session.take(response.headers)
             state.scheme = .digest(session)
         }

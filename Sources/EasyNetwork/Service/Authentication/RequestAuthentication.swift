@@ -13,7 +13,7 @@ public class RequestAuthentication: @unchecked Sendable {
     // Sendable because it has no state, and all subclasses, which are in this module, have only sendable state.
 
     /// The authentication state of a request, which a call keeps between two messages.
-    struct Stamp: Hashable, Sendable {
+    struct CredentialState: Hashable, Sendable {
         /// The version of the credential that the request was sent with.
         var version = 0
         /// Whether the request has been sent again after a refusal; that happens once.
@@ -23,7 +23,7 @@ public class RequestAuthentication: @unchecked Sendable {
     }
 
     /// A message with its credential.
-    typealias Authorized = (message: TransportRequest, stamp: Stamp)
+    typealias Authorized = (message: TransportRequest, credentialState: CredentialState)
 
     /// Gives the slot of a call back, runs the closure, and takes the slot again.
     typealias Waiting = (_ wait: () async -> Void) async -> Void
@@ -36,13 +36,13 @@ public class RequestAuthentication: @unchecked Sendable {
     /// Changes with the user to whom the credential belongs, and not when that is refreshed.
     var userVersion: Int { 0 }
 
-    /// The first stamp of a request, also for its redirects. Call it in the task of the code that makes the request:
+    /// The first credentialState of a request, also for its redirects. Call it in the task of the code that makes the request:
     /// its task-local values show whether a refresh makes it.
     ///
     /// - Parameter base: the host's base URL; nil allows any origin.
-    final func begin(_ url: URL, base: URL?) -> Stamp {
+    final func begin(_ url: URL, base: URL?) -> CredentialState {
         let isElsewhere = base.map { $0.origin != url.origin } ?? false
-        return Stamp(isExempt: isElsewhere || Self.refreshing.contains(ObjectIdentifier(self)))
+        return CredentialState(isExempt: isElsewhere || Self.refreshing.contains(ObjectIdentifier(self)))
     }
 
     /// Adds the credential to a message, before each attempt.
@@ -51,17 +51,17 @@ public class RequestAuthentication: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - message: without credential.
-    ///   - stamp: the last stamp of the call.
+    ///   - credentialState: the last credentialState of the call.
     ///   - service: for the messages of a refresh, which outlives the call.
     ///   - waiting: waits for a refresh.
     /// - Throws: the reason why there is no credential; ``NetworkError/Code/cancelled`` when the task is cancelled.
     func authorize(
         _ message: TransportRequest,
-        _ stamp: Stamp,
+        _ credentialState: CredentialState,
         over service: @autoclosure () -> EasyNetworkService,
         _ waiting: Waiting
     ) async throws(NetworkError) -> Authorized {
-        (message, stamp)
+        (message, credentialState)
     }
 
     /// Reviews each answer. The parameters are those of ``authorize(_:_:over:_:)``.
@@ -70,7 +70,7 @@ public class RequestAuthentication: @unchecked Sendable {
     func review(
         _ response: NetworkResponse,
         to message: TransportRequest,
-        _ stamp: Stamp,
+        _ credentialState: CredentialState,
         over service: @autoclosure () -> EasyNetworkService,
         _ waiting: Waiting
     ) async throws(NetworkError) -> Authorized? {

@@ -27,7 +27,7 @@ extension EasyNetworkService {
         let caller = group.caller
         let (answers, began) = AsyncStream<(head: TransportHead, url: URL, body: BodyStream)>.makeStream()
         let hasBegun = Locked(false)
-        let use: BodyUse = { message in
+        let consumer: BodyConsumer = { message in
             let url = message.url
             let read: BodyReading = { head, isAccepted, body in
                 guard isAccepted else { return .collect }
@@ -47,7 +47,7 @@ extension EasyNetworkService {
         }
         let call = Task {
             defer { began.finish() }
-            return await group.result(of: source, using: use) { $0 }
+            return await group.result(of: source, consumer: consumer) { $0 }
         }
         let answer = await withTaskCancellationHandler {
             await answers.first { _ in true }

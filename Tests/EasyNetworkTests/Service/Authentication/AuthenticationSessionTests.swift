@@ -290,12 +290,18 @@ struct AuthenticationSessionTests {
         }
         let session = AuthenticationSession(tokens, credential: "old", clock: ManualClock())
         let message = TransportRequest(url: URL(fileURLWithPath: "/"))
-        let stamp = session.begin(message.url, base: nil)
-        let sent = try await session.authorize(message, stamp, over: EasyNetworkService(.shared)) { wait in await wait()
+        let credentialState = session.begin(message.url, base: nil)
+        let sent = try await session.authorize(message, credentialState, over: EasyNetworkService(.shared)) { wait in
+            await wait()
         }
         session.signIn("new")
         let refusal = NetworkResponse(statusCode: 401)
-        let again = try await session.review(refusal, to: message, sent.stamp, over: EasyNetworkService(.shared)) {
+        let again = try await session.review(
+            refusal,
+            to: message,
+            sent.credentialState,
+            over: EasyNetworkService(.shared)
+        ) {
             wait in await wait()
         }
         #expect(again?.message.headers["Authorization"] == "Bearer new" && count.withLock { $0 } == 0)

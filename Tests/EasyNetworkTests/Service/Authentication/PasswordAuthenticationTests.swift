@@ -28,12 +28,14 @@ struct PasswordAuthenticationTests {
             _ server: (TransportRequest) -> NetworkResponse
         ) async throws -> (sent: [String?], status: Int) {
             var sent: [String?] = []
-            let stamp = authentication.begin(message.url, base: base)
-            var next = try await authentication.authorize(message, stamp, over: EasyNetworkService(.shared)) { _ in }
+            let credentialState = authentication.begin(message.url, base: base)
+            var next = try await authentication.authorize(message, credentialState, over: EasyNetworkService(.shared)) {
+                _ in
+            }
             while true {
                 sent.append(next.message.headers["Authorization"])
                 let response = server(next.message)
-                guard let again = try await review(response, message, next.stamp) else {
+                guard let again = try await review(response, message, next.credentialState) else {
                     return (sent, response.statusCode)
                 }
                 next = again
@@ -43,10 +45,15 @@ struct PasswordAuthenticationTests {
         func review(
             _ response: NetworkResponse,
             _ message: TransportRequest,
-            _ stamp: RequestAuthentication.Stamp? = nil
+            _ credentialState: RequestAuthentication.CredentialState? = nil
         ) async throws -> RequestAuthentication.Authorized? {
-            let stamp = stamp ?? authentication.begin(message.url, base: base)
-            return try await authentication.review(response, to: message, stamp, over: EasyNetworkService(.shared)) {
+            let credentialState = credentialState ?? authentication.begin(message.url, base: base)
+            return try await authentication.review(
+                response,
+                to: message,
+                credentialState,
+                over: EasyNetworkService(.shared)
+            ) {
                 _ in
             }
         }
@@ -111,7 +118,7 @@ struct PasswordAuthenticationTests {
         let second = try await client.send(Self.message(), server)
         #expect(Self.field("nonce", second.sent[0]) == "next")
         let old = NetworkResponse(headers: ["Authentication-Info": "nextnonce=\"old\""])
-        _ = try await client.review(old, try Self.message(), RequestAuthentication.Stamp(version: 0))
+        _ = try await client.review(old, try Self.message(), RequestAuthentication.CredentialState(version: 0))
         #expect(Self.field("nonce", try await client.send(Self.message(), server).sent[0]) == "next")
     }
 

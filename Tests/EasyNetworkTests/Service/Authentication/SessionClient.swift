@@ -80,8 +80,13 @@ final class SessionClient: Sendable {
         ) async -> Result<NetworkResponse, NetworkError> {
             let message = TransportRequest(url: URL(fileURLWithPath: "/"))
             do throws(NetworkError) {
-                let stamp = session.begin(message.url, base: nil)
-                var next = try await session.authorize(message, stamp, over: EasyNetworkService(.shared), hold)
+                let credentialState = session.begin(message.url, base: nil)
+                var next = try await session.authorize(
+                    message,
+                    credentialState,
+                    over: EasyNetworkService(.shared),
+                    hold
+                )
                 while true {
                     let token = next.message.headers["Authorization"].map { String($0.dropFirst("Bearer ".count)) }
                     state.withLock { $0.sent.append(token) }
@@ -90,7 +95,7 @@ final class SessionClient: Sendable {
                         let again = try await session.review(
                             response,
                             to: message,
-                            next.stamp,
+                            next.credentialState,
                             over: EasyNetworkService(.shared),
                             hold
                         )
