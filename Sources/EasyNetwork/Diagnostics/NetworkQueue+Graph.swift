@@ -59,10 +59,12 @@ private struct JobDrawing {
         )
         let (entries, isSuspended) = queue.state.withLock { state in
             let entries = state.graph.jobs.compactMap { job -> Entry? in
-                guard let operation = job.payload else { return nil }
+                guard let operation = job.payload?.original else { return nil }
                 var group: ObjectIdentifier?
                 for lane in job.lanes { if case .group(let id) = lane.key { group = id } }
-                let waitsFor = job.dependencies.compactMap { edge in edge.job.payload.map { ($0, edge.policy) } }
+                let waitsFor = job.dependencies.compactMap { other, policy in
+                    other.payload.map { ($0.original, policy) }
+                }
                 return (operation, group, job.phase == .running, waitsFor)
             }
             return (entries, state.graph.isSuspended)
