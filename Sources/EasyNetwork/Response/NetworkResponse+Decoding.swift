@@ -9,7 +9,7 @@ extension NetworkResponse {
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is empty or no JSON; then the message names line
     ///   and column.
     public func json() throws(NetworkError) -> Any {
-        try jsonIndex().tree(0)
+        try JSONNode(jsonIndex()).tree
     }
 
     /// The index over the body, which is made once for all who ask.

@@ -49,6 +49,8 @@ extension String {
     /// Gives the text's bytes in UTF-8, without a copy where the text has them.
     @inline(__always)
     func utf8Bytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        if let result = utf8.withContiguousStorageIfAvailable(body) { return result }
+        // On Apple's platforms a text that came as an NSString.
         var text = self
         return text.withUTF8(body)
     }

@@ -33,14 +33,6 @@ final class JSONIndexDecoder: Decoder {
             isPlain = keys.isPlain
             userInfo = decoder.userInfo
         }
-
-        /// With the same strategies, for what is absent.
-        init(null source: Source) {
-            index = .null
-            (dates, data, floats) = (source.dates, source.data, source.floats)
-            (keys, isPlain) = (source.keys, source.isPlain)
-            userInfo = source.userInfo
-        }
     }
 
     fileprivate enum KeyForm {
@@ -115,7 +107,7 @@ extension JSONIndexDecoder {
     var userInfo: [CodingUserInfoKey: Any] { source.userInfo }
 
     @inline(__always)
-    fileprivate var index: JSONIndex { source.index }
+    fileprivate var reader: JSONReader { source.index.reader }
 
     var codingPath: [any CodingKey] { parent?.path(step) ?? [] }
 
@@ -128,13 +120,13 @@ extension JSONIndexDecoder {
     }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        guard index.kind(position) == .object else { throw mismatch([String: Any].self, "keyed", at: position, .none) }
+        guard reader.kind(position) == .object else { throw mismatch([String: Any].self, "keyed", at: position, .none) }
         if hint == 0 { prepareKeys() }
         return KeyedDecodingContainer(JSONKeyedContainer(decoder: self))
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        guard index.kind(position) == .array else { throw mismatch([Any].self, "unkeyed", at: position, .none) }
+        guard reader.kind(position) == .array else { throw mismatch([Any].self, "unkeyed", at: position, .none) }
         return JSONUnkeyedContainer(decoder: self, position: position + 1)
     }
 
@@ -145,14 +137,14 @@ extension JSONIndexDecoder {
     }
 
     private func mismatch(_ type: Any.Type, _ name: String, at position: Int, _ step: Step) -> DecodingError {
-        guard index.isNull(position) else { return mismatch(type, at: position, step) }
+        guard reader.isNull(position) else { return mismatch(type, at: position, step) }
         let description = "Cannot get \(name) decoding container -- found null value instead"
         return .valueNotFound(type, .init(codingPath: path(step), debugDescription: description))
     }
 
     fileprivate func mismatch(_ type: Any.Type, at position: Int, _ step: Step) -> DecodingError {
         let found =
-            switch index.kind(position) {
+            switch reader.kind(position) {
             case .null: "null"
             case .bool: "bool"
             case .integer, .number: "number"
@@ -175,14 +167,14 @@ extension JSONIndexDecoder {
 
     /// With an empty path, as Foundation takes such a number for a mistake of the text.
     private func unfit(_ type: Any.Type, at position: Int, _ step: Step) -> DecodingError {
-        let number = (index.digits(position) ?? "").quotable
+        let number = (reader.digits(position) ?? "").quotable
         let description = "\(path(step).place)the number \(number) does not fit in \(type)."
         return .dataCorrupted(.init(codingPath: [], debugDescription: description))
     }
 }
 
 extension JSONIndexDecoder: SingleValueDecodingContainer {
-    func decodeNil() -> Bool { index.isNull(position) }
+    func decodeNil() -> Bool { reader.isNull(position) }
 
     func decode<T: JSONScalar>(_ type: T.Type) throws -> T { try scalar(type, at: position, .none) }
 
@@ -195,10 +187,10 @@ extension JSONIndexDecoder: SingleValueDecodingContainer {
     func decode(_ type: UInt128.Type) throws -> UInt128 { try scalar(type, at: position, .none) }
 
     /// The date of a text in the most common form of RFC 3339, found without making a text.
-    var fixedDate: Date? { index.fixedDate(position) }
+    var fixedDate: Date? { reader.fixedDate(position) }
 
     /// A number; nil, and no error, for another value.
-    var number: Double? { Double.read(index, position) ?? Double.convert(index, position) }
+    var number: Double? { Double.read(reader, position) ?? Double.convert(reader, position) }
 }
 
 // MARK: - Values
@@ -206,56 +198,56 @@ extension JSONIndexDecoder: SingleValueDecodingContainer {
 /// A value that a number, a text or a Bool of JSON is.
 protocol JSONScalar: Decodable {
     /// The value in its usual form; nil for a rarer form, and for another value.
-    static func read(_ index: JSONIndex, _ position: Int) -> Self?
+    static func read(_ reader: JSONReader, _ position: Int) -> Self?
     /// The value in a rarer form.
-    static func convert(_ index: JSONIndex, _ position: Int) -> Self?
+    static func convert(_ reader: JSONReader, _ position: Int) -> Self?
 }
 
 extension JSONScalar {
-    static func convert(_ index: JSONIndex, _ position: Int) -> Self? { nil }
+    static func convert(_ reader: JSONReader, _ position: Int) -> Self? { nil }
 }
 
 extension Bool: JSONScalar {
     @inline(__always)
-    static func read(_ index: JSONIndex, _ position: Int) -> Bool? { index.bool(position) }
+    static func read(_ reader: JSONReader, _ position: Int) -> Bool? { reader.bool(position) }
 }
 
 extension String: JSONScalar {
     @inline(__always)
-    static func read(_ index: JSONIndex, _ position: Int) -> String? { index.string(position) }
+    static func read(_ reader: JSONReader, _ position: Int) -> String? { reader.string(position) }
 }
 
 extension Double: JSONScalar {
     @inline(__always)
-    static func read(_ index: JSONIndex, _ position: Int) -> Double? {
-        index.double(position).flatMap { $0.isFinite && $0 != 0 ? $0 : nil }
+    static func read(_ reader: JSONReader, _ position: Int) -> Double? {
+        reader.double(position).flatMap { $0.isFinite && $0 != 0 ? $0 : nil }
     }
 
-    static func convert(_ index: JSONIndex, _ position: Int) -> Double? { index.zero(position) }
+    static func convert(_ reader: JSONReader, _ position: Int) -> Double? { reader.zero(position) }
 }
 
 extension Float: JSONScalar {
-    static func read(_ index: JSONIndex, _ position: Int) -> Float? {
-        guard let double = index.double(position) else { return nil }
+    static func read(_ reader: JSONReader, _ position: Int) -> Float? {
+        guard let double = reader.double(position) else { return nil }
         // Halfway between two of Float, and where Float has fewer digits, it would be rounded twice.
         let isRisky = double.bitPattern & 0x1FFF_FFFF == 0x1000_0000 || double.magnitude < 0x1p-126
-        let float = isRisky ? index.digits(position).flatMap(Float.init) ?? .nan : Float(double)
+        let float = isRisky ? reader.digits(position).flatMap(Float.init) ?? .nan : Float(double)
         return float.isFinite && float != 0 ? float : nil
     }
 
-    static func convert(_ index: JSONIndex, _ position: Int) -> Float? { index.zero(position) }
+    static func convert(_ reader: JSONReader, _ position: Int) -> Float? { reader.zero(position) }
 }
 
 extension JSONScalar where Self: FixedWidthInteger {
     @inline(__always)
-    static func read(_ index: JSONIndex, _ position: Int) -> Self? { index.integer(position) }
+    static func read(_ reader: JSONReader, _ position: Int) -> Self? { reader.integer(position) }
 
     /// `34.0` and `3.4e1`, and -0 of unsigned integers.
-    static func convert(_ index: JSONIndex, _ position: Int) -> Self? {
-        guard let double = index.double(position), let value = Self(exactly: double) else { return nil }
+    static func convert(_ reader: JSONReader, _ position: Int) -> Self? {
+        guard let double = reader.double(position), let value = Self(exactly: double) else { return nil }
         // Up to there each integer has a Double of its own.
         if double.magnitude < 0x1p53 { return value }
-        guard let decimal = index.digits(position).flatMap({ Decimal(string: $0) })?.description else { return nil }
+        guard let decimal = reader.digits(position).flatMap({ Decimal(string: $0) })?.description else { return nil }
         let parts = decimal.drop { $0 == "-" }.split(separator: ".")
         guard UInt64(parts.joined()) != nil, let magnitude = UInt64(parts[0]), let value = Self(exactly: magnitude)
         else { return nil }
@@ -309,14 +301,14 @@ extension JSONIndexDecoder {
         at position: Int,
         _ step: @autoclosure () -> Step
     ) throws -> T {
-        if let value = T.read(index, position) { return value }
+        if let value = T.read(reader, position) { return value }
         return try rareScalar(type, at: position, step())
     }
 
     @inline(never)
     private func rareScalar<T: JSONScalar>(_ type: T.Type, at position: Int, _ step: Step) throws -> T {
-        if let value = T.convert(index, position) { return value }
-        switch index.kind(position) {
+        if let value = T.convert(reader, position) { return value }
+        switch reader.kind(position) {
         case .null where type != Bool.self: throw null(type, step)
         case .integer where type is any Numeric.Type, .number where type is any Numeric.Type:
             throw unfit(type, at: position, step)
@@ -325,7 +317,7 @@ extension JSONIndexDecoder {
                 let float = type as? any (BinaryFloatingPoint & JSONScalar).Type
             else { break }
             for (text, value) in [(infinity, Double.infinity), (negative, -.infinity), (nan, .nan)]
-            where index.withBytes(position, { $0.elementsEqual(text.utf8) }) {
+            where reader.bytes(position).elementsEqual(text.utf8) {
                 if let value = float.init(value) as? T { return value }
             }
         default: break
@@ -348,10 +340,10 @@ extension JSONIndexDecoder {
         if T.self == UInt8.self { return cast(try scalar(UInt8.self, at: position, step())) }
         if T.self == UInt64.self { return cast(try scalar(UInt64.self, at: position, step())) }
         if T.self == Float.self { return cast(try scalar(Float.self, at: position, step())) }
-        if T.self == [String].self { return cast(try array(String.self, at: position, step())) }
-        if T.self == [Int].self { return cast(try array(Int.self, at: position, step())) }
-        if T.self == [Double].self { return cast(try array(Double.self, at: position, step())) }
-        if T.self == [Bool].self { return cast(try array(Bool.self, at: position, step())) }
+        if T.self == [String].self { return cast(try elements(String.self, at: position, step())) }
+        if T.self == [Int].self { return cast(try elements(Int.self, at: position, step())) }
+        if T.self == [Double].self { return cast(try elements(Double.self, at: position, step())) }
+        if T.self == [Bool].self { return cast(try elements(Bool.self, at: position, step())) }
         if T.self == Date.self { return cast(try date(at: position, step())) }
         if T.self == URL.self { return cast(try url(at: position, step())) }
         if T.self == Data.self { return cast(try data(at: position, step())) }
@@ -382,33 +374,16 @@ extension JSONIndexDecoder {
         return unsafeBitCast(value, to: T.self)
     }
 
-    private func array<T: JSONScalar>(_ type: T.Type, at position: Int, _ step: @autoclosure () -> Step) throws -> [T] {
-        guard index.kind(position) == .array else { throw mismatch([Any].self, "unkeyed", at: position, step()) }
-        var result: [T] = []
-        result.reserveCapacity(index.count(position))
-        var element = position + 1
-        let end = index.end(position)
-        while element < end {
-            if let value = T.read(index, element) {
-                result.append(value)
-            } else {
-                let value = try nested(position, step()).rareScalar(type, at: element, .index(result.count))
-                result.append(value)
-            }
-            element = index.next(element)
-        }
-        return result
-    }
-
     fileprivate func elements<T: Decodable>(_ type: T.Type, at position: Int, _ step: Step) throws -> [T] {
-        guard index.kind(position) == .array else { throw mismatch([Any].self, "unkeyed", at: position, step) }
-        let decoder = nested(position, step)
+        guard reader.kind(position) == .array else { throw mismatch([Any].self, "unkeyed", at: position, step) }
+        let (decoder, reader) = (nested(position, step), reader)
+        let end = reader.end(position)
         var element = position + 1
-        return try [T](unsafeUninitializedCapacity: index.count(position)) { buffer, count in
-            while count < buffer.count, element < index.end(position) {
+        return try [T](unsafeUninitializedCapacity: reader.count(position)) { buffer, count in
+            while count < buffer.count, element < end {
                 buffer.initializeElement(at: count, to: try decoder.read(type, at: element, .index(count)))
                 count += 1
-                element = index.next(element)
+                element = reader.next(element)
             }
         }
     }
@@ -418,30 +393,27 @@ extension JSONIndexDecoder {
         at position: Int,
         _ step: Step
     ) throws -> [String: Value] {
-        guard index.kind(position) == .object else { throw mismatch([String: Any].self, "keyed", at: position, step) }
+        guard reader.kind(position) == .object else { throw mismatch([String: Any].self, "keyed", at: position, step) }
         let decoder = nested(position, step)
         var result: [String: Value] = [:]
-        result.reserveCapacity(index.count(position))
-        var key = position + 1
-        let end = index.end(position)
-        while key < end {
-            let name = index.string(key) ?? ""
+        result.reserveCapacity(reader.count(position))
+        try reader.forEach(in: position) { key in
+            let name = reader.string(key) ?? ""
             let value = try decoder.read(type, at: key + 1, .key(JSONKey(name)))
             // Of several the first one counts.
             if let first = result.updateValue(value, forKey: name) { result[name] = first }
-            key = index.next(key + 1)
         }
         return result
     }
 
     private func date(at position: Int, _ step: Step) throws -> Date {
-        guard !index.isNull(position) else { throw null(Date.self, step) }
+        guard !reader.isNull(position) else { throw null(Date.self, step) }
         switch source.dates {
         case .secondsSince1970: return Date(timeIntervalSince1970: try scalar(Double.self, at: position, step))
         case .millisecondsSince1970:
             return Date(timeIntervalSince1970: try scalar(Double.self, at: position, step) / 1_000)
         case .iso8601:
-            if let date = index.fixedDate(position) { return date }
+            if let date = reader.fixedDate(position) { return date }
             let text = try scalar(String.self, at: position, step)
             if let date = try? Date.ISO8601FormatStyle().parse(text) { return date }
             throw corrupted("Expected date string to be ISO8601-formatted.", step)
@@ -451,7 +423,7 @@ extension JSONIndexDecoder {
     }
 
     private func data(at position: Int, _ step: Step) throws -> Data {
-        guard !index.isNull(position) else { throw null(Data.self, step) }
+        guard !reader.isNull(position) else { throw null(Data.self, step) }
         switch source.data {
         case .base64:
             if let data = Data(base64Encoded: try scalar(String.self, at: position, step)) { return data }
@@ -463,15 +435,15 @@ extension JSONIndexDecoder {
     }
 
     private func url(at position: Int, _ step: Step) throws -> URL {
-        guard !index.isNull(position) else { throw null(URL.self, step) }
+        guard !reader.isNull(position) else { throw null(URL.self, step) }
         if let url = URL(string: try scalar(String.self, at: position, step)) { return url }
         throw corrupted("Invalid URL string.", step)
     }
 
     private func decimal(at position: Int, _ step: Step) throws -> Decimal {
-        guard !index.isNull(position) else { throw null(Decimal.self, step) }
-        if let decimal = index.shortDecimal(position) { return decimal }
-        guard let digits = index.digits(position) else { throw mismatch(Decimal.self, at: position, step) }
+        guard !reader.isNull(position) else { throw null(Decimal.self, step) }
+        if let decimal = reader.shortDecimal(position) { return decimal }
+        guard let digits = reader.digits(position) else { throw mismatch(Decimal.self, at: position, step) }
         if let decimal = Decimal(string: digits), decimal.isFinite { return decimal }
         throw unfit(Decimal.self, at: position, step)
     }
@@ -479,63 +451,53 @@ extension JSONIndexDecoder {
 
 // MARK: - Forms
 
-extension JSONIndex {
-    /// The text `null`.
-    // The text is right, so it cannot fail.
-    // swift-format-ignore: NeverUseForceTry
-    fileprivate static let null = try! JSONIndex(Data("null".utf8))
-
+extension JSONReader {
     /// Zero, if that is what was written, and not a number that is too small.
     fileprivate func zero<T: BinaryFloatingPoint>(_ position: Int) -> T? {
-        guard kind(position) == .integer || kind(position) == .number else { return nil }
-        return withBytes(position) { bytes in
-            for byte in bytes {
-                if UInt8(ascii: "1")...UInt8(ascii: "9") ~= byte { return nil }
-                if byte | 0x20 == UInt8(ascii: "e") { break }
-            }
-            return bytes.first == UInt8(ascii: "-") ? -0.0 : 0
-        }
+        guard isNumber(position) else { return nil }
+        let bytes = bytes(position)
+        let digits = bytes.prefix { $0 | 0x20 != UInt8(ascii: "e") }
+        guard !digits.contains(where: { UInt8(ascii: "1")...UInt8(ascii: "9") ~= $0 }) else { return nil }
+        return bytes[0] == UInt8(ascii: "-") ? -0.0 : 0
     }
 
     /// A number of up to 18 digits without exponent; nil for any other value, also for zero.
     fileprivate func shortDecimal(_ position: Int) -> Decimal? {
-        guard kind(position) == .integer || kind(position) == .number, count(position) <= 18 else { return nil }
-        return withBytes(position) { bytes in
-            var (mantissa, exponent, hasPoint): (Int64, Int, Bool) = (0, 0, false)
-            for byte in bytes.dropFirst(bytes.first == UInt8(ascii: "-") ? 1 : 0) {
-                guard byte.isDigit else {
-                    guard byte == UInt8(ascii: ".") else { return nil }
-                    hasPoint = true
-                    continue
-                }
-                mantissa = mantissa * 10 + Int64(byte &- 0x30)
-                if hasPoint { exponent -= 1 }
+        guard isNumber(position), count(position) <= 18 else { return nil }
+        let bytes = bytes(position)
+        var (mantissa, exponent, hasPoint): (Int64, Int, Bool) = (0, 0, false)
+        for byte in bytes.dropFirst(bytes[0] == UInt8(ascii: "-") ? 1 : 0) {
+            guard byte.isDigit else {
+                guard byte == UInt8(ascii: ".") else { return nil }
+                hasPoint = true
+                continue
             }
-            guard mantissa != 0 else { return nil }
-            let value = Decimal(bytes.first == UInt8(ascii: "-") ? -mantissa : mantissa)
-            return exponent == 0 ? value : Decimal(sign: .plus, exponent: exponent, significand: value)
+            mantissa = mantissa * 10 + Int64(byte &- 0x30)
+            if hasPoint { exponent -= 1 }
         }
+        guard mantissa != 0 else { return nil }
+        let value = Decimal(bytes[0] == UInt8(ascii: "-") ? -mantissa : mantissa)
+        return exponent == 0 ? value : Decimal(sign: .plus, exponent: exponent, significand: value)
     }
 
     /// The date of a text with the form `2024-02-29T12:00:00Z`; nil for any other text, also for other dates.
     func fixedDate(_ position: Int) -> Date? {
         guard kind(position) == .ascii, count(position) == 20 else { return nil }
-        return withBytes(position) { bytes in
-            func number(_ start: Int, _ count: Int, _ end: Character) -> Int? {
-                var value = 0
-                for byte in bytes[start..<(start + count)] {
-                    guard byte.isDigit else { return nil }
-                    value = value * 10 + Int(byte &- 0x30)
-                }
-                return bytes[start + count] == end.asciiValue ? value : nil
+        let bytes = bytes(position)
+        func number(_ start: Int, _ count: Int, _ end: UInt8) -> Int? {
+            var value = 0
+            for index in start..<(start + count) {
+                guard bytes[index].isDigit else { return nil }
+                value = value * 10 + Int(bytes[index] &- 0x30)
             }
-            // Before 1583 Foundation's calendar is another.
-            guard let year = number(0, 4, "-"), year >= 1583, let month = number(5, 2, "-"),
-                let day = number(8, 2, "T"), let hour = number(11, 2, ":"), let minute = number(14, 2, ":"),
-                let second = number(17, 2, "Z"), second < 60
-            else { return nil }
-            return CivilDate(year: year, month: month, day: day, hour: hour, minute: minute, second: second).date
+            return bytes[start + count] == end ? value : nil
         }
+        // Before 1583 Foundation's calendar is another.
+        guard let year = number(0, 4, UInt8(ascii: "-")), year >= 1583, let month = number(5, 2, UInt8(ascii: "-")),
+            let day = number(8, 2, UInt8(ascii: "T")), let hour = number(11, 2, UInt8(ascii: ":")),
+            let minute = number(14, 2, UInt8(ascii: ":")), let second = number(17, 2, UInt8(ascii: "Z")), second < 60
+        else { return nil }
+        return CivilDate(year: year, month: month, day: day, hour: hour, minute: minute, second: second).date
     }
 }
 
@@ -545,34 +507,25 @@ extension JSONIndexDecoder {
     private func prepareKeys() {
         hint = position + 1
         switch source.keys {
-        case .plain: if index.mayRepeatKeys(position) { makeTable() }
-        case .snakeCase: if index.mayRepeatSnakeCaseKeys(position) { makeTable() }
+        case .plain: if reader.words[position].isMarked { makeTable() }
+        case .snakeCase: if reader.mayRepeatKeys(position, isSnakeCase: true) { makeTable() }
         case .custom: makeTable()
         }
     }
 
     private func makeTable() {
         var table: [String: Int] = [:]
-        table.reserveCapacity(index.count(position))
+        table.reserveCapacity(reader.count(position))
         let path = source.isPlain ? [] : codingPath
-        forEachKey { key in
+        reader.forEach(in: position) { key in
             let name = convertedKey(key, path)
             if let first = table.updateValue(key + 1, forKey: name) { table[name] = first }
         }
         self.table = table
     }
 
-    private func forEachKey(_ body: (Int) -> Void) {
-        var key = position + 1
-        let end = index.end(position)
-        while key < end {
-            body(key)
-            key = index.next(key + 1)
-        }
-    }
-
     private func convertedKey(_ position: Int, _ path: [any CodingKey]) -> String {
-        let key = index.string(position) ?? ""
+        let key = reader.string(position) ?? ""
         switch source.keys {
         case .plain: return key
         case .snakeCase: return key.convertedFromSnakeCase
@@ -585,8 +538,8 @@ extension JSONIndexDecoder {
         // What a custom strategy made is in the table only, as it may make something else the next time.
         if case .custom = source.keys, let table { return table.keys.compactMap(Key.init) }
         var keys: [Key] = []
-        keys.reserveCapacity(index.count(position))
-        forEachKey { position in
+        keys.reserveCapacity(reader.count(position))
+        reader.forEach(in: position) { position in
             let name = convertedKey(position, [])
             if table == nil || table?[name] == position + 1, let key = Key(stringValue: name) { keys.append(key) }
         }
@@ -601,8 +554,8 @@ extension JSONIndexDecoder {
         var next = start
         let found =
             source.isPlain
-            ? index.value(of: key, in: position, from: &next)
-            : index.value(ofSnakeCase: key, in: position, from: &next)
+            ? reader.value(of: key, in: position, from: &next)
+            : reader.value(ofSnakeCase: key, in: position, from: &next)
         if isKept { return found }
         hint = next
         // Keys of another order than the text's, and many absent ones.
@@ -612,7 +565,7 @@ extension JSONIndexDecoder {
 
     private func stray() {
         strays += 1
-        if strays >= 8, index.count(position) > 16 { makeTable() }
+        if strays >= 8, reader.count(position) > 16 { makeTable() }
     }
 
     fileprivate func absent(_ key: some CodingKey) -> DecodingError {
@@ -622,10 +575,7 @@ extension JSONIndexDecoder {
 
     /// A decoder that outlives the container, of null if the key is absent.
     fileprivate func superDecoder(_ key: some CodingKey) -> JSONIndexDecoder {
-        guard let position = value(of: key.stringValue) else {
-            return JSONIndexDecoder(Source(null: source), 0, in: self, .key(key))
-        }
-        return nested(position, .key(key))
+        nested(value(of: key.stringValue) ?? reader.next(0), .key(key))
     }
 }
 
@@ -651,7 +601,7 @@ private struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
 
     func decodeNil(forKey key: Key) throws -> Bool {
         guard let position = decoder.value(of: key.stringValue, isKept: true) else { throw decoder.absent(key) }
-        return decoder.index.isNull(position)
+        return decoder.reader.isNull(position)
     }
 
     @inline(__always)
@@ -662,7 +612,7 @@ private struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
 
     @inline(__always)
     private func present(_ key: Key) -> Int? {
-        guard let position = decoder.value(of: key.stringValue), !decoder.index.isNull(position) else { return nil }
+        guard let position = decoder.value(of: key.stringValue), !decoder.reader.isNull(position) else { return nil }
         return position
     }
 
@@ -730,8 +680,8 @@ private struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
     }
 
     var codingPath: [any CodingKey] { decoder.codingPath }
-    var count: Int? { decoder.index.count(decoder.position) }
-    var isAtEnd: Bool { position >= decoder.index.end(decoder.position) }
+    var count: Int? { decoder.reader.count(decoder.position) }
+    var isAtEnd: Bool { position >= decoder.reader.end(decoder.position) }
 
     /// Reads the next element and moves behind it, unless reading fails.
     @inline(__always)
@@ -744,7 +694,7 @@ private struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
 
     private mutating func advance() {
         currentIndex += 1
-        if !isAtEnd { position = decoder.index.next(position) }
+        if !isAtEnd { position = decoder.reader.next(position) }
     }
 
     private func atEnd(_ type: Any.Type, _ what: String) -> DecodingError {
@@ -755,13 +705,13 @@ private struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
 
     mutating func decodeNil() throws -> Bool {
         guard !isAtEnd else { throw atEnd(Never.self, "") }
-        guard decoder.index.isNull(position) else { return false }
+        guard decoder.reader.isNull(position) else { return false }
         advance()
         return true
     }
 
     private mutating func skipsNull() -> Bool {
-        guard isAtEnd || decoder.index.isNull(position) else { return false }
+        guard isAtEnd || decoder.reader.isNull(position) else { return false }
         advance()
         return true
     }

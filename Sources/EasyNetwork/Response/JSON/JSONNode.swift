@@ -21,7 +21,7 @@ enum JSONNode {
     /// The value as a mapper gets it: a view of an object or an array, else a value of a tree.
     var view: Any {
         guard case .indexed(let index, let position) = self else { return tree }
-        switch index.kind(position) {
+        switch index.reader.kind(position) {
         case .object: return JSONObject(index, position)
         case .array: return JSONArrayView(node: self)
         default: return tree
@@ -43,21 +43,21 @@ final class JSONArrayView {
 extension JSONNode {
     var isNull: Bool {
         switch self {
-        case .indexed(let index, let position): index.isNull(position)
+        case .indexed(let index, let position): index.reader.isNull(position)
         case .tree(let value): value is NSNull
         }
     }
 
     var isObject: Bool {
         switch self {
-        case .indexed(let index, let position): index.kind(position) == .object
+        case .indexed(let index, let position): index.reader.kind(position) == .object
         case .tree(let value): value is [String: Any]
         }
     }
 
     var string: String? {
         switch self {
-        case .indexed(let index, let position): index.string(position)
+        case .indexed(let index, let position): index.reader.string(position)
         case .tree(let value): value as? String
         }
     }
@@ -65,7 +65,7 @@ extension JSONNode {
     /// A number or a Bool.
     var scalar: JSONValue? {
         switch self {
-        case .indexed(let index, let position): index.scalar(position)
+        case .indexed(let index, let position): index.reader.scalar(position)
         case .tree(let value): JSONValue(number: value)
         }
     }
@@ -73,7 +73,7 @@ extension JSONNode {
     /// The value as `JSONSerialization` returns it.
     var tree: Any {
         switch self {
-        case .indexed(let index, let position): index.tree(position)
+        case .indexed(let index, let position): index.reader.tree(position)
         case .tree(let value): value
         }
     }
@@ -82,41 +82,26 @@ extension JSONNode {
     var elements: Elements? {
         switch self {
         case .indexed(let index, let position):
-            guard index.kind(position) == .array else { return nil }
-            return Elements(count: index.count(position), source: .index(index, position + 1))
+            guard index.reader.kind(position) == .array else { return nil }
+            let (count, end) = (index.reader.count(position), index.reader.end(position))
+            return Elements(index: index, tree: [], count: count, position: position + 1, end: end)
         case .tree(let value):
-            guard let array = value as? [Any] else { return nil }
-            return Elements(count: array.count, source: .tree(array.makeIterator()))
+            return (value as? [Any]).map { Elements(index: nil, tree: $0, count: $0.count, position: 0, end: $0.count) }
         }
     }
 
     struct Elements: Sequence, IteratorProtocol {
-        fileprivate enum Source {
-            case index(JSONIndex, Int)
-            case tree(IndexingIterator<[Any]>)
-        }
-
+        fileprivate let index: JSONIndex?
+        fileprivate let tree: [Any]
         let count: Int
-        fileprivate var source: Source
-        private var passed = 0
-
-        fileprivate init(count: Int, source: Source) {
-            self.count = count
-            self.source = source
-        }
+        /// That of the next element, in the index or in the tree.
+        fileprivate var position: Int
+        fileprivate let end: Int
 
         mutating func next() -> JSONNode? {
-            guard passed < count else { return nil }
-            passed += 1
-            switch source {
-            case .index(let index, let position):
-                source = .index(index, index.next(position))
-                return .indexed(index, position)
-            case .tree(var iterator):
-                let value = iterator.next()
-                source = .tree(iterator)
-                return value.map { .tree($0) }
-            }
+            guard position < end else { return nil }
+            defer { position = index?.reader.next(position) ?? position + 1 }
+            return index.map { .indexed($0, position) } ?? .tree(tree[position])
         }
     }
 
@@ -124,10 +109,11 @@ extension JSONNode {
     var members: [String: JSONNode]? {
         switch self {
         case .indexed(let index, let position):
-            guard index.kind(position) == .object else { return nil }
+            guard index.reader.kind(position) == .object else { return nil }
             var members: [String: JSONNode] = [:]
-            members.reserveCapacity(index.count(position))
-            index.forEachMember(of: position) { members[$0] = .indexed(index, $1) }
+            members.reserveCapacity(index.reader.count(position))
+            let reader = index.reader
+            reader.forEach(in: position) { members[reader.string($0) ?? ""] = .indexed(index, $0 + 1) }
             return members
         case .tree(let value): return (value as? [String: Any])?.mapValues { .tree($0) }
         }
@@ -137,16 +123,16 @@ extension JSONNode {
     func member(_ key: String) -> JSONNode? {
         switch self {
         case .indexed(let index, let position):
-            guard index.kind(position) == .object else { return nil }
+            guard index.reader.kind(position) == .object else { return nil }
             var hint = position + 1
-            return index.value(of: key, in: position, from: &hint, last: true).map { .indexed(index, $0) }
+            return index.reader.value(of: key, in: position, from: &hint).map { .indexed(index, $0) }
         case .tree(let value): return (value as? [String: Any])?[key].map { .tree($0) }
         }
     }
 
     /// The value of a dotted path into objects below; nil if there is none, and for a path without a dot.
     func value(atPath path: String) -> JSONNode? {
-        guard path.utf8.contains(UInt8(ascii: ".")) else { return nil }
+        guard path.utf8Bytes({ $0.contains(UInt8(ascii: ".")) }) else { return nil }
         var value: JSONNode? = self
         for part in path.split(separator: ".", omittingEmptySubsequences: false) { value = value?.member(String(part)) }
         return value
@@ -163,7 +149,7 @@ extension JSONNode {
         }
         switch self {
         case .indexed(let index, let position):
-            switch index.kind(position) {
+            switch index.reader.kind(position) {
             case .object: return "object"
             case .array: return "array"
             case .null: return "null"
@@ -195,16 +181,16 @@ extension JSONNode {
         case is String.Type: return string as? T
         case is Bool.Type: return bool as? T
         case is JSONObject.Type: return JSONObject(self) as? T
-        case is [String].Type: return array(of: String.self) { $1.string($0) } as? T
-        case is [Int].Type: return array(of: Int.self) { $1.integer($0) } as? T
-        case is [Double].Type: return array(of: Double.self) { $1.kind($0) == .number ? $1.double($0) : nil } as? T
-        case is [Bool].Type: return array(of: Bool.self) { $1.bool($0) } as? T
+        case is Date.Type: return date as? T
+        case is [String].Type: return array(of: String.self) { $1.reader.string($0) } as? T
+        case is [Int].Type: return array(of: Int.self) { $1.reader.integer($0) } as? T
+        case is [Double].Type: return array(of: Double.self) { $1.reader.exactDouble($0) } as? T
+        case is [Bool].Type: return array(of: Bool.self) { $1.reader.bool($0) } as? T
         case is [JSONObject].Type:
-            return array(of: JSONObject.self) { $1.kind($0) == .object ? JSONObject($1, $0) : nil } as? T
+            return array(of: JSONObject.self) { $1.reader.kind($0) == .object ? JSONObject($1, $0) : nil } as? T
         case let type as any FixedWidthInteger.Type: return scalar?.integer(type) as? T
         case let type as any BinaryFloatingPoint.Type: return floatingPoint(type) as? T
         case is Decimal.Type: return decimal as? T
-        case is Date.Type: return date as? T
         case let type as any JSONContainer.Type: return type.read(self) as? T
         default: return tree as? T
         }
@@ -216,21 +202,21 @@ extension JSONNode {
     }
 
     private var date: Date? {
-        if case .indexed(let index, let position) = self, let date = index.fixedDate(position) { return date }
+        if case .indexed(let index, let position) = self, let date = index.reader.fixedDate(position) { return date }
         return string.flatMap { Date(rfc3339Text: $0) }
     }
 
     private func floatingPoint<T: BinaryFloatingPoint>(_ type: T.Type) -> T? {
-        guard case .indexed(let index, let position) = self, index.kind(position) == .number else {
+        guard case .indexed(let index, let position) = self, index.reader.kind(position) == .number else {
             return scalar?.floatingPoint(type)
         }
         // The nearest one of what was written, whose many digits a Double may not keep.
-        return index.double(position).map { T($0) }
+        return index.reader.double(position).map { T($0) }
     }
 
     private var decimal: Decimal? {
         guard case .indexed(let index, let position) = self else { return scalar?.decimal }
-        return index.digits(position).flatMap { Decimal(string: $0) }
+        return index.reader.digits(position).flatMap { Decimal(string: $0) }
     }
 
     /// - Parameter plain: gives an element of an index in its usual form; nil for one that ``read(as:)`` is to read.
@@ -247,13 +233,14 @@ extension JSONNode {
             }
             return result
         }
+        let reader = index.reader
         var position = array + 1
-        while position < index.end(array) {
+        while position < reader.end(array) {
             guard let element = plain(position, index) ?? JSONNode.indexed(index, position).read(as: type) else {
                 return nil
             }
             result.append(element)
-            position = index.next(position)
+            position = reader.next(position)
         }
         return result
     }
@@ -325,7 +312,7 @@ extension Dictionary: JSONContainer where Key == String {
 
 // MARK: - Values of an index
 
-extension JSONIndex {
+extension JSONReader {
     /// A number or a Bool, as `JSONSerialization` tells numbers apart; nil for another value.
     func scalar(_ position: Int) -> JSONValue? {
         switch kind(position) {
@@ -341,7 +328,7 @@ extension JSONIndex {
 
     private func fraction(_ position: Int) -> JSONValue? {
         // A Double keeps some 17 digits.
-        let isLong = withBytes(position) { $0.prefix { $0 | 0x20 != UInt8(ascii: "e") }.count > 17 }
+        let isLong = bytes(position).prefix { $0 | 0x20 != UInt8(ascii: "e") }.count > 17
         if isLong, let digits = digits(position), let value = Decimal(string: digits), value.isFinite {
             return .decimal(value)
         }
@@ -358,26 +345,13 @@ extension JSONIndex {
         case .array:
             var array: [Any] = []
             array.reserveCapacity(count(position))
-            var element = position + 1
-            while element < end(position) {
-                array.append(tree(element))
-                element = next(element)
-            }
+            forEach(in: position) { array.append(tree($0)) }
             return array
         case .object:
             var object: [String: Any] = [:]
             object.reserveCapacity(count(position))
-            forEachMember(of: position) { object[$0] = tree($1) }
+            forEach(in: position) { object[string($0) ?? ""] = tree($0 + 1) }
             return object
-        }
-    }
-
-    /// Gives the keys of an object with the positions of their values.
-    func forEachMember(of object: Int, _ body: (String, Int) -> Void) {
-        var key = object + 1
-        while key < end(object) {
-            body(string(key) ?? "", key + 1)
-            key = next(key + 1)
         }
     }
 }

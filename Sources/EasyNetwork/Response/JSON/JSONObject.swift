@@ -20,12 +20,12 @@ public final class JSONObject {
     /// Nil for an object of a tree.
     private let index: JSONIndex?
     private let object: Int
-    private let tree: [String: Any]
+    private let tree: [String: Any]?
     /// Where the next key is most likely found. It is used by one thread at a time, and by no code of the host.
     @exclusivity(unchecked) private var hint: Int
 
     init(_ index: JSONIndex, _ position: Int) {
-        (self.index, object, tree) = (index, position, [:])
+        (self.index, object, tree) = (index, position, nil)
         hint = position + 1
     }
 
@@ -36,21 +36,25 @@ public final class JSONObject {
 
     /// - Returns: nil if the value is no object.
     convenience init?(_ node: JSONNode) {
+        guard node.isObject else { return nil }
         switch node {
-        case .indexed(let index, let position):
-            guard index.kind(position) == .object else { return nil }
-            self.init(index, position)
-        case .tree(let value):
-            guard let tree = value as? [String: Any] else { return nil }
-            self.init(tree)
+        case .indexed(let index, let position): self.init(index, position)
+        case .tree(let value): self.init(value as? [String: Any] ?? [:])
         }
     }
 
     /// A view of what a mapper was given; nil if that is no object.
     @usableFromInline
-    static func view(of json: Any?) -> JSONObject? { json.flatMap { $0 as? JSONObject ?? JSONObject(JSONNode($0)) } }
+    static func view(of json: Any?) -> JSONObject? {
+        guard let json else { return nil }
+        // A cast would cost as much as to read three values.
+        func object<T>(_ value: T) -> JSONObject? {
+            T.self == JSONObject.self ? unsafeBitCast(value, to: JSONObject?.self) : JSONObject(JSONNode(json))
+        }
+        return _openExistential(json, do: object)
+    }
 
-    var node: JSONNode { index.map { .indexed($0, object) } ?? .tree(tree) }
+    var node: JSONNode { index.map { .indexed($0, object) } ?? .tree(tree ?? [:]) }
 
     /// The value of a required key.
     ///
@@ -80,9 +84,9 @@ public final class JSONObject {
     /// The value of a key as ``NetworkResponse/json()`` returns it: `[String: Any]`, `[Any]`, `String`, `NSNumber` or
     /// `NSNull`; nil if there is no such key.
     public subscript(key: String) -> Any? {
-        guard let index else { return tree[key] }
+        guard let index else { return tree?[key] }
         let place = place(of: key)
-        return place < 0 ? nil : index.tree(place)
+        return place < 0 ? nil : index.reader.tree(place)
     }
 
     /// The object with all that is in it, as ``NetworkResponse/json()`` returns it.
@@ -90,7 +94,7 @@ public final class JSONObject {
 
     /// The position of the value of a key in the index; negative if there is none.
     @usableFromInline
-    func place(of key: String) -> Int { index?.value(of: key, in: object, from: &hint, last: true) ?? -1 }
+    func place(of key: String) -> Int { index?.reader.value(of: key, in: object, from: &hint) ?? -1 }
 
     // MARK: The quick way
 
@@ -109,32 +113,35 @@ public final class JSONObject {
     }
 
     @usableFromInline
-    func string(_ place: Int) -> String? { index?.string(place) }
+    func string(_ place: Int) -> String? { index?.reader.string(place) }
 
     @usableFromInline
-    func integer(_ place: Int) -> Int? { index?.integer(place) }
+    func integer(_ place: Int) -> Int? { index?.reader.integer(place) }
 
     @usableFromInline
-    func double(_ place: Int) -> Double? { index.flatMap { $0.kind(place) == .number ? $0.double(place) : nil } }
+    func double(_ place: Int) -> Double? { index?.reader.exactDouble(place) }
 
     @usableFromInline
-    func bool(_ place: Int) -> Bool? { index?.bool(place) }
+    func bool(_ place: Int) -> Bool? { index?.reader.bool(place) }
 
     @usableFromInline
     func view(_ place: Int) -> JSONObject? {
-        index.flatMap { $0.kind(place) == .object ? JSONObject($0, place) : nil }
+        index.flatMap { $0.reader.kind(place) == .object ? JSONObject($0, place) : nil }
     }
 
     // MARK: The other way
 
     /// The value of a key, or else of a dotted path.
     private func attribute(_ key: String, _ place: Int) -> JSONNode? {
-        guard let index else { return tree[key].map { .tree($0) } ?? node.value(atPath: key) }
-        return place < 0 ? node.value(atPath: key) : .indexed(index, place)
+        if let index, place >= 0 { return .indexed(index, place) }
+        return tree?[key].map { .tree($0) } ?? node.value(atPath: key)
     }
 
     @usableFromInline
-    func isNull(_ key: String, _ place: Int) -> Bool { attribute(key, place)?.isNull ?? true }
+    func isNull(_ key: String, _ place: Int) -> Bool {
+        if let index, place >= 0 { return index.reader.isNull(place) }
+        return attribute(key, place)?.isNull ?? true
+    }
 
     /// - Returns: nil if there is no such key.
     @usableFromInline

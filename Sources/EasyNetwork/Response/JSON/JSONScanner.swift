@@ -14,7 +14,7 @@ struct JSONScanner {
     private var offset: Int
     private var depth = 0
     /// Not an array, which costs a look at its owner for each word. The capacity is enough for ordinary JSON.
-    private var words: UnsafeMutableBufferPointer<UInt64>
+    private var words: UnsafeMutableBufferPointer<JSONWord>
     private var count = 0
 
     /// - Parameter offset: where the text begins.
@@ -25,12 +25,13 @@ struct JSONScanner {
     }
 
     /// The words of the whole text, which the caller deallocates.
-    mutating func scan() throws(Failure) -> UnsafeMutableBufferPointer<UInt64> {
+    mutating func scan() throws(Failure) -> UnsafeMutableBufferPointer<JSONWord> {
         do throws(Failure) {
             skipSpace()
             try value()
             skipSpace()
             guard offset == bytes.count else { throw failure("expected the end of the text") }
+            append(.null, 0, 0)
             return words
         } catch {
             words.deallocate()
@@ -39,15 +40,15 @@ struct JSONScanner {
     }
 
     @inline(__always)
-    private mutating func append(_ kind: JSONIndex.Kind, _ length: Int, _ place: Int) {
-        if count == words.count { grow() }
-        words[count] = Self.word(kind, length, place)
-        count += 1
+    private mutating func append(_ kind: JSONWord.Kind, _ count: Int, _ place: Int) {
+        if self.count == words.count { grow() }
+        words.initializeElement(at: self.count, to: JSONWord(kind, count: count, place: place))
+        self.count += 1
     }
 
     @inline(never)
     private mutating func grow() {
-        let larger = UnsafeMutableBufferPointer<UInt64>.allocate(capacity: words.count * 2)
+        let larger = UnsafeMutableBufferPointer<JSONWord>.allocate(capacity: words.count * 2)
         _ = larger.moveInitialize(fromContentsOf: words)
         words.deallocate()
         words = larger
@@ -71,22 +72,19 @@ struct JSONScanner {
     private mutating func object() throws(Failure) {
         let position = try open()
         var count = 0
-        var keys = KeySet()
         if !skip(UInt8(ascii: "}")) {
             repeat {
                 skipSpace()
                 guard byte == UInt8(ascii: "\"") else { throw failure("expected a key in quotes") }
                 let key = self.count
                 try string()
-                note(key, of: position + 1, in: &keys)
                 skipSpace()
-                guard byte == UInt8(ascii: ":") else { throw failure("expected a colon") }
-                offset += 1
+                guard skip(UInt8(ascii: ":")) else { throw failure("expected a colon") }
                 skipSpace()
                 do throws(Failure) {
                     try value()
                 } catch {
-                    throw error.inside(keyText(key))
+                    throw error.inside(String(decoding: reader.bytes(key).prefix(100), as: UTF8.self))
                 }
                 count += 1
                 skipSpace()
@@ -94,48 +92,12 @@ struct JSONScanner {
             guard skip(UInt8(ascii: "}")) else { throw failure("expected a comma or }") }
         }
         try close(position, .object, count)
-        if keys.mayRepeat || count > KeySet.maximum && Self.mayRepeatKeys(position, words, bytes, hash: Self.hash) {
-            words[position] |= JSONIndex.mark
-        }
+        if reader.mayRepeatKeys(position) { words[position].mark() }
     }
 
-    /// What is known of an object's keys.
-    private struct KeySet {
-        /// Up to there keys are compared one by one.
-        static let maximum = 32
-
-        var hashes: UInt64 = 0
-        var count = 0
-        var mayRepeat = false
-    }
-
-    /// Looks whether a key came before; with keys that are not plain ASCII it may.
-    @inline(__always)
-    private func note(_ key: Int, of first: Int, in keys: inout KeySet) {
-        guard !keys.mayRepeat, keys.count < KeySet.maximum else { return }
-        let (start, length) = (JSONIndex.place(words[key]), JSONIndex.count(words[key]))
-        let ends = length == 0 ? 0 : Int(bytes[start]) &* 31 &+ Int(bytes[start + length - 1]) &* 2
-        let hash: UInt64 = 1 << UInt64((ends &+ length &* 7) & 63)
-        keys.count += 1
-        if words[key] >> 61 != JSONIndex.Kind.ascii.rawValue {
-            keys.mayRepeat = true
-        } else if keys.hashes & hash != 0 {
-            keys.mayRepeat = hasKey(start, length, from: first, to: key)
-        }
-        keys.hashes |= hash
-    }
-
-    private func hasKey(_ start: Int, _ length: Int, from first: Int, to end: Int) -> Bool {
-        guard let base = bytes.baseAddress else { return false }
-        var key = first
-        while key < end {
-            let (place, count) = (JSONIndex.place(words[key]), JSONIndex.count(words[key]))
-            if count == length, memcmp(base + place, base + start, length) == 0 { return true }
-            let isContainer = words[key + 1] >> 62 == 3
-            key = isContainer ? JSONIndex.place(words[key + 1]) : key + 2
-        }
-        return false
-    }
+    /// Reads the words that there are so far.
+    // A text of no bytes has no values.
+    private var reader: JSONReader { JSONReader(words: words, text: bytes.baseAddress.unsafelyUnwrapped) }
 
     private mutating func array() throws(Failure) {
         let position = try open()
@@ -168,13 +130,13 @@ struct JSONScanner {
         return count - 1
     }
 
-    private mutating func close(_ position: Int, _ kind: JSONIndex.Kind, _ count: Int) throws(Failure) {
+    private mutating func close(_ position: Int, _ kind: JSONWord.Kind, _ count: Int) throws(Failure) {
         depth -= 1
-        guard count < JSONIndex.maximumCount else { throw failure("more values than 500 million", found: false) }
-        words[position] = Self.word(kind, count, self.count)
+        guard count < JSONWord.maximumCount else { throw failure("more values than 500 million", found: false) }
+        words[position] = JSONWord(kind, count: count, place: self.count)
     }
 
-    private mutating func literal(_ text: StaticString, _ kind: JSONIndex.Kind) throws(Failure) {
+    private mutating func literal(_ text: StaticString, _ kind: JSONWord.Kind) throws(Failure) {
         let count = text.utf8CodeUnitCount
         guard bytes.count - offset >= count, let start = bytes.baseAddress,
             memcmp(start + offset, text.utf8Start, count) == 0
@@ -185,7 +147,7 @@ struct JSONScanner {
 
     private mutating func number() throws(Failure) {
         let start = offset
-        var kind = JSONIndex.Kind.integer
+        var kind = JSONWord.Kind.integer
         var mayOverflow = false
         if byte == UInt8(ascii: "-") { offset += 1 }
         if byte == UInt8(ascii: "0") {
@@ -206,7 +168,7 @@ struct JSONScanner {
             if byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") { offset += 1 }
             try digits()
         }
-        guard offset - start < JSONIndex.maximumCount else {
+        guard offset - start < JSONWord.maximumCount else {
             throw failure("a number is longer than 500 MB", found: false)
         }
         if mayOverflow || offset - start > 300 {
@@ -225,17 +187,17 @@ struct JSONScanner {
     private mutating func string() throws(Failure) {
         offset += 1
         let start = offset
-        var kind = JSONIndex.Kind.ascii
+        var kind = JSONWord.Kind.ascii
         var isEscaped = false
         while true {
             skipPlainText()
             switch byte {
             case UInt8(ascii: "\""):
-                guard offset - start < JSONIndex.maximumCount else {
+                guard offset - start < JSONWord.maximumCount else {
                     throw failure("a string is longer than 500 MB", found: false)
                 }
                 append(kind, offset - start, start)
-                if isEscaped { words[count - 1] |= JSONIndex.mark }
+                if isEscaped { words[count - 1].mark() }
                 offset += 1
                 return
             case UInt8(ascii: "\\"):
@@ -319,22 +281,12 @@ struct JSONScanner {
         }
     }
 
-    @inline(__always)
-    private static func word(_ kind: JSONIndex.Kind, _ count: Int, _ place: Int) -> UInt64 {
-        kind.rawValue << 61 | UInt64(count) << 31 | UInt64(place)
-    }
-
     /// - Parameter found: whether the message tells the character there.
     private func failure(_ reason: String, found: Bool = true) -> Failure {
         guard found else { return Failure(reason: reason, offset: offset) }
         guard offset < bytes.count else { return Failure(reason: "\(reason); the text ends", offset: offset) }
         let rest = String(decoding: bytes[offset..<min(offset + 4, bytes.count)], as: UTF8.self)
         return Failure(reason: "\(reason), found \"\(String(rest.prefix(1)).quotable)\"", offset: offset)
-    }
-
-    private func keyText(_ position: Int) -> String {
-        let start = JSONIndex.place(words[position])
-        return String(decoding: bytes[start..<(start + min(JSONIndex.count(words[position]), 100))], as: UTF8.self)
     }
 }
 

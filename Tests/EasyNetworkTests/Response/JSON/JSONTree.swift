@@ -2,6 +2,26 @@ import Foundation
 
 @testable import EasyNetwork
 
+/// Reading that keeps the index.
+extension JSONIndex {
+    func read<Value>(_ body: (JSONReader) -> Value) -> Value { withExtendedLifetime(self) { body(reader) } }
+    func kind(_ position: Int) -> JSONWord.Kind { read { $0.kind(position) } }
+    func isNull(_ position: Int) -> Bool { read { $0.isNull(position) } }
+    func count(_ position: Int) -> Int { read { $0.count(position) } }
+    func end(_ position: Int) -> Int { read { $0.end(position) } }
+    func next(_ position: Int) -> Int { read { $0.next(position) } }
+    func bool(_ position: Int) -> Bool? { read { $0.bool(position) } }
+    func string(_ position: Int) -> String? { read { $0.string(position) } }
+    func digits(_ position: Int) -> String? { read { $0.digits(position) } }
+    func double(_ position: Int) -> Double? { read { $0.double(position) } }
+    func value(of key: String, in object: Int, from hint: inout Int) -> Int? {
+        read { $0.value(of: key, in: object, from: &hint) }
+    }
+    func integer<T: FixedWidthInteger>(_ position: Int, as type: T.Type = T.self) -> T? {
+        read { $0.integer(position, as: type) }
+    }
+}
+
 /// A JSON value, made of an index or by Foundation, to compare them.
 enum JSONTree {
     case null
