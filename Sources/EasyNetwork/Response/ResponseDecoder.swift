@@ -99,14 +99,7 @@ extension JSONDecoder {
     /// A plain decoder that reads dates as text of RFC 3339 too. Nothing changes it, so that one is enough for all.
     static let standard: JSONDecoder = {
         let decoder = JSONDecoder()
-        decoder.dateDecodingStrategy = .custom { decoder in
-            let container = try decoder.singleValueContainer()
-            // Without an error for each text.
-            let own = decoder as? JSONIndexDecoder
-            let seconds = own == nil ? try? container.decode(Double.self) : own?.number
-            if let seconds { return Date(timeIntervalSinceReferenceDate: seconds) }
-            return try Date.decodeRFC3339(container, own)
-        }
+        decoder.dateDecodingStrategy = .custom { try Date.decodeRFC3339($0, orNumbers: true) }
         return decoder
     }()
 }
@@ -114,18 +107,19 @@ extension JSONDecoder {
 extension JSONDecoder.DateDecodingStrategy {
     /// Dates of RFC 3339, section 5.6, with or without fractions of seconds: `2024-02-29T12:00:00.25+01:00`.
     public static var rfc3339: JSONDecoder.DateDecodingStrategy {
-        .custom { decoder in
-            try Date.decodeRFC3339(decoder.singleValueContainer(), decoder as? JSONIndexDecoder)
-        }
+        .custom { try Date.decodeRFC3339($0) }
     }
 }
 
 extension Date {
-    fileprivate static func decodeRFC3339(
-        _ container: any SingleValueDecodingContainer,
-        _ own: JSONIndexDecoder?
-    ) throws -> Date {
+    /// - Parameter orNumbers: whether a number is read too, as seconds since 2001. Default false.
+    fileprivate static func decodeRFC3339(_ decoder: any Decoder, orNumbers: Bool = false) throws -> Date {
+        let own = decoder as? JSONIndexDecoder
         if let date = own?.fixedDate { return date }
+        let container = try decoder.singleValueContainer()
+        // Without an error for each text.
+        let number = orNumbers ? (own == nil ? try? container.decode(Double.self) : own?.number) : nil
+        if let number { return Date(timeIntervalSinceReferenceDate: number) }
         let text = try container.decode(String.self)
         if let date = Date(rfc3339Text: text) { return date }
         let reason = "\"\(text.quotable)\" is no date of RFC 3339"

@@ -95,7 +95,7 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
     ///
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is no JSON, else as ``process(_:mapper:)``.
     public static func process(_ response: NetworkResponse, mapper: (Any?) throws -> Item) throws -> [Item] {
-        try process(JSONNode(response.jsonIndex()), mapper)
+        try process(JSONNode(response.jsonIndex()).view as Any?, mapper: mapper)
     }
 
     /// Maps every element.
@@ -106,19 +106,22 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
     /// - Throws: ``ResponseMapperError/invalid`` if the JSON is no array, and
     ///   ``ResponseMapperError/element(index:underlying:)`` for the first element that `mapper` throws at.
     public static func process(_ json: Any?, mapper: (Any?) throws -> Item) throws -> [Item] {
-        guard let json else { throw ResponseMapperError.invalid }
-        return try process(JSONNode(json), mapper)
+        try items(json, mapper) { throw ResponseMapperError.element(index: $0, underlying: $1) }
     }
 
-    private static func process(_ json: JSONNode, _ mapper: (Any?) throws -> Item) throws -> [Item] {
-        guard let elements = json.elements else { throw ResponseMapperError.invalid }
+    private static func items(
+        _ json: Any?,
+        _ mapper: (Any?) throws -> Item,
+        _ failed: (_ index: Int, _ error: any Error) throws -> Void
+    ) throws -> [Item] {
+        guard let elements = json.flatMap({ JSONNode($0) })?.elements else { throw ResponseMapperError.invalid }
         var items: [Item] = []
         items.reserveCapacity(elements.count)
-        for element in elements {
+        for (index, element) in elements.enumerated() {
             do {
                 items.append(try mapper(element.view))
             } catch {
-                throw ResponseMapperError.element(index: items.count, underlying: error)
+                try failed(index, error)
             }
         }
         return items
@@ -144,17 +147,8 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
         _ json: Any?,
         mapper: (Any?) throws -> Item
     ) throws -> (items: [Item], failures: [(index: Int, error: any Error)]) {
-        guard let elements = json.flatMap({ JSONNode($0) })?.elements else { throw ResponseMapperError.invalid }
-        var items: [Item] = []
         var failures: [(index: Int, error: any Error)] = []
-        items.reserveCapacity(elements.count)
-        for (index, element) in elements.enumerated() {
-            do {
-                items.append(try mapper(element.view))
-            } catch {
-                failures.append((index, error))
-            }
-        }
+        let items = try items(json, mapper) { failures.append(($0, $1)) }
         return (items, failures)
     }
 }

@@ -14,7 +14,8 @@ final class JSONIndexDecoder: Decoder {
         let dates: JSONDecoder.DateDecodingStrategy
         let data: JSONDecoder.DataDecodingStrategy
         let floats: JSONDecoder.NonConformingFloatDecodingStrategy
-        let keys: KeyForm
+        let keys: JSONDecoder.KeyDecodingStrategy
+        /// Whether the keys are those of the text.
         let isPlain: Bool
         let userInfo: [CodingUserInfoKey: Any]
 
@@ -23,23 +24,14 @@ final class JSONIndexDecoder: Decoder {
             dates = decoder.dateDecodingStrategy
             data = decoder.dataDecodingStrategy
             floats = decoder.nonConformingFloatDecodingStrategy
-            keys =
-                switch decoder.keyDecodingStrategy {
-                case .useDefaultKeys: .plain
-                case .convertFromSnakeCase: .snakeCase
-                case .custom(let convert): .custom(convert)
-                @unknown default: .plain
+            keys = decoder.keyDecodingStrategy
+            isPlain =
+                switch keys {
+                case .convertFromSnakeCase, .custom: false
+                default: true
                 }
-            isPlain = keys.isPlain
             userInfo = decoder.userInfo
         }
-    }
-
-    fileprivate enum KeyForm {
-        case plain, snakeCase
-        case custom(([any CodingKey]) -> any CodingKey)
-
-        fileprivate var isPlain: Bool { if case .plain = self { true } else { false } }
     }
 
     /// The way from a value to one in it.
@@ -344,10 +336,13 @@ extension JSONIndexDecoder {
         if T.self == [Int].self { return cast(try elements(Int.self, at: position, step())) }
         if T.self == [Double].self { return cast(try elements(Double.self, at: position, step())) }
         if T.self == [Bool].self { return cast(try elements(Bool.self, at: position, step())) }
-        if T.self == Date.self { return cast(try date(at: position, step())) }
-        if T.self == URL.self { return cast(try url(at: position, step())) }
-        if T.self == Data.self { return cast(try data(at: position, step())) }
-        if T.self == Decimal.self { return cast(try decimal(at: position, step())) }
+        if T.self == Date.self || T.self == URL.self || T.self == Data.self || T.self == Decimal.self {
+            guard !reader.isNull(position) else { throw null(T.self, step()) }
+            if T.self == Date.self { return cast(try date(at: position, step())) }
+            if T.self == URL.self { return cast(try url(at: position, step())) }
+            if T.self == Data.self { return cast(try data(at: position, step())) }
+            return cast(try decimal(at: position, step()))
+        }
         if T.self == [String: String].self { return cast(try dictionary(String.self, at: position, step())) }
         if T.self == [String: Int].self { return cast(try dictionary(Int.self, at: position, step())) }
         if T.self == [String: Double].self { return cast(try dictionary(Double.self, at: position, step())) }
@@ -407,7 +402,6 @@ extension JSONIndexDecoder {
     }
 
     private func date(at position: Int, _ step: Step) throws -> Date {
-        guard !reader.isNull(position) else { throw null(Date.self, step) }
         switch source.dates {
         case .secondsSince1970: return Date(timeIntervalSince1970: try scalar(Double.self, at: position, step))
         case .millisecondsSince1970:
@@ -423,7 +417,6 @@ extension JSONIndexDecoder {
     }
 
     private func data(at position: Int, _ step: Step) throws -> Data {
-        guard !reader.isNull(position) else { throw null(Data.self, step) }
         switch source.data {
         case .base64:
             if let data = Data(base64Encoded: try scalar(String.self, at: position, step)) { return data }
@@ -435,13 +428,11 @@ extension JSONIndexDecoder {
     }
 
     private func url(at position: Int, _ step: Step) throws -> URL {
-        guard !reader.isNull(position) else { throw null(URL.self, step) }
         if let url = URL(string: try scalar(String.self, at: position, step)) { return url }
         throw corrupted("Invalid URL string.", step)
     }
 
     private func decimal(at position: Int, _ step: Step) throws -> Decimal {
-        guard !reader.isNull(position) else { throw null(Decimal.self, step) }
         if let decimal = reader.shortDecimal(position) { return decimal }
         guard let digits = reader.digits(position) else { throw mismatch(Decimal.self, at: position, step) }
         if let decimal = Decimal(string: digits), decimal.isFinite { return decimal }
@@ -506,11 +497,15 @@ extension JSONReader {
 extension JSONIndexDecoder {
     private func prepareKeys() {
         hint = position + 1
-        switch source.keys {
-        case .plain: if reader.words[position].isMarked { makeTable() }
-        case .snakeCase: if reader.mayRepeatKeys(position, isSnakeCase: true) { makeTable() }
-        case .custom: makeTable()
-        }
+        let needsTable =
+            if source.isPlain {
+                reader.words[position].isMarked
+            } else if case .convertFromSnakeCase = source.keys {
+                reader.mayRepeatKeys(position, isSnakeCase: true)
+            } else {
+                true
+            }
+        if needsTable { makeTable() }
     }
 
     private func makeTable() {
@@ -527,9 +522,9 @@ extension JSONIndexDecoder {
     private func convertedKey(_ position: Int, _ path: [any CodingKey]) -> String {
         let key = reader.string(position) ?? ""
         switch source.keys {
-        case .plain: return key
-        case .snakeCase: return key.convertedFromSnakeCase
+        case .convertFromSnakeCase: return key.convertedFromSnakeCase
         case .custom(let convert): return convert(path + [JSONKey(key)]).stringValue
+        default: return key
         }
     }
 

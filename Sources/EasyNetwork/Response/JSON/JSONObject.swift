@@ -108,6 +108,7 @@ public final class JSONObject {
         if T.self == Int.self { return unsafeBitCast(integer(place), to: T?.self) }
         if T.self == Double.self { return unsafeBitCast(double(place), to: T?.self) }
         if T.self == Bool.self { return unsafeBitCast(bool(place), to: T?.self) }
+        if T.self == Date.self { return unsafeBitCast(date(place), to: T?.self) }
         if T.self == JSONObject.self { return unsafeBitCast(view(place), to: T?.self) }
         return nil
     }
@@ -123,6 +124,9 @@ public final class JSONObject {
 
     @usableFromInline
     func bool(_ place: Int) -> Bool? { index?.reader.bool(place) }
+
+    @usableFromInline
+    func date(_ place: Int) -> Date? { index?.reader.fixedDate(place) }
 
     @usableFromInline
     func view(_ place: Int) -> JSONObject? {
