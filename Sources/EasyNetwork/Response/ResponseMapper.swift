@@ -95,7 +95,7 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
     ///
     /// - Throws: ``NetworkError/Code/cannotParseResponse`` if the body is no JSON, else as ``process(_:mapper:)``.
     public static func process(_ response: NetworkResponse, mapper: (Any?) throws -> Item) throws -> [Item] {
-        try process(JSONNode(response.jsonIndex()).view as Any?, mapper: mapper)
+        try items(JSONNode(response.jsonIndex()), mapper, failed: stop)
     }
 
     /// Maps every element.
@@ -106,15 +106,19 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
     /// - Throws: ``ResponseMapperError/invalid`` if the JSON is no array, and
     ///   ``ResponseMapperError/element(index:underlying:)`` for the first element that `mapper` throws at.
     public static func process(_ json: Any?, mapper: (Any?) throws -> Item) throws -> [Item] {
-        try items(json, mapper) { throw ResponseMapperError.element(index: $0, underlying: $1) }
+        try items(json.map { JSONNode($0) }, mapper, failed: stop)
+    }
+
+    private static func stop(_ index: Int, _ error: any Error) throws {
+        throw ResponseMapperError.element(index: index, underlying: error)
     }
 
     private static func items(
-        _ json: Any?,
+        _ json: JSONNode?,
         _ mapper: (Any?) throws -> Item,
-        _ failed: (_ index: Int, _ error: any Error) throws -> Void
+        failed: (_ index: Int, _ error: any Error) throws -> Void
     ) throws -> [Item] {
-        guard let elements = json.flatMap({ JSONNode($0) })?.elements else { throw ResponseMapperError.invalid }
+        guard let elements = json?.elements else { throw ResponseMapperError.invalid }
         var items: [Item] = []
         items.reserveCapacity(elements.count)
         for (index, element) in elements.enumerated() {
@@ -148,7 +152,7 @@ public final class ArrayResponseMapper<Item: ParsedItem> {
         mapper: (Any?) throws -> Item
     ) throws -> (items: [Item], failures: [(index: Int, error: any Error)]) {
         var failures: [(index: Int, error: any Error)] = []
-        let items = try items(json, mapper) { failures.append(($0, $1)) }
+        let items = try items(json.map { JSONNode($0) }, mapper) { failures.append(($0, $1)) }
         return (items, failures)
     }
 }
