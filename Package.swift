@@ -9,6 +9,7 @@ let package = Package(
     platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
     products: [
         .library(name: "EasyNetwork", targets: ["EasyNetwork"]),
+        .library(name: "EasyNetworkDiagnostics", targets: ["EasyNetworkDiagnostics"]),
         .library(name: "EasyNetworkOutbox", targets: ["EasyNetworkOutbox"]),
         .library(name: "EasyNetworkResources", targets: ["EasyNetworkResources"]),
         .library(name: "EasyNetworkTesting", targets: ["EasyNetworkTesting"]),
@@ -21,12 +22,13 @@ let package = Package(
             resources: [.process("PrivacyInfo.xcprivacy")],
             swiftSettings: settings
         ),
+        .target(name: "EasyNetworkDiagnostics", dependencies: ["EasyNetwork"], swiftSettings: settings),
         .target(name: "EasyNetworkOutbox", dependencies: ["EasyNetwork"], swiftSettings: settings),
         .target(name: "EasyNetworkResources", dependencies: ["EasyNetwork"], swiftSettings: settings),
         .target(name: "EasyNetworkTesting", dependencies: ["EasyNetwork"]),
         .executableTarget(
             name: "Quickstart",
-            dependencies: ["EasyNetwork", "EasyNetworkTesting"],
+            dependencies: ["EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkTesting"],
             path: "Samples/Quickstart",
             exclude: ["README.md"]
         ),
@@ -47,7 +49,8 @@ let package = Package(
         .executableTarget(
             name: "Harness",
             dependencies: [
-                "EasyNetwork", "EasyNetworkOutbox", "EasyNetworkResources", "EasyNetworkTesting", "SampleSupport",
+                "EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox", "EasyNetworkResources",
+                "EasyNetworkTesting", "SampleSupport",
             ],
             path: "Samples/Harness",
             exclude: ["README.md"]
@@ -61,18 +64,23 @@ let package = Package(
         .executableTarget(
             name: "Benchmark",
             dependencies: [
-                "EasyNetwork", "EasyNetworkOutbox", "EasyNetworkResources",
+                "EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox", "EasyNetworkResources",
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
             ],
             path: "Tests/Benchmark",
             exclude: ["README.md"]
         ),
         // A program that a test kills while it writes, as it does the Downloader.
-        .executableTarget(name: "Writer", dependencies: ["EasyNetwork", "EasyNetworkOutbox"], path: "Tests/Writer"),
+        .executableTarget(
+            name: "Writer",
+            dependencies: ["EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox"],
+            path: "Tests/Writer"
+        ),
         .testTarget(
             name: "EasyNetworkTests",
             dependencies: [
-                "EasyNetwork", "EasyNetworkOutbox", "EasyNetworkResources", "EasyNetworkTesting", "Writer",
+                "EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox", "EasyNetworkResources",
+                "EasyNetworkTesting", "Writer",
                 "Downloader",
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
             ],

@@ -13,6 +13,7 @@
 // - progressView: ProgressView, report: NetworkOperation
 import Dispatch
 @testable import EasyNetwork
+import EasyNetworkDiagnostics
 import EasyNetworkOutbox
 import EasyNetworkResources
 import EasyNetworkTesting

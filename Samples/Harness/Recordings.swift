@@ -1,4 +1,5 @@
 import EasyNetwork
+import EasyNetworkDiagnostics
 import Foundation
 import SampleSupport
 

@@ -1,5 +1,6 @@
 import Dispatch
 import EasyNetwork
+import EasyNetworkDiagnostics
 import Foundation
 
 /// Fetches URLs as jobs, and prints status, bytes and time of each.

@@ -1,4 +1,5 @@
 import EasyNetwork
+import EasyNetworkDiagnostics
 import Foundation
 
 /// `swift run Quickstart` shows the main features with a local server; `swift run Quickstart URL…` fetches URLs. With

@@ -12,6 +12,7 @@
 import Foundation
 
 @testable import EasyNetwork
+@testable import EasyNetworkDiagnostics
 
 final class Writer: Sendable {
     private let cache: NetworkCache

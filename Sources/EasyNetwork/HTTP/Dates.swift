@@ -81,7 +81,7 @@ extension Date {
     /// The day of the week is not compared with the date.
     ///
     /// - Parameter now: decides the century of the obsolete form with two digits for the year.
-    init?(httpText text: some StringProtocol, now: Date) {
+    package init?(httpText text: some StringProtocol, now: Date) {
         var reader = DateReader(text)
         let weekday = reader.letters()
         guard Self.weekdays.contains(where: { $0.isEqualIgnoringASCIICase(to: weekday) }) else { return nil }
@@ -124,7 +124,7 @@ extension Date {
 
     /// The time in UTC with milliseconds, which are cut off: `2026-07-01T12:00:00.250Z`, with the nearest of the years 1
     /// to 9999.
-    var timestamp: String {
+    package var timestamp: String {
         let seconds = timeIntervalSince1970
         let fraction = seconds.isFinite ? Int((seconds - seconds.rounded(.down)) * 1_000) : 0
         return "\(CivilDate(self).rfc3339Text).\(padded(fraction, 3))Z"

@@ -130,14 +130,14 @@ struct EntityTag: Hashable, Sendable {
 }
 
 /// The value of `Content-Type`: the type and its charset (RFC 9110, section 8.3.1).
-struct MediaType: Equatable {
+package struct MediaType: Equatable {
     /// Type and subtype in lower case: `text/html`.
-    let essence: String
+    package let essence: String
     /// The value of the parameter `charset`, without quotes; nil if there is none.
     let charset: String?
 
     /// - Parameter field: the value of the header field. The result is nil if it does not begin with a type.
-    init?(_ field: String) {
+    package init?(_ field: String) {
         let bytes = field.utf8
         let end = bytes.firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
         let text = field[..<end]
@@ -149,7 +149,7 @@ struct MediaType: Equatable {
         charset = end == bytes.endIndex ? nil : field[end...].split(separator: ";").lazy.compactMap(Self.charset).first
     }
 
-    var isJSON: Bool {
+    package var isJSON: Bool {
         essence == "application/json" || essence == "text/json" || essence.hasSuffix("+json")
     }
 
@@ -174,7 +174,7 @@ struct MediaType: Equatable {
 
 extension StringProtocol {
     /// The text without white space at both ends.
-    var trimmed: String {
+    package var trimmed: String {
         guard let first = firstIndex(where: { !$0.isWhitespace }), let last = lastIndex(where: { !$0.isWhitespace })
         else { return "" }
         return String(self[first...last])

@@ -42,7 +42,7 @@ public struct Redaction: Hashable, Sendable {
         HTTPHeaders(headers.map(redacted))
     }
 
-    func redacted(_ field: HTTPHeaders.Field) -> HTTPHeaders.Field {
+    package func redacted(_ field: HTTPHeaders.Field) -> HTTPHeaders.Field {
         let value = isSecret(field.name) ? Self.credentials(field.value) : redacted(field.value)
         return HTTPHeaders.Field(name: field.name, value: value)
     }
@@ -236,7 +236,7 @@ extension Redaction {
 extension Redaction {
     /// Whether the text has the name of a secret where its value may be next to it, other than in `name=value`: as a
     /// key before a colon, in quotes, as an element of XML, as a column, or as a part of a form: `name=password`.
-    func hasSecretName(_ text: String) -> Bool {
+    package func hasSecretName(_ text: String) -> Bool {
         text.utf8Bytes { bytes in
             guard bytes.hasByte(of: Self.beforeKey) || bytes.hasByte(of: ":>=") else { return false }
             var index = 0

@@ -154,7 +154,7 @@ extension URL {
     }
 
     /// The URL without user and password.
-    var withoutUser: URL {
+    package var withoutUser: URL {
         guard user != nil || password != nil, var parts = URLComponents(url: self, resolvingAgainstBaseURL: true)
         else { return self }
         parts.user = nil

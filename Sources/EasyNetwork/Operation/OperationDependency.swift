@@ -72,7 +72,7 @@ extension Operation {
     }
 
     /// The name of the type, which Swift makes at great cost: kept for each type.
-    var typeName: String {
+    package var typeName: String {
         let type = ObjectIdentifier(Swift.type(of: self))
         return Self.typeNames.withLock { names in
             if let name = names[type] { return name }
@@ -85,7 +85,7 @@ extension Operation {
     private static let typeNames = Locked<[ObjectIdentifier: String]>([:])
 
     /// ``nameOrType``, with a given name in quotes and without its secrets, whose end shows before it is in quotes only.
-    var nameForMessages: String {
+    package var nameForMessages: String {
         if let name, !name.isEmpty { return "'\(Redaction.standard.redacted(name))'" }
         return nameOrType
     }

@@ -19,7 +19,7 @@ extension NetworkQueue {
     }
 
     /// - Parameter receive: called on any thread, possibly the transport's: it must not block.
-    func subscribe(_ receive: @escaping @Sendable (NetworkEvent) -> Void) -> EventSubscription {
+    package func subscribe(_ receive: @escaping @Sendable (NetworkEvent) -> Void) -> EventSubscription {
         EventSubscription(broadcast, listen(EventBroadcast.Listener(receive: receive)))
     }
 

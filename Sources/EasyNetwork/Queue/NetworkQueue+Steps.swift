@@ -123,7 +123,7 @@ extension NetworkQueue {
 }
 
 extension Operation {
-    var isHiddenJob: Bool {
+    package var isHiddenJob: Bool {
         (self as? NetworkOperation)?.isHidden ?? false
     }
 }

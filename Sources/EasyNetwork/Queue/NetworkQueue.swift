@@ -69,7 +69,7 @@ public final class NetworkQueue: Sendable {
 
     let state: Locked<State>
 
-    let broadcast = EventBroadcast()
+    package let broadcast = EventBroadcast()
 
     /// The jobs that repeat each other, and the answers that are shared.
     let repeats = Locked((registry: RepeatRegistry<NetworkOperation>(), carriers: [SharingKey: RequestCarrier]()))

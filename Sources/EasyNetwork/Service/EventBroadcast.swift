@@ -4,7 +4,7 @@ import Foundation
 ///
 /// An event is noted in its order, if necessary under the lock of a queue, and delivered outside of all locks, by one
 /// thread at a time.
-final class EventBroadcast: Sendable {
+package final class EventBroadcast: Sendable {
     struct Listener: Sendable {
         /// Called on any thread, possibly the transport's: it must not block.
         let receive: @Sendable (NetworkEvent) -> Void
@@ -144,7 +144,7 @@ final class EventBroadcast: Sendable {
 }
 
 /// A listener that is told events until this is released.
-final class EventSubscription: Sendable {
+package final class EventSubscription: Sendable {
     private let broadcast: EventBroadcast
     private let number: Int
 
@@ -158,7 +158,7 @@ final class EventSubscription: Sendable {
     }
 
     /// Returns when all events up to now have been received.
-    func settled() async {
+    package func settled() async {
         await broadcast.settled()
     }
 }

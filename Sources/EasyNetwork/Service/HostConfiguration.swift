@@ -61,7 +61,7 @@ public final class HostConfiguration: Sendable {
     /// The number of retries that are left.
     private let retryBudget: Locked<Double>
 
-    let broadcast = EventBroadcast()
+    package let broadcast = EventBroadcast()
 
     /// Creates a host with settings.
     public init(_ settings: HostSettings) {
@@ -122,7 +122,7 @@ public final class HostConfiguration: Sendable {
     }
 
     /// - Parameter receive: called on any thread, possibly the transport's: it must not block.
-    func subscribe(_ receive: @escaping @Sendable (NetworkEvent) -> Void) -> EventSubscription {
+    package func subscribe(_ receive: @escaping @Sendable (NetworkEvent) -> Void) -> EventSubscription {
         EventSubscription(broadcast, broadcast.add(EventBroadcast.Listener(receive: receive)))
     }
 

@@ -5,10 +5,10 @@ import Foundation
 ///
 /// A line that finds no room, or cannot be written, is dropped. The number of those comes with the next line that can
 /// be written.
-final class LogWriter: Sendable {
-    typealias Line = (level: NetworkEvent.Level, text: String)
+package final class LogWriter: Sendable {
+    package typealias Line = (level: NetworkEvent.Level, text: String)
     /// - Returns: whether the line was written. May block.
-    typealias Write = @Sendable (Line) -> Bool
+    package typealias Write = @Sendable (Line) -> Bool
 
     /// The bytes of the lines that wait or are being written.
     static let maximumLoad = 1_048_576
@@ -20,7 +20,7 @@ final class LogWriter: Sendable {
     private let state: Locked<(load: Int, droppedCount: Int)>
     private let work: BatchQueue<Line>.Work
 
-    init(_ write: @escaping Write) {
+    package init(_ write: @escaping Write) {
         let state = Locked((load: 0, droppedCount: 0))
         self.state = state
         work = { lines in
@@ -43,7 +43,7 @@ final class LogWriter: Sendable {
     }
 
     /// - Parameter text: called at once, unless there is no room: what it is made of may be large, or change.
-    func add(_ level: NetworkEvent.Level, _ text: () -> String) {
+    package func add(_ level: NetworkEvent.Level, _ text: () -> String) {
         let isFull = state.withLock { state in
             let isFull = state.load >= Self.maximumLoad
             if isFull { state.droppedCount += 1 }
@@ -61,7 +61,7 @@ final class LogWriter: Sendable {
     }
 
     /// Calls `action` on the queue when all lines up to now have been written or dropped.
-    func settle(_ action: @escaping @Sendable () -> Void) {
+    package func settle(_ action: @escaping @Sendable () -> Void) {
         queue.settle(work, action)
     }
 
@@ -78,7 +78,7 @@ final class LogWriter: Sendable {
     ///
     /// - Returns: false if the target takes no more, for instance because the disk is full, or nobody reads the pipe
     ///   any more.
-    static func write(_ text: String, to descriptor: Int32) -> Bool {
+    package static func write(_ text: String, to descriptor: Int32) -> Bool {
         withoutBrokenPipeSignal {
             Array((text + "\n").utf8).withUnsafeBytes { bytes in
                 var done = 0

@@ -116,10 +116,10 @@ public struct NetworkEvent: Sendable {
     public let tags: Set<String>
 
     /// The broadcast of the queue that told the event before; nil if none did.
-    let reportedBy: ObjectIdentifier?
+    package let reportedBy: ObjectIdentifier?
 
     /// Whether a queue told the event, too.
-    var isRepeated: Bool { reportedBy != nil }
+    package var isRepeated: Bool { reportedBy != nil }
 
     init(
         _ kind: Kind,

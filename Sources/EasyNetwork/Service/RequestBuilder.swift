@@ -1,9 +1,9 @@
 import Foundation
 
 /// Builds the message from a request and the settings of its host. Has no other effects.
-enum RequestBuilder {
+package enum RequestBuilder {
     /// - Throws: ``NetworkError/Code/invalidRequest`` with the reason.
-    static func build(
+    package static func build(
         _ request: some BaseAPIRequest,
         _ options: RequestOptions,
         for host: HostConfiguration

@@ -2,9 +2,9 @@ import Dispatch
 
 /// A serial queue that works on what comes in batches: on the first element at once, and while more come, every two
 /// milliseconds. To wake a thread for each would cost more than a line of a log.
-final class BatchQueue<Element: Sendable>: Sendable {
+package final class BatchQueue<Element: Sendable>: Sendable {
     /// Called on the queue, with at least one element.
-    typealias Work = @Sendable ([Element]) -> Void
+    package typealias Work = @Sendable ([Element]) -> Void
 
     private static var interval: DispatchTimeInterval { .milliseconds(2) }
 
@@ -12,12 +12,12 @@ final class BatchQueue<Element: Sendable>: Sendable {
     /// The elements that wait, and whether the next batch has been scheduled.
     private let state = Locked<(elements: [Element], isAwake: Bool)>(([], false))
 
-    init(label: String) {
+    package init(label: String) {
         queue = DispatchQueue(label: label)
     }
 
     /// - Parameter work: the same one each time. It is kept until the last batch has been worked on.
-    func add(_ element: Element, _ work: @escaping Work) {
+    package func add(_ element: Element, _ work: @escaping Work) {
         let isFirst = state.withLock { state in
             state.elements.append(element)
             defer { state.isAwake = true }
@@ -27,7 +27,7 @@ final class BatchQueue<Element: Sendable>: Sendable {
     }
 
     /// Calls `action` on the queue when all elements up to now have been worked on.
-    func settle(_ work: @escaping Work, _ action: @escaping @Sendable () -> Void) {
+    package func settle(_ work: @escaping Work, _ action: @escaping @Sendable () -> Void) {
         queue.async {
             let elements = self.state.withLock { $0.elements.take() }
             if !elements.isEmpty { work(elements) }

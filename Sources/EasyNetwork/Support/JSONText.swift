@@ -1,39 +1,41 @@
 /// A text of JSON that grows by one value after the other. Values in dictionaries would take most of the time.
-struct JSONText {
-    var bytes: [UInt8] = []
+package struct JSONText {
+    package var bytes: [UInt8] = []
     /// Whether a comma is before the next value: it is the first of no object or array.
     private var needsComma = false
 
-    mutating func object(_ key: StaticString? = nil, _ members: (inout JSONText) -> Void) {
+    package init() {}
+
+    package mutating func object(_ key: StaticString? = nil, _ members: (inout JSONText) -> Void) {
         enclose(key, in: "{", "}", members)
     }
 
-    mutating func array(_ key: StaticString? = nil, _ elements: (inout JSONText) -> Void = { _ in }) {
+    package mutating func array(_ key: StaticString? = nil, _ elements: (inout JSONText) -> Void = { _ in }) {
         enclose(key, in: "[", "]", elements)
     }
 
-    mutating func add(_ key: StaticString, _ value: String) {
+    package mutating func add(_ key: StaticString, _ value: String) {
         begin(key)
         add(quoted: value)
     }
 
-    mutating func add(_ element: String) {
+    package mutating func add(_ element: String) {
         begin(nil)
         add(quoted: element)
     }
 
     /// Adds a text of JSON as an element.
-    mutating func add(_ element: JSONText) {
+    package mutating func add(_ element: JSONText) {
         begin(nil)
         bytes += element.bytes
     }
 
-    mutating func add(_ key: StaticString, _ value: some FixedWidthInteger) {
+    package mutating func add(_ key: StaticString, _ value: some FixedWidthInteger) {
         begin(key)
         bytes += String(value).utf8
     }
 
-    mutating func add(_ key: StaticString, _ value: Double) {
+    package mutating func add(_ key: StaticString, _ value: Double) {
         begin(key)
         // Foundation's way costs far more; so few digits are the shortest text of the value, as there.
         let thousandths = (value * 1_000).rounded()
@@ -44,7 +46,7 @@ struct JSONText {
         add(thousandths: number)
     }
 
-    mutating func add(_ key: StaticString, _ value: Bool) {
+    package mutating func add(_ key: StaticString, _ value: Bool) {
         begin(key)
         bytes += (value ? "true" : "false").utf8
     }
@@ -92,7 +94,7 @@ struct JSONText {
         }
     }
 
-    mutating func add(quoted text: String) {
+    package mutating func add(quoted text: String) {
         bytes.append(UInt8(ascii: "\""))
         text.utf8Bytes { add(escaped: $0) }
         bytes.append(UInt8(ascii: "\""))

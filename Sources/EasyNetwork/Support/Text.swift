@@ -56,7 +56,7 @@ extension String {
     }
 
     /// Stricter than `==`, for which composed and decomposed letters are equal.
-    func hasSameBytes(as other: String) -> Bool {
+    package func hasSameBytes(as other: String) -> Bool {
         utf8.count == other.utf8.count && utf8Bytes { $0.has(other, at: 0) }
     }
 }
@@ -128,7 +128,7 @@ extension String {
     /// - Parameters:
     ///   - limit: in Unicode scalars, since a character may have any number of them. An ellipsis replaces the rest.
     ///   - keepsLines: whether a line break becomes `\n` instead of a space. Default false.
-    func cleaned(limit: Int = 2_000, keepsLines: Bool = false) -> String {
+    package func cleaned(limit: Int = 2_000, keepsLines: Bool = false) -> String {
         // The usual case.
         let isPlain = utf8Bytes { !$0.hasByte { $0.isControl | $0.equals("\u{7F}") | $0 >> 7 } }
         if isPlain, utf8.count <= limit { return self }

@@ -14,7 +14,7 @@ package protocol BodyReader: Sendable {
 
 extension BodyReader {
     /// The next bytes; nil after the last. A task that is cancelled cancels the reader.
-    func next() async throws(NetworkError) -> Data? {
+    package func next() async throws(NetworkError) -> Data? {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in next { continuation.resume(returning: $0) } }
         } onCancel: {

@@ -1,4 +1,5 @@
 import EasyNetwork
+import EasyNetworkDiagnostics
 import Foundation
 
 /// The costs of small requests with and without what shows them.

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import EasyNetworkDiagnostics
 
 @Suite("NetworkLogger", .timeLimit(.minutes(5)))
 struct NetworkLoggerTests {

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import EasyNetworkDiagnostics
 
 @Suite("The graph of a queue", .timeLimit(.minutes(5)))
 struct NetworkQueueGraphTests {

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import EasyNetworkDiagnostics
 
 /// Plants secrets in all parts of real calls, with everything on that shows calls.
 @Suite("Secrets in what is shown", .timeLimit(.minutes(5)))

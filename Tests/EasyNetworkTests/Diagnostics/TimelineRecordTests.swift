@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import EasyNetworkDiagnostics
 
 @Suite("Rows of a timeline", .timeLimit(.minutes(5)))
 struct TimelineRecordTests {

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import EasyNetworkDiagnostics
 
 @Suite("Recordings of traffic", .timeLimit(.minutes(5)))
 struct TrafficRecorderTests {

@@ -166,7 +166,7 @@ extension NetworkError {
     /// The failure of a call to the system about a file.
     ///
     /// - Parameter number: the reason. Default that of the last call.
-    static func file(_ message: String, _ number: Int32 = errno) -> NetworkError {
+    package static func file(_ message: String, _ number: Int32 = errno) -> NetworkError {
         let code = POSIXErrorCode(rawValue: number)
         return NetworkError(
             code: .cannotWriteFile,

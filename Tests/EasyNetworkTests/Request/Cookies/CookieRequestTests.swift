@@ -7,6 +7,7 @@ import FoundationNetworking
 #endif
 
 @testable import EasyNetwork
+@testable import EasyNetworkDiagnostics
 
 @Suite("Requests with cookies", .timeLimit(.minutes(10)))
 struct CookieRequestTests {

@@ -1,4 +1,5 @@
 import Dispatch
+import EasyNetwork
 import Foundation
 
 /// A HAR file that is whole after each write: entries and the end of the document replace the end before, in one write.
@@ -27,7 +28,7 @@ final class HARFile: @unchecked Sendable {
     private var hasEntries = false
     private var failure: NetworkError?
 
-    /// - Throws: ``NetworkError/Code/cannotWriteFile``.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``.
     init(_ file: URL) throws(NetworkError) {
         path = file.path
         guard file.isFileURL else {

@@ -1,3 +1,5 @@
+import EasyNetwork
+
 /// The queues and hosts that a log or a recording listens to, each once, until this is released.
 final class EventSubscriptions: Sendable {
     /// By the identifiers of the broadcasts, which the subscriptions keep; nil while one is made.

@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 /// The rows of a ``Timeline`` at one moment, with times in milliseconds from the first event, for the page and the

@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 extension NetworkQueue {
@@ -54,21 +55,7 @@ private struct JobDrawing {
     private var groups: [(id: ObjectIdentifier, name: String)] = []
 
     init(of queue: NetworkQueue) {
-        typealias Entry = (
-            operation: Operation, group: ObjectIdentifier?, isRunning: Bool, waitsFor: [(Operation, DependencyPolicy)]
-        )
-        let (entries, isSuspended) = queue.state.withLock { state in
-            let entries = state.graph.jobs.compactMap { job -> Entry? in
-                guard let operation = job.payload?.original else { return nil }
-                var group: ObjectIdentifier?
-                for lane in job.lanes { if case .group(let id) = lane.key { group = id } }
-                let waitsFor = job.dependencies.compactMap { other, policy in
-                    other.payload.map { ($0.original, policy) }
-                }
-                return (operation, group, job.phase == .running, waitsFor)
-            }
-            return (entries, state.graph.isSuspended)
-        }
+        let (entries, isSuspended) = queue.drawnJobs
         // Outside the lock: names may be the user's code.
         title =
             "\(queue.queue.name ?? "queue"): \(entries.count) \(entries.count == 1 ? "job" : "jobs")"

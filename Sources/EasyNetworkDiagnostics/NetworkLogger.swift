@@ -1,4 +1,5 @@
 import Dispatch
+import EasyNetwork
 import Foundation
 #if canImport(os)
 import os
@@ -19,7 +20,7 @@ import os
 ///
 /// A full, slow or blocked target stops and delays nothing. One mebibyte of lines waits for it at most, and a line has
 /// 16 KiB at most. A line that finds no room, or that standard error refuses, is dropped, and the number of those is a
-/// line of level ``NetworkEvent/Level/error`` as soon as one can be written.
+/// line of level ``/EasyNetwork/NetworkEvent/Level/error`` as soon as one can be written.
 ///
 /// Without a change of the program, the environment variable `EASYNETWORK_LOG`, set to `debug`, `info` or `error`,
 /// writes all queues and hosts of a process to standard error in the same way. At its exit, the process waits for lines
@@ -33,7 +34,7 @@ public final class NetworkLogger: Sendable {
     /// Creates a log, which is told what to log with ``log(_:)-(NetworkQueue)`` or ``log(_:)-(HostConfiguration)``.
     ///
     /// - Parameters:
-    ///   - level: the least important events that are logged. Default ``NetworkEvent/Level/info``.
+    ///   - level: the least important events that are logged. Default ``/EasyNetwork/NetworkEvent/Level/info``.
     ///   - write: gets the level and the text of each line, one after the other on a background queue. Default nil:
     ///     lines go to `os.Logger` on Apple's platforms, with the subsystem `EasyNetwork` and as private data, which
     ///     only a debugger or a profile of the device shows, and to standard error elsewhere.

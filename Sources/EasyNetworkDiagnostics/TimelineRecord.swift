@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 /// The jobs and calls of a ``Timeline``, made from events. It holds no operation and no message, but their names and
@@ -10,7 +11,7 @@ struct TimelineRecord: Sendable {
 
     /// An operation, identified for as long as the record lives.
     enum Key: Hashable, Sendable {
-        /// By its ``NetworkOperation/operationID``.
+        /// By its ``/EasyNetwork/NetworkOperation/operationID``.
         case job(UInt64)
         /// By a number given to a plain operation, since an address may be used again.
         case plain(Int)

@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 /// Writes the traffic of queues and hosts to a HAR file (HTTP Archive 1.2), which the tools of browsers open.
@@ -12,7 +13,7 @@ import Foundation
 /// Each attempt is an entry: redirects, retries and the refresh of a credential, too. An answer of the cache is an
 /// entry with `_fromCache`. Entries are in the order in which their attempts ended. Fields that begin with an
 /// underscore name job, call, reason, number of the attempt, delay and dependencies. An attempt that is under way when
-/// the recording ends is an entry with the error ``NetworkError/Code/cancelled``.
+/// the recording ends is an entry with the error ``/EasyNetwork/NetworkError/Code/cancelled``.
 ///
 /// The file is a whole HAR after each write, also when the program is killed afterwards. Who reads it in the moment
 /// of a write, while the program runs, may get a part of an entry, and reads it again. It is written on a serial
@@ -75,11 +76,11 @@ public final class TrafficRecorder: Sendable {
     ///
     /// - Parameters:
     ///   - file: in a directory that exists.
-    ///   - redaction: takes secrets out of addresses, fields, cookies and bodies. Default ``Redaction/standard``; nil
-    ///     keeps them.
-    ///   - maximumBodyCount: in bytes; of longer bodies the file has the beginning. Default 64 KiB. More than 4 MiB of a
-    ///     body are never kept: a longer text is left out, since secrets cannot be found in its beginning alone.
-    /// - Throws: ``NetworkError/Code/cannotWriteFile``.
+    ///   - redaction: takes secrets out of addresses, fields, cookies and bodies. Default
+    ///     ``/EasyNetwork/Redaction/standard``; nil keeps them.
+    ///   - maximumBodyCount: in bytes; of longer bodies the file has the beginning. Default 64 KiB. More than 4 MiB of
+    ///     a body are never kept: a longer text is left out, since secrets cannot be found in its beginning alone.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``.
     public init(
         file: URL,
         redaction: Redaction? = .standard,
@@ -102,8 +103,8 @@ public final class TrafficRecorder: Sendable {
 
     /// Ends the recording. When it returns, every attempt is in the file, those under way as cancelled.
     ///
-    /// - Throws: ``NetworkError/Code/cannotWriteFile`` if an entry could not be written; the file has those that were
-    ///   written before.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if an entry could not be written; the file has
+    ///   those that were written before.
     public func finish() async throws(NetworkError) {
         await told()
         let (subscriptions, calls) = state.withLock { state in

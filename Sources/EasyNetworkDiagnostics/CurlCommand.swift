@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 extension EasyNetworkService {
@@ -14,9 +15,10 @@ extension EasyNetworkService {
     ///
     /// - Parameters:
     ///   - request: the request, which is not sent.
-    ///   - redaction: takes out secrets. Default ``Redaction/standard``; nil keeps them, so that the command sends the
-    ///     same bytes as the request.
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for a request that cannot be sent, or whose body cannot be read.
+    ///   - redaction: takes out secrets. Default ``/EasyNetwork/Redaction/standard``; nil keeps them, so that the
+    ///     command sends the same bytes as the request.
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` for a request that cannot be sent, or whose body
+    ///   cannot be read.
     public func curlCommand(
         for request: some BaseAPIRequest,
         redaction: Redaction? = .standard
@@ -32,7 +34,7 @@ extension TransportRequest {
     /// A file is sent from its path. A stream is left out: the command reads that body from its standard input.
     ///
     /// - Parameter redaction: takes out secrets; a body that is neither JSON nor a form is then replaced by its length.
-    ///   Default ``Redaction/standard``; nil keeps all.
+    ///   Default ``/EasyNetwork/Redaction/standard``; nil keeps all.
     public func curlCommand(redaction: Redaction? = .standard) -> String {
         CurlCommand(self, redaction).text
     }
@@ -53,7 +55,7 @@ extension NetworkAttempt {
     /// The message as a `curl` command for a POSIX shell, without its body, which is not kept. A comment before the
     /// command tells where a body may be missing.
     ///
-    /// - Parameter redaction: takes out secrets. Default ``Redaction/standard``; nil keeps all.
+    /// - Parameter redaction: takes out secrets. Default ``/EasyNetwork/Redaction/standard``; nil keeps all.
     public func curlCommand(redaction: Redaction? = .standard) -> String {
         request.curlCommand(redaction: redaction)
     }
@@ -63,7 +65,7 @@ extension NetworkError {
     /// The request that failed as a `curl` command for a POSIX shell, without its body, which is not kept; nil if
     /// nothing was sent. A comment before the command tells where a body may be missing.
     ///
-    /// - Parameter redaction: takes out secrets. Default ``Redaction/standard``; nil keeps all.
+    /// - Parameter redaction: takes out secrets. Default ``/EasyNetwork/Redaction/standard``; nil keeps all.
     public func curlCommand(redaction: Redaction? = .standard) -> String? {
         request?.curlCommand(redaction: redaction)
     }

@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 /// The contents of a HAR entry: a message and its answer, from the network or the cache.

@@ -1,3 +1,4 @@
+import EasyNetwork
 import Foundation
 
 /// A recording of jobs and calls, shown as bars over time: when each waited, ran, sent its messages and ended.
@@ -11,8 +12,9 @@ import Foundation
 /// ```
 ///
 /// It records until it is released, and keeps the newest 10,000 jobs and calls, each with its newest 100 attempts. It
-/// holds neither operations nor messages, only their names and addresses, from which ``Redaction/standard`` takes the
-/// secrets before they are shown; header fields and bodies are not recorded. All members may be used from any thread.
+/// holds neither operations nor messages, only their names and addresses, from which
+/// ``/EasyNetwork/Redaction/standard`` takes the secrets before they are shown; header fields and bodies are not
+/// recorded. All members may be used from any thread.
 public final class Timeline: Sendable {
     private let content = Locked(TimelineRecord())
     private let subscriptions = EventSubscriptions()
