@@ -1,41 +1,41 @@
+import EasyNetwork
+
 /// A text of JSON that grows by one value after the other. Values in dictionaries would take most of the time.
-package struct JSONText {
-    package var bytes: [UInt8] = []
+struct JSONText {
+    var bytes: [UInt8] = []
     /// Whether a comma is before the next value: it is the first of no object or array.
     private var needsComma = false
 
-    package init() {}
-
-    package mutating func object(_ key: StaticString? = nil, _ members: (inout JSONText) -> Void) {
+    mutating func object(_ key: StaticString? = nil, _ members: (inout JSONText) -> Void) {
         enclose(key, in: "{", "}", members)
     }
 
-    package mutating func array(_ key: StaticString? = nil, _ elements: (inout JSONText) -> Void = { _ in }) {
+    mutating func array(_ key: StaticString? = nil, _ elements: (inout JSONText) -> Void = { _ in }) {
         enclose(key, in: "[", "]", elements)
     }
 
-    package mutating func add(_ key: StaticString, _ value: String) {
+    mutating func add(_ key: StaticString, _ value: String) {
         begin(key)
-        add(quoted: value)
+        bytes.append(quoted: value)
     }
 
-    package mutating func add(_ element: String) {
+    mutating func add(_ element: String) {
         begin(nil)
-        add(quoted: element)
+        bytes.append(quoted: element)
     }
 
     /// Adds a text of JSON as an element.
-    package mutating func add(_ element: JSONText) {
+    mutating func add(_ element: JSONText) {
         begin(nil)
         bytes += element.bytes
     }
 
-    package mutating func add(_ key: StaticString, _ value: some FixedWidthInteger) {
+    mutating func add(_ key: StaticString, _ value: some FixedWidthInteger) {
         begin(key)
         bytes += String(value).utf8
     }
 
-    package mutating func add(_ key: StaticString, _ value: Double) {
+    mutating func add(_ key: StaticString, _ value: Double) {
         begin(key)
         // Foundation's way costs far more; so few digits are the shortest text of the value, as there.
         let thousandths = (value * 1_000).rounded()
@@ -46,7 +46,7 @@ package struct JSONText {
         add(thousandths: number)
     }
 
-    package mutating func add(_ key: StaticString, _ value: Bool) {
+    mutating func add(_ key: StaticString, _ value: Bool) {
         begin(key)
         bytes += (value ? "true" : "false").utf8
     }
@@ -91,34 +91,6 @@ package struct JSONText {
             } while rest > 0 || places >= 0
             if number < 0 { write(UInt8(ascii: "-")) }
             bytes += UnsafeBufferPointer(rebasing: text[start...])
-        }
-    }
-
-    package mutating func add(quoted text: String) {
-        bytes.append(UInt8(ascii: "\""))
-        text.utf8Bytes { add(escaped: $0) }
-        bytes.append(UInt8(ascii: "\""))
-    }
-
-    private mutating func add(escaped text: UnsafeBufferPointer<UInt8>) {
-        // Most texts need no escape.
-        guard text.hasByte({ $0.isControl | $0.equals("\"") | $0.equals("\\") }) else {
-            bytes += text
-            return
-        }
-        for byte in text {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                bytes.append(UInt8(ascii: "\\"))
-                bytes.append(byte)
-            case 0x08: bytes += #"\b"#.utf8
-            case UInt8(ascii: "\t"): bytes += #"\t"#.utf8
-            case UInt8(ascii: "\n"): bytes += #"\n"#.utf8
-            case 0x0C: bytes += #"\f"#.utf8
-            case UInt8(ascii: "\r"): bytes += #"\r"#.utf8
-            case 0..<0x20: bytes += ((byte < 16 ? #"\u000"# : #"\u00"#) + String(byte, radix: 16)).utf8
-            default: bytes.append(byte)
-            }
         }
     }
 }

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import EasyNetwork
+@testable import EasyNetworkDiagnostics
 
 @Suite("A text of JSON")
 struct JSONTextTests {

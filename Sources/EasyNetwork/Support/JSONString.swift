@@ -1,0 +1,30 @@
+extension [UInt8] {
+    /// Adds a text as a string of JSON, with its quotes.
+    package mutating func append(quoted text: String) {
+        append(UInt8(ascii: "\""))
+        text.utf8Bytes { append(escaped: $0) }
+        append(UInt8(ascii: "\""))
+    }
+
+    private mutating func append(escaped text: UnsafeBufferPointer<UInt8>) {
+        // Most texts need no escape.
+        guard text.hasByte({ $0.isControl | $0.equals("\"") | $0.equals("\\") }) else {
+            self += text
+            return
+        }
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                append(UInt8(ascii: "\\"))
+                append(byte)
+            case 0x08: self += #"\b"#.utf8
+            case UInt8(ascii: "\t"): self += #"\t"#.utf8
+            case UInt8(ascii: "\n"): self += #"\n"#.utf8
+            case 0x0C: self += #"\f"#.utf8
+            case UInt8(ascii: "\r"): self += #"\r"#.utf8
+            case 0..<0x20: self += ((byte < 16 ? #"\u000"# : #"\u00"#) + String(byte, radix: 16)).utf8
+            default: append(byte)
+            }
+        }
+    }
+}
