@@ -30,25 +30,25 @@ extension ItemOperation {
         option { ($0.repeatPolicy ?? options.repeatPolicy, $0.repeatKey ?? options.repeatKey) }
     }
 
-    /// Tells the queue what the operation repeats.
+    /// Tells the queue what the operation repeats, which may end this one, or cancel the others.
     ///
     /// - Returns: whether it may go on; if not, it has been ended.
-    final func noticeRepeats() -> Bool {
+    final func applyRepeatPolicy() -> Bool {
         guard let queue = scheduling?.queue, !hasOutcome, case .request(let source) = state.withLock({ $0.source }),
             mayRepeat(source.options)
         else { return true }
         let (policy, name) = repeats(source.options)
-        guard let key = RepeatKey(name, source.options, snapshot: { snapshot() }) else { return true }
+        guard let key = RepeatKey(name, source.options, snapshot: { fixSnapshot() }) else { return true }
         return queue.operation(self, repeats: key, policy: policy)
     }
 
-    /// The request as it is sent, read once; nil for one that cannot be sent, or is sent already.
-    final func snapshot() -> RequestSnapshot? {
+    /// Reads the request, which is sent as it is read here; nil for one that cannot be sent, or is sent already.
+    final func fixSnapshot() -> RequestSnapshot? {
         guard case .request(let source) = state.withLock({ $0.source }) else { return nil }
         let host = callGroup.host
         guard let snapshot = try? WorkQueue.userCode({ try source.snapshot(for: host) }) else { return nil }
         let old = state.withLock { state in
-            state.source.flatMap { _ in exchange(&state.source, with: .request(.snapshot(snapshot))) }
+            state.source.flatMap { _ in exchange(&state.source, with: .request(.read(snapshot))) }
         }
         withExtendedLifetime(old) {}
         return snapshot

@@ -6,7 +6,7 @@ import Foundation
 struct ItemOperationState {
     enum Source {
         case request(RequestSource)
-        /// Called at the start.
+        /// Called by ``ItemOperation/prepare()``.
         case maker(@Sendable () throws -> any BaseAPIRequest)
     }
 
@@ -92,12 +92,12 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     // Sendable because everything that changes is in `state`, behind its lock; subclasses answer for their own.
     let state: Locked<ItemOperationState>
 
-    /// Written in initializers only.
-    final var kind = JobTraits()
+    /// The traits of this kind of job, written in initializers only.
+    final var ownTraits = JobTraits()
 
     /// - Parameter service: nil means ``HostConfiguration/shared``.
     package init(_ request: any BaseAPIRequest, _ options: RequestOptions, of service: EasyNetworkService?) {
-        state = Locked(ItemOperationState(source: .request(.request(request, options))))
+        state = Locked(ItemOperationState(source: .request(.unread(request, options))))
         if let service { super.init(service: service) } else { super.init() }
         if options.priority != .normal { queuePriority = options.priority }
         if options.repeatPolicy != .allow { repeatPolicy = options.repeatPolicy }
@@ -108,7 +108,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> any BaseAPIRequest) {
         state = Locked(ItemOperationState(source: .maker(makeRequest)))
         super.init(service: service)
-        kind.needsPreparing = true
+        ownTraits.needsPreparing = true
     }
 
     // MARK: - Callbacks
@@ -256,7 +256,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     /// The value, for a task that is counted among those that wait.
     ///
-    /// - Parameter begin: called first. From then on a task has given the value up when its cancellation returns.
+    /// - Parameter begin: called when the handler of a cancellation is in place.
     final func valueOfWaiter(_ begin: () -> Void = {}) async throws(NetworkError) -> Item {
         let over = OneShot()
         whenFinished { over.end() }
@@ -383,14 +383,14 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     // MARK: - The work
 
     /// Changes the options of the request as it is given; has no effect on one that is made later.
-    final func changeOptions(_ change: (inout RequestOptions) -> Void) {
-        guard case .request(.request(let request, var options)) = state.withLock({ $0.source }) else { return }
+    final func changeRequestOptions(_ change: (inout RequestOptions) -> Void) {
+        guard case .request(.unread(let request, var options)) = state.withLock({ $0.source }) else { return }
         change(&options)
-        let old = state.withLock { exchange(&$0.source, with: .request(.request(request, options))) }
+        let old = state.withLock { exchange(&$0.source, with: .request(.unread(request, options))) }
         withExtendedLifetime(old) {}
     }
 
-    override final var traits: JobTraits { kind }
+    override final var traits: JobTraits { ownTraits }
 
     /// Makes the request, and takes over its priority unless the operation was given its own.
     override func prepare() {
@@ -409,13 +409,13 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         }
     }
 
-    /// The request that is to be sent now; nil when there is none, or none any more. Then the operation ends.
+    /// The request that is to be sent now; nil when there is none, or none any more: then it has ended.
     final func takeRequest() -> RequestSource? {
         // A plain queue does not prepare its operations.
-        if kind.needsPreparing {
+        if ownTraits.needsPreparing {
             prepare()
             // Others were noticed when they were added.
-            guard noticeRepeats() else { return nil }
+            guard applyRepeatPolicy() else { return nil }
         }
         guard case .request(let source)? = state.withLock({ $0.source.take() }) else { return nil }
         return source
@@ -432,11 +432,13 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// - Parameters:
     ///   - cached: called at most once before the end, with the item from the cache that the network's follows.
     ///   - sharedAnswer: gets the answer from another call, instead of sending the request. Default nil.
+    ///   - mayStore: whether the cache may store an accepted answer. Default nil: it may.
     final func send(
         _ source: RequestSource,
         order: CacheLookup.Order,
         cached: (@Sendable (any Sendable) -> Void)? = nil,
         sharedAnswer: (@Sendable () async -> CallAttempts.Answer)? = nil,
+        mayStore: (@Sendable (NetworkResponse) -> Bool)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> any Sendable
     ) {
         callGroup.begin(
@@ -445,8 +447,9 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
             order: order,
             cached: cached,
             sharedAnswer: sharedAnswer,
+            mayStore: mayStore,
             map: map,
-            created: keep
+            created: noteCall
         ) { _, result, keep in
             switch result {
             case .success(let item):
@@ -478,7 +481,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
 
     override var workWhenAdded: (() -> Void)? {
         guard case .request(let source) = state.withLock({ $0.source }), mayRepeat(source.options) else { return nil }
-        return { _ = self.noticeRepeats() }
+        return { _ = self.applyRepeatPolicy() }
     }
 
     override func missingResultError() -> NetworkError? {
@@ -536,7 +539,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     /// Keeps the call, which is cancelled when the operation fails.
-    final func keep(_ call: Call) {
+    final func noteCall(_ call: Call) {
         let (meter, isClosed) = state.withLock { state in
             state.call = call
             return (state.meter, state.isClosed)

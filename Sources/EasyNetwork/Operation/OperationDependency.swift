@@ -26,7 +26,7 @@ struct OperationDependency {
 
     /// The error of the dependent if this dependency ended in a way that the policy does not allow.
     var failure: NetworkError? {
-        guard policy == .requireSuccess, let cause = operation.error else { return nil }
+        guard policy == .requireSuccess, let cause = operation.error ?? operation.errorOfOriginal else { return nil }
         // The root cause and not the dependency's own error: a chain of 100,000 would nest as deep.
         return NetworkError(
             code: .dependencyFailed,

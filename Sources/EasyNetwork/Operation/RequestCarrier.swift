@@ -6,8 +6,8 @@ struct SharedMessage: Sendable {
     let snapshot: RequestSnapshot
     /// The host that is called, for limits by host.
     let host: String?
-    /// Makes an item: a stored answer of which none can be made is replaced.
-    let check: @Sendable (NetworkResponse) throws -> Void
+    /// Makes an item: an answer of which none can be made is not stored, and a stored one is replaced.
+    let checkItem: @Sendable (NetworkResponse) throws -> Void
 }
 
 /// The job that sends a message for several operations. They wait for its ``ItemOperation/value``, which cancels it
@@ -26,7 +26,8 @@ package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked S
         self.message = message
         let snapshot = message.snapshot
         super.init(snapshot.request, RequestOptions(priority: .veryLow), of: EasyNetworkService(snapshot.host))
-        kind.isHidden = true
+        state.withLock { $0.source = .request(.read(snapshot)) }
+        ownTraits.isHidden = true
         state.withLock { $0.waiterCount = 1 }
         // It is the message that excludes others.
         mutualExclusionCategories = message.key.categories
@@ -35,11 +36,17 @@ package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked S
     package override var host: String? { message.host }
 
     package override func execute() {
-        guard takeRequest() != nil else { return }
-        send(.snapshot(message.snapshot), order: message.key.ignoresCache ? .ignore : .standard) { [message] response in
-            if response.source == .cache { try message.check(response) }
-            return response
-        }
+        guard let source = takeRequest() else { return }
+        let checkItem = message.checkItem
+        send(
+            source,
+            order: message.key.ignoresCache ? .ignore : .standard,
+            mayStore: { (try? checkItem($0)) != nil },
+            map: { response in
+                if response.source != .network { try checkItem(response) }
+                return response
+            }
+        )
     }
 
     package override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {

@@ -17,7 +17,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// An operation for ``HostConfiguration/shared`` as it is now.
     public init(_ request: Request) {
         super.init(request, request.options, of: nil)
-        noteKind()
+        noteTraits()
     }
 
     /// An operation for the host of a service.
@@ -27,23 +27,23 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     ///   - service: gives the host, and cancels this operation's call when it is cancelled itself.
     public init(_ request: Request, service: EasyNetworkService) {
         super.init(request, request.options, of: service)
-        noteKind()
+        noteTraits()
     }
 
     /// An operation with other options than those of its request.
     package init(_ request: Request, _ options: RequestOptions, of service: EasyNetworkService) {
         super.init(request, options, of: service)
-        noteKind()
+        noteTraits()
     }
 
     /// An operation whose request is made from other items: see ``ItemOperation/then(_:)``.
     init(service: EasyNetworkService, makeRequest: @escaping @Sendable () throws -> Request) {
         super.init(service: service) { try makeRequest() }
-        noteKind()
+        noteTraits()
     }
 
-    private func noteKind() {
-        kind.startRunsUserCode = type(of: self) != RequestOperation<Request>.self
+    private func noteTraits() {
+        ownTraits.startRunsUserCode = type(of: self) != RequestOperation<Request>.self
     }
 
     // MARK: - The cache
@@ -162,7 +162,6 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
 
     /// - Returns: nil when the operation sends its request itself.
     final func sharedMessage(for source: RequestSource) -> SharedMessage? {
-        // Every initializer takes a `Request`.
         guard joins(source), let request = source.request as? Request,
             let snapshot = try? WorkQueue.userCode({ try source.snapshot(for: callGroup.host) })
         else { return nil }
@@ -177,7 +176,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
             ),
             snapshot: snapshot,
             host: host ?? snapshot.message.url.hostAndPort,
-            check: { _ = try request.item(from: $0) }
+            checkItem: { _ = try request.item(from: $0) }
         )
     }
 }

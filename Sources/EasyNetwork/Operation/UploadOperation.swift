@@ -37,7 +37,7 @@ public final class UploadOperation<Request: APIRequest>: RequestOperation<Reques
         service: EasyNetworkService = EasyNetworkService(HostConfiguration.shared)
     ) {
         super.init(request, request.options, of: service)
-        changeOptions { options in
+        changeRequestOptions { options in
             options.body = body
             options.beginBody = { [weak self] body throws(NetworkError) in try self?.begin(body) ?? body }
         }

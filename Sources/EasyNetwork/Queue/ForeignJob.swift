@@ -10,22 +10,27 @@ extension Operation {
 extension NetworkOperation {
     /// The operation as the user knows it: a ``ForeignJob`` is never shown.
     final var original: Operation { (self as? ForeignJob)?.foreign ?? self }
+
+    /// The error of a foreign operation that was cancelled, and that nothing has watched yet.
+    final var errorOfOriginal: NetworkError? {
+        (self as? ForeignJob)?.foreign.isCancelled == true ? NetworkError(code: .cancelled) : nil
+    }
 }
 
 /// Stands for an `Operation` that is not of this package, a foreign one: as a job, and as what others wait for.
 ///
 /// Foundation runs the foreign operation, and this one ends when that has finished. It ends without an error, unless the
-/// foreign operation was cancelled. There is one for each foreign operation, from the first use by this package to the
-/// last, or to the end if it has been a job or anything waits for it.
+/// foreign operation was cancelled. There is one for each foreign operation at a time: the graph and dependencies hold it,
+/// and, when it has been a job or anything waits for it, a watcher until the end.
 final class ForeignJob: NetworkOperation, @unchecked Sendable {
     // Sendable because what changes is behind a lock.
     private struct State {
         var isWatched = false
-        /// Whether it has been a job whose turn or end has come.
+        /// Whether Foundation has been given the operation.
         var isHandedOver = false
         /// Whether the foreign operation has finished.
         var isOver = false
-        /// Called then.
+        /// Called when it has finished: ends this job.
         var done: (@Sendable () -> Void)?
     }
 
@@ -68,7 +73,8 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
 
     // MARK: - For the queue
 
-    /// Takes over the dependencies and the state of the foreign operation, which is about to become a job.
+    /// Takes over the dependencies and the state of the foreign operation, which is about to become a job: if that was
+    /// cancelled, so is this.
     ///
     /// - Returns: false when it has been started elsewhere.
     func prepareForQueue() -> Bool {
@@ -96,7 +102,7 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
     }
 
     override func whenFinished(_ action: @escaping @Sendable () -> Void) {
-        watch()
+        watchForeign()
         super.whenFinished(action)
     }
 
@@ -105,16 +111,19 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
     override var traits: JobTraits { JobTraits(startRunsUserCode: false) }
 
     override func execute() {
-        watch()
+        watchForeign()
+        // It may never become ready, and would keep the slot.
+        if foreign.isCancelled { return cancel() }
         handOver { $0.executor.execute(foreign) }
     }
 
     override func stop() {
-        if !foreign.isCancelled, !foreign.isFinished { foreign.cancel() }
+        // An override may wait for other jobs.
+        if !foreign.isCancelled, !foreign.isFinished { WorkQueue.userCode { foreign.cancel() } }
     }
 
     override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        watch()
+        watchForeign()
         // A cancelled operation finishes only when it is started.
         handOver { _ in Self.endings.addOperationReliably(foreign) }
         let isOver = state.withLock { state in
@@ -138,7 +147,7 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
     ///
     /// Linux has no key-value observing and a completion block belongs to the user, so an operation that depends on the
     /// foreign one watches it.
-    private func watch() {
+    private func watchForeign() {
         guard state.withLock({ !exchange(&$0.isWatched, with: true) }) else { return }
         guard !foreign.isFinished else { return foreignDidFinish() }
         // A queue for each: a shared queue would look through all that wait whenever one is done. The watcher keeps its
@@ -156,7 +165,8 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
         }
         done?()
         end(foreign.isCancelled ? NetworkError(code: .cancelled) : nil)
-        // It has not been started yet when the foreign operation was, by hand or by another queue.
+        // An end before the start takes effect at the start, and the foreign operation may have been started by hand or by
+        // another queue.
         start()
         #if !canImport(Darwin)
         guard state.withLock({ $0.isHandedOver }) else { return }

@@ -79,10 +79,10 @@ extension NetworkQueue {
     /// A step after which jobs may start. Foreign operations are looked at before it.
     @discardableResult
     func stepMakingRoom<Result>(_ body: (inout State, inout Actions) -> Result) -> Result {
-        let result = step { state, actions -> Result? in state.watch.isEmpty ? body(&state, &actions) : nil }
+        let result = step { state, actions -> Result? in state.foreignWatch.isEmpty ? body(&state, &actions) : nil }
         if let result { return result }
         let now = SystemClock().now
-        let sights = look { $0.watch.takeShare(at: now) }
+        let sights = lookAndEndCancelled { $0.foreignWatch.takeShare(at: now) }
         return step { state, actions in
             note(sights, &state, &actions)
             return body(&state, &actions)
@@ -91,13 +91,13 @@ extension NetworkQueue {
 
     /// Looks at the jobs that are not ready, less and less often.
     func watchUnready() {
-        guard let delay = state.withLock({ $0.watch.nextLook() }) else { return }
+        guard let delay = state.withLock({ $0.foreignWatch.nextLook() }) else { return }
         // The time that an operation takes to become ready is the machine's, whatever the clock of the queue.
         _ = SystemClock().schedule(after: delay) { [weak self] in
             guard let self else { return }
-            let sights = look { state in
-                state.watch.isLookDue = false
-                return Array(state.watch.unready.values)
+            let sights = lookAndEndCancelled { state in
+                state.foreignWatch.isLookDue = false
+                return Array(state.foreignWatch.unready.values)
             }
             step { state, actions in
                 note(sights, &state, &actions)
@@ -107,23 +107,23 @@ extension NetworkQueue {
         }
     }
 
-    /// Ends the cancelled ones.
+    /// Reads them, and ends the cancelled ones.
     ///
     /// - Parameter jobs: called under the lock; the operations are read without it, since they may run code of the
     ///   user.
-    private func look(at jobs: (inout State) -> [Job]) -> [Sight] {
+    private func lookAndEndCancelled(at jobs: (inout State) -> [Job]) -> [Sight] {
         let operations = state.withLock { state in
-            jobs(&state).compactMap { job -> (Job, ForeignJob)? in
+            jobs(&state).compactMap { job -> (Job, ForeignJob, isUnready: Bool)? in
                 guard let operation = job.payload as? ForeignJob else {
-                    _ = state.watch.removeUnready(job)
+                    _ = state.foreignWatch.removeUnready(job)
                     return nil
                 }
-                return (job, operation)
+                return (job, operation, state.foreignWatch.unready[ObjectIdentifier(job)] != nil)
             }
         }
-        return operations.map { job, operation in
+        return operations.map { job, operation, isUnready in
             if operation.foreign.isCancelled { operation.cancel() }
-            return (job, JobPriority(operation.queuePriority), !operation.isHeldBack)
+            return (job, JobPriority(operation.queuePriority), isUnready && !operation.isHeldBack)
         }
     }
 
@@ -133,7 +133,7 @@ extension NetworkQueue {
                 state.graph.setPriority(sight.priority, of: sight.job)
                 guard sight.isReady else { continue }
             }
-            if state.watch.removeUnready(sight.job) { state.graph.settle(sight.job, &actions) }
+            if state.foreignWatch.removeUnready(sight.job) { state.graph.settle(sight.job, &actions) }
         }
     }
 
@@ -145,7 +145,7 @@ extension NetworkQueue {
         guard !unfinished.isEmpty || operation.isHeldBack, !operation.foreign.isCancelled else { return false }
         var outside: [Job] = []
         let isHeld = takeBackSlot(of: operation) { job, state, actions in
-            state.watch.add(job, isUnready: unfinished.isEmpty)
+            state.foreignWatch.add(job, isUnready: unfinished.isEmpty)
             guard !unfinished.isEmpty else { return }
             outside = link(job, to: unfinished, &state)
             state.graph.settle(job, &actions)

@@ -41,7 +41,7 @@ extension NetworkQueue {
             if let group { state.graph.setLimit(groupLimit, for: .group(group)) }
             isRefused = state.isClosed && !traits.passesBarriers
             state.graph.submit(job, priority: priority, keys: keys, traits)
-            if foreign != nil { state.watch.add(job) }
+            if foreign != nil { state.foreignWatch.add(job) }
             outside = link(job, to: adoption.dependencies, &state)
             if broadcast.isHeard { note(.added(waitingFor: adoption.dependencies.map(\.operation.original)), job) }
             mayBeInCycle =
@@ -99,9 +99,9 @@ extension NetworkQueue {
         return outside
     }
 
-    /// Where jobs wait for the operation: at its own place, or where it is expected.
+    /// Where jobs wait for the operation: at its own node, or where it is expected.
     ///
-    /// An operation that is just leaving still knows its place, which is gone; jobs may already wait for its end.
+    /// An operation that is just leaving still knows its node, which is gone; jobs may already wait for its end.
     func node(of operation: NetworkOperation, _ state: State) -> Job? {
         if let own = operation.job(in: self), own.phase != .gone { return own }
         return state.outside[ObjectIdentifier(operation)]

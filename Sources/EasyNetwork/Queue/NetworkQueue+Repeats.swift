@@ -62,10 +62,10 @@ extension NetworkQueue {
     private func lendPriority(of operation: NetworkOperation, to carrier: RequestCarrier) {
         step { state, _ in
             guard let job = operation.job(in: self) else { return }
-            let place = node(of: carrier, state) ?? (carrier.isTaken ? nil : Job(carrier))
-            guard let place else { return }
-            if place.phase == .expected { state.outside[ObjectIdentifier(carrier)] = place }
-            state.graph.lendPriority(of: job, to: place)
+            let node = node(of: carrier, state) ?? (carrier.isTaken ? nil : Job(carrier))
+            guard let node else { return }
+            if node.phase == .expected { state.outside[ObjectIdentifier(carrier)] = node }
+            state.graph.lendPriority(of: job, to: node)
         }
     }
 }

@@ -68,7 +68,7 @@ extension NetworkQueue {
         for operation in work.actions.end { WorkQueue.run { operation.startOnWorkQueue() } }
         for action in work.actions.granted { WorkQueue.shared.async(execute: action) }
         for operation in work.actions.start {
-            if takeBackSlot(of: operation, work.reachability) {
+            if cannotRunYet(operation, work.reachability) {
                 isSlotFree = true
                 continue
             }
@@ -87,7 +87,7 @@ extension NetworkQueue {
     }
 
     /// - Returns: whether the job cannot run yet, so that it has no slot any more.
-    private func takeBackSlot(of operation: NetworkOperation, _ reachability: NetworkReachability?) -> Bool {
+    private func cannotRunYet(_ operation: NetworkOperation, _ reachability: NetworkReachability?) -> Bool {
         if let foreign = operation as? ForeignJob { return postpone(foreign) }
         return hold(operation, until: reachability) || hold(operation, until: operation.hostReachability)
     }
@@ -115,7 +115,7 @@ extension NetworkQueue {
             if broadcast.isHeard { note(.finished(error), job) }
             state.graph.finish(job, succeeded: error == nil, &actions)
             guard state.graph.isEmpty else { return [] }
-            state.watch.removeAll()
+            state.foreignWatch.removeAll()
             return state.emptyWaiters.take()
         }
         for waiter in emptyWaiters { waiter() }

@@ -52,7 +52,7 @@ public final class NetworkQueue: Sendable {
         /// The places of operations that jobs wait for and that are not jobs here. The graph keeps them alive.
         var outside: [ObjectIdentifier: Job] = [:]
         /// The foreign operations to look at.
-        var watch = ForeignJobWatch()
+        var foreignWatch = ForeignJobWatch()
         /// Called when the queue becomes empty.
         var emptyWaiters: [@Sendable () -> Void] = []
         /// When the next look at the jobs that a rate holds back is due.

@@ -83,7 +83,7 @@ extension NetworkQueue {
             phase = job.phase
             others = job.dependencies.compactMap(\.job.payload)
             if phase == .ready || phase == .returning { reason = state.graph.obstacle(of: job, at: now) }
-            if state.watch.unready[ObjectIdentifier(job)] != nil { reason = .notReady }
+            if state.foreignWatch.unready[ObjectIdentifier(job)] != nil { reason = .notReady }
             if state.offline.values.contains(where: { $0.jobs.contains { $0 === job } }) {
                 reason = .condition(OperationCondition.reachable().name)
             }

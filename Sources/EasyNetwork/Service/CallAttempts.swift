@@ -2,10 +2,11 @@ import Foundation
 
 /// The attempts of one call, from its request to its answer: a loop over states, in the call's task.
 ///
-///     attempt (adapt, cache) → send (credential, wire) → follow (redirect) → judge (validate, intercept) → done
-///         ↑                      ↑                           │                  │
-///         │                      └─── the next message ──────┴── credential ────┤
-///         └──────────────────────────── retry, after a delay ───────────────────┘
+///     attempt (adapt, cache) → send (credential, wire) → follow (redirect, validation) → judge (interceptors) → done
+///         ↑ │                    ↑                           │                              ↑ │
+///         │ └────────────────────│─── the cache's answer ────│──────────────────────────────┘ │
+///         │                      └─── the next message ──────┴─────── another credential ─────┤
+///         └──────────────────────────────── retry, after a delay ─────────────────────────────┘
 ///
 /// The decisions are made by values: ``RetryPolicy``, ``RedirectRules``, ``CacheLookup``, ``ResponseValidation``.
 struct CallAttempts {
@@ -67,15 +68,24 @@ struct CallAttempts {
         var acceptedAnswer: NetworkResponse?
     }
 
-    /// Whether a message may be sent again, after one that a server may have processed.
-    private enum Repetition {
-        case free
+    /// Whether a retry may send a message again, after one that a server may have processed.
+    private enum RetrySafety {
+        case safe
         /// With the same `Idempotency-Key` only.
         case withKey(String)
-        case never
+        /// A message without a key may have been processed. The key is that of the last message, if it had one.
+        case unsafe(key: String?)
 
         var key: String? {
-            if case .withKey(let key) = self { key } else { nil }
+            switch self {
+            case .safe: nil
+            case .withKey(let key): key
+            case .unsafe(let key): key
+            }
+        }
+
+        var mayHaveActed: Bool {
+            if case .unsafe = self { true } else { false }
         }
     }
 
@@ -83,8 +93,8 @@ struct CallAttempts {
     private struct Counts {
         var retriesSinceProgress = 0
         var retries = 0
-        var interceptors = 0
-        var startsOver = 0
+        var byInterceptor = 0
+        var startOvers = 0
     }
 
     private static let keyField = "Idempotency-Key"
@@ -100,7 +110,7 @@ struct CallAttempts {
     private var counts = Counts()
     private var credentialState: CredentialState?
     private var cache = CacheProgress()
-    private var repetition = Repetition.free
+    private var safety = RetrySafety.safe
 
     /// How the attempts ended.
     struct Answer: Sendable {
@@ -119,7 +129,7 @@ struct CallAttempts {
     }
 
     /// Sends the request until there is an answer, or an error that is not retried.
-    mutating func answer() async -> Answer {
+    mutating func run() async -> Answer {
         var state = State.attempt(Cause(reason: .first), after: nil)
         while true {
             do throws(NetworkError) {
@@ -166,11 +176,11 @@ struct CallAttempts {
     private func adapted(after failure: NetworkError?) async throws(NetworkError) -> TransportRequest {
         var message = snapshot.message
         guard !snapshot.interceptors.isEmpty || snapshot.options.beginBody != nil else { return message }
-        if let key = repetition.key, message.headers[Self.keyField] == nil { message.headers[Self.keyField] = key }
+        if let key = safety.key, message.headers[Self.keyField] == nil { message.headers[Self.keyField] = key }
         message = try await context.adapt(message, history)
         try checkCancellation()
         try RequestBuilder.check(message)
-        if let failure, let key = repetition.key, message.headers[Self.keyField] != key { throw failure }
+        if let failure, let key = safety.key, message.headers[Self.keyField] != key { throw failure }
         if message.url.origin != snapshot.message.url.origin {
             message.headers = message.headers.withoutCredentials(of: snapshot.message.headers)
         }
@@ -226,13 +236,13 @@ struct CallAttempts {
         credentialState.isExempt = first.isExempt || message.url.origin != snapshot.message.url.origin
         self.credentialState = credentialState
         guard !credentialState.isExempt else { return message }
-        guard let (outgoing, fresh) = try await context.authorize(message, credentialState, call) else {
+        guard let (authorized, fresh) = try await context.authorize(message, credentialState, call) else {
             return message
         }
         try checkCancellation()
-        try RequestBuilder.check(outgoing)
+        try RequestBuilder.check(authorized)
         self.credentialState = fresh
-        return outgoing
+        return authorized
     }
 
     /// - Parameter message: with its credential; it is given its cookies, and the range of a download.
@@ -299,14 +309,13 @@ struct CallAttempts {
         }
         context.tell(call, .attemptEnded(history[history.count - 1], outcome))
         guard mayHaveReached, !snapshot.retry.methods.contains(message.method) else { return }
-        if case .never = repetition { return }
-        repetition = message.headers[Self.keyField].map(Repetition.withKey) ?? .never
+        let key = message.headers[Self.keyField]
+        if !safety.mayHaveActed, let key { safety = .withKey(key) } else { safety = .unsafe(key: key) }
     }
 
     // MARK: - Follow
 
-    /// Sends the next message if the answer asks for one: a redirect, or the same one without its conditions or its
-    /// range.
+    /// Decides which message follows: a redirect, the same one without its conditions or its range, or none.
     private mutating func follow(_ exchange: Exchange) async throws(NetworkError) -> State {
         var exchange = exchange
         guard case .success(let response) = exchange.outcome else { return .judge(exchange.outcome, exchange) }
@@ -316,8 +325,8 @@ struct CallAttempts {
             redirectCount: exchange.redirectCount
         )
         if exchange.arrival.startsOver {
-            counts.startsOver += 1
-            guard counts.startsOver <= Self.againLimit else {
+            counts.startOvers += 1
+            guard counts.startOvers <= Self.againLimit else {
                 let message = "the ranges that it sends did not fit \(Self.againLimit) times"
                 throw response.error(.badServerResponse, message: message)
             }
@@ -412,8 +421,8 @@ struct CallAttempts {
             exchange?.answer?.error(.cannotSendAgain, message: message)
                 ?? NetworkError(code: .cannotSendAgain, message: message)
         }
-        counts.interceptors += 1
-        guard counts.interceptors <= Self.againLimit else {
+        counts.byInterceptor += 1
+        guard counts.byInterceptor <= Self.againLimit else {
             throw failure("interceptors had it sent again \(Self.againLimit) times")
         }
         guard exchange?.arrival.mayBeginAgain != false else {
@@ -442,7 +451,7 @@ struct CallAttempts {
             let replay = try await context.review(answer, exchange.message, credentialState, call)
         else { return nil }
         // A refused message has changed nothing on the server.
-        repetition = .free
+        safety = .safe
         return Outgoing(message: exchange.message, cause: Cause(reason: .authentication), replay: replay)
     }
 
@@ -453,8 +462,6 @@ struct CallAttempts {
     ) -> TimeInterval? {
         // Progress resets the retry count.
         if arrival.hasProgressed { counts.retriesSinceProgress = 0 }
-        var mayHaveActed = false
-        if case .never = repetition { mayHaveActed = true }
         guard arrival.mayBeginAgain, snapshot.retry.mayGoOn(totalCount: counts.retries),
             let delay = snapshot.retry.delay(
                 after: error,
@@ -462,7 +469,7 @@ struct CallAttempts {
                 retryCount: counts.retriesSinceProgress,
                 date: context.clock.date,
                 random: context.host.settings.random(),
-                mayHaveActed: mayHaveActed
+                mayHaveActed: safety.mayHaveActed
             ),
             context.host.takeRetry(afterProgress: arrival.hasProgressed)
         else { return nil }

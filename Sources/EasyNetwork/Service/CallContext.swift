@@ -1,6 +1,7 @@
 import Foundation
 
-/// What stays the same for all attempts of a call: its request, and the operation that makes it.
+/// What stays the same for all attempts of a call, its request and the operation that makes it, and the steps that need
+/// it.
 final class CallContext: Sendable {
     typealias Outcome = Result<NetworkResponse, NetworkError>
 
@@ -10,7 +11,7 @@ final class CallContext: Sendable {
     /// Nil without authentication.
     let credentialState: RequestAuthentication.CredentialState?
     /// The operation that gives its slot back while the call waits; nil without one.
-    let caller: Caller?
+    let caller: CallingOperation?
     /// The listeners of its queue, or of the queue that needs the refresh which makes the call.
     private let queueBroadcast: EventBroadcast?
     /// How an accepted body is used; nil to collect it.
@@ -20,7 +21,7 @@ final class CallContext: Sendable {
 
     init(
         _ snapshot: RequestSnapshot,
-        caller: Caller?,
+        caller: CallingOperation?,
         heardBy broadcast: EventBroadcast? = nil,
         order: CacheLookup.Order = .standard,
         consumer: BodyConsumer? = nil,
@@ -258,14 +259,13 @@ final class CallContext: Sendable {
         _ body: BodyStream,
         _ read: BodyReading?
     ) async -> (outcome: Outcome, arrival: Arrival) {
+        body.start(message, over: host.settings.transport)
         guard let read else {
-            body.start(message, over: host.settings.transport)
             let collected = await body.collect(upTo: snapshot.validation.maximumBodyCount)
             let outcome = outcome(collected, from: message.url)
             keepCookies(of: outcome, from: message.url)
             return (outcome, Arrival())
         }
-        body.start(message, over: host.settings.transport)
         let head: TransportHead
         do throws(NetworkError) {
             head = try await body.head()

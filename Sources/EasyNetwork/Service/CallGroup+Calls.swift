@@ -1,7 +1,7 @@
 import Foundation
 
 extension CallGroup {
-    /// Sends a request and waits for its end. Cancelling the task cancels the call. The parameters are those of
+    /// Sends a request, waits for its end, and notes that for the operation. Cancelling the task cancels the call. The parameters are those of
     /// ``start(_:order:consumer:cached:map:completion:)``.
     func result<Item: Sendable>(
         of source: RequestSource,
@@ -63,6 +63,7 @@ extension CallGroup {
     ///
     /// - Parameters:
     ///   - isAnnounced: whether notifications are posted for the call. Default true.
+    ///   - mayStore: whether the cache may store an accepted answer. Default nil: it may.
     ///   - sharedAnswer: gets the answer from another call, instead of sending the request. Default nil.
     ///   - created: gets the call before it begins.
     ///   - completion: gets the answer too, if there is one, even when it could not be mapped; and a closure that
@@ -75,6 +76,7 @@ extension CallGroup {
         consumer: BodyConsumer? = nil,
         cached: (@Sendable (any Sendable) -> Void)? = nil,
         sharedAnswer: (@Sendable () async -> CallAttempts.Answer)? = nil,
+        mayStore: (@Sendable (NetworkResponse) -> Bool)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> any Sendable,
         created: (Call) -> Void = { _ in },
         completion:
@@ -104,7 +106,7 @@ extension CallGroup {
         tell(.callStarted, of: call)
         created(call)
         if let refusal { return call.fail(refusal) }
-        let begin = { (beginning: OneShot?) in
+        let run = { (beginning: OneShot?) in
             call.begin {
                 if let beginning { await beginning.wait() }
                 if mayLackSlot { await caller?.waitForSlot(call) }
@@ -133,12 +135,12 @@ extension CallGroup {
                 self.forgetStored(after: answer.result)
                 var keep: (@Sendable () -> Void)?
                 if case .success = item, answer.pendingStore != nil {
-                    keep = { [answer, source] in self.keep(answer, source, map) }
+                    keep = { [answer, source] in self.keep(answer, source, mayStore, map) }
                 }
                 WorkQueue.finish { [answer, item, keep] in end(call, try? answer.result.get(), item, keep) }
             }
         }
-        if let operation = caller?.operation { operation.beginCall(begin) } else { begin(nil) }
+        if let operation = caller?.operation { operation.beginCall(run) } else { run(nil) }
     }
 
     private func tell(_ kind: @autoclosure () -> NetworkEvent.Kind, of call: Call) {
@@ -149,14 +151,14 @@ extension CallGroup {
     private func answer(
         to source: inout RequestSource,
         _ call: Call,
-        _ caller: Caller?,
+        _ caller: CallingOperation?,
         _ order: CacheLookup.Order,
         _ consumer: BodyConsumer?,
         _ cached: (@Sendable (NetworkResponse) -> Void)?
     ) async -> CallAttempts.Answer {
         do throws(NetworkError) {
             let snapshot = try source.snapshot(for: host)
-            source = .snapshot(snapshot)
+            source = .read(snapshot)
             let context = CallContext(
                 snapshot,
                 caller: caller,
@@ -168,7 +170,7 @@ extension CallGroup {
             host.payForRetries()
             if let timeout = snapshot.overallTimeout { call.setDeadline(timeout, context.clock) }
             var attempts = CallAttempts(context, of: call)
-            return await attempts.answer()
+            return await attempts.run()
         } catch {
             return CallAttempts.Answer(result: .failure(error))
         }
@@ -180,16 +182,22 @@ extension CallGroup {
     func keep(
         _ answer: CallAttempts.Answer,
         _ source: RequestSource,
+        _ mayStore: (@Sendable (NetworkResponse) -> Bool)?,
         _ map: @escaping @Sendable (NetworkResponse) throws -> any Sendable
     ) {
         switch answer.pendingStore {
         case .store(let deposit):
-            guard let accepted = answer.acceptedAnswer else { return }
+            guard let accepted = answer.acceptedAnswer, let response = try? answer.result.get(),
+                mayStore?(response) != false
+            else { return }
             deposit.keep(accepted, at: host.settings.clock.date)
         case .answered(let lookup, let key, isRefreshed: true):
             guard lookup.cache.beginRefresh(key) else { return }
             // The refresh outlives the operation.
-            CallGroup(host).begin(source, isAnnounced: false, order: .refresh, map: map) { _, _, keep in
+            CallGroup(host).begin(source, isAnnounced: false, order: .refresh, mayStore: mayStore, map: map) {
+                _,
+                _,
+                keep in
                 keep?()
                 lookup.cache.endRefresh(key)
             }

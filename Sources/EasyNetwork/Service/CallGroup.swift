@@ -15,7 +15,7 @@ final class CallGroup: Sendable {
         var operation: (any CallOwner)?
         /// The calls that wait, and need no slot.
         var waiting: Set<ObjectIdentifier> = []
-        /// Whether the operation has given its slot back, and may be without it.
+        /// Whether the operation has given its slot back once, so that it may be without it from then on.
         var mayLackSlot = false
         /// How the last call of the operation ended; nil before that.
         var lastEnd: Result<Void, NetworkError>?
@@ -23,8 +23,8 @@ final class CallGroup: Sendable {
         var hasUnheardFailure = false
         /// The number of calls by ``EasyNetworkService/request(_:success:failure:)`` whose closures have not returned.
         var pendingCallbackCount = 0
-        /// Runs when all calls are over and their closures have returned.
-        var idle: (@Sendable () -> Void)?
+        /// Runs when the closures of all those calls have returned.
+        var callbacksDone: (@Sendable () -> Void)?
         /// The queue for the closures of calls that the operation makes after its end.
         var callbackQueue: DispatchQueue?
     }
@@ -34,7 +34,7 @@ final class CallGroup: Sendable {
     /// The group that this one is part of.
     let parent: CallGroup?
 
-    /// The listeners of the queue whose operation needs the refresh that the calls are part of; nil for other groups.
+    /// For the calls of a refresh: the listeners of the queue that hears of them. Nil for other groups.
     let broadcast: EventBroadcast?
 
     private let state = Locked(State())
@@ -74,7 +74,7 @@ final class CallGroup: Sendable {
     ///
     /// - Returns: the error, when this group or one that it is part of has been cancelled; else the operation that makes
     ///   the call, and whether it may be without its slot.
-    func enter(_ call: Call) -> (refusal: NetworkError?, caller: Caller?, mayLackSlot: Bool) {
+    func enter(_ call: Call) -> (refusal: NetworkError?, caller: CallingOperation?, mayLackSlot: Bool) {
         let (refusal, operation, mayLackSlot) = state.withLock { state in
             if state.refusal == nil { state.calls[ObjectIdentifier(call)] = call }
             return (state.refusal, state.operation, state.mayLackSlot)
@@ -82,18 +82,18 @@ final class CallGroup: Sendable {
         if let refusal { return (refusal, nil, false) }
         let above = parent?.enter(call)
         guard let operation else { return above ?? (nil, nil, false) }
-        return (above?.refusal, Caller(operation, self), mayLackSlot)
+        return (above?.refusal, CallingOperation(operation, self), mayLackSlot)
     }
 
     /// A call is over.
     func leave(_ call: Call) {
-        let waits = state.withLock { state in
+        let operation = state.withLock { state in
             state.calls[ObjectIdentifier(call)] = nil
             if !state.waiting.isEmpty { state.waiting.remove(ObjectIdentifier(call)) }
             return state.waiting.isEmpty ? nil : state.operation
         }
         // The last active call has begun to wait or has ended.
-        waits?.releaseSlot { self.allCallsWait() }
+        operation?.releaseSlot { self.allCallsWait() }
         parent?.leave(call)
     }
 
@@ -137,9 +137,9 @@ final class CallGroup: Sendable {
     }
 
     /// The operation that makes the calls of this group, or of the one it is part of.
-    var caller: Caller? {
+    var caller: CallingOperation? {
         guard let operation = state.withLock({ $0.operation }) else { return parent?.caller }
-        return Caller(operation, self)
+        return CallingOperation(operation, self)
     }
 
     /// The queue of the closures when the operation has finished.
@@ -158,21 +158,21 @@ final class CallGroup: Sendable {
     ///
     /// - Returns: whether the last call of the operation is over, and nobody heard that one of them failed.
     func callbackIsDone() -> Bool {
-        let (idle, isUnheard) = state.withLock { state in
+        let (callbacksDone, isUnheard) = state.withLock { state in
             state.pendingCallbackCount -= 1
             guard state.pendingCallbackCount == 0 else { return ((@Sendable () -> Void)?.none, false) }
-            return (state.idle.take(), state.hasUnheardFailure && state.calls.isEmpty)
+            return (state.callbacksDone.take(), state.hasUnheardFailure && state.calls.isEmpty)
         }
-        idle?()
+        callbacksDone?()
         return isUnheard
     }
 
-    /// Runs an action when the closures of all calls have returned, if all calls are refused and so end at once; else
-    /// at once.
+    /// Runs an action when the closures of all calls have returned. Calls that are not refused go on, and are not waited
+    /// for: then it runs at once.
     func whenRefusedCallsAreDone(_ action: @escaping @Sendable () -> Void) {
         let isIdle = state.withLock { state in
             guard state.refusal != nil, state.pendingCallbackCount > 0 else { return true }
-            state.idle = action
+            state.callbacksDone = action
             return false
         }
         if isIdle { action() }

@@ -6,7 +6,7 @@ protocol CallOwner: Operation, Sendable {
     var deliveryQueue: DispatchQueue { get }
     /// Whether its closures are not called after it was cancelled.
     var silencesCancellation: Bool { get }
-    /// Whether the calls come from a condition of the job, before its work.
+    /// Whether the current task evaluates a condition of the job, before its work.
     var isEvaluatingCondition: Bool { get }
 
     /// Gives the slot back.
@@ -43,8 +43,8 @@ extension CallOwner {
     }
 }
 
-/// The operation that makes a call, and its calls.
-struct Caller: Sendable {
+/// The operation that makes a call, with the group of its calls.
+struct CallingOperation: Sendable {
     let operation: any CallOwner
     let group: CallGroup
 
@@ -91,7 +91,7 @@ struct Caller: Sendable {
     }
 
     /// Whether the closures of a call are not called, and so cannot finish the operation, which is ended here.
-    func isSilent(after error: NetworkError) -> Bool {
+    func endsSilently(after error: NetworkError) -> Bool {
         if error.isSilent {
             operation.finish(error)
             return true

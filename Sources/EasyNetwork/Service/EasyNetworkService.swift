@@ -65,7 +65,7 @@ public final class EasyNetworkService: Sendable {
     /// - Parameter deliver: called when one of the closures is to be called, with what stores the answer afterwards.
     private func request(
         _ request: some BaseAPIRequest,
-        _ caller: Caller?,
+        _ caller: CallingOperation?,
         hearsSuccess: Bool,
         hearsFailure: Bool,
         _ deliver: @escaping @Sendable (Result<JSONValue, NetworkError>, _ keep: (@Sendable () -> Void)?) -> Void
@@ -77,7 +77,7 @@ public final class EasyNetworkService: Sendable {
             map: { JSONValue(value: $0.body.isEmpty ? nil : try $0.json()) }
         ) { _, result, keep in
             let error = result.failure
-            if let error, caller?.isSilent(after: error) ?? self.group.isSilenced(error) {
+            if let error, caller?.endsSilently(after: error) ?? self.group.isSilenced(error) {
                 caller?.callbackIsDone()
                 return
             }

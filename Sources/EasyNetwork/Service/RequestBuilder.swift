@@ -23,16 +23,17 @@ package enum RequestBuilder {
         if let credential = options.credential, own["Authorization"] == nil {
             own["Authorization"] = credential.authorization
         }
+        let (ownAPI, ownMethod) = (request.api, request.method)
         let encoder = options.queryEncoder ?? host.settings.queryEncoder
         let given = try parameters(of: request.params, encoder)
         let base = try base(options, host)
-        let filtered = try filter(request, options, given ?? [:], own, base, host)
-        let method = filtered?.method ?? request.method
-        let (query, content) = try place(filtered?.parameters, given, of: request, options, encoder, host)
+        let filtered = try filter(request, ownAPI, ownMethod, options, given ?? [:], own, base, host)
+        let method = filtered?.method ?? ownMethod
+        let (query, content) = try place(filtered?.parameters, given, of: request, ownMethod, options, encoder, host)
         if content != nil, method == .get || method == .head {
             throw failure("a \(method) request has no body; send its params with query .path, or use another method")
         }
-        let api = filtered?.url.absoluteString ?? request.api
+        let api = filtered?.url.absoluteString ?? ownAPI
         let url = try URLBuilder.url(api: api, base: filtered == nil ? base : nil, query: query)
         var headers =
             filtered.map { host.headers(of: $0, for: url) } ?? host.headers(for: url, options).merging(own)
@@ -66,6 +67,8 @@ package enum RequestBuilder {
     /// - Returns: nil when there are no filters.
     private static func filter(
         _ request: some BaseAPIRequest,
+        _ api: String,
+        _ method: NetworkService.Method,
         _ options: RequestOptions,
         _ parameters: [String: Any],
         _ own: HTTPHeaders,
@@ -74,10 +77,10 @@ package enum RequestBuilder {
     ) throws(NetworkError) -> RequestDraft? {
         let filters = options.filters ?? host.settings.filters
         guard !filters.isEmpty else { return nil }
-        let url = try URLBuilder.url(api: request.api, base: base, query: nil)
+        let url = try URLBuilder.url(api: api, base: base, query: nil)
         var draft = RequestDraft(
             request: request,
-            method: request.method,
+            method: method,
             url: url,
             parameters: parameters,
             headers: host.headers(for: url, options).merging(own)
@@ -155,6 +158,7 @@ package enum RequestBuilder {
         _ filtered: [String: Any]?,
         _ given: [String: Any]?,
         of request: some BaseAPIRequest,
+        _ method: NetworkService.Method,
         _ options: RequestOptions,
         _ encoder: QueryEncoder,
         _ host: HostConfiguration
@@ -166,7 +170,7 @@ package enum RequestBuilder {
         // The parameters would be a body beside another one.
         var place = options.body == nil ? request.query : .path
         if place == .automatic {
-            let isInBody = body == nil && [.post, .put, .patch].contains(request.method)
+            let isInBody = body == nil && [.post, .put, .patch].contains(method)
             place = isInBody ? host.settings.query : .path
         }
         if place == .path {

@@ -2,8 +2,8 @@ import Foundation
 
 /// A request as it is when it becomes a call: each property read once, the options laid over the host's settings.
 ///
-/// One call, its retries, and a download's ranges use one snapshot. An operation that may repeat another is read when it
-/// is added to a queue, which compares the messages.
+/// One call with its retries, the revalidation behind it, and a download's ranges use one snapshot. An operation that may
+/// repeat another is read when it is added to a queue, which compares the messages.
 final class RequestSnapshot: Sendable {
     /// As its user made it; for interceptors, filters and notifications.
     let request: any BaseAPIRequest
@@ -20,7 +20,7 @@ final class RequestSnapshot: Sendable {
     /// The limit for all attempts together, in seconds.
     let overallTimeout: TimeInterval?
 
-    /// - Parameter change: changes the message at last. Default nil.
+    /// - Parameter change: changes the finished message. Default nil.
     /// - Throws: ``NetworkError/Code/invalidRequest`` for a request that cannot be sent.
     init(
         _ request: some BaseAPIRequest,
@@ -63,32 +63,32 @@ final class RequestSnapshot: Sendable {
 
 /// The request of a call, read already or not.
 enum RequestSource: Sendable {
-    case request(any BaseAPIRequest, RequestOptions)
-    case snapshot(RequestSnapshot)
+    case unread(any BaseAPIRequest, RequestOptions)
+    case read(RequestSnapshot)
 
     init(_ request: any BaseAPIRequest) {
-        self = .request(request, request.options)
+        self = .unread(request, request.options)
     }
 
     /// As its user made it.
     var request: any BaseAPIRequest {
         switch self {
-        case .request(let request, _): request
-        case .snapshot(let snapshot): snapshot.request
+        case .unread(let request, _): request
+        case .read(let snapshot): snapshot.request
         }
     }
 
     var options: RequestOptions {
         switch self {
-        case .request(_, let options): options
-        case .snapshot(let snapshot): snapshot.options
+        case .unread(_, let options): options
+        case .read(let snapshot): snapshot.options
         }
     }
 
     func snapshot(for host: HostConfiguration) throws(NetworkError) -> RequestSnapshot {
         switch self {
-        case .request(let request, let options): try RequestSnapshot(request, options, for: host)
-        case .snapshot(let snapshot): snapshot
+        case .unread(let request, let options): try RequestSnapshot(request, options, for: host)
+        case .read(let snapshot): snapshot
         }
     }
 }

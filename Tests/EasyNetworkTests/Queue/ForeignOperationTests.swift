@@ -315,6 +315,16 @@ struct ForeignOperationTests {
         await waiting.finished()
         #expect(waiting.isCancelled && waiting.executionCount == 0)
     }
+
+    @Test("OPQ-1: a plain operation that was cancelled is a failed dependency, also of a job on no queue")
+    func cancelledDependency() async {
+        let (job, plain) = (TestJob(), BlockOperation {})
+        job.addDependency(plain)
+        plain.cancel()
+        job.start()
+        await job.finished()
+        #expect(job.error?.code == .dependencyFailed)
+    }
 }
 
 @Suite("Jobs that wait for the network, and numbers of operations", .timeLimit(.minutes(10)))

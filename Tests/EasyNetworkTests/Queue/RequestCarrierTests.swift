@@ -85,6 +85,27 @@ struct RequestCarrierTests {
         #expect(transport.requests.isEmpty)
     }
 
+    @Test("CCH-2, BEY-9: an answer of which no item can be made is not stored", arguments: [false, true])
+    func unmappable(isMappable: Bool) async throws {
+        let transport = InMemoryTransport()
+        transport.route("GET", "/a") { _ in .text("x", headers: ["Cache-Control": "max-age=60"]) }
+        let cache = NetworkCache(diskBytes: 0)
+        let host = HostConfiguration(baseURL: URL(string: "http://memory.test"), transport: transport) { host in
+            (host.cache, host.cachePolicy) = (cache, .http)
+        }
+        let message = Self.message("a", host)
+        let carrier = RequestCarrier(
+            SharedMessage(key: message.key, snapshot: message.snapshot, host: nil) { _ in
+                if !isMappable { throw NetworkError(code: .cannotParseResponse) }
+            }
+        )
+        NetworkQueue().add(carrier)
+        // Whoever shares it gets the answer, and makes an item of its own.
+        #expect(try await carrier.value.body == Data("x".utf8))
+        carrier.keepAnswer()
+        #expect(await cache.entries.count == (isMappable ? 1 : 0))
+    }
+
     @Test("BEY-9: random joins and leaves go as in a list", arguments: 1...50 as ClosedRange<UInt64>)
     func histories(seed: UInt64) async {
         var generator = SeededGenerator(seed: seed)

@@ -256,7 +256,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
                 do throws(NetworkError) {
                     try await writer.fetchMissing { consumer in
-                        await self.callGroup.result(of: .snapshot(snapshot), consumer: consumer) { _ in }
+                        await self.callGroup.result(of: .read(snapshot), consumer: consumer) { _ in }
                     }
                     return .success(())
                 } catch {

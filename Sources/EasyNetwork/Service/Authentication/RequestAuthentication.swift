@@ -36,8 +36,8 @@ public class RequestAuthentication: @unchecked Sendable {
     /// Changes with the user to whom the credential belongs, and not when that is refreshed.
     var userVersion: Int { 0 }
 
-    /// The first credentialState of a request, also for its redirects. Call it in the task of the code that makes the request:
-    /// its task-local values show whether a refresh makes it.
+    /// The state at the beginning of a request, also for its redirects. Call it in the task of the code that makes the
+    /// request: its task-local values show whether a refresh makes it.
     ///
     /// - Parameter base: the host's base URL; nil allows any origin.
     final func begin(_ url: URL, base: URL?) -> CredentialState {
@@ -51,7 +51,7 @@ public class RequestAuthentication: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - message: without credential.
-    ///   - credentialState: the last credentialState of the call.
+    ///   - credentialState: the last state of the call.
     ///   - service: for the messages of a refresh, which outlives the call.
     ///   - waiting: waits for a refresh.
     /// - Throws: the reason why there is no credential; ``NetworkError/Code/cancelled`` when the task is cancelled.

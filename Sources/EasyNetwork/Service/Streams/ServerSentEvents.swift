@@ -116,7 +116,7 @@ private struct ServerSentEvents {
         return snapshot.message.body.isReplayable && snapshot.retry.isRepeatable(snapshot.message)
     }
 
-    /// HTML Living Standard, sections 9.2.2 and 9.2.4.
+    /// After the filters, and before the interceptors. HTML Living Standard, sections 9.2.2 and 9.2.4.
     private func addFields(to message: inout TransportRequest) {
         message.headers["Accept"] = "text/event-stream"
         message.headers["Cache-Control"] = "no-store"
@@ -130,7 +130,7 @@ private struct ServerSentEvents {
         do throws(NetworkError) {
             let snapshot = try RequestSnapshot(request, request.options, for: service.configuration, change: addFields)
             self.snapshot = snapshot
-            answer = try await service.stream(.snapshot(snapshot))
+            answer = try await service.stream(.read(snapshot))
         } catch {
             if error.statusCode == 204 { return false }
             throw error
