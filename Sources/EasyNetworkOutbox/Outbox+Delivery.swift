@@ -272,8 +272,6 @@ extension Outbox {
     /// Has an entry wait that could not be delivered.
     private func postpone(_ name: OutboxName, _ error: NetworkError) {
         let random = service.configuration.settings.random()
-        // Also when it is no number.
-        let part = random >= 0 ? min(random, 1) : 0
         let asked = min(RetryPolicy.retryAfter(error.headers, now: clock.date) ?? 0, Self.delays.maximumRetryAfter)
         let now = clock.now
         let isGone = error.code == .cancelled && !folder.has(name)
@@ -284,8 +282,7 @@ extension Outbox {
             guard state.index.contains(name.id) else { return (TimeInterval?.none, old) }
             let count = (old.1?.count ?? 0) + 1
             state.failures[name.id] = (count, error)
-            let bound = min(Self.delays.baseDelay * pow(2, Double(min(count - 1, 16))), Self.delays.maximumDelay)
-            let delay = max(bound * part, asked)
+            let delay = max(Self.delays.backoff.delay(after: count - 1, random: random), asked)
             state.index.postpone(name.id, until: now + delay, isFirm: asked > 0)
             return (delay, old)
         }

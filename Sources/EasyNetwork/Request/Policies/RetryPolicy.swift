@@ -83,11 +83,12 @@ public struct RetryPolicy: Hashable, Sendable {
     ) -> TimeInterval? {
         let isUnsafe = mayHaveActed ?? (!isRepeatable(message) && error.mayHaveReachedServer)
         guard retryCount < maximumRetryCount, mayPass(error), message.body.isReplayable, !isUnsafe else { return nil }
-        let bound = min(baseDelay * pow(2, Double(min(retryCount, 64))), maximumDelay)
-        let jitter = bound > 0 ? bound * min(max(random, 0), 1) : 0
-        guard let floor = Self.retryAfter(error.headers, now: date) else { return jitter }
-        return floor > maximumRetryAfter ? nil : max(jitter, floor)
+        let delay = backoff.delay(after: retryCount, random: random)
+        guard let floor = Self.retryAfter(error.headers, now: date) else { return delay }
+        return floor > maximumRetryAfter ? nil : max(delay, floor)
     }
+
+    package var backoff: Backoff { Backoff(base: baseDelay, maximum: maximumDelay) }
 
     /// The factor on ``maximumRetryCount`` for a request that makes progress. It ends requests to a server that sends
     /// one byte an attempt.

@@ -193,7 +193,6 @@ struct EventReconnection {
             eventlessCount += 1
         }
         guard failureCount > 0 else { return base }
-        let doubled = max(base, shortest) * pow(2, Double(min(failureCount, 64)))
-        return max(base, min(doubled, maximumTime))
+        return max(base, Backoff(base: max(base, shortest), maximum: maximumTime).bound(after: failureCount))
     }
 }
