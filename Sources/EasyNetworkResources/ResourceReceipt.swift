@@ -18,17 +18,17 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
     typealias Partials = AsyncThrowingStream<Resource, any Error>.Continuation
 
     private struct State {
-        var result: Result<Resource, NetworkError>?
         var rank: ResourceOrder.Rank
+        /// Nil after the end.
         var completion: (@Sendable (Result<Resource, NetworkError>) -> Void)?
         var partials: Partials?
-        var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
     /// The key of the load.
     let key: String
     private let loader: ResourceLoader<Resource>
     private let state: Locked<State>
+    private let outcome = SharedResult<Result<Resource, NetworkError>>()
 
     init(
         _ key: String,
@@ -43,7 +43,7 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
     }
 
     /// The resource or the error; nil while the load goes on. Known before the completion is called.
-    public var result: Result<Resource, NetworkError>? { state.withLock { $0.result } }
+    public var result: Result<Resource, NetworkError>? { outcome.value }
 
     /// The resource, when it is there. Several tasks may wait. Cancelling one of them cancels the receipt.
     ///
@@ -51,13 +51,7 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
     public var value: Resource {
         get async throws(NetworkError) {
             await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    let isOver = state.withLock { state in
-                        if state.result == nil { state.waiters.append(continuation) }
-                        return state.result != nil
-                    }
-                    if isOver { continuation.resume() }
-                }
+                await withCheckedContinuation { continuation in outcome.whenSet { continuation.resume() } }
             } onCancel: {
                 cancel()
             }
@@ -99,18 +93,15 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
     }
 
     func end(_ result: Result<Resource, NetworkError>) {
-        let ended = state.withLock { state -> State? in
-            guard state.result == nil else { return nil }
-            let ended = state
-            state.result = result
-            (state.completion, state.partials, state.waiters) = (nil, nil, [])
-            if case .success(let resource) = result { ended.partials?.yield(resource) }
-            return ended
+        guard outcome.set(result) else { return }
+        let (completion, partials) = state.withLock { ($0.completion.take(), $0.partials.take()) }
+        switch result {
+        case .success(let resource):
+            partials?.yield(resource)
+            partials?.finish()
+        case .failure(let error): partials?.finish(throwing: error)
         }
-        guard let ended else { return }
-        for waiter in ended.waiters { waiter.resume() }
-        if let error = result.failure { ended.partials?.finish(throwing: error) } else { ended.partials?.finish() }
-        guard let completion = ended.completion else { return }
+        guard let completion else { return }
         // Not in place: a completion that blocks would hold up the other receipts and the next load.
         loader.callbackQueue.async { completion(result) }
     }

@@ -299,15 +299,10 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     // MARK: - The part
 
-    /// Keeps other downloads of this process away from a part. The lock of ``PartialFile`` keeps other processes away,
-    /// and cannot tell that a download is about to release its part.
-    private struct Claim {
-        let owner: DownloadOperation
-        var waiters: [OneShot] = []
-    }
-
-    /// By ``DownloadLocation/key``.
-    private static let claims = Locked<[String: Claim]>([:])
+    /// The downloads that have a part, by ``DownloadLocation/key``, and whether it is released: they keep other downloads
+    /// of this process away. The lock of ``PartialFile`` keeps other processes away, and cannot tell that a download is
+    /// about to release its part.
+    private static let claims = Locked<[String: (owner: DownloadOperation, released: SharedResult<Void>)]>([:])
 
     /// Whether no download of this process has the part.
     static func isFree(_ part: String) -> Bool { claims.withLock { $0[part] == nil } }
@@ -317,25 +312,20 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     /// - Returns: false when another download has it, or this one has ended.
     private func claim(_ part: String) async -> Bool {
         while !hasOutcome {
-            let released = OneShot()
-            let owner = Self.claims.withLock { claims -> DownloadOperation? in
-                guard let owner = claims[part]?.owner else {
-                    claims[part] = Claim(owner: self)
-                    return nil
-                }
-                claims[part]?.waiters.append(released)
-                return owner
+            let other = Self.claims.withLock { claims in
+                let other = claims[part]
+                if other == nil { claims[part] = (self, SharedResult()) }
+                return other
             }
-            guard let owner else { return true }
-            guard owner.hasOutcome else { return false }
-            await released.wait()
+            guard let other else { return true }
+            guard other.owner.hasOutcome else { return false }
+            await other.released.wait()
         }
         return false
     }
 
     private func releaseClaim(_ part: String) {
-        let claim = Self.claims.withLock { $0.removeValue(forKey: part) }
-        for waiter in claim?.waiters ?? [] { waiter.end() }
+        Self.claims.withLock { $0.removeValue(forKey: part) }?.released.set(())
     }
 
     // MARK: - The end

@@ -37,37 +37,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
     private typealias Versioned = (credential: Credential?, version: Int)
 
     /// A refresh under way. All requests that need it wait for its one outcome.
-    private final class Refresh: Sendable {
-        typealias Outcome = Result<Versioned, NetworkError>
-
-        private let state = Locked<(outcome: Outcome?, actions: [@Sendable () -> Void])>((nil, []))
-
-        /// Runs the action at the end; at once if that has been.
-        func atEnd(_ action: @escaping @Sendable () -> Void) {
-            let isOver = state.withLock { state in
-                if state.outcome == nil { state.actions.append(action) }
-                return state.outcome != nil
-            }
-            if isOver { action() }
-        }
-
-        /// Ends at once, with ``NetworkError/Code/cancelled``, when the task is cancelled.
-        func outcome() async -> Outcome {
-            let end = OneShot()
-            atEnd { end.end() }
-            await end.wait()
-            return state.withLock { $0.outcome } ?? .failure(NetworkError(code: .cancelled))
-        }
-
-        /// Runs the actions in their order. Only the first call has an effect.
-        func end(_ outcome: Outcome) {
-            let actions = state.withLock { state in
-                if state.outcome == nil { state.outcome = outcome }
-                return state.actions.take()
-            }
-            for action in actions { action() }
-        }
-    }
+    private typealias Refresh = SharedResult<Result<Versioned, NetworkError>>
 
     private let authenticator: Method
     private let refreshLimit: Int
@@ -134,7 +104,7 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         // A value of the user's, so it is not released under a lock.
         withExtendedLifetime(old) {}
         let signedOut = NetworkError(code: .unauthorized, message: "signed out during the refresh")
-        refresh?.end(credential == nil ? .failure(signedOut) : .success((credential, version)))
+        refresh?.set(credential == nil ? .failure(signedOut) : .success((credential, version)))
     }
 
     // MARK: - Requests
@@ -214,8 +184,9 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         _ waiting: Waiting
     ) async throws(NetworkError) -> Versioned? {
         guard let refresh = try refresh(version, service()) else { return nil }
-        var outcome = Refresh.Outcome.failure(NetworkError(code: .cancelled))
-        await waiting { outcome = await refresh.outcome() }
+        var outcome: Result<Versioned, NetworkError>?
+        await waiting { outcome = await refresh.wait() }
+        guard let outcome else { throw NetworkError(code: .cancelled) }
         return try outcome.get()
     }
 
@@ -255,13 +226,13 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
                 finish(refresh, .failure(error))
             }
         }
-        refresh.atEnd { task.cancel() }
+        refresh.whenSet { task.cancel() }
         guard let refreshDeadline else { return }
         let timer = clock.schedule(after: refreshDeadline) { [weak self] in
             let message = "the refresh took longer than \(refreshDeadline) seconds"
             self?.finish(refresh, .failure(NetworkError(code: .timedOut, message: message)))
         }
-        refresh.atEnd { timer.cancel() }
+        refresh.whenSet { timer.cancel() }
     }
 
     private func finish(_ refresh: Refresh, _ result: Result<Credential, any Error>) {
@@ -278,12 +249,12 @@ public final class AuthenticationSession<Method: Authenticator>: RequestAuthenti
         withExtendedLifetime(old) {}
         guard isCurrent else { return }
         switch result {
-        case .success(let credential): refresh.end(.success((credential, version)))
+        case .success(let credential): refresh.set(.success((credential, version)))
         case .failure(let error):
             let cause = error as? NetworkError
             let reason = cause?.serverMessage ?? cause?.message ?? error.wording
             let message = "the credential could not be refreshed: \(reason.withoutFullStop)"
-            refresh.end(.failure(NetworkError(code: .unauthorized, message: message, underlying: error)))
+            refresh.set(.failure(NetworkError(code: .unauthorized, message: message, underlying: error)))
         }
     }
 }
