@@ -3,29 +3,23 @@
 final class BlockNetworkOperation: NetworkOperation, @unchecked Sendable {
     // Sendable because `block` never changes, and the rest is behind the lock.
     private let block: @Sendable () -> Void
-    private let running = Locked<(isRunning: Bool, done: (@Sendable () -> Void)?)>((false, nil))
+    /// Over when the block has returned; nil before it runs.
+    private let returned = Locked<OneShot?>(nil)
 
     init(_ block: @escaping @Sendable () -> Void) {
         self.block = block
     }
 
     override func execute() {
-        running.withLock { $0.isRunning = true }
+        let returned = OneShot()
+        self.returned.exchange(returned)
         // If it was cancelled just before, it has been delivered already.
         if !hasOutcome { block() }
-        let done = running.withLock { running in
-            running.isRunning = false
-            return running.done.take()
-        }
+        returned.end()
         finish()
-        done?()
     }
 
     override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        let isRunning = running.withLock { running in
-            if running.isRunning { running.done = done }
-            return running.isRunning
-        }
-        if !isRunning { done() }
+        if let returned = returned.withLock({ $0 }) { returned.whenOver(done) } else { done() }
     }
 }

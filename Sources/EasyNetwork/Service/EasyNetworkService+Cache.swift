@@ -32,12 +32,7 @@ extension EasyNetworkService {
     ///   ``NetworkError/Code/invalidRequest``.
     public func cachedResponse(for request: some BaseAPIRequest) async throws(NetworkError) -> NetworkResponse {
         // Not on the caller's executor, which may be the main actor: it encodes the request and reads the answer.
-        let result = await withCheckedContinuation { continuation in
-            _ = WorkQueue.task {
-                continuation.resume(returning: await self.lookUp(request))
-            }
-        }
-        return try result.get()
+        try await WorkQueue.task { await self.lookUp(request) }.value.get()
     }
 
     private func lookUp(_ request: some BaseAPIRequest) async -> Result<NetworkResponse, NetworkError> {
