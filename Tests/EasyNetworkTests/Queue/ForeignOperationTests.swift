@@ -129,6 +129,24 @@ struct ForeignOperationTests {
         #expect(await eventually { queue.operationCount == 0 })
     }
 
+    /// An operation that is cancelled when it is first asked whether it is ready, and is never ready.
+    private final class CancelledWhenAsked: Operation, @unchecked Sendable {
+        // Sendable because it has no state of its own.
+        override var isReady: Bool {
+            if !isCancelled { cancel() }
+            return false
+        }
+    }
+
+    @Test("OPQ-2: an operation that is cancelled just before its start, and is never ready, gives its slot back")
+    func cancelledBeforeStart() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        let next = TestJob()
+        queue.addOperations([CancelledWhenAsked(), next], waitUntilFinished: false)
+        #expect(await eventually { next.isFinished && queue.operationCount == 0 })
+        #expect(next.error == nil)
+    }
+
     @Test("OPQ-1: users see their own operation, and nothing keeps it when it is done or was never used")
     func identity() async {
         let queue = NetworkQueue()
