@@ -27,7 +27,19 @@ package enum RequestBuilder {
         let encoder = options.queryEncoder ?? host.settings.queryEncoder
         let given = try parameters(of: request.params, encoder)
         let base = try base(options, host)
-        let filtered = try filter(request, ownAPI, ownMethod, options, given ?? [:], own, base, host)
+        let filters = options.filters ?? host.settings.filters
+        var filtered: RequestDraft?
+        if !filters.isEmpty {
+            let url = try URLBuilder.url(api: ownAPI, base: base, query: nil)
+            let draft = RequestDraft(
+                request: request,
+                method: ownMethod,
+                url: url,
+                parameters: given ?? [:],
+                headers: host.headers(for: url, options).merging(own)
+            )
+            filtered = try Self.filtered(draft, filters)
+        }
         let method = filtered?.method ?? ownMethod
         let (query, content) = try place(filtered?.parameters, given, of: request, ownMethod, options, encoder, host)
         if content != nil, method == .get || method == .head {
@@ -64,27 +76,12 @@ package enum RequestBuilder {
         return try URLBuilder.parts(ofBase: other.absoluteString)
     }
 
-    /// - Returns: nil when there are no filters.
-    private static func filter(
-        _ request: some BaseAPIRequest,
-        _ api: String,
-        _ method: NetworkService.Method,
-        _ options: RequestOptions,
-        _ parameters: [String: Any],
-        _ own: HTTPHeaders,
-        _ base: URLParts?,
-        _ host: HostConfiguration
-    ) throws(NetworkError) -> RequestDraft? {
-        let filters = options.filters ?? host.settings.filters
-        guard !filters.isEmpty else { return nil }
-        let url = try URLBuilder.url(api: api, base: base, query: nil)
-        var draft = RequestDraft(
-            request: request,
-            method: method,
-            url: url,
-            parameters: parameters,
-            headers: host.headers(for: url, options).merging(own)
-        )
+    /// The draft as the filters leave it.
+    private static func filtered(
+        _ draft: RequestDraft,
+        _ filters: [@Sendable (inout RequestDraft) throws -> Void]
+    ) throws(NetworkError) -> RequestDraft {
+        var draft = draft
         do {
             for filter in filters { try filter(&draft) }
         } catch {
