@@ -1,82 +1,6 @@
 import Dispatch
 import Foundation
 
-/// The state of an ``ItemOperation``, behind its lock. It is not generic: reading a generic type's layout at run time
-/// costs each request some 30,000 instructions.
-struct ItemOperationState {
-    enum Source {
-        case request(RequestSource)
-        /// Called by ``ItemOperation/prepare()``.
-        case maker(@Sendable () throws -> any BaseAPIRequest)
-    }
-
-    typealias Item = any Sendable
-
-    /// They are released outside the lock: what they capture may use the operation when it is released.
-    struct Closures {
-        var preprocess: (@Sendable (Result<Item, NetworkError>) -> Void)?
-        var willDeliver: (@Sendable (Result<Item, NetworkError>) -> Void)?
-        var cached: (@Sendable (Item) -> Void)?
-        var success: (@Sendable (Item) -> Void)?
-        var failure: (@Sendable (NetworkError) -> Void)?
-        /// Nil for most operations.
-        var onMain: ClosuresOnMain?
-    }
-
-    /// The closures for the main actor: an object of their own, as few operations have them.
-    final class ClosuresOnMain: Sendable {
-        let success: (@MainActor (Item) -> Void)?
-        let failure: (@MainActor (NetworkError) -> Void)?
-        let cached: (@MainActor (Item) -> Void)?
-
-        init(
-            success: (@MainActor (Item) -> Void)?,
-            failure: (@MainActor (NetworkError) -> Void)?,
-            cached: (@MainActor (Item) -> Void)?
-        ) {
-            self.success = success
-            self.failure = failure
-            self.cached = cached
-        }
-    }
-
-    /// Taken when it is sent.
-    var source: Source?
-    var closures = Closures()
-    /// Whether the end is being delivered: a closure that is set now would never be called.
-    var isClosed = false
-    weak var delegate: (any RequestOperationDelegate)?
-    /// Whether the priority was given to the operation itself, so that its request's does not count.
-    var hasOwnPriority = false
-    var item: Item?
-    var cachedItem: Item?
-    /// Stores the answer in the cache, when the callbacks have returned.
-    var keep: (@Sendable () -> Void)?
-    /// Fires when the cache's item has been delivered; nil without a receiver.
-    var cachedDelivery: OneShot?
-    /// The tasks that await the value and were not cancelled.
-    var waiterCount = 0
-    /// The request under way.
-    var call: Call?
-    /// Made when it is first asked for, since the progress of few requests is.
-    var meter: TransferMeter?
-}
-
-extension Locked<ItemOperationState> {
-    /// Sets a closure, unless it comes too late; the old one is released outside the lock. It is set by an assignment,
-    /// since closures that pass through generic code are wrapped on the way.
-    ///
-    /// - Parameter isRemoved: whether it becomes nil, which is never too late.
-    func setClosure(isRemoved: Bool, _ set: (inout ItemOperationState.Closures) -> Void) {
-        let old = withLock { state in
-            let old = state.closures
-            if isRemoved || !state.isClosed { set(&state.closures) }
-            return old
-        }
-        withExtendedLifetime(old) {}
-    }
-}
-
 /// A job that ends with an item, or with a ``NetworkError``: a ``RequestOperation`` or a ``DownloadOperation``.
 ///
 /// ```swift
@@ -466,6 +390,19 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         }
     }
 
+    /// Keeps the call, which is cancelled when the operation fails.
+    final func noteCall(_ call: Call) {
+        let (meter, isClosed) = state.withLock { state in
+            state.call = call
+            return (state.meter, state.isClosed)
+        }
+        if let meter { watch(call, with: meter) }
+        // It may have been finished manually by now, and its end delivered.
+        guard isClosed, hasOutcome else { return }
+        let late = state.withLock { $0.call.take() }
+        if error != nil { late?.cancel() }
+    }
+
     final func finish(with item: Item) {
         state.withLock { $0.item = item }
         end(nil)
@@ -507,114 +444,5 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         if error == nil { return deliverItem(nil, done) }
         super.deliver(error) { self.deliverItem(error, done) }
-    }
-
-    private func deliverItem(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        // Everything taken here is released outside the lock.
-        let (_, call, cachedDelivery, meter, keep) = state.withLock { state in
-            state.isClosed = true
-            return (state.source.take(), state.call.take(), state.cachedDelivery, state.meter, state.keep.take())
-        }
-        var done = done
-        if let keep {
-            // An answer that stops the program in a callback is not found again.
-            done = { [done] in
-                keep()
-                done()
-            }
-        }
-        // It was finished manually.
-        if error != nil { call?.cancel() }
-        guard let meter else { return callBack(error, after: cachedDelivery, done) }
-        meter.finish(success: error == nil) { [done] in self.callBack(error, after: cachedDelivery, done) }
-    }
-
-    private func callBack(
-        _ error: NetworkError?,
-        after cachedDelivery: OneShot?,
-        _ done: @escaping @Sendable () -> Void
-    ) {
-        guard let cachedDelivery else { return callBack(error, done) }
-        cachedDelivery.whenOver { self.callBack(error, done) }
-    }
-
-    /// Keeps the call, which is cancelled when the operation fails.
-    final func noteCall(_ call: Call) {
-        let (meter, isClosed) = state.withLock { state in
-            state.call = call
-            return (state.meter, state.isClosed)
-        }
-        if let meter { watch(call, with: meter) }
-        // It may have been finished manually by now, and its end delivered.
-        guard isClosed, hasOutcome else { return }
-        let late = state.withLock { $0.call.take() }
-        if error != nil { late?.cancel() }
-    }
-
-    private func callBack(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        // Asked before, as it is behind the lock, too.
-        let isSilent = error.map { $0.isSilent || $0.code == .cancelled && silencesCancellation } ?? false
-        var preprocess: (@Sendable (Result<any Sendable, NetworkError>) -> Void)?
-        var unused = ItemOperationState.Closures()
-        let (delegate, result) = state.withLock { state -> (AnyObject?, Result<any Sendable, NetworkError>?) in
-            // The delegate comes along, as we may be the last to hold it.
-            let delegate = state.delegate
-            let isCalled = error == nil ? state.closures.success != nil : state.closures.failure != nil
-            let hasOthers =
-                state.closures.preprocess != nil || state.closures.willDeliver != nil || state.closures.onMain != nil
-            guard !isSilent, isCalled || hasOthers || delegate != nil else {
-                state.delegate = nil
-                swap(&state.closures, &unused)
-                return (delegate, nil)
-            }
-            preprocess = state.closures.preprocess.take()
-            return (delegate, error.map(Result.failure) ?? state.item.map(Result.success))
-        }
-        withExtendedLifetime((delegate, unused)) {}
-        guard let result else { return done() }
-        guard let preprocess else { return hand(over: result, done) }
-        WorkQueue.shared.async {
-            preprocess(result)
-            self.hand(over: result, done)
-        }
-    }
-
-    private func hand(over result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
-        WorkQueue.call(on: deliveryQueue) {
-            let isAwaitedOnMain = WorkQueue.userCode {
-                // Taken only now: they may have been released before.
-                let (closures, delegate) = self.state.withLock { state in
-                    let onMain = state.closures.onMain
-                    return (
-                        exchange(&state.closures, with: ItemOperationState.Closures(onMain: onMain)), state.delegate
-                    )
-                }
-                closures.willDeliver?(result)
-                switch result {
-                case .success(let item):
-                    delegate?.requestOperationDidSucceed(self)
-                    closures.success?(item)
-                case .failure(let error):
-                    delegate?.requestOperation(self, didFailWith: error)
-                    closures.failure?(error)
-                }
-                return closures.onMain != nil
-            }
-            if isAwaitedOnMain { self.handOverOnMain(result, done) } else { done() }
-        }
-    }
-
-    private func handOverOnMain(_ result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
-        WorkQueue.callOnMain(
-            {
-                // As above, they may have been released.
-                let closures = self.state.withLock { $0.closures.onMain.take() }
-                switch result {
-                case .success(let item): closures?.success?(item)
-                case .failure(let error): closures?.failure?(error)
-                }
-            },
-            then: done
-        )
     }
 }
