@@ -9,7 +9,7 @@ import Foundation
 /// zero. A number that does not fit names its place, inside of `init(from:)` too. `allKeys` have the order of the text.
 final class JSONIndexDecoder: Decoder {
     /// What all decoders of one text share.
-    fileprivate final class Source {
+    final class Source {
         let index: JSONIndex
         let dates: JSONDecoder.DateDecodingStrategy
         let data: JSONDecoder.DataDecodingStrategy
@@ -35,15 +35,15 @@ final class JSONIndexDecoder: Decoder {
     }
 
     /// The way from a value to one in it.
-    fileprivate enum Step {
+    enum Step {
         /// The value itself.
         case none
         case index(Int)
         case key(any CodingKey)
     }
 
-    fileprivate let source: Source
-    fileprivate let position: Int
+    let source: Source
+    let position: Int
     private let parent: JSONIndexDecoder?
     private let step: Step
     // A decoder is for one thread, and nothing of the host's runs while these change, so the checks of exclusive access,
@@ -55,7 +55,7 @@ final class JSONIndexDecoder: Decoder {
     /// The value of each key, for objects where looking from the hint on would be wrong or slow.
     @exclusivity(unchecked) private var table: [String: Int]?
 
-    fileprivate init(_ source: Source, _ position: Int, in parent: JSONIndexDecoder?, _ step: Step) {
+    init(_ source: Source, _ position: Int, in parent: JSONIndexDecoder?, _ step: Step) {
         self.source = source
         self.position = position
         self.parent = parent
@@ -99,11 +99,11 @@ extension JSONIndexDecoder {
     var userInfo: [CodingUserInfoKey: Any] { source.userInfo }
 
     @inline(__always)
-    fileprivate var reader: JSONReader { source.index.reader }
+    var reader: JSONReader { source.index.reader }
 
     var codingPath: [any CodingKey] { parent?.path(step) ?? [] }
 
-    fileprivate func path(_ step: Step) -> [any CodingKey] {
+    func path(_ step: Step) -> [any CodingKey] {
         switch step {
         case .none: codingPath
         case .index(let index): codingPath + [JSONKey(index: index)]
@@ -124,7 +124,7 @@ extension JSONIndexDecoder {
 
     func singleValueContainer() -> any SingleValueDecodingContainer { self }
 
-    fileprivate func nested(_ position: Int, _ step: Step) -> JSONIndexDecoder {
+    func nested(_ position: Int, _ step: Step) -> JSONIndexDecoder {
         JSONIndexDecoder(source, position, in: self, step)
     }
 
@@ -134,7 +134,7 @@ extension JSONIndexDecoder {
         return .valueNotFound(type, .init(codingPath: path(step), debugDescription: description))
     }
 
-    fileprivate func mismatch(_ type: Any.Type, at position: Int, _ step: Step) -> DecodingError {
+    func mismatch(_ type: Any.Type, at position: Int, _ step: Step) -> DecodingError {
         let found =
             switch reader.kind(position) {
             case .null: "null"
@@ -187,79 +187,6 @@ extension JSONIndexDecoder: SingleValueDecodingContainer {
 
 // MARK: - Values
 
-/// A value that a number, a text or a Bool of JSON is.
-protocol JSONScalar: Decodable {
-    /// The value in its usual form; nil for a rarer form, and for another value.
-    static func read(_ reader: JSONReader, _ position: Int) -> Self?
-    /// The value in a rarer form.
-    static func convert(_ reader: JSONReader, _ position: Int) -> Self?
-}
-
-extension JSONScalar {
-    static func convert(_ reader: JSONReader, _ position: Int) -> Self? { nil }
-}
-
-extension Bool: JSONScalar {
-    @inline(__always)
-    static func read(_ reader: JSONReader, _ position: Int) -> Bool? { reader.bool(position) }
-}
-
-extension String: JSONScalar {
-    @inline(__always)
-    static func read(_ reader: JSONReader, _ position: Int) -> String? { reader.string(position) }
-}
-
-extension Double: JSONScalar {
-    @inline(__always)
-    static func read(_ reader: JSONReader, _ position: Int) -> Double? {
-        reader.double(position).flatMap { $0.isFinite && $0 != 0 ? $0 : nil }
-    }
-
-    static func convert(_ reader: JSONReader, _ position: Int) -> Double? { reader.zero(position) }
-}
-
-extension Float: JSONScalar {
-    static func read(_ reader: JSONReader, _ position: Int) -> Float? {
-        guard let double = reader.double(position) else { return nil }
-        // Halfway between two of Float, and where Float has fewer digits, it would be rounded twice.
-        let isRisky = double.bitPattern & 0x1FFF_FFFF == 0x1000_0000 || double.magnitude < 0x1p-126
-        let float = isRisky ? reader.digits(position).flatMap(Float.init) ?? .nan : Float(double)
-        return float.isFinite && float != 0 ? float : nil
-    }
-
-    static func convert(_ reader: JSONReader, _ position: Int) -> Float? { reader.zero(position) }
-}
-
-extension JSONScalar where Self: FixedWidthInteger {
-    @inline(__always)
-    static func read(_ reader: JSONReader, _ position: Int) -> Self? { reader.integer(position) }
-
-    /// `34.0` and `3.4e1`, and -0 of unsigned integers.
-    static func convert(_ reader: JSONReader, _ position: Int) -> Self? {
-        guard let double = reader.double(position), let value = Self(exactly: double) else { return nil }
-        // Up to there each integer has a Double of its own.
-        if double.magnitude < 0x1p53 { return value }
-        guard let decimal = reader.digits(position).flatMap({ Decimal(string: $0) })?.description else { return nil }
-        let parts = decimal.drop { $0 == "-" }.split(separator: ".")
-        guard UInt64(parts.joined()) != nil, let magnitude = UInt64(parts[0]), let value = Self(exactly: magnitude)
-        else { return nil }
-        return decimal.first == "-" ? 0 - value : value
-    }
-}
-
-extension Int: JSONScalar {}
-extension Int8: JSONScalar {}
-extension Int16: JSONScalar {}
-extension Int32: JSONScalar {}
-extension Int64: JSONScalar {}
-extension UInt: JSONScalar {}
-extension UInt8: JSONScalar {}
-extension UInt16: JSONScalar {}
-extension UInt32: JSONScalar {}
-extension UInt64: JSONScalar {}
-@available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) extension Int128: JSONScalar {}
-@available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) extension UInt128: JSONScalar {}
-
 /// An array, which costs less than by its own `init(from:)`, or a dictionary with texts as keys, which no strategy
 /// changes.
 private protocol JSONCollection {
@@ -288,7 +215,7 @@ extension Dictionary: JSONCollection where Key == String, Value: Decodable {
 
 extension JSONIndexDecoder {
     @inline(__always)
-    fileprivate func scalar<T: JSONScalar>(
+    func scalar<T: JSONScalar>(
         _ type: T.Type,
         at position: Int,
         _ step: @autoclosure () -> Step
@@ -318,7 +245,7 @@ extension JSONIndexDecoder {
     }
 
     /// A value of any type.
-    fileprivate func read<T: Decodable>(
+    func read<T: Decodable>(
         _ type: T.Type,
         at position: Int,
         _ step: @autoclosure () -> Step
@@ -369,7 +296,7 @@ extension JSONIndexDecoder {
         return unsafeBitCast(value, to: T.self)
     }
 
-    fileprivate func elements<T: Decodable>(_ type: T.Type, at position: Int, _ step: Step) throws -> [T] {
+    func elements<T: Decodable>(_ type: T.Type, at position: Int, _ step: Step) throws -> [T] {
         guard reader.kind(position) == .array else { throw mismatch([Any].self, "unkeyed", at: position, step) }
         let (decoder, reader) = (nested(position, step), reader)
         let end = reader.end(position)
@@ -383,7 +310,7 @@ extension JSONIndexDecoder {
         }
     }
 
-    fileprivate func dictionary<Value: Decodable>(
+    func dictionary<Value: Decodable>(
         _ type: Value.Type,
         at position: Int,
         _ step: Step
@@ -440,58 +367,6 @@ extension JSONIndexDecoder {
     }
 }
 
-// MARK: - Forms
-
-extension JSONReader {
-    /// Zero, if that is what was written, and not a number that is too small.
-    fileprivate func zero<T: BinaryFloatingPoint>(_ position: Int) -> T? {
-        guard isNumber(position) else { return nil }
-        let bytes = bytes(position)
-        let digits = bytes.prefix { $0 | 0x20 != UInt8(ascii: "e") }
-        guard !digits.contains(where: { UInt8(ascii: "1")...UInt8(ascii: "9") ~= $0 }) else { return nil }
-        return bytes[0] == UInt8(ascii: "-") ? -0.0 : 0
-    }
-
-    /// A number of up to 18 digits without exponent; nil for any other value, also for zero.
-    fileprivate func shortDecimal(_ position: Int) -> Decimal? {
-        guard isNumber(position), count(position) <= 18 else { return nil }
-        let bytes = bytes(position)
-        var (mantissa, exponent, hasPoint): (Int64, Int, Bool) = (0, 0, false)
-        for byte in bytes.dropFirst(bytes[0] == UInt8(ascii: "-") ? 1 : 0) {
-            guard byte.isDigit else {
-                guard byte == UInt8(ascii: ".") else { return nil }
-                hasPoint = true
-                continue
-            }
-            mantissa = mantissa * 10 + Int64(byte &- 0x30)
-            if hasPoint { exponent -= 1 }
-        }
-        guard mantissa != 0 else { return nil }
-        let value = Decimal(bytes[0] == UInt8(ascii: "-") ? -mantissa : mantissa)
-        return exponent == 0 ? value : Decimal(sign: .plus, exponent: exponent, significand: value)
-    }
-
-    /// The date of a text with the form `2024-02-29T12:00:00Z`; nil for any other text, also for other dates.
-    func fixedDate(_ position: Int) -> Date? {
-        guard kind(position) == .ascii, count(position) == 20 else { return nil }
-        let bytes = bytes(position)
-        func number(_ start: Int, _ count: Int, _ end: UInt8) -> Int? {
-            var value = 0
-            for index in start..<(start + count) {
-                guard bytes[index].isDigit else { return nil }
-                value = value * 10 + Int(bytes[index] &- 0x30)
-            }
-            return bytes[start + count] == end ? value : nil
-        }
-        // Before 1583 Foundation's calendar is another.
-        guard let year = number(0, 4, UInt8(ascii: "-")), year >= 1583, let month = number(5, 2, UInt8(ascii: "-")),
-            let day = number(8, 2, UInt8(ascii: "T")), let hour = number(11, 2, UInt8(ascii: ":")),
-            let minute = number(14, 2, UInt8(ascii: ":")), let second = number(17, 2, UInt8(ascii: "Z")), second < 60
-        else { return nil }
-        return CivilDate(year: year, month: month, day: day, hour: hour, minute: minute, second: second).date
-    }
-}
-
 // MARK: - Keys
 
 extension JSONIndexDecoder {
@@ -529,7 +404,7 @@ extension JSONIndexDecoder {
     }
 
     /// All keys, each once.
-    fileprivate func keys<Key: CodingKey>(_ type: Key.Type) -> [Key] {
+    func keys<Key: CodingKey>(_ type: Key.Type) -> [Key] {
         // What a custom strategy made is in the table only, as it may make something else the next time.
         if case .custom = source.keys, let table { return table.keys.compactMap(Key.init) }
         var keys: [Key] = []
@@ -543,7 +418,7 @@ extension JSONIndexDecoder {
 
     /// - Parameter isKept: whether the next one is looked for from the same key on.
     @inline(__always)
-    fileprivate func value(of key: String, isKept: Bool = false) -> Int? {
+    func value(of key: String, isKept: Bool = false) -> Int? {
         if table != nil { return table?[key] }
         let start = hint
         var next = start
@@ -563,191 +438,13 @@ extension JSONIndexDecoder {
         if strays >= 8, reader.count(position) > 16 { makeTable() }
     }
 
-    fileprivate func absent(_ key: some CodingKey) -> DecodingError {
+    func absent(_ key: some CodingKey) -> DecodingError {
         let description = "No value associated with key \(key) (\"\(key.stringValue)\")."
         return .keyNotFound(key, .init(codingPath: codingPath, debugDescription: description))
     }
 
     /// A decoder that outlives the container, of null if the key is absent.
-    fileprivate func superDecoder(_ key: some CodingKey) -> JSONIndexDecoder {
+    func superDecoder(_ key: some CodingKey) -> JSONIndexDecoder {
         nested(value(of: key.stringValue) ?? reader.next(0), .key(key))
-    }
-}
-
-private struct JSONKey: CodingKey {
-    let stringValue: String
-    let intValue: Int?
-
-    init(_ name: String) { (stringValue, intValue) = (name, nil) }
-    init(index: Int) { (stringValue, intValue) = ("Index \(index)", index) }
-    init(stringValue: String) { self.init(stringValue) }
-    init(intValue: Int) { (stringValue, self.intValue) = ("\(intValue)", intValue) }
-}
-
-// MARK: - Containers
-
-private struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
-    let decoder: JSONIndexDecoder
-
-    var codingPath: [any CodingKey] { decoder.codingPath }
-    var allKeys: [Key] { decoder.keys(Key.self) }
-
-    func contains(_ key: Key) -> Bool { decoder.value(of: key.stringValue, isKept: true) != nil }
-
-    func decodeNil(forKey key: Key) throws -> Bool {
-        guard let position = decoder.value(of: key.stringValue, isKept: true) else { throw decoder.absent(key) }
-        return decoder.reader.isNull(position)
-    }
-
-    @inline(__always)
-    private func position(_ key: Key) throws -> Int {
-        guard let position = decoder.value(of: key.stringValue) else { throw decoder.absent(key) }
-        return position
-    }
-
-    @inline(__always)
-    private func present(_ key: Key) -> Int? {
-        guard let position = decoder.value(of: key.stringValue), !decoder.reader.isNull(position) else { return nil }
-        return position
-    }
-
-    @inline(__always)
-    func decode<T: JSONScalar>(_ type: T.Type, forKey key: Key) throws -> T {
-        try decoder.scalar(type, at: try position(key), .key(key))
-    }
-
-    @inline(__always)
-    private func scalarIfPresent<T: JSONScalar>(_ type: T.Type, _ key: Key) throws -> T? {
-        guard let position = present(key) else { return nil }
-        return try decoder.scalar(type, at: position, .key(key))
-    }
-
-    // The library's own, which come before a generic one, look for the key three times.
-    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try scalarIfPresent(type, key) }
-    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try scalarIfPresent(type, key) }
-    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try scalarIfPresent(type, key) }
-    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try scalarIfPresent(type, key) }
-
-    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
-    func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 {
-        try decoder.scalar(type, at: try position(key), .key(key))
-    }
-
-    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
-    func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 {
-        try decoder.scalar(type, at: try position(key), .key(key))
-    }
-
-    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
-        try decoder.read(type, at: try position(key), .key(key))
-    }
-
-    func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
-        guard let position = present(key) else { return nil }
-        return try decoder.read(type, at: position, .key(key))
-    }
-
-    func nestedContainer<NestedKey: CodingKey>(
-        keyedBy type: NestedKey.Type,
-        forKey key: Key
-    ) throws -> KeyedDecodingContainer<NestedKey> {
-        try decoder.nested(try position(key), .key(key)).container(keyedBy: type)
-    }
-
-    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
-        try decoder.nested(try position(key), .key(key)).unkeyedContainer()
-    }
-
-    func superDecoder() -> any Decoder { decoder.superDecoder(JSONKey("super")) }
-
-    func superDecoder(forKey key: Key) -> any Decoder { decoder.superDecoder(key) }
-}
-
-private struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
-    let decoder: JSONIndexDecoder
-    /// That of the next element.
-    var position: Int
-    var currentIndex = 0
-
-    init(decoder: JSONIndexDecoder, position: Int) {
-        self.decoder = decoder
-        self.position = position
-    }
-
-    var codingPath: [any CodingKey] { decoder.codingPath }
-    var count: Int? { decoder.reader.count(decoder.position) }
-    var isAtEnd: Bool { position >= decoder.reader.end(decoder.position) }
-
-    /// Reads the next element and moves behind it, unless reading fails.
-    @inline(__always)
-    private mutating func next<T>(_ type: Any.Type, _ what: String = "", _ read: (Int) throws -> T) throws -> T {
-        guard !isAtEnd else { throw atEnd(type, what) }
-        let value = try read(position)
-        advance()
-        return value
-    }
-
-    private mutating func advance() {
-        currentIndex += 1
-        if !isAtEnd { position = decoder.reader.next(position) }
-    }
-
-    private func atEnd(_ type: Any.Type, _ what: String) -> DecodingError {
-        let description = "\(what.isEmpty ? "U" : "Cannot get \(what) -- u")nkeyed container is at end."
-        let path = decoder.path(.index(currentIndex))
-        return .valueNotFound(type, .init(codingPath: path, debugDescription: description))
-    }
-
-    mutating func decodeNil() throws -> Bool {
-        guard !isAtEnd else { throw atEnd(Never.self, "") }
-        guard decoder.reader.isNull(position) else { return false }
-        advance()
-        return true
-    }
-
-    private mutating func skipsNull() -> Bool {
-        guard isAtEnd || decoder.reader.isNull(position) else { return false }
-        advance()
-        return true
-    }
-
-    @inline(__always)
-    mutating func decode<T: JSONScalar>(_ type: T.Type) throws -> T {
-        try next(type) { [decoder, currentIndex] in try decoder.scalar(type, at: $0, .index(currentIndex)) }
-    }
-
-    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
-    mutating func decode(_ type: Int128.Type) throws -> Int128 {
-        try next(type) { [decoder, currentIndex] in try decoder.scalar(type, at: $0, .index(currentIndex)) }
-    }
-
-    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
-    mutating func decode(_ type: UInt128.Type) throws -> UInt128 {
-        try next(type) { [decoder, currentIndex] in try decoder.scalar(type, at: $0, .index(currentIndex)) }
-    }
-
-    mutating func decode<T: Decodable>(_ type: T.Type) throws -> T {
-        try next(type) { [decoder, currentIndex] in try decoder.read(type, at: $0, .index(currentIndex)) }
-    }
-
-    mutating func decodeIfPresent<T: Decodable>(_ type: T.Type) throws -> T? {
-        skipsNull() ? nil : try decode(type)
-    }
-
-    private func nested(_ position: Int) -> JSONIndexDecoder { decoder.nested(position, .index(currentIndex)) }
-
-    mutating func nestedContainer<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        let container = self
-        return try next(KeyedDecodingContainer<Key>.self) { try container.nested($0).container(keyedBy: type) }
-    }
-
-    mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        let container = self
-        return try next((any UnkeyedDecodingContainer).self) { try container.nested($0).unkeyedContainer() }
-    }
-
-    mutating func superDecoder() throws -> any Decoder {
-        let container = self
-        return try next((any Decoder).self, "superDecoder()") { container.nested($0) }
     }
 }

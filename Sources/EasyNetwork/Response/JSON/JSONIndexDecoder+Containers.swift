@@ -1,0 +1,177 @@
+import Foundation
+
+struct JSONKey: CodingKey {
+    let stringValue: String
+    let intValue: Int?
+
+    init(_ name: String) { (stringValue, intValue) = (name, nil) }
+    init(index: Int) { (stringValue, intValue) = ("Index \(index)", index) }
+    init(stringValue: String) { self.init(stringValue) }
+    init(intValue: Int) { (stringValue, self.intValue) = ("\(intValue)", intValue) }
+}
+
+struct JSONKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    let decoder: JSONIndexDecoder
+
+    var codingPath: [any CodingKey] { decoder.codingPath }
+    var allKeys: [Key] { decoder.keys(Key.self) }
+
+    func contains(_ key: Key) -> Bool { decoder.value(of: key.stringValue, isKept: true) != nil }
+
+    func decodeNil(forKey key: Key) throws -> Bool {
+        guard let position = decoder.value(of: key.stringValue, isKept: true) else { throw decoder.absent(key) }
+        return decoder.reader.isNull(position)
+    }
+
+    @inline(__always)
+    private func position(_ key: Key) throws -> Int {
+        guard let position = decoder.value(of: key.stringValue) else { throw decoder.absent(key) }
+        return position
+    }
+
+    @inline(__always)
+    private func present(_ key: Key) -> Int? {
+        guard let position = decoder.value(of: key.stringValue), !decoder.reader.isNull(position) else { return nil }
+        return position
+    }
+
+    @inline(__always)
+    func decode<T: JSONScalar>(_ type: T.Type, forKey key: Key) throws -> T {
+        try decoder.scalar(type, at: try position(key), .key(key))
+    }
+
+    @inline(__always)
+    private func scalarIfPresent<T: JSONScalar>(_ type: T.Type, _ key: Key) throws -> T? {
+        guard let position = present(key) else { return nil }
+        return try decoder.scalar(type, at: position, .key(key))
+    }
+
+    // The library's own, which come before a generic one, look for the key three times.
+    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try scalarIfPresent(type, key) }
+    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try scalarIfPresent(type, key) }
+    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try scalarIfPresent(type, key) }
+    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try scalarIfPresent(type, key) }
+
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 {
+        try decoder.scalar(type, at: try position(key), .key(key))
+    }
+
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 {
+        try decoder.scalar(type, at: try position(key), .key(key))
+    }
+
+    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
+        try decoder.read(type, at: try position(key), .key(key))
+    }
+
+    func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
+        guard let position = present(key) else { return nil }
+        return try decoder.read(type, at: position, .key(key))
+    }
+
+    func nestedContainer<NestedKey: CodingKey>(
+        keyedBy type: NestedKey.Type,
+        forKey key: Key
+    ) throws -> KeyedDecodingContainer<NestedKey> {
+        try decoder.nested(try position(key), .key(key)).container(keyedBy: type)
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+        try decoder.nested(try position(key), .key(key)).unkeyedContainer()
+    }
+
+    func superDecoder() -> any Decoder { decoder.superDecoder(JSONKey("super")) }
+
+    func superDecoder(forKey key: Key) -> any Decoder { decoder.superDecoder(key) }
+}
+
+struct JSONUnkeyedContainer: UnkeyedDecodingContainer {
+    let decoder: JSONIndexDecoder
+    /// That of the next element.
+    var position: Int
+    var currentIndex = 0
+
+    init(decoder: JSONIndexDecoder, position: Int) {
+        self.decoder = decoder
+        self.position = position
+    }
+
+    var codingPath: [any CodingKey] { decoder.codingPath }
+    var count: Int? { decoder.reader.count(decoder.position) }
+    var isAtEnd: Bool { position >= decoder.reader.end(decoder.position) }
+
+    /// Reads the next element and moves behind it, unless reading fails.
+    @inline(__always)
+    private mutating func next<T>(_ type: Any.Type, _ what: String = "", _ read: (Int) throws -> T) throws -> T {
+        guard !isAtEnd else { throw atEnd(type, what) }
+        let value = try read(position)
+        advance()
+        return value
+    }
+
+    private mutating func advance() {
+        currentIndex += 1
+        if !isAtEnd { position = decoder.reader.next(position) }
+    }
+
+    private func atEnd(_ type: Any.Type, _ what: String) -> DecodingError {
+        let description = "\(what.isEmpty ? "U" : "Cannot get \(what) -- u")nkeyed container is at end."
+        let path = decoder.path(.index(currentIndex))
+        return .valueNotFound(type, .init(codingPath: path, debugDescription: description))
+    }
+
+    mutating func decodeNil() throws -> Bool {
+        guard !isAtEnd else { throw atEnd(Never.self, "") }
+        guard decoder.reader.isNull(position) else { return false }
+        advance()
+        return true
+    }
+
+    private mutating func skipsNull() -> Bool {
+        guard isAtEnd || decoder.reader.isNull(position) else { return false }
+        advance()
+        return true
+    }
+
+    @inline(__always)
+    mutating func decode<T: JSONScalar>(_ type: T.Type) throws -> T {
+        try next(type) { [decoder, currentIndex] in try decoder.scalar(type, at: $0, .index(currentIndex)) }
+    }
+
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    mutating func decode(_ type: Int128.Type) throws -> Int128 {
+        try next(type) { [decoder, currentIndex] in try decoder.scalar(type, at: $0, .index(currentIndex)) }
+    }
+
+    @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+    mutating func decode(_ type: UInt128.Type) throws -> UInt128 {
+        try next(type) { [decoder, currentIndex] in try decoder.scalar(type, at: $0, .index(currentIndex)) }
+    }
+
+    mutating func decode<T: Decodable>(_ type: T.Type) throws -> T {
+        try next(type) { [decoder, currentIndex] in try decoder.read(type, at: $0, .index(currentIndex)) }
+    }
+
+    mutating func decodeIfPresent<T: Decodable>(_ type: T.Type) throws -> T? {
+        skipsNull() ? nil : try decode(type)
+    }
+
+    private func nested(_ position: Int) -> JSONIndexDecoder { decoder.nested(position, .index(currentIndex)) }
+
+    mutating func nestedContainer<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
+        let container = self
+        return try next(KeyedDecodingContainer<Key>.self) { try container.nested($0).container(keyedBy: type) }
+    }
+
+    mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        let container = self
+        return try next((any UnkeyedDecodingContainer).self) { try container.nested($0).unkeyedContainer() }
+    }
+
+    mutating func superDecoder() throws -> any Decoder {
+        let container = self
+        return try next((any Decoder).self, "superDecoder()") { container.nested($0) }
+    }
+}
