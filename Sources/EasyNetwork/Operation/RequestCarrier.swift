@@ -26,7 +26,8 @@ package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked S
         self.message = message
         let snapshot = message.snapshot
         super.init(snapshot.request, RequestOptions(priority: .veryLow), of: EasyNetworkService(snapshot.host))
-        state.withLock { $0.source = .request(.read(snapshot)) }
+        let unread = state.withLock { exchange(&$0.source, with: .request(.read(snapshot))) }
+        withExtendedLifetime(unread) {}
         ownTraits.isHidden = true
         state.withLock { $0.waiterCount = 1 }
         // It is the message that excludes others.

@@ -139,9 +139,7 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// - Returns: a closure that gets the answer to a message of several operations; nil when this one sends its
     ///   request itself.
     private func sharedAnswer(to source: RequestSource) -> (@Sendable () async -> CallAttempts.Answer)? {
-        guard repeats(source.options).policy == .join, let queue = scheduling?.queue,
-            let message = sharedMessage(for: source)
-        else { return nil }
+        guard let message = sharedMessage(for: source), let queue = scheduling?.queue else { return nil }
         // An operation that learned only now that it joins has a slot.
         releaseSlot()
         return { await queue.answer(to: message, for: self) }

@@ -1,8 +1,7 @@
 import Foundation
 
 extension NetworkQueue: CustomStringConvertible {
-    /// Name, counts and limits: what `print` and the debugger show. `graph()` of
-    /// `EasyNetworkDiagnostics` has the jobs.
+    /// Name, counts and limits: what `print` and the debugger show. `graph()` of EasyNetworkDiagnostics has the jobs.
     ///
     /// ```swift
     /// print(queue)   // NetworkQueue 'EasyNetwork.shared': 12 jobs, 6 of 6 slots taken, api.example.com 2 of 3

@@ -14,7 +14,8 @@ extension NetworkQueue {
                 guard let operation = job.payload?.original else { return nil }
                 var group: ObjectIdentifier?
                 for lane in job.lanes { if case .group(let id) = lane.key { group = id } }
-                let waitsFor = job.dependencies.compactMap { edge in edge.job.payload.map { ($0.original, edge.policy) }
+                let waitsFor = job.dependencies.compactMap { other, policy in
+                    other.payload.map { ($0.original, policy) }
                 }
                 return (operation, group, job.phase == .running, waitsFor)
             }

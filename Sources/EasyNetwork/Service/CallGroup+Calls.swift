@@ -1,8 +1,9 @@
 import Foundation
 
 extension CallGroup {
-    /// Sends a request, waits for its end, and notes that for the operation. Cancelling the task cancels the call. The parameters are those of
-    /// ``start(_:order:consumer:cached:map:completion:)``.
+    /// Sends a request, waits for its end, and notes that for the operation. Cancelling the task cancels the call.
+    ///
+    /// The parameters are those of ``start(_:order:consumer:cached:map:completion:)``.
     func result<Item: Sendable>(
         of source: RequestSource,
         order: CacheLookup.Order = .standard,

@@ -72,9 +72,10 @@ struct RequestSnapshotTests {
         queue.addOperation(operation)
         #expect(try await operation.value == Data("ok".utf8))
         #expect(transport.requests.count == 2)
-        // The method is compared and sent.
         var counts = reads.all
-        #expect(counts.removeValue(forKey: "method") ?? 0 <= 3)
+        // A request that may join is asked for it before, as the cache's policy depends on it.
+        let methodCount = counts.removeValue(forKey: "method")
+        #expect(policy == .join || methodCount == 1)
         #expect(counts == ["query": 1, "params": 1, "headers": 1, "options": 1, "validateParameters": 1])
     }
 
