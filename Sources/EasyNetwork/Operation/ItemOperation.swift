@@ -132,9 +132,8 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         return { erased($0.map { $0 }) }
     }
 
-    // Each item in the state was made by the operation: the cast holds.
-    // swift-format-ignore: NeverForceUnwrap
-    static func typed(_ item: any Sendable) -> Item { item as! Item }
+    /// An item of the state, all of which were made by the operation's call.
+    static func typed(_ item: any Sendable) -> Item { CallGroup.typed(item) }
 
     /// The host that the request goes to: that of its ``RequestOptions/customURLRequest``, of its own address, of its
     /// ``RequestOptions/baseURL``, of the CDN, or of the service, in this order. Changes of the address by a filter or

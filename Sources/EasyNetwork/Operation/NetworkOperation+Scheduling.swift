@@ -59,6 +59,8 @@ extension NetworkOperation {
     /// Whether it is a part of other jobs, which no event names.
     final var isHidden: Bool { traits.isHidden }
 
+    final var shownID: UInt64? { isHidden ? nil : operationID }
+
     /// Whether the outcome is known; the callbacks may still be running.
     package final var hasOutcome: Bool {
         core.withLock { $0.lifecycle.outcome != nil }

@@ -124,6 +124,19 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         callGroup.removeOperation(callbackQueue: traits.startRunsUserCode ? deliveryQueue : nil)
     }
 
+    func endsSilently(after error: NetworkError) -> Bool {
+        if error.isSilent {
+            finish(error)
+            return true
+        }
+        guard error.code == .cancelled, silencesCancellation else { return false }
+        callGroup.noteEnd(of: error)
+        // Calls that the operation cancels itself after another call has ended do not end it.
+        guard isCancelled || callGroup.failureOfLastCall?.code == .cancelled else { return false }
+        finish()
+        return true
+    }
+
     func failedUnheard() {
         finish()
     }

@@ -11,7 +11,7 @@ final class CallContext: Sendable {
     /// Nil without authentication.
     let credentialState: RequestAuthentication.CredentialState?
     /// The operation that gives its slot back while the call waits; nil without one.
-    let caller: CallingOperation?
+    private let caller: (any CallOwner)?
     /// The listeners of its queue, or of the queue that needs the refresh which makes the call.
     private let queueBroadcast: EventBroadcast?
     /// How an accepted body is used; nil to collect it.
@@ -21,7 +21,7 @@ final class CallContext: Sendable {
 
     init(
         _ snapshot: RequestSnapshot,
-        caller: CallingOperation?,
+        caller: (any CallOwner)?,
         heardBy broadcast: EventBroadcast? = nil,
         order: CacheLookup.Order = .standard,
         consumer: BodyConsumer? = nil,
@@ -29,7 +29,7 @@ final class CallContext: Sendable {
     ) {
         self.snapshot = snapshot
         self.caller = caller
-        queueBroadcast = caller?.operation.broadcast ?? broadcast
+        queueBroadcast = caller?.broadcast ?? broadcast
         self.consumer = consumer
         self.cached = cached
         // The cache stores bodies, and this answer has none.
@@ -57,14 +57,13 @@ final class CallContext: Sendable {
     func tell(_ call: Call, _ kind: @autoclosure () -> NetworkEvent.Kind) {
         guard isHeard else { return }
         let kind = kind()
-        let operation = caller?.operation
-        var reportedBy = operation?.tell(kind, callNumber: call.number)
-        if operation == nil, let queueBroadcast, queueBroadcast.isHeard {
+        var reportedBy = caller?.tell(kind, callNumber: call.number)
+        if caller == nil, let queueBroadcast, queueBroadcast.isHeard {
             // Without a job, as several may wait for the refresh.
             queueBroadcast.post(NetworkEvent(kind, callNumber: call.number, host: host.host))
             reportedBy = ObjectIdentifier(queueBroadcast)
         }
-        host.tell(kind, of: call, operation, reportedBy: reportedBy)
+        host.tell(kind, of: call, caller, reportedBy: reportedBy)
     }
 
     // MARK: - Interceptors
@@ -130,12 +129,7 @@ final class CallContext: Sendable {
     }
 
     private func withoutSlot(_ call: Call, _ wait: () async -> Void) async {
-        caller?.callWaits(call) { !call.isOver }
-        await wait()
-        guard let caller else { return }
-        let granted = OneShot()
-        caller.callGoesOn(call) { granted.end() }
-        await granted.wait()
+        if let caller { await caller.withoutSlot(call, wait) } else { await wait() }
     }
 
     // MARK: - The cache

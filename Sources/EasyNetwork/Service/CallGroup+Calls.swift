@@ -20,7 +20,7 @@ extension CallGroup {
         } onCancel: {
             group.cancel()
         }
-        caller?.group.noteEnd(of: result.failure)
+        caller?.callGroup.noteEnd(of: result.failure)
         return result
     }
 
@@ -41,11 +41,8 @@ extension CallGroup {
         map: @escaping @Sendable (NetworkResponse) throws -> Item,
         completion: @escaping @Sendable (Result<Item, NetworkError>) -> Void
     ) {
-        // Each item was made by `map`: the cast holds.
-        // swift-format-ignore: NeverForceUnwrap
-        @Sendable func typed(_ item: any Sendable) -> Item { item as! Item }
         var erasedCached: (@Sendable (any Sendable) -> Void)?
-        if let cached { erasedCached = { item in cached(typed(item)) } }
+        if let cached { erasedCached = { item in cached(Self.typed(item)) } }
         begin(
             source,
             order: order,
@@ -54,9 +51,17 @@ extension CallGroup {
             map: { response in try map(response) },
             completion: { _, result, keep in
                 keep?()
-                completion(result.map(typed))
+                completion(result.map(Self.typed))
             }
         )
+    }
+
+    /// An item of a call, in which its type is erased.
+    ///
+    /// - Parameter item: made by the call's `map`, which makes such items: the cast holds.
+    static func typed<Item: Sendable>(_ item: any Sendable) -> Item {
+        // swift-format-ignore: NeverForceUnwrap
+        item as! Item
     }
 
     /// Sends a request for an item of any type. It is not generic, as reading a type's layout at run time costs each
@@ -141,18 +146,18 @@ extension CallGroup {
                 WorkQueue.finish { [answer, item, keep] in end(call, try? answer.result.get(), item, keep) }
             }
         }
-        if let operation = caller?.operation { operation.beginCall(run) } else { run(nil) }
+        if let caller { caller.beginCall(run) } else { run(nil) }
     }
 
     private func tell(_ kind: @autoclosure () -> NetworkEvent.Kind, of call: Call) {
         guard host.broadcast.isHeard else { return }
-        host.tell(kind(), of: call, caller?.operation)
+        host.tell(kind(), of: call, caller)
     }
 
     private func answer(
         to source: inout RequestSource,
         _ call: Call,
-        _ caller: CallingOperation?,
+        _ caller: (any CallOwner)?,
         _ order: CacheLookup.Order,
         _ consumer: BodyConsumer?,
         _ cached: (@Sendable (NetworkResponse) -> Void)?

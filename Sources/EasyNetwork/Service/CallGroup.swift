@@ -74,7 +74,7 @@ final class CallGroup: Sendable {
     ///
     /// - Returns: the error, when this group or one that it is part of has been cancelled; else the operation that makes
     ///   the call, and whether it may be without its slot.
-    func enter(_ call: Call) -> (refusal: NetworkError?, caller: CallingOperation?, mayLackSlot: Bool) {
+    func enter(_ call: Call) -> (refusal: NetworkError?, caller: (any CallOwner)?, mayLackSlot: Bool) {
         let (refusal, operation, mayLackSlot) = state.withLock { state in
             if state.refusal == nil { state.calls[ObjectIdentifier(call)] = call }
             return (state.refusal, state.operation, state.mayLackSlot)
@@ -82,7 +82,7 @@ final class CallGroup: Sendable {
         if let refusal { return (refusal, nil, false) }
         let above = parent?.enter(call)
         guard let operation else { return above ?? (nil, nil, false) }
-        return (above?.refusal, CallingOperation(operation, self), mayLackSlot)
+        return (above?.refusal, operation.isEvaluatingCondition ? nil : operation, mayLackSlot)
     }
 
     /// A call is over.
@@ -136,10 +136,11 @@ final class CallGroup: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// The operation that makes the calls of this group, or of the one it is part of.
-    var caller: CallingOperation? {
+    /// The operation that makes the calls of this group, or of the one it is part of; nil for a call that a condition of
+    /// the operation makes before the operation's work.
+    var caller: (any CallOwner)? {
         guard let operation = state.withLock({ $0.operation }) else { return parent?.caller }
-        return CallingOperation(operation, self)
+        return operation.isEvaluatingCondition ? nil : operation
     }
 
     /// The queue of the closures when the operation has finished.

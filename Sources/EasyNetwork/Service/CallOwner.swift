@@ -1,11 +1,11 @@
 import Foundation
 
-/// A job that makes calls, as its ``CallGroup`` uses it.
+/// A job that makes calls, as they use it.
 protocol CallOwner: Operation, Sendable {
+    /// The calls of the job.
+    var callGroup: CallGroup { get }
     /// The queue for the closures of its calls.
     var deliveryQueue: DispatchQueue { get }
-    /// Whether its closures are not called after it was cancelled.
-    var silencesCancellation: Bool { get }
     /// Whether the current task evaluates a condition of the job, before its work.
     var isEvaluatingCondition: Bool { get }
 
@@ -21,9 +21,9 @@ protocol CallOwner: Operation, Sendable {
     ///
     /// - Parameter begin: gets the beginning of the work that the call is to wait for; nil when it may begin now.
     func beginCall(_ begin: (OneShot?) -> Void)
-    var operationID: UInt64 { get }
-    /// Whether it is a part of other jobs, which no event names.
-    var isHidden: Bool { get }
+
+    /// Its number in events; nil for a part of other jobs, which no event names.
+    var shownID: UInt64? { get }
     /// The listeners of its queue.
     var broadcast: EventBroadcast? { get }
     /// Tells the listeners of its queue.
@@ -31,76 +31,41 @@ protocol CallOwner: Operation, Sendable {
     /// - Returns: the queue's broadcast; nil when nothing listens.
     @discardableResult
     func tell(_ kind: NetworkEvent.Kind, callNumber: UInt64?) -> ObjectIdentifier?
-    /// Ends the job.
-    func finish(_ error: NetworkError?)
+
+    /// Whether the closures of a call with this end are not called, and so cannot finish the job, which is ended then.
+    func endsSilently(after error: NetworkError) -> Bool
     /// No call is left, and nobody was told that the last one failed.
     func failedUnheard()
 }
 
 extension CallOwner {
-    func finish() {
-        finish(nil)
-    }
-}
-
-/// The operation that makes a call, with the group of its calls.
-struct CallingOperation: Sendable {
-    let operation: any CallOwner
-    let group: CallGroup
-
-    /// - Returns: nil for a call that a condition of the operation makes before the operation's work.
-    init?(_ operation: any CallOwner, _ group: CallGroup) {
-        guard !operation.isEvaluatingCondition else { return nil }
-        self.operation = operation
-        self.group = group
-    }
-
-    /// Waits until the operation has its slot.
+    /// Waits until the job has its slot.
     func waitForSlot(_ call: Call) async {
         let granted = OneShot()
         reclaimSlot(for: call) { granted.end() }
         await granted.wait()
     }
 
-    /// Asks for the operation's slot again. A slot that comes after the end of the call is given back, if no other call
-    /// needs it.
-    private func reclaimSlot(for call: Call, _ action: @escaping @Sendable () -> Void) {
-        operation.reclaimSlot(if: { !call.isOver }) {
-            action()
-            if call.isOver { operation.releaseSlot { group.allCallsWait() } }
-        }
-    }
-
-    /// Gives the operation's slot back when all its calls wait, for a delay or a credential.
-    ///
-    /// - Parameter isWanted: asked under the queue's lock.
-    func callWaits(_ call: Call, if isWanted: () -> Bool) {
+    /// Waits without the slot, which goes back when all calls of the job wait: for a delay, a credential, the network.
+    func withoutSlot(_ call: Call, _ wait: () async -> Void) async {
+        let group = callGroup
         group.noteWaiting(call)
-        operation.releaseSlot { isWanted() && group.allCallsWait() }
+        releaseSlot { !call.isOver && group.allCallsWait() }
+        await wait()
+        group.noteGoingOn(call)
+        await waitForSlot(call)
     }
 
-    /// Continues a waiting call when the operation has its slot again.
-    func callGoesOn(_ call: Call, _ action: @escaping @Sendable () -> Void) {
-        group.noteGoingOn(call)
-        reclaimSlot(for: call, action)
+    /// Asks for the slot again. One that comes after the end of the call is given back, if no other call needs it.
+    private func reclaimSlot(for call: Call, _ action: @escaping @Sendable () -> Void) {
+        reclaimSlot(if: { !call.isOver }) {
+            action()
+            if call.isOver { self.releaseSlot { self.callGroup.allCallsWait() } }
+        }
     }
 
     /// The closures of a call have returned, or are not called.
     func callbackIsDone() {
-        if group.callbackIsDone() { operation.failedUnheard() }
-    }
-
-    /// Whether the closures of a call are not called, and so cannot finish the operation, which is ended here.
-    func endsSilently(after error: NetworkError) -> Bool {
-        if error.isSilent {
-            operation.finish(error)
-            return true
-        }
-        guard error.code == .cancelled, operation.silencesCancellation else { return false }
-        group.noteEnd(of: error)
-        // Calls that the operation cancels itself after another call has ended do not end it.
-        guard operation.isCancelled || group.failureOfLastCall?.code == .cancelled else { return false }
-        operation.finish()
-        return true
+        if callGroup.callbackIsDone() { failedUnheard() }
     }
 }

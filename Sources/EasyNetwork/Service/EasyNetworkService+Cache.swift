@@ -17,7 +17,7 @@ extension EasyNetworkService {
             let group = CallGroup(partOf: group)
             let caller = group.caller
             group.start(RequestSource(request), cached: { continuation.yield($0) }, map: { $0 }) { result in
-                caller?.group.noteEnd(of: result.failure)
+                caller?.callGroup.noteEnd(of: result.failure)
                 continuation.yield(with: result.mapError { $0 as any Error })
                 continuation.finish()
             }

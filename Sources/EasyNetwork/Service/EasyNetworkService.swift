@@ -45,11 +45,11 @@ public final class EasyNetworkService: Sendable {
     ) {
         let caller = group.caller
         let callbackQueue =
-            caller?.operation.deliveryQueue ?? group.lastCallbackQueue ?? configuration.deliveryQueue
+            caller?.deliveryQueue ?? group.lastCallbackQueue ?? configuration.deliveryQueue
         self.request(request, caller, hearsSuccess: success != nil, hearsFailure: failure != nil) { result, keep in
             WorkQueue.call(on: callbackQueue) {
                 // Not before, so that a finish() in the closure finds this end.
-                caller?.group.noteEnd(of: result.failure)
+                caller?.callGroup.noteEnd(of: result.failure)
                 WorkQueue.userCode {
                     switch result {
                     case .success(let json): success?(json.value)
@@ -65,12 +65,12 @@ public final class EasyNetworkService: Sendable {
     /// - Parameter deliver: called when one of the closures is to be called, with what stores the answer afterwards.
     private func request(
         _ request: some BaseAPIRequest,
-        _ caller: CallingOperation?,
+        _ caller: (any CallOwner)?,
         hearsSuccess: Bool,
         hearsFailure: Bool,
         _ deliver: @escaping @Sendable (Result<JSONValue, NetworkError>, _ keep: (@Sendable () -> Void)?) -> Void
     ) {
-        caller?.group.callbackIsPending()
+        caller?.callGroup.callbackIsPending()
         group.begin(
             RequestSource(request),
             order: .standard,
@@ -83,12 +83,11 @@ public final class EasyNetworkService: Sendable {
             }
             guard error == nil ? hearsSuccess : hearsFailure else {
                 keep?()
-                caller?.group.noteEnd(of: error, isHeard: false)
+                caller?.callGroup.noteEnd(of: error, isHeard: false)
                 caller?.callbackIsDone()
                 return
             }
-            // The closure above made it.
-            deliver(result.map { $0 as? JSONValue ?? JSONValue(value: nil) }, keep)
+            deliver(result.map(CallGroup.typed), keep)
         }
     }
 
@@ -143,7 +142,7 @@ public final class EasyNetworkService: Sendable {
         self.request(request, caller, hearsSuccess: success != nil, hearsFailure: failure != nil) { result, keep in
             WorkQueue.callOnMain(
                 {
-                    caller?.group.noteEnd(of: result.failure)
+                    caller?.callGroup.noteEnd(of: result.failure)
                     switch result {
                     case .success(let json): success?(json.value)
                     case .failure(let error): failure?(error)

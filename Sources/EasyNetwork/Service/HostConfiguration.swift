@@ -136,12 +136,12 @@ public final class HostConfiguration: Sendable {
         reportedBy: ObjectIdentifier? = nil
     ) {
         guard broadcast.isHeard else { return }
-        let shown = operation?.isHidden == true ? nil : operation
+        let id = operation?.shownID
         broadcast.post(
             NetworkEvent(
                 kind(),
-                operation: shown,
-                operationID: shown?.operationID,
+                operation: id == nil ? nil : operation,
+                operationID: id,
                 callNumber: call.number,
                 host: host,
                 reportedBy: reportedBy

@@ -37,7 +37,7 @@ extension EasyNetworkService {
                     return .failed(error, hasProgressed: false, mayBeginAgain: false)
                 }
                 // An iteration that stops early is no failure.
-                caller?.group.noteEnd(of: nil)
+                caller?.callGroup.noteEnd(of: nil)
                 began.yield((head, url, body))
                 await body.waitForEnd()
                 guard let error = body.failure else { return .used }
