@@ -1,6 +1,6 @@
 import Foundation
 
-#if canImport(Network)
+#if canImport(Network) && !os(watchOS)
 import Network
 #endif
 
@@ -28,11 +28,14 @@ public final class NetworkReachability: @unchecked Sendable {
         case reachable
     }
 
-    /// The network of the system: the status of `NWPathMonitor` on Apple's platforms, always ``Status/unknown`` on
-    /// Linux. It is watched from the first use until the process ends.
+    /// The network of the system: the status of `NWPathMonitor` on Apple's platforms, always ``Status/unknown`` on Linux
+    /// and on watchOS, where the monitor finds no network though `URLSession` has one. It is watched from the first use
+    /// until the process ends.
     public static let system: NetworkReachability = {
         let network = NetworkReachability(.unknown)
-        #if canImport(Network)
+        // On a watch the monitor stays unsatisfied but for audio streaming and calls (Apple's technote TN3135), and jobs
+        // that wait would never go.
+        #if canImport(Network) && !os(watchOS)
         let monitor = NWPathMonitor()
         monitor.pathUpdateHandler = { path in
             // A required connection, such as a VPN on demand, is made by the first request.
@@ -46,7 +49,7 @@ public final class NetworkReachability: @unchecked Sendable {
 
     let state: Locked<(status: Status, readers: [UUID: AsyncStream<Status>.Continuation])>
 
-    #if canImport(Network)
+    #if canImport(Network) && !os(watchOS)
     private var monitor: NWPathMonitor?
     #endif
 

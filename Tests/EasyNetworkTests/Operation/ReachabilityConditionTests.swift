@@ -16,7 +16,7 @@ struct ReachabilityConditionTests {
             await job.finished()
             #expect(job.error == nil && job.executionCount == 1)
         }
-        #if !canImport(Network)
+        #if !canImport(Network) || os(watchOS)
         let job = TestJob()
         job.addCondition(.reachable(waits: waits))
         queue.addOperation(job)
