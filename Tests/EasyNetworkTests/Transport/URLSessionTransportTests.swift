@@ -109,6 +109,13 @@ struct URLSessionTransportTests {
         #expect(NetworkError(code: .notConnected, attempts: 1).mayHaveReachedServer == false)
     }
 
+    @Test("RSP-6: what App Transport Security refuses is an invalid request that names Info.plist")
+    func transportSecurity() {
+        let refusal = URLError(.appTransportSecurityRequiresSecureConnection)
+        let error = NetworkError(transport: refusal, isSecure: false, hasHead: false)
+        #expect(error.code == .invalidRequest && error.message?.contains("Info.plist") == true)
+    }
+
     @Test("RSP-6: Foundation's error texts contain no user or password of a proxy")
     func proxySecrets() {
         let words = "Unsupported proxy syntax in 'http://ada:s3 cret@h:1'"

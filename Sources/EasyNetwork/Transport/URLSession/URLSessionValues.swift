@@ -111,13 +111,20 @@ extension NetworkError {
     ///   - hasHead: Whether the answer had begun.
     init(transport error: any Error, isSecure: Bool, hasHead: Bool) {
         let kind = (error as? URLError)?.code ?? .unknown
+        let isRefusedBySystem = kind == .appTransportSecurityRequiresSecureConnection
+        // On Linux the words are libcurl's.
+        let words = Redaction.standard.transportWords((error as NSError).localizedDescription)
         self.init(
             code: Code(kind, isSecure: isSecure, hasHead: hasHead),
-            // On Linux the words are libcurl's.
-            message: Redaction.standard.transportWords((error as NSError).localizedDescription),
+            message: isRefusedBySystem ? Self.transportSecurity : words,
             underlying: error
         )
     }
+
+    private static let transportSecurity = """
+        App Transport Security forbids http to this host: use https, or declare an exception under \
+        NSAppTransportSecurity in the app's Info.plist
+        """
 }
 
 extension NetworkError.Code {
@@ -127,11 +134,13 @@ extension NetworkError.Code {
             self = .cancelled
         case .timedOut:
             self = .timedOut
-        case .badURL, .fileDoesNotExist, .fileIsDirectory, .noPermissionsToReadFile:
+        case .badURL, .fileDoesNotExist, .fileIsDirectory, .noPermissionsToReadFile,
+            .appTransportSecurityRequiresSecureConnection:
+            // App Transport Security refuses each repeat, too.
             self = .invalidRequest
         case .notConnectedToInternet, .internationalRoamingOff, .callIsActive, .dataNotAllowed:
             self = .notConnected
-        case .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .appTransportSecurityRequiresSecureConnection:
+        case .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost:
             self = .cannotConnect
         case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted,
             .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid, .clientCertificateRejected,
