@@ -1,6 +1,14 @@
 import EasyNetwork
 import Foundation
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
 /// A connection of a ``ServerLoop``; used on the loop's thread only.
 final class ServerConnection {
     enum Phase {
@@ -67,6 +75,22 @@ final class ServerConnection {
         case .reading, .stalled, .draining: return true
         case .answering, .delayed, .writing: return parser.bufferedCount < RequestParser.headLimit
         }
+    }
+
+    /// Whether an answer is being made or sent, which a client gets that has ended its own side.
+    private var hasAnswer: Bool {
+        switch phase {
+        case .answering, .writing: true
+        case .reading, .delayed, .stalled, .halfOpen, .draining: false
+        }
+    }
+
+    /// Whether the connection is of no use any more, by the events of poll(2), when all bytes have been read.
+    ///
+    /// A hang-up means that both sides have ended, but on Darwin that one has. A client that has ended its side may still
+    /// get its answer; when it has gone, sending fails.
+    func isGone(_ events: Int32) -> Bool {
+        events & Int32(POLLERR | POLLNVAL) != 0 || events & Int32(POLLHUP) != 0 && !hasAnswer
     }
 
     func enqueue(_ segments: [WireSegment]) {

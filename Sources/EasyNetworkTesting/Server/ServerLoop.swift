@@ -184,11 +184,11 @@ final class ServerLoop: @unchecked Sendable {
     private func handle(_ connection: ServerConnection, _ events: Int32) {
         if events & Int32(POLLIN) != 0 && connection.wantsInput { receive(connection) }
         guard connection.isOpen else { return }
-        if events & Int32(POLLOUT) != 0 { flush(connection) }
+        // Darwin reports a hang-up instead when nothing can be sent any more; the attempt fails then.
+        if events & Int32(POLLOUT | POLLHUP) != 0 && connection.wantsOutput { flush(connection) }
         guard connection.isOpen else { return }
-        // Both directions are closed, and all bytes have been read.
-        let isGone = events & Int32(POLLHUP | POLLERR | POLLNVAL) != 0
-        if isGone && (events & Int32(POLLIN) == 0 || connection.isInputEnded) { close(connection) }
+        let hasReadAll = events & Int32(POLLIN) == 0 || connection.isInputEnded
+        if hasReadAll && connection.isGone(events) { close(connection) }
     }
 
     private func receive(_ connection: ServerConnection) {

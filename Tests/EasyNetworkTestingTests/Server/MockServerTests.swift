@@ -4,6 +4,14 @@ import Testing
 
 @testable import EasyNetworkTesting
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
 @Suite("MockServer")
 struct MockServerTests {
     @Test("BEY-11: requests on one connection are answered in order and have its number")
@@ -200,5 +208,21 @@ struct MockServerTests {
         }
         #expect(text.hasSuffix("\r\n\r\nstill"))
         #expect(await server.waitForConnections(0))
+    }
+
+    @Test("BEY-11: a hang-up ends no connection that has an answer to send, since Darwin reports one at a half-close")
+    func hangUp() {
+        let connection = ServerConnection(id: 1, descriptor: -1)
+        let hangUp = Int32(POLLIN | POLLHUP)
+        #expect(connection.isGone(hangUp) && connection.isGone(Int32(POLLERR)) && connection.isGone(Int32(POLLNVAL)))
+        #expect(!connection.isGone(Int32(POLLIN | POLLOUT)))
+        for phase in [ServerConnection.Phase.answering, .writing(then: .close), .writing(then: nil)] {
+            connection.phase = phase
+            #expect(!connection.isGone(hangUp) && connection.isGone(Int32(POLLERR | POLLHUP)))
+        }
+        for phase in [ServerConnection.Phase.stalled, .halfOpen] {
+            connection.phase = phase
+            #expect(connection.isGone(hangUp))
+        }
     }
 }

@@ -33,13 +33,13 @@ final class DeafListener {
         let port = try withUnsafeMutablePointer(to: &address) { pointer in
             try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
                 guard bind(listener, address, length) == 0, getsockname(listener, address, &length) == 0,
-                    kind == .closed || listen(listener, kind == .full ? 0 : 8) == 0
+                    kind == .closed || listen(listener, kind == .full ? 1 : 8) == 0
                 else { throw Failure() }
             }
             return UInt16(bigEndian: pointer.pointee.sin_port)
         }
         var descriptors = [listener]
-        // Fills the backlog.
+        // Fills the backlog, which has room for one or two. (One of 0 means the system's maximum on Darwin.)
         for _ in 0..<(kind == .full ? 8 : 0) {
             let client = try Self.socket()
             let flags = fcntl(client, F_GETFL)
