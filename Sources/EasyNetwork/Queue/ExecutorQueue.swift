@@ -8,6 +8,30 @@ final class ExecutorQueue: OperationQueue, @unchecked Sendable {
     // Sendable because `owner` is written once, before the queue is shared.
     weak var owner: NetworkQueue?
 
+    /// Values of a queue that may be observed.
+    enum Observable {
+        case jobs, limit, isSuspended
+
+        fileprivate var keys: [String] {
+            switch self {
+            case .jobs: ["operations", "operationCount"]
+            case .limit: ["maxConcurrentOperationCount"]
+            case .isSuspended: ["suspended"]
+            }
+        }
+    }
+
+    /// Makes a change, without a lock, and tells those who observe the value by KVO. Linux has no observers.
+    @inline(__always)
+    func announcing<Result>(_ value: Observable, _ change: () -> Result) -> Result {
+        #if canImport(Darwin)
+        guard observationInfo != nil else { return change() }
+        WorkQueue.userCode { for key in value.keys { willChangeValue(forKey: key) } }
+        defer { WorkQueue.userCode { for key in value.keys.reversed() { didChangeValue(forKey: key) } } }
+        #endif
+        return change()
+    }
+
     /// Starts an operation.
     func execute(_ operation: Operation) {
         Self.addReliably(operation) { super.addOperation($0) }
@@ -56,5 +80,11 @@ final class ExecutorQueue: OperationQueue, @unchecked Sendable {
     #if canImport(Darwin)
     override var operations: [Operation] { owner?.operations ?? super.operations }
     override var operationCount: Int { owner?.operationCount ?? super.operationCount }
+
+    // The setters above would be announced twice.
+    override class func automaticallyNotifiesObservers(forKey key: String) -> Bool {
+        let isOurs = ["maxConcurrentOperationCount", "suspended"].contains(key)
+        return isOurs ? false : super.automaticallyNotifiesObservers(forKey: key)
+    }
     #endif
 }

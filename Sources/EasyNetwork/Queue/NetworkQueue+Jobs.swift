@@ -28,32 +28,34 @@ extension NetworkQueue {
         let workWhenAdded = operation.workWhenAdded
         var outside: [Job] = []
         var (mayBeInCycle, isRefused) = (false, false)
-        let added = step { state, actions -> Job? in
-            let expected = state.outside.isEmpty ? nil : state.outside.removeValue(forKey: ObjectIdentifier(operation))
-            let job = expected ?? Job(operation)
-            // The operation's lock inside the queue's: an operation never calls its queue under its own.
-            guard let adoption = operation.adopt(Scheduling(queue: self, job: job)) else {
-                // It is a job elsewhere: the jobs that wait for it here go on waiting.
-                state.outside[ObjectIdentifier(operation)] = job
-                state.graph.forgetIfUnwanted(job, &actions)
-                return nil
+        let added = executor.announcing(.jobs) {
+            step { state, actions -> Job? in
+                let id = ObjectIdentifier(operation)
+                let job = (state.outside.isEmpty ? nil : state.outside.removeValue(forKey: id)) ?? Job(operation)
+                // The operation's lock inside the queue's: an operation never calls its queue under its own.
+                guard let adoption = operation.adopt(Scheduling(queue: self, job: job)) else {
+                    // It is a job elsewhere: the jobs that wait for it here go on waiting.
+                    state.outside[id] = job
+                    state.graph.forgetIfUnwanted(job, &actions)
+                    return nil
+                }
+                if let group { state.graph.setLimit(groupLimit, for: .group(group)) }
+                isRefused = state.isClosed && !traits.passesBarriers
+                state.graph.submit(job, priority: priority, keys: keys, traits)
+                if foreign != nil { state.foreignWatch.add(job) }
+                outside = link(job, to: adoption.dependencies, &state)
+                if broadcast.isHeard { note(.added(waitingFor: adoption.dependencies.map(\.operation.original)), job) }
+                mayBeInCycle =
+                    !job.dependencies.isEmpty
+                    && (adoption.isAwaited || operation is GroupOperation || !job.dependents.isEmpty)
+                // It waits for nothing, not even for a slot.
+                if adoption.isOver || isRefused { state.graph.end(job, &actions) }
+                if !isHeld, workWhenAdded == nil { state.graph.release(job, &actions) }
+                return job
+            } beforeActing: { _ in
+                // It becomes a job, so that it ends and its dependents go on.
+                if isRefused { operation.finish(NetworkError(code: .refused, message: "the queue has been drained")) }
             }
-            if let group { state.graph.setLimit(groupLimit, for: .group(group)) }
-            isRefused = state.isClosed && !traits.passesBarriers
-            state.graph.submit(job, priority: priority, keys: keys, traits)
-            if foreign != nil { state.foreignWatch.add(job) }
-            outside = link(job, to: adoption.dependencies, &state)
-            if broadcast.isHeard { note(.added(waitingFor: adoption.dependencies.map(\.operation.original)), job) }
-            mayBeInCycle =
-                !job.dependencies.isEmpty
-                && (adoption.isAwaited || operation is GroupOperation || !job.dependents.isEmpty)
-            // It waits for nothing, not even for a slot.
-            if adoption.isOver || isRefused { state.graph.end(job, &actions) }
-            if !isHeld, workWhenAdded == nil { state.graph.release(job, &actions) }
-            return job
-        } beforeActing: { _ in
-            // It becomes a job, so that it ends and its dependents go on.
-            if isRefused { operation.finish(NetworkError(code: .refused, message: "the queue has been drained")) }
         }
         for other in outside { watch(other) }
         if mayBeInCycle { endIfInCycle(operation) }

@@ -7,11 +7,13 @@ extension NetworkQueue {
     public var isSuspended: Bool {
         get { state.withLock { $0.graph.isSuspended } }
         set {
-            changeAdmission { graph in
-                if graph.isSuspended != newValue, broadcast.isHeard {
-                    broadcast.note(event(newValue ? .suspended : .resumed))
+            executor.announcing(.isSuspended) {
+                changeAdmission { graph in
+                    if graph.isSuspended != newValue, broadcast.isHeard {
+                        broadcast.note(event(newValue ? .suspended : .resumed))
+                    }
+                    graph.isSuspended = newValue
                 }
-                graph.isSuspended = newValue
             }
         }
     }
@@ -20,7 +22,7 @@ extension NetworkQueue {
     /// ``defaultMaxConcurrentOperationCount``.
     public var maxConcurrentOperationCount: Int {
         get { Self.count(state.withLock { $0.graph.limit }) }
-        set { changeAdmission { $0.limit = Self.limit(newValue) } }
+        set { executor.announcing(.limit) { changeAdmission { $0.limit = Self.limit(newValue) } } }
     }
 
     /// The number of jobs that run at once for each host that has no limit of its own; a negative number, the default,

@@ -111,12 +111,14 @@ extension NetworkQueue {
 
     /// - Parameter error: nil after success.
     func operationDidFinish(_ job: Job, _ error: NetworkError?) {
-        let emptyWaiters = stepMakingRoom { state, actions -> [@Sendable () -> Void] in
-            if broadcast.isHeard { note(.finished(error), job) }
-            state.graph.finish(job, succeeded: error == nil, &actions)
-            guard state.graph.isEmpty else { return [] }
-            state.foreignWatch.removeAll()
-            return state.emptyWaiters.take()
+        let emptyWaiters = executor.announcing(.jobs) {
+            stepMakingRoom { state, actions -> [@Sendable () -> Void] in
+                if broadcast.isHeard { note(.finished(error), job) }
+                state.graph.finish(job, succeeded: error == nil, &actions)
+                guard state.graph.isEmpty else { return [] }
+                state.foreignWatch.removeAll()
+                return state.emptyWaiters.take()
+            }
         }
         for waiter in emptyWaiters { waiter() }
     }

@@ -35,8 +35,10 @@ public final class NetworkQueue: Sendable {
     /// Adding, cancelling and waiting there do so here, as does setting `isSuspended` and `maxConcurrentOperationCount`.
     /// Its `underlyingQueue` and `qualityOfService` count only for operations that are not of this package. Those of the
     /// package, blocks included, run on the package's own threads, where `OperationQueue.current` is nil: capture the
-    /// queue. On Linux, where a subclass cannot override them, its `operations` and `operationCount` have only the
-    /// running jobs that are not of this package; ``operations`` and ``operationCount`` of this queue have all.
+    /// queue. Its `progress` counts only operations that are not of this package. Its `operations`, `operationCount`,
+    /// `maxConcurrentOperationCount` and `isSuspended` may be observed by KVO, which Linux has not. There, where a
+    /// subclass cannot override them, its `operations` and `operationCount` have only the running jobs that are not of
+    /// this package; ``operations`` and ``operationCount`` of this queue have all.
     public var queue: OperationQueue { executor }
 
     let executor: ExecutorQueue
