@@ -130,8 +130,9 @@ struct OutboxFolder: Sendable {
         self.files = files
         try attempt {
             for name in ["entries", "dead", "errors", "tmp"] { try files.makeDirectory(path(name)) }
-            try files.sync(root)
-            try files.sync((root as NSString).deletingLastPathComponent)
+            // Each entry is synced to the end.
+            try files.sync(root, isLast: false)
+            try files.sync((root as NSString).deletingLastPathComponent, isLast: false)
         }
     }
 
@@ -174,14 +175,14 @@ struct OutboxFolder: Sendable {
                     record += "/record"
                     for (name, file) in attachments {
                         try files.link(file.path, to: temporary + "/" + name)
-                        try files.sync(temporary + "/" + name)
+                        try files.sync(temporary + "/" + name, isLast: false)
                     }
                 }
                 try files.create(record, pieces, usedAt: Date())
-                try files.sync(record)
-                if !attachments.isEmpty { try files.sync(temporary) }
+                try files.sync(record, isLast: false)
+                if !attachments.isEmpty { try files.sync(temporary, isLast: false) }
                 try files.rename(temporary, to: path(.entries, name))
-                try files.sync(path("entries"))
+                try files.sync(path("entries"), isLast: true)
             }
         } catch {
             // One of them is there. A leftover is removed when an outbox starts.
@@ -245,10 +246,10 @@ struct OutboxFolder: Sendable {
         do throws(NetworkError) {
             try attempt {
                 try files.create(temporary, [try JSONEncoder().encode(OutboxFailure(error))], usedAt: Date())
-                try files.sync(temporary)
+                try files.sync(temporary, isLast: false)
                 try files.rename(temporary, to: reason(name.id))
                 // Entries that depend on it find the reason.
-                try files.sync(path("errors"))
+                try files.sync(path("errors"), isLast: false)
                 do {
                     try files.rename(path(.entries, name), to: path(.dead, name))
                 } catch POSIXError.ENOENT {

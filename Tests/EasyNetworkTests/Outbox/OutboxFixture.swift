@@ -52,9 +52,9 @@ final class FailingOutboxFiles: CacheFiles, @unchecked Sendable {
         try super.create(path, pieces, usedAt: date)
     }
 
-    override func sync(_ path: String) throws {
+    override func sync(_ path: String, isLast: Bool) throws {
         try step()
-        try super.sync(path)
+        try super.sync(path, isLast: isLast)
     }
 
     override func rename(_ path: String, to newPath: String) throws {

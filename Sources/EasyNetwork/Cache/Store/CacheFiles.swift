@@ -56,12 +56,15 @@ package class CacheFiles: @unchecked Sendable {
     }
 
     /// Has the disk keep what was written to a file, or which names a directory has.
-    package func sync(_ path: String) throws {
+    ///
+    /// - Parameter isLast: whether all that was synced before must be there when it returns. If not, it need only be there
+    ///   before what is synced later, which is several times as fast on Darwin.
+    package func sync(_ path: String, isLast: Bool) throws {
         let descriptor = try Self.check(open(path, O_RDONLY | O_CLOEXEC))
         defer { close(descriptor) }
         #if canImport(Darwin)
         // fsync leaves it in the memory of the drive there; not all file systems know this.
-        if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
+        if fcntl(descriptor, isLast ? F_FULLFSYNC : F_BARRIERFSYNC) == 0 { return }
         #endif
         try Self.check(fsync(descriptor))
     }
@@ -81,9 +84,14 @@ package class CacheFiles: @unchecked Sendable {
         try Self.check(utimensat(AT_FDCWD, path, [timespec(date), timespec(date)], AT_SYMLINK_NOFOLLOW))
     }
 
-    /// Creates a directory that only its owner can read, and the ones above it, unless it exists.
+    /// Creates a directory that only its owner can read, and the ones above it, unless it exists. Files in it can be read
+    /// and written while a device is locked, once it has been unlocked.
     package func makeDirectory(_ path: String) throws {
-        let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
+        var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
+        #if canImport(Darwin)
+        // Files get the class of their directory.
+        attributes[.protectionKey] = FileProtectionType.completeUntilFirstUserAuthentication
+        #endif
         try FileManager.default.createDirectory(
             atPath: path,
             withIntermediateDirectories: true,

@@ -76,9 +76,11 @@ struct DownloadLocation: Hashable, Sendable {
     func movePart(named name: String, replacing: Bool?) throws(NetworkError) -> String {
         let path = path(named: name)
         if replacing ?? (self.name != nil) {
+            protectPartAsDirectory()
             guard rename(part, path) == 0 else { throw .file("the download cannot be moved to \(path)") }
             return path
         }
+        protectPartAsDirectory()
         let limit = replacing == nil ? 10_000 : 1
         for number in 1...limit {
             let path = number == 1 ? path : self.path(named: SafeFileName.numbered(name, number))
@@ -115,6 +117,25 @@ struct DownloadLocation: Hashable, Sendable {
             throw .file("the download cannot be moved to \(path)", number)
         }
         return true
+    }
+
+    // MARK: - Data protection
+
+    /// Has the part be written while the device is locked, whatever its directory says.
+    func letPartBeWrittenWhileLocked() {
+        #if canImport(Darwin)
+        let attributes = [FileAttributeKey.protectionKey: FileProtectionType.completeUntilFirstUserAuthentication]
+        try? FileManager.default.setAttributes(attributes, ofItemAtPath: part)
+        #endif
+    }
+
+    /// The finished file has the protection of its directory, as any new file there.
+    private func protectPartAsDirectory() {
+        #if canImport(Darwin)
+        let protection = try? FileManager.default.attributesOfItem(atPath: directory)[.protectionKey]
+        guard let protection = protection as? FileProtectionType else { return }
+        try? FileManager.default.setAttributes([.protectionKey: protection], ofItemAtPath: part)
+        #endif
     }
 
     // MARK: - Cleanup

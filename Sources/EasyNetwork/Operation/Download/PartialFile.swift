@@ -34,6 +34,7 @@ final class PartialFile: @unchecked Sendable {
             // The owner of a new file is not checked: on some file systems everything belongs to another user.
             var descriptor = open(location.part, O_RDWR | O_CREAT | O_EXCL | Self.flags, 0o666)
             let isNew = descriptor >= 0
+            if isNew { location.letPartBeWrittenWhileLocked() }
             var isReadOnly = false
             if !isNew, errno == EEXIST {
                 descriptor = open(location.part, O_RDWR | Self.flags)

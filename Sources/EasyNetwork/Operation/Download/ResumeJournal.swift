@@ -99,9 +99,11 @@ extension ResumeJournal {
         #if os(Linux)
         try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8).trimmed
         #elseif canImport(Darwin)
-        var time = timeval()
-        var size = MemoryLayout<timeval>.size
-        return sysctlbyname("kern.boottime", &time, &size, nil, 0) == 0 ? "\(time.tv_sec)" : nil
+        // Not kern.boottime, which moves when the clock is set.
+        var text = [UInt8](repeating: 0, count: 64)
+        var size = text.count
+        guard sysctlbyname("kern.bootsessionuuid", &text, &size, nil, 0) == 0 else { return nil }
+        return String(decoding: text.prefix { $0 != 0 }, as: UTF8.self)
         #else
         nil
         #endif
