@@ -140,7 +140,8 @@ public final class NetworkQueue: Sendable {
     /// - Parameters:
     ///   - operations: the jobs.
     ///   - wait: whether to block the calling thread until all of them have finished. Never from a job, a callback, or
-    ///     the thread of a callback queue: the jobs may need the blocked thread.
+    ///     the thread of a callback queue: the jobs may need the blocked thread. A wait lends no priority to what is
+    ///     waited for: on the main thread of an app, work of lower quality of service may hold it up.
     public func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
         let held = operations.compactMap { add($0.asNetworkOperation, isHeld: true) }
         step { $0.graph.release(held, &$1) }
@@ -191,7 +192,8 @@ public final class NetworkQueue: Sendable {
         state.withLock { $0.graph.count }
     }
 
-    /// Blocks the calling thread until no job is left. Never from a job, a callback, or the thread of a callback queue.
+    /// Blocks the calling thread until no job is left. Never from a job, a callback, or the thread of a callback queue, and
+    /// better not from the main thread: the wait lends no priority to the jobs. See ``drain(deadline:)``.
     public func waitUntilAllOperationsAreFinished() {
         let semaphore = DispatchSemaphore(value: 0)
         whenEmpty { semaphore.signal() }

@@ -117,7 +117,7 @@ public final class MockServer: Sendable {
     }
 
     /// Closes the port and every connection, and releases the routes. When it returns, no descriptor is left. A second
-    /// call does nothing.
+    /// call does nothing. It blocks the thread for a round of the server's, and lends that no priority.
     public func stop() {
         loop.stop()
         // Routes may hold the server.
