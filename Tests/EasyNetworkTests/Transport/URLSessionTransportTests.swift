@@ -124,6 +124,23 @@ struct URLSessionTransportTests {
         #expect(error.message == "Unsupported proxy syntax in 'http://REDACTED@h:1'")
     }
 
+    #if canImport(Darwin)
+    @Test(
+        "SEC-2: the session finds each of the delegate's methods, which are optional in Apple's protocols",
+        arguments: [
+            "dataTask:didReceiveResponse:completionHandler:", "dataTask:didReceiveData:",
+            "task:didSendBodyData:totalBytesSent:totalBytesExpectedToSend:",
+            "task:willPerformHTTPRedirection:newRequest:completionHandler:",
+            "task:didReceiveChallenge:completionHandler:", "task:didFinishCollectingMetrics:",
+            "task:didCompleteWithError:",
+        ]
+    )
+    func selectors(selector: String) {
+        let delegate = URLSessionTransportDelegate(TLSConfiguration())
+        #expect(delegate.responds(to: NSSelectorFromString("URLSession:\(selector)")))
+    }
+    #endif
+
     @Test("SEC-2: the session's configuration can be changed before it is made")
     func hook() async throws {
         let server = try MockServer()

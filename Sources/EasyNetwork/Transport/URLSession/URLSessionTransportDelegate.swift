@@ -5,6 +5,9 @@ import FoundationNetworking
 #endif
 
 /// Passes what a session reports about its tasks to their exchanges.
+///
+/// The selectors are written down: the methods of Apple's protocols are optional, so that one with another name or type is
+/// no error there, but is never called. Then no pin would be enforced, and redirects would be followed.
 final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
     /// The serial queue of the session's reports.
     let queue: OperationQueue = {
@@ -36,20 +39,29 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         exchanges.withLock { $0[task.taskIdentifier] }
     }
 
+    #if canImport(Darwin)
+    @objc(URLSession:dataTask:didReceiveResponse:completionHandler:)
+    #endif
     func urlSession(
         _ session: URLSession,
         dataTask: URLSessionDataTask,
         didReceive response: URLResponse,
-        completionHandler: @escaping (URLSession.ResponseDisposition) -> Void
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
         guard let exchange = exchange(for: dataTask) else { return completionHandler(.cancel) }
         exchange.received(response, proceed: completionHandler)
     }
 
+    #if canImport(Darwin)
+    @objc(URLSession:dataTask:didReceiveData:)
+    #endif
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         exchange(for: dataTask)?.received(data)
     }
 
+    #if canImport(Darwin)
+    @objc(URLSession:task:didSendBodyData:totalBytesSent:totalBytesExpectedToSend:)
+    #endif
     func urlSession(
         _ session: URLSession,
         task: URLSessionTask,
@@ -60,25 +72,29 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         exchange(for: task)?.sentBytes(totalBytesSent)
     }
 
+    #if canImport(Darwin)
+    @objc(URLSession:task:willPerformHTTPRedirection:newRequest:completionHandler:)
+    #endif
     func urlSession(
         _ session: URLSession,
         task: URLSessionTask,
         willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest,
-        completionHandler: @escaping (URLRequest?) -> Void
+        completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
         exchange(for: task)?.answer { _ in completionHandler(nil) }
     }
 
+    #if canImport(Darwin)
+    @objc(URLSession:task:didReceiveChallenge:completionHandler:)
+    #endif
     func urlSession(
         _ session: URLSession,
         task: URLSessionTask,
         didReceive challenge: URLAuthenticationChallenge,
-        completionHandler: @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(Darwin)
-        // A session's handler may be called from anywhere, which its type does not declare.
-        nonisolated(unsafe) let answer = completionHandler
         // Not on the queue of all exchanges: the program decides, and the system may ask others about a certificate.
         WorkQueue.shared.async {
             let (disposition, credential) = self.hook?(challenge) ?? self.judge(challenge)
@@ -86,13 +102,13 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
                 disposition == .cancelAuthenticationChallenge && challenge.protectionSpace.serverTrust != nil
             self.queue.addOperation {
                 guard let exchange = self.exchange(for: task) else {
-                    return answer(.cancelAuthenticationChallenge, nil)
+                    return completionHandler(.cancelAuthenticationChallenge, nil)
                 }
                 if isRefused {
-                    exchange.refuseServer { answer(disposition, credential) }
+                    exchange.refuseServer { completionHandler(disposition, credential) }
                 } else {
                     exchange.answer { isStopped in
-                        isStopped ? answer(.cancelAuthenticationChallenge, nil) : answer(disposition, credential)
+                        isStopped ? completionHandler(.cancelAuthenticationChallenge, nil) : completionHandler(disposition, credential)
                     }
                 }
             }
@@ -117,6 +133,7 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         return (.useCredential, URLCredential(trust: serverTrust))
     }
 
+    @objc(URLSession:task:didFinishCollectingMetrics:)
     func urlSession(
         _ session: URLSession,
         task: URLSessionTask,
@@ -128,6 +145,9 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
     }
     #endif
 
+    #if canImport(Darwin)
+    @objc(URLSession:task:didCompleteWithError:)
+    #endif
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         exchanges.withLock { $0.removeValue(forKey: task.taskIdentifier) }?.completed(error)
     }
