@@ -74,7 +74,7 @@ struct URLSessionTransportTests {
     }
 
     @Test("BEY-14: an answer in several parts has the first head and the bytes of all parts")
-    func severalHeads() throws {
+    func parts() throws {
         let url = try #require(URL(string: "http://127.0.0.1:1/"))
         let seen = Locked<[String]>([])
         let transport = URLSessionTransport(clock: ManualClock())
@@ -87,12 +87,34 @@ struct URLSessionTransportTests {
         }
         var goneOn = 0
         for number in ["1", "2"] {
-            let head = HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: ["X": number])
+            let fields = ["X": number, "Content-Type": "Multipart/x-mixed-replace;boundary=b"]
+            let head = HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: fields)
             exchange.received(try #require(head)) { goneOn += $0 == .allow ? 1 : 0 }
             exchange.received(Data("part \(number)".utf8))
         }
         #expect(seen.withLock { $0 } == ["1", "part 1", "part 2"])
         #expect(goneOn == 2)
+    }
+
+    @Test("RSP-6: a second head of an answer that has no parts ends the exchange: the session has begun it anew")
+    func anew() async throws {
+        let url = try #require(URL(string: "http://127.0.0.1:1/"))
+        let transport = URLSessionTransport(clock: ManualClock())
+        let failure = Locked<NetworkError?>(nil)
+        let exchange = URLSessionExchange(TransportRequest(url: url), transport) { event in
+            switch event {
+            case .end(let how): failure.exchange(how.error)
+            case .body(let data): #expect(data == Data("once".utf8))
+            case .head, .sent: break
+            }
+        }
+        let head = HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: ["Content-Type": "a/b"])
+        for body in ["once", "twice"] {
+            exchange.received(try #require(head)) { _ in }
+            exchange.received(Data(body.utf8))
+        }
+        #expect(await eventually { failure.withLock { $0 } != nil })
+        #expect(failure.withLock { $0?.code } == .connectionLost && failure.withLock { $0?.phase } == .body)
     }
 
     @Test("RSP-6: no network, or none that may be used, has its own code, unlike a host that refuses")

@@ -24,6 +24,8 @@ final class URLSessionExchange: TransportExchange {
         var watch: DeadlineWatch?
         var timer: (any ClockTimer)?
         var hasHead = false
+        /// Whether the answer is of several parts, each of which comes with a head.
+        var isInParts = false
         /// Writes the body's stream to a file.
         var spool: Task<Void, Never>?
         var spoolFile: URL?
@@ -200,12 +202,18 @@ final class URLSessionExchange: TransportExchange {
         )
         do throws(NetworkError) { try head.checkLength() } catch { return stop(error) }
         let now = clock.now
+        var isAnew = false
         let events = state.withLock { state -> (@Sendable (TransportEvent) -> Void)? in
             state.watch?.activity(now: now)
             // Apple's sessions report each part of multipart/x-mixed-replace as an answer; its bytes are body here.
-            guard !state.hasHead else { return nil }
+            guard !state.hasHead else {
+                isAnew = !state.isInParts
+                return nil
+            }
             state.watch?.answered()
             state.hasHead = true
+            let type = head.headers["Content-Type"]?.lowercased() ?? ""
+            state.isInParts = type.hasPrefix("multipart/x-mixed-replace")
             state.firstByte = now
             if head.hasContentCoding || head.hasTransferCoding {
                 state.decodedBodyLimit = maximumDecodedBodyCount.map(DecodedBodyLimit.init)
@@ -214,6 +222,10 @@ final class URLSessionExchange: TransportExchange {
             if state.isPaused { state.task?.suspend() }
             #endif
             return state.isStopped ? nil : state.events
+        }
+        // A session that starts a suspended task over: the bytes would follow those that have come.
+        if isAnew {
+            return stop(NetworkError(code: .connectionLost, message: "the session has started the request over"))
         }
         events?(.head(head))
     }
