@@ -117,6 +117,28 @@ struct URLSessionTransportTests {
         #expect(failure.withLock { $0?.code } == .connectionLost && failure.withLock { $0?.phase } == .body)
     }
 
+    @Test("SEC-2: a cancel of the session's own is a lost connection, or of TLS if the server was just refused")
+    func cancelOfItsOwn() async throws {
+        let (url, other) = (try #require(URL(string: "https://a:1/")), try #require(URL(string: "https://b:1/")))
+        let clock = ManualClock()
+        let transport = URLSessionTransport(clock: clock)
+        func code(_ url: URL, refused: Bool = false) async -> NetworkError.Code? {
+            let (ends, end) = AsyncStream.makeStream(of: NetworkError?.self)
+            let exchange = URLSessionExchange(TransportRequest(url: url), transport) { event in
+                if case .end(let how) = event { end.yield(how.error) }
+            }
+            if refused { transport.delegate.refuse(exchange.origin, at: clock.now) }
+            exchange.completed(URLError(.cancelled))
+            for await error in ends { return error?.code }
+            return nil
+        }
+        #expect(await code(url) == .connectionLost)
+        #expect(await code(url, refused: true) == .tls)
+        #expect(await code(other) == .connectionLost)
+        clock.advance(by: 1)
+        #expect(await code(url) == .connectionLost)
+    }
+
     @Test("RSP-6: no network, or none that may be used, has its own code, unlike a host that refuses")
     func notConnected() {
         func code(_ code: URLError.Code) -> NetworkError.Code {

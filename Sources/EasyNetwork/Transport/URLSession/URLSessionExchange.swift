@@ -36,9 +36,6 @@ final class URLSessionExchange: TransportExchange {
         var sentCount: Int64 = 0
         /// The session's measurements, on platforms that have them.
         var measured: TransportMetrics?
-        #if canImport(Darwin)
-        var isServerRefused = false
-        #endif
         /// Never on Linux.
         var isPaused = false
         /// Keeps the session alive until the end.
@@ -65,7 +62,7 @@ final class URLSessionExchange: TransportExchange {
     private let request: TransportRequest
     private let queue: OperationQueue
     /// Never called under the lock: it may be the user's code.
-    private let clock: any NetworkClock
+    let clock: any NetworkClock
     private let state: Locked<State>
     private let maximumDecodedBodyCount: Int?
     private let submitted: TimeInterval
@@ -277,14 +274,6 @@ final class URLSessionExchange: TransportExchange {
     }
 
     #if canImport(Darwin)
-    /// Notes the refusal, which the session reports as a cancel.
-    func refuseServer(_ handler: () -> Void) {
-        state.withLock { state in
-            if !state.isStopped { state.isServerRefused = true }
-            handler()
-        }
-    }
-
     func measured(_ metrics: TransportMetrics) {
         state.withLock { $0.measured = metrics }
     }
@@ -292,12 +281,14 @@ final class URLSessionExchange: TransportExchange {
 
     func completed(_ error: (any Error)?) {
         guard let stopped = markStopped() else { return }
-        #if canImport(Darwin)
-        if stopped.isServerRefused {
+        // Not by this exchange, which would be stopped: the session cancels a task whose server is refused, and others that
+        // wait for the same connection.
+        if (error as? URLError)?.code == .cancelled,
+            stopped.transport?.delegate.hasRefused(origin, since: submitted) == true
+        {
             let message = "the server's certificate is not among those that are trusted"
             return end(stopped, NetworkError(code: .tls, message: message, underlying: error))
         }
-        #endif
         end(stopped, error.map { NetworkError(transport: $0, isSecure: request.url.isHTTPS, hasHead: stopped.hasHead) })
     }
 

@@ -19,6 +19,9 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
 
     private let exchanges = Locked<[Int: URLSessionExchange]>([:])
 
+    /// When the server of an origin was last refused.
+    private let refusals = Locked<[String: TimeInterval]>([:])
+
     #if canImport(Darwin)
     private let tls: TLSConfiguration
     private let hook: URLSessionTransport.ChallengeHook?
@@ -33,6 +36,15 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
 
     func register(_ exchange: URLSessionExchange, for task: URLSessionTask) {
         exchanges.withLock { $0[task.taskIdentifier] = exchange }
+    }
+
+    /// Notes that the certificate of a server is not among those that are trusted.
+    func refuse(_ origin: String, at now: TimeInterval) {
+        refusals.withLock { $0[origin] = now }
+    }
+
+    func hasRefused(_ origin: String, since time: TimeInterval) -> Bool {
+        refusals.withLock { $0[origin] ?? -.infinity } >= time
     }
 
     private func exchange(for task: URLSessionTask) -> URLSessionExchange? {
@@ -104,11 +116,13 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
                 guard let exchange = self.exchange(for: task) else {
                     return completionHandler(.cancelAuthenticationChallenge, nil)
                 }
-                if isRefused {
-                    exchange.refuseServer { completionHandler(disposition, credential) }
-                } else {
-                    exchange.answer { isStopped in
-                        isStopped ? completionHandler(.cancelAuthenticationChallenge, nil) : completionHandler(disposition, credential)
+                // The session reports it as a cancel.
+                if isRefused { self.refuse(exchange.origin, at: exchange.clock.now) }
+                exchange.answer { isStopped in
+                    if isStopped {
+                        completionHandler(.cancelAuthenticationChallenge, nil)
+                    } else {
+                        completionHandler(disposition, credential)
                     }
                 }
             }

@@ -104,7 +104,7 @@ extension HTTPHeaders {
 }
 
 extension NetworkError {
-    /// The meaning of an error of `URLSession`.
+    /// The meaning of an error of `URLSession`. A cancel is one that nobody has asked for: a lost connection.
     ///
     /// - Parameters:
     ///   - isSecure: Whether the URL was https.
@@ -130,8 +130,6 @@ extension NetworkError {
 extension NetworkError.Code {
     fileprivate init(_ code: URLError.Code, isSecure: Bool, hasHead: Bool) {
         switch code {
-        case .cancelled:
-            self = .cancelled
         case .timedOut:
             self = .timedOut
         case .badURL, .fileDoesNotExist, .fileIsDirectory, .noPermissionsToReadFile,
