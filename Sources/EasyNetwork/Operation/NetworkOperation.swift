@@ -59,7 +59,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     ///
     /// Called on a background thread. It may block there, as other work goes to other threads, but better waits in a
     /// `Task` or on a queue of its own: Dispatch on Linux adds one thread a second at most, so when as many threads are
-    /// blocked as there are processors, other work begins late.
+    /// blocked as there are processors, other work begins late. On Apple's platforms all concurrent queues of a process
+    /// have some 64 threads together: when as many are blocked, nothing goes on.
     ///
     /// Not called when the operation was cancelled before or a dependency failed. The implementation here does nothing,
     /// for subclasses that override `start()` instead; an operation that overrides neither ends with

@@ -13,7 +13,7 @@ package final class BatchQueue<Element: Sendable>: Sendable {
     private let state = Locked<(elements: [Element], isAwake: Bool)>(([], false))
 
     package init(label: String) {
-        queue = DispatchQueue(label: label)
+        queue = DispatchQueue(label: label, autoreleaseFrequency: .workItem)
     }
 
     /// - Parameter work: the same one each time. It is kept until the last batch has been worked on.

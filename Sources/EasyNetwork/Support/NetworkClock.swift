@@ -55,7 +55,11 @@ public protocol ClockTimer: Sendable {
 /// print(clock.now)
 /// ```
 public struct SystemClock: NetworkClock {
-    private static let queue = DispatchQueue(label: "EasyNetwork.SystemClock", attributes: .concurrent)
+    private static let queue = DispatchQueue(
+        label: "EasyNetwork.SystemClock",
+        attributes: .concurrent,
+        autoreleaseFrequency: .workItem
+    )
 
     /// Creates a clock. All system clocks have the same time.
     public init() {}

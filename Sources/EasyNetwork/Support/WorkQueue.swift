@@ -7,7 +7,11 @@ import Foundation
 /// own runs on the same thread when that returns, as a trampoline: a request then changes threads twice, to the
 /// transport and back. Added from ``userCode(_:)``, it goes to another thread.
 package enum WorkQueue {
-    package static let shared = DispatchQueue(label: "EasyNetwork.work", attributes: .concurrent)
+    package static let shared = DispatchQueue(
+        label: "EasyNetwork.work",
+        attributes: .concurrent,
+        autoreleaseFrequency: .workItem
+    )
 
     /// The current piece of work on one thread.
     private final class Turn {

@@ -42,7 +42,7 @@ final class InputStreamReader: BodyReader, @unchecked Sendable {
     /// Whether the stream is in `streamsInUse` for this reader.
     private var hasClaim = false
     /// A stream may block for any time.
-    private let queue = DispatchQueue(label: "EasyNetwork.InputStreamReader")
+    private let queue = DispatchQueue(label: "EasyNetwork.InputStreamReader", autoreleaseFrequency: .workItem)
 
     /// A stream serves one thread at a time, and its maker may return it a second time.
     private static let streamsInUse = Locked<Set<ObjectIdentifier>>([])

@@ -21,7 +21,7 @@ final class InMemoryExchange: TransportExchange, Sendable {
     private let begun: TimeInterval
     private let state: Locked<State>
     /// Delivers the events in order.
-    private let queue = DispatchQueue(label: "EasyNetworkTesting.InMemoryExchange")
+    private let queue = DispatchQueue(label: "EasyNetworkTesting.InMemoryExchange", autoreleaseFrequency: .workItem)
 
     init(
         _ request: TransportRequest,

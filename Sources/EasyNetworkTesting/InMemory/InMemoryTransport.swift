@@ -33,7 +33,11 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
     private let routes = Locked(MockRoutes())
     private let recording: Locked<HARRecording>?
     private let received = Watched([MockRequest]())
-    private let workers = DispatchQueue(label: "EasyNetworkTesting.InMemoryTransport", attributes: .concurrent)
+    private let workers = DispatchQueue(
+        label: "EasyNetworkTesting.InMemoryTransport",
+        attributes: .concurrent,
+        autoreleaseFrequency: .workItem
+    )
 
     /// A transport without routes.
     ///

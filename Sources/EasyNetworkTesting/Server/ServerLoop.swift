@@ -59,7 +59,11 @@ final class ServerLoop: @unchecked Sendable {
     let port: UInt16
     let state = Watched(ServerState())
     let script: Script
-    let workers = DispatchQueue(label: "EasyNetworkTesting.MockServer", attributes: .concurrent)
+    let workers = DispatchQueue(
+        label: "EasyNetworkTesting.MockServer",
+        attributes: .concurrent,
+        autoreleaseFrequency: .workItem
+    )
 
     private let listener: Int32
     private let pipe: (reading: Int32, writing: Int32)
@@ -120,18 +124,12 @@ final class ServerLoop: @unchecked Sendable {
     // MARK: The thread
 
     private func run() {
-        while true {
-            let (commands, isStopping) = mailbox.withLock { mailbox in
-                defer {
-                    mailbox.commands = []
-                    mailbox.isWoken = false
-                }
-                return (mailbox.commands, mailbox.isStopping)
-            }
-            if isStopping { break }
-            for command in commands { perform(command) }
-            pollOnce()
-        }
+        #if canImport(Darwin)
+        // What Foundation leaves to be released would stay as long as the thread.
+        while autoreleasepool(invoking: turn) {}
+        #else
+        while turn() {}
+        #endif
         for connection in Array(connections.values) { close(connection) }
         Socket.close(listener)
         mailbox.withLock { mailbox in
@@ -141,6 +139,21 @@ final class ServerLoop: @unchecked Sendable {
             Socket.close(pipe.writing)
         }
         finished.leave()
+    }
+
+    /// - Returns: false when the server is to stop.
+    private func turn() -> Bool {
+        let (commands, isStopping) = mailbox.withLock { mailbox in
+            defer {
+                mailbox.commands = []
+                mailbox.isWoken = false
+            }
+            return (mailbox.commands, mailbox.isStopping)
+        }
+        if isStopping { return false }
+        for command in commands { perform(command) }
+        pollOnce()
+        return true
     }
 
     private func pollOnce() {

@@ -23,7 +23,7 @@ public final class CookieJar: Sendable {
     private let state = Locked((store: CookieStore(), isWriteDue: false))
     /// Nil for a jar in memory.
     private let file: CookieFile?
-    private let queue = DispatchQueue(label: "EasyNetwork.CookieJar", qos: .utility)
+    private let queue = DispatchQueue(label: "EasyNetwork.CookieJar", qos: .utility, autoreleaseFrequency: .workItem)
     private let clock: any NetworkClock
 
     /// The reason why the file could not be read; nil after success, without a file, and for a jar in memory.

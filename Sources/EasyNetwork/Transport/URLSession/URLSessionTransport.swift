@@ -23,7 +23,10 @@ public final class URLSessionTransport: NetworkTransport {
     private let admission: Locked<ConnectionAdmission<URLSessionExchange>>
 
     /// To start a task waits for the queue that all sessions share, up to seconds on Linux.
-    private let starting = DispatchQueue(label: "EasyNetwork.URLSessionTransport.starting")
+    private let starting = DispatchQueue(
+        label: "EasyNetwork.URLSessionTransport.starting",
+        autoreleaseFrequency: .workItem
+    )
 
     /// The reason why the session does not support the configuration.
     private let problem: NetworkError?

@@ -17,6 +17,11 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         return queue
     }()
 
+    #if canImport(Darwin)
+    /// Has a thread even when all those of concurrent queues are blocked. An operation queue does not keep it alive.
+    private let serialQueue = DispatchQueue(label: "EasyNetwork.URLSessionTransport", autoreleaseFrequency: .workItem)
+    #endif
+
     private let exchanges = Locked<[Int: URLSessionExchange]>([:])
 
     /// When the server of an origin was last refused.
@@ -29,6 +34,8 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
     init(_ tls: TLSConfiguration, _ hook: URLSessionTransport.ChallengeHook? = nil) {
         self.tls = tls
         self.hook = hook
+        super.init()
+        queue.underlyingQueue = serialQueue
     }
     #else
     init(_ tls: TLSConfiguration) {}
@@ -107,8 +114,9 @@ final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(Darwin)
-        // Not on the queue of all exchanges: the program decides, and the system may ask others about a certificate.
-        WorkQueue.shared.async {
+        // Not on the queue of all exchanges: the program decides, and the system may ask others about a certificate. A
+        // serial queue of its own has a thread even when as many closures block as concurrent queues have threads, 64.
+        DispatchQueue(label: "EasyNetwork.challenge", autoreleaseFrequency: .workItem).async {
             let (disposition, credential) = self.hook?(challenge) ?? self.judge(challenge)
             let isRefused =
                 disposition == .cancelAuthenticationChallenge && challenge.protectionSpace.serverTrust != nil
