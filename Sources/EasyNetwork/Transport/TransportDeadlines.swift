@@ -41,6 +41,8 @@ struct DeadlineWatch {
     private let begin: TimeInterval
     private var lastActivity: TimeInterval
     private var isPaused = false
+    /// When a timer fired that was late.
+    private var lateAt: TimeInterval?
 
     init(_ deadlines: TransportDeadlines, now: TimeInterval) {
         self.deadlines = deadlines
@@ -69,23 +71,33 @@ struct DeadlineWatch {
         lastActivity = now
     }
 
+    /// A timer has fired. When it is seconds late, the program was suspended, and all deadlines are past though the answer may
+    /// have come meanwhile: each grants one idle period from now on, or its own if that is shorter.
+    mutating func timerFired(due: TimeInterval, now: TimeInterval) {
+        if now - due > 2 { lateAt = now }
+    }
+
     /// - Returns: seconds until the next deadline; infinity without one.
     /// - Throws: ``NetworkError/Code/timedOut`` if a deadline has passed.
     func timeLeft(now: TimeInterval) throws(NetworkError) -> TimeInterval {
-        var least = try Self.left(deadlines.total, "not done after", begin, now)
-        least = try min(least, Self.left(deadlines.connect, "no connection after", begin, now))
-        least = try min(least, Self.left(deadlines.firstByte, "no answer after", begin, now))
-        return try min(least, Self.left(isPaused ? nil : deadlines.idle, "no byte moved for", lastActivity, now))
+        var least = try left(deadlines.total, "not done after", begin, now)
+        least = try min(least, left(deadlines.connect, "no connection after", begin, now))
+        least = try min(least, left(deadlines.firstByte, "no answer after", begin, now))
+        return try min(least, left(isPaused ? nil : deadlines.idle, "no byte moved for", lastActivity, now))
     }
 
-    private static func left(
+    private func left(
         _ limit: TimeInterval?,
         _ problem: String,
         _ begin: TimeInterval,
         _ now: TimeInterval
     ) throws(NetworkError) -> TimeInterval {
         guard let limit, !limit.isNaN else { return .infinity }
-        let left = begin + limit - now
+        var left = begin + limit - now
+        if let lateAt {
+            let period = deadlines.idle.map { $0 < limit ? $0 : limit } ?? limit
+            left = max(left, lateAt + period - now)
+        }
         if left <= 0 { throw NetworkError(code: .timedOut, message: "\(problem) \(limit) seconds") }
         return left
     }

@@ -53,6 +53,25 @@ struct DeadlineWatchTests {
         #expect(timeLeft(watch, 505) == .success(5))
         #expect(timeLeft(watch, 510) == .failure(Late("no byte moved for 10.0 seconds")))
     }
+
+    @Test("REQ-5: a timer that fires seconds late, after a suspension, grants each deadline one idle period more")
+    func suspended() {
+        var watch = DeadlineWatch(TransportDeadlines(firstByte: 3, idle: 10, total: 25), now: 0)
+        watch.timerFired(due: 3, now: 4)
+        #expect(timeLeft(watch, 4) == .failure(Late("no answer after 3.0 seconds")))
+        watch.timerFired(due: 3, now: 600)
+        #expect(timeLeft(watch, 600) == .success(3))
+        watch.answered()
+        #expect(timeLeft(watch, 601) == .success(9))
+        #expect(timeLeft(watch, 610) == .failure(Late("not done after 25.0 seconds")))
+
+        var patient = DeadlineWatch(TransportDeadlines(idle: nil, total: 25), now: 0)
+        patient.timerFired(due: 25, now: 600)
+        #expect(timeLeft(patient, 601) == .success(24))
+        patient = DeadlineWatch(TransportDeadlines(idle: .nan, total: 25), now: 0)
+        patient.timerFired(due: 25, now: 600)
+        #expect(timeLeft(patient, 600) == .success(25))
+    }
 }
 
 @Suite("TransportRequest")

@@ -368,12 +368,14 @@ final class URLSessionExchange: TransportExchange {
         return metrics
     }
 
-    private func checkDeadlines() {
+    /// - Parameter due: when the timer that checks should have fired; nil for another reason.
+    private func checkDeadlines(due: TimeInterval? = nil) {
         let now = clock.now
+        if let due { state.withLock { $0.watch?.timerFired(due: due, now: now) } }
         do throws(NetworkError) {
             let delay = try state.withLock { $0.watch }?.timeLeft(now: now) ?? .infinity
             guard delay.isFinite else { return }
-            let timer = clock.schedule(after: delay) { self.checkDeadlines() }
+            let timer = clock.schedule(after: delay) { self.checkDeadlines(due: now + delay) }
             // Only a single timer runs.
             let unneeded = state.withLock { state in
                 if state.isStopped { return timer as (any ClockTimer)? }
