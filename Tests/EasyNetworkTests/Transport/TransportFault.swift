@@ -4,6 +4,12 @@ import Testing
 
 @testable import EasyNetwork
 
+extension MockResponse {
+    /// For an answer that stalls early: Apple's sessions hold the head of one without a type, or of type text/plain, back
+    /// until 512 bytes of its body have come, to guess the type.
+    static let exactType: HTTPHeaders = ["Content-Type": "application/json"]
+}
+
 /// A server fault and the expected outcome of the exchange.
 struct TransportFault: Sendable, CustomTestStringConvertible {
     let name: String
@@ -34,7 +40,7 @@ struct TransportFault: Sendable, CustomTestStringConvertible {
     static let all: [TransportFault] = beforeAnswer + inHead + inBody + harmless
 
     private static func answer(_ fault: MockResponse.Fault) -> MockResponse {
-        MockResponse(body: .data(body), fault: fault)
+        MockResponse(headers: MockResponse.exactType, body: .data(body), fault: fault)
     }
 
     private static func fault(

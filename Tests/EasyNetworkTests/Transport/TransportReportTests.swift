@@ -88,7 +88,11 @@ struct TransportReportTests {
         let fixture = try TransportFixture(kind)
         fixture.route("GET", "/stall") { _ in .fault(.stall) }
         fixture.route("GET", "/begins") { _ in
-            MockResponse(body: .data(Data(count: 100)), fault: .stall(at: .responseBody(after: 10)))
+            MockResponse(
+                headers: MockResponse.exactType,
+                body: .data(Data(count: 100)),
+                fault: .stall(at: .responseBody(after: 10))
+            )
         }
         var request = try fixture.request("/stall")
         request.deadlines = TransportDeadlines(firstByte: 2, idle: nil)
@@ -271,7 +275,11 @@ struct TransportReportTests {
     func cancelPaused(kind: Kind) async throws {
         let fixture = try TransportFixture(kind)
         fixture.route("GET", "/stall") { _ in
-            MockResponse(body: .data(Data(count: 100)), fault: .stall(at: .responseBody(after: 10)))
+            MockResponse(
+                headers: MockResponse.exactType,
+                body: .data(Data(count: 100)),
+                fault: .stall(at: .responseBody(after: 10))
+            )
         }
         let started = fixture.start(try fixture.request("/stall"))
         #expect(await eventually { started.recording.contents.head != nil })
