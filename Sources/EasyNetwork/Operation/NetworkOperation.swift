@@ -247,9 +247,19 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func endCancelled() {
+        #if canImport(Darwin)
+        // Foundation would announce a value that is true already, or nothing, and not as user code.
+        guard !hasOutcome else { return }
+        announce { willChangeValue(forKey: "isCancelled") }
+        #endif
         let (wins, action) = core.withLock { $0.lifecycle.cancel() }
+        #if canImport(Darwin)
+        announce { didChangeValue(forKey: "isCancelled") }
+        #endif
         guard wins else { return }
+        #if !canImport(Darwin)
         super.cancel()
+        #endif
         stop()
         proceed(with: action)
     }
@@ -436,12 +446,20 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             if unwatched != nil { state.readiness.watchingBegan() }
             return state.readiness.answer(
                 isFree: state.scheduling != nil || state.lifecycle.outcome != nil,
-                to: ObjectIdentifier(Thread.current)
+                to: ObjectIdentifier(Thread.current),
+                repeatsOnce: Self.announcesReadinessOnceMore
             )
         }
         if announceAgain { DispatchQueue.global().async { self.announceReadiness() } }
         return isReady
     }
+
+    // Each time would make observers who read the value on another thread hear of it without end.
+    #if canImport(Darwin)
+    private static let announcesReadinessOnceMore = true
+    #else
+    private static let announcesReadinessOnceMore = false
+    #endif
 
     private func watch(_ dependency: OperationDependency) {
         dependency.operation.whenFinished { [weak self] in
@@ -453,8 +471,10 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     private func announceReadiness() {
         let thread = ObjectIdentifier(Thread.current)
         core.withLock { $0.readiness.announcementBegins(on: thread) }
-        willChangeValue(forKey: "isReady")
-        didChangeValue(forKey: "isReady")
+        WorkQueue.userCode {
+            willChangeValue(forKey: "isReady")
+            didChangeValue(forKey: "isReady")
+        }
         core.withLock { $0.readiness.announcementEnds(on: thread) }
     }
 }

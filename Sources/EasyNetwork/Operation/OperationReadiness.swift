@@ -43,14 +43,21 @@ struct OperationReadiness {
     /// - Parameters:
     ///   - isFree: whether dependencies do not matter any more.
     ///   - thread: the thread that reads it.
+    ///   - repeatsOnce: whether the change is announced again only once, and not at each read.
     /// - Returns: the value, and whether the change is to be announced again. On Linux the queue may read false, miss
     ///   the announcement because it has not added the operation yet, and then read true without acting on it. An
     ///   announcement reads the value too, on its own thread; that read does not count.
-    mutating func answer(isFree: Bool, to thread: ObjectIdentifier) -> (isReady: Bool, announceAgain: Bool) {
+    mutating func answer(
+        isFree: Bool,
+        to thread: ObjectIdentifier,
+        repeatsOnce: Bool = false
+    ) -> (isReady: Bool, announceAgain: Bool) {
         guard isFree || pending == 0 else {
             saidNotReady = true
             return (false, false)
         }
-        return (true, saidNotReady && !announcers.contains(thread))
+        let announceAgain = saidNotReady && !announcers.contains(thread)
+        if announceAgain, repeatsOnce { saidNotReady = false }
+        return (true, announceAgain)
     }
 }

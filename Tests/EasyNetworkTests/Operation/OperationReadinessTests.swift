@@ -40,6 +40,17 @@ struct OperationReadinessTests {
         #expect(afterwards.announceAgain)
     }
 
+    @Test("OPQ-1: reads on other threads do not announce again without end, where the queue misses nothing")
+    func announcedOnceMore() {
+        var readiness = OperationReadiness()
+        readiness.beginWatching(dependencyCount: 1)
+        readiness.watchingBegan()
+        _ = readiness.answer(isFree: false, to: queueThread, repeatsOnce: true)
+        _ = readiness.dependencyFinished()
+        let answers = (0..<3).map { _ in readiness.answer(isFree: false, to: queueThread, repeatsOnce: true) }
+        #expect(answers.map(\.announceAgain) == [true, false, false] && answers.allSatisfy(\.isReady))
+    }
+
     @Test("OPQ-2: a cancelled operation is ready whatever it waits for")
     func free() {
         var readiness = OperationReadiness()

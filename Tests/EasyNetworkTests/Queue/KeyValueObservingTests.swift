@@ -30,5 +30,23 @@ struct KeyValueObservingTests {
         let expected = ["limit 2", "limit 3", "suspended true", "1 jobs", "suspended false", "0 jobs"]
         #expect(heard.withLock { $0 } == expected)
     }
+
+    @Test("OPQ-2: those who observe an operation hear of its cancel once", arguments: [true, false])
+    func cancel(isAdded: Bool) async {
+        let heard = Locked<[[Bool?]]>([])
+        let job = TestJob()
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        if isAdded { queue.addOperation(job) }
+        let observation = (job as Operation).observe(\.isCancelled, options: [.old, .new]) { _, change in
+            heard.withLock { $0.append([change.oldValue, change.newValue]) }
+        }
+        job.cancel()
+        job.cancel()
+        #expect(job.isCancelled && heard.withLock { $0 } == [[false, true]])
+        observation.invalidate()
+        queue.isSuspended = false
+        if isAdded { await job.finished() }
+    }
 }
 #endif
