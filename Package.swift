@@ -76,17 +76,18 @@ let package = Package(
             dependencies: ["EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox"],
             path: "Tests/Writer"
         ),
+        // Raises the limit of open descriptors of the tests when it is loaded.
+        .target(name: "Descriptors", path: "Tests/Descriptors"),
         .testTarget(
             name: "EasyNetworkTests",
             dependencies: [
                 "EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkOutbox", "EasyNetworkResources",
-                "EasyNetworkTesting", "Writer",
-                "Downloader",
+                "EasyNetworkTesting", "Writer", "Downloader", "Descriptors",
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: settings
         ),
-        .testTarget(name: "EasyNetworkTestingTests", dependencies: ["EasyNetworkTesting"]),
+        .testTarget(name: "EasyNetworkTestingTests", dependencies: ["EasyNetworkTesting", "Descriptors"]),
         .testTarget(name: "DownloaderTests", dependencies: ["Downloader", "EasyNetworkTesting", "SampleSupport"]),
         .testTarget(name: "GenerateTests", dependencies: ["Generate", "SampleSupport"], exclude: ["Samples"]),
         .testTarget(name: "HarnessTests", dependencies: ["Harness", "EasyNetworkTesting", "SampleSupport"]),

@@ -118,7 +118,7 @@ struct OutboxFolder: Sendable {
     private static let process = "\(machine)-\(getpid())-\(UUID().uuidString.prefix(8))-"
 
     /// Tells the numbers of this machine's or container's processes from those of others.
-    private static let machine: String = {
+    static let machine: String = {
         var name = [CChar](repeating: 0, count: 256)
         guard gethostname(&name, name.count - 1) == 0 else { return "" }
         let bytes = Data(name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })
@@ -334,10 +334,10 @@ struct OutboxFolder: Sendable {
         for name in (try? files.list(path("tmp"))) ?? [] where !name.hasPrefix(Self.process) {
             let parts = name.split(separator: "-", omittingEmptySubsequences: false)
             guard parts.count > 2, let number = Int32(parts[1]), number > 0 else { continue }
-            if parts[0] == Self.machine {
-                // A process of another user is one, too.
-                guard number == getpid() || kill(number, 0) != 0 && errno == ESRCH else { continue }
-            } else {
+            // Of this machine, a process of another user is one, too, as far as kill(2) says: in a sandbox every one may
+            // be. A machine's name may change, and a number comes to another process. No file is written for a day.
+            let isOver = number == getpid() || kill(number, 0) != 0 && errno == ESRCH
+            if parts[0] != Self.machine || !isOver {
                 let attributes = try? FileManager.default.attributesOfItem(atPath: path("tmp/" + name))
                 guard let date = attributes?[.modificationDate] as? Date, date < Date() - 86_400 else { continue }
             }

@@ -79,7 +79,7 @@ package final class LogWriter: Sendable {
     /// - Returns: false if the target takes no more, for instance because the disk is full, or nobody reads the pipe
     ///   any more.
     package static func write(_ text: String, to descriptor: Int32) -> Bool {
-        withoutBrokenPipeSignal {
+        withoutBrokenPipeSignal(descriptor) {
             Array((text + "\n").utf8).withUnsafeBytes { bytes in
                 var done = 0
                 while done < bytes.count {
@@ -99,8 +99,15 @@ package final class LogWriter: Sendable {
         }
     }
 
-    /// A write to a pipe that nobody reads any more raises a signal on its thread, which by default ends the process.
-    private static func withoutBrokenPipeSignal(_ write: () -> Bool) -> Bool {
+    /// A write to a pipe that nobody reads any more raises a signal, which by default ends the process.
+    private static func withoutBrokenPipeSignal(_ descriptor: Int32, _ write: () -> Bool) -> Bool {
+        #if canImport(Darwin)
+        // It is raised for the process there, and comes to any thread that does not block it.
+        let isSilent = fcntl(descriptor, F_GETNOSIGPIPE) != 0
+        if !isSilent { _ = fcntl(descriptor, F_SETNOSIGPIPE, 1) }
+        defer { if !isSilent { _ = fcntl(descriptor, F_SETNOSIGPIPE, 0) } }
+        return write()
+        #else
         func isPending() -> Bool {
             var pending = sigset_t()
             sigpending(&pending)
@@ -119,5 +126,6 @@ package final class LogWriter: Sendable {
             sigwait(&signals, &signal)
         }
         return isWritten
+        #endif
     }
 }

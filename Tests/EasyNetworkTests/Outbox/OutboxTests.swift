@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import EasyNetwork
+@testable import EasyNetworkOutbox
 
 @Suite
 struct OutboxTests {
@@ -232,6 +233,23 @@ struct OutboxTests {
     }
 
     // MARK: - Processes
+
+    @Test("BEY-13: leftovers of a process that has ended are removed, and any that are older than a day")
+    func leftovers() throws {
+        let fixture = OutboxFixture()
+        let folder = try OutboxFolder(fixture.directory)
+        // The process 1 runs always, and no process has so high a number.
+        let names = ["\(OutboxFolder.machine)-1-a-", "\(OutboxFolder.machine)-999999999-a-", "other-1-a-"]
+        for name in names {
+            for age in [0, 2 * 86_400.0] {
+                let path = fixture.directory.path + "/tmp/\(name)\(age)"
+                try CacheFiles().create(path, [Data()], usedAt: Date() - age)
+            }
+        }
+        folder.sweep()
+        let left = try FileManager.default.contentsOfDirectory(atPath: fixture.directory.path + "/tmp")
+        #expect(Set(left) == ["\(names[0])0.0", "\(names[2])0.0"])
+    }
 
     @Test("BEY-13: of two outboxes of one directory one delivers; the other takes over when that one has stopped")
     func takeOver() async throws {
