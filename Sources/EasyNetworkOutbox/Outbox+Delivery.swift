@@ -25,8 +25,6 @@ extension Outbox {
     func tick() {
         // A drain that waits for its jobs has the directory still.
         guard state.withLock({ $0.isStarted && $0.idles.isEmpty }) else { return }
-        try? takeLock(starts: false)
-        load()
         let isReachable = service.configuration.settings.reachability?.status != .unreachable
         let now = clock.now
         state.withLock { state in
@@ -34,6 +32,8 @@ extension Outbox {
             state.index.wake(at: now, isReachableAgain: isReachable && !state.wasReachable)
             state.wasReachable = isReachable
         }
+        if activity == nil || hasWorkForLock { try? takeLock(starts: false) }
+        load()
         deliverNext()
         checkDrains()
         let timer = clock.schedule(after: Self.interval) { [weak self] in
@@ -47,12 +47,61 @@ extension Outbox {
         unneeded?.cancel()
     }
 
+    /// Whether the directory may have changed since it was read, or an entry may be sent.
+    private var hasWorkForLock: Bool {
+        let (changeMarker, change, now) = (folder.changeMarker, folder.entriesChange, clock.now)
+        return state.withLock { state in
+            state.lock != nil || !state.isLoaded || state.changeMarker != changeMarker || state.entriesChange != change
+                || now >= state.nextLoad || state.index.hasReady
+        }
+    }
+
+    /// Asks for an activity.
+    ///
+    /// - Returns: whether there is one, or none is needed.
+    private func hasActivity() -> Bool {
+        guard let activity else { return true }
+        let (isGranted, asks) = state.withLock { state in
+            switch state.activity {
+            case .granted: return (true, false)
+            case .asked: return (false, false)
+            case .none:
+                guard state.isStarted else { return (false, false) }
+                state.activity = .asked
+                return (false, true)
+            }
+        }
+        if asks { activity.begin { [weak self] isExpired in self?.activityChanged(isExpired: isExpired) } }
+        return isGranted
+    }
+
+    private func activityChanged(isExpired: Bool) {
+        guard isExpired else {
+            let semaphore = DispatchSemaphore(value: 0)
+            state.withLock { state in
+                state.activity = .granted(semaphore)
+                state.isExpired = false
+            }
+            WorkQueue.shared.async { self.tick() }
+            // The system's thread: the activity lasts as long as this closure.
+            return semaphore.wait()
+        }
+        let operations = state.withLock { state in
+            if case .asked = state.activity { state.activity = .none }
+            state.isExpired = true
+            return state.running.values.compactMap { $0 }
+        }
+        for operation in operations { operation.cancel() }
+        checkDrains()
+    }
+
     /// Takes the lock if no one has it, unless the outbox was stopped meanwhile.
     func takeLock(starts: Bool) throws(NetworkError) {
+        if starts { state.withLock { $0.isStarted = true } }
+        guard hasActivity() else { return }
         let lock = try state.withLock({ $0.lock == nil }) ? folder.lock() : nil
         if lock != nil { folder.sweep() }
         state.withLock { state in
-            if starts { state.isStarted = true }
             guard let lock, state.lock == nil, state.isStarted, state.idles.isEmpty else { return }
             state.lock = lock
             state.changeCount += 1
@@ -73,17 +122,23 @@ extension Outbox {
             // Otherwise it is found when the directory is read the next time.
             return (true, state.isLoaded || state.loadingCount != nil)
         }
-        if !delivers { return folder.ring() }
+        if !delivers {
+            folder.ring()
+            // Nobody may deliver now.
+            if activity != nil { WorkQueue.shared.async { self.tick() } }
+            return
+        }
         if isLoaded { deliverNext() } else { WorkQueue.shared.async { self.tick() } }
     }
 
     /// Takes over what other processes have changed.
     private func load() {
-        let (changeMarker, now) = (folder.changeMarker, clock.now)
+        let (changeMarker, entriesChange, now) = (folder.changeMarker, folder.entriesChange, clock.now)
         let change = state.withLock { state -> (count: Int, known: [OutboxName])? in
             let isDue = now >= state.nextLoad
             if exchange(&state.changeMarker, with: changeMarker) != changeMarker || isDue { state.changeCount += 1 }
             guard state.lock != nil, !state.isLoaded, state.loadingCount == nil else { return nil }
+            state.entriesChange = entriesChange
             state.loadingCount = state.changeCount
             state.nextLoad = now + Self.longInterval
             // Before the list is read: what is added after that is in neither.
@@ -128,7 +183,9 @@ extension Outbox {
 
     private func takeNext() -> OutboxName? {
         state.withLock { state in
-            guard state.isStarted, state.lock != nil, state.idles.isEmpty, state.running.count < Self.window else {
+            guard state.isStarted, state.lock != nil, !state.isExpired, state.idles.isEmpty,
+                state.running.count < Self.window
+            else {
                 return nil
             }
             guard let name = state.index.next() else { return nil }
@@ -149,7 +206,7 @@ extension Outbox {
         }
         operation.queuePriority = name.priority.operationPriority
         let isWanted = state.withLock { state in
-            guard state.isStarted, state.index.contains(name.id) else { return false }
+            guard state.isStarted, !state.isExpired, state.index.contains(name.id) else { return false }
             state.running[name.id] = operation
             return true
         }
@@ -280,6 +337,12 @@ extension Outbox {
             if isGone { state.index.remove(name.id) }
             // Otherwise it was removed meanwhile, or the outbox has been drained.
             guard state.index.contains(name.id) else { return (TimeInterval?.none, old) }
+            if state.isExpired, error.code == .cancelled {
+                // Not a failure: it goes on when the program does.
+                state.failures[name.id] = old.1
+                state.index.postpone(name.id, until: now)
+                return (nil, old)
+            }
             let count = (old.1?.count ?? 0) + 1
             state.failures[name.id] = (count, error)
             let delay = max(Self.delays.backoff.delay(after: count - 1, random: random), asked)

@@ -31,7 +31,8 @@ import Foundation
 /// A request that the server refuses for good becomes a dead letter, and so does one whose type is not registered, whose file
 /// is damaged, or that is older than ``maximumAge``: nothing is dropped. ``retry(_:)`` sends it again, ``remove(_:)`` drops it.
 ///
-/// Several processes may use one directory: one of them delivers, and when it ends another one takes over within a second.
+/// Several processes may use one directory: one of them delivers, and when it ends another one takes over within a second;
+/// where apps are suspended, when the directory changes or after two minutes.
 /// All members may be used from any thread; those that read or write the directory do so on the caller's.
 public final class Outbox: Sendable {
     /// A type of requests as it was registered.
@@ -46,6 +47,10 @@ public final class Outbox: Sendable {
         var startCount = 0
         /// Held while this outbox delivers.
         var lock: OutboxFolder.Lock?
+        /// Needed for the lock where programs are suspended.
+        var activity = ExpiringActivity.State.none
+        /// Whether the program is about to be suspended: nothing is sent until the next activity.
+        var isExpired = false
         /// How often the directory got entries that the index may lack, and up to which of these it has been read.
         var changeCount = 0
         var loadedCount = 0
@@ -67,8 +72,12 @@ public final class Outbox: Sendable {
         var ticker: (any ClockTimer)?
         /// As it was at the last look.
         var changeMarker: Date?
+        /// When the entries had last changed before they were last read.
+        var entriesChange: Date?
         var wasReachable = true
         var isLoaded: Bool { loadedCount == changeCount }
+        /// Whether there is nothing to do with the lock, if no job is under way.
+        var isIdle: Bool { isExpired || accepted.isEmpty && loadingCount == nil && !index.hasReady }
         var listeners: [Int: AsyncStream<OutboxEvent>.Continuation] = [:]
         var lastListener = 0
         /// The drains that wait for all entries, and those that wait for the jobs that they cancelled.
@@ -84,6 +93,7 @@ public final class Outbox: Sendable {
     let folder: OutboxFolder
     let queue: NetworkQueue
     let service: EasyNetworkService
+    let activity: ExpiringActivity?
     let state = Locked(State())
 
     var clock: any NetworkClock { service.configuration.settings.clock }
@@ -112,8 +122,10 @@ public final class Outbox: Sendable {
         _ queue: NetworkQueue,
         _ service: EasyNetworkService,
         _ maximumCount: Int = .max,
-        _ maximumAge: TimeInterval = .infinity
+        _ maximumAge: TimeInterval = .infinity,
+        activity: ExpiringActivity? = .system
     ) {
+        self.activity = activity
         (self.folder, self.queue, self.service) = (folder, queue, service)
         (self.maximumCount, self.maximumAge) = (maximumCount, maximumAge)
     }
@@ -378,6 +390,8 @@ public final class Outbox: Sendable {
 
     private func begin() throws(NetworkError) {
         if state.withLock({ $0.isStarted }) { return }
+        // Where the lock needs an activity, it is taken later; here it shows whether it can be.
+        if activity != nil { _ = try folder.lock() }
         try takeLock(starts: true)
         WorkQueue.shared.async { self.tick() }
     }
@@ -427,19 +441,26 @@ public final class Outbox: Sendable {
         return try entries
     }
 
-    /// Ends the waits of drains that are over, and gives the lock back after the last job.
+    /// Ends the waits of drains that are over, and gives the lock back after the last job; where programs are suspended,
+    /// whenever there is no job.
     func checkDrains() {
         let hasDrains = state.withLock { !$0.drains.isEmpty }
         let isEmpty = hasDrains && (try? count) == 0
         var lock: OutboxFolder.Lock?
+        var activity = ExpiringActivity.State.none
         let (over, goesOn) = state.withLock { state -> ([OneShot], Bool) in
             guard state.running.isEmpty else { return ([], false) }
             let idles = state.idles.take()
-            if !idles.isEmpty { lock = state.lock.take() }
+            if !idles.isEmpty || self.activity != nil && state.isIdle {
+                lock = state.lock.take()
+                if case .granted = state.activity { activity = exchange(&state.activity, with: .none) }
+            }
             // Started again meanwhile.
             return (idles + (isEmpty ? state.drains.take() : []), !idles.isEmpty && state.isStarted)
         }
-        withExtendedLifetime(lock) {}
+        // Before the activity ends.
+        withExtendedLifetime(lock.take()) {}
+        if case .granted(let semaphore) = activity { semaphore.signal() }
         for wait in over { wait.end() }
         if goesOn { WorkQueue.shared.async { self.tick() } }
     }

@@ -329,6 +329,11 @@ struct OutboxFolder: Sendable {
     /// Another value after ``ring()``.
     var changeMarker: Date? { (try? files.look(path("lock")))?.usedAt }
 
+    /// When an entry was last added or removed, by anyone, to the precision of the file system.
+    var entriesChange: Date? {
+        (try? FileManager.default.attributesOfItem(atPath: path("entries")))?[.modificationDate] as? Date
+    }
+
     /// Removes what processes left that ended while they wrote.
     func sweep() {
         for name in (try? files.list(path("tmp"))) ?? [] where !name.hasPrefix(Self.process) {

@@ -34,6 +34,9 @@ struct OutboxIndex: Sendable {
     /// In any order.
     var all: some Collection<OutboxName> { names.values }
 
+    /// Whether a lane may deliver; not all of them need have an entry left.
+    var hasReady: Bool { ready.contains { $0.first < $0.lanes.count } }
+
     func contains(_ id: UUID) -> Bool { names[id] != nil }
 
     /// - Parameter dependencies: the entries that it waits for; those that are not here have left.

@@ -140,7 +140,7 @@ struct OutboxDelayTests {
 
 extension OutboxFixture {
     /// Moves the clock to the next look of the only outbox that has started, and waits until that is over.
-    fileprivate func look() async {
+    func look() async {
         await clock.waitForTimers(1)
         clock.advance(by: 1)
         await clock.waitForTimers(1)

@@ -95,6 +95,7 @@ final class OutboxFixture {
         maximumCount: Int = .max,
         maximumAge: TimeInterval = .infinity,
         queue: NetworkQueue = NetworkQueue(),
+        activity: ExpiringActivity? = nil,
         _ change: (inout HostSettings) -> Void = { _ in }
     ) throws -> Outbox {
         let host = HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: transport) {
@@ -107,7 +108,8 @@ final class OutboxFixture {
             queue,
             EasyNetworkService(host),
             maximumCount,
-            maximumAge
+            maximumAge,
+            activity: activity
         )
         outbox.register(OutboxMessage.self, name: "message")
         outbox.register(OutboxPhoto.self, name: "photo")
