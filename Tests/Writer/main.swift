@@ -7,6 +7,8 @@
 //   written.
 // - requests to an outbox, which delivers them meanwhile: `Writer outbox <directory> <seed> <first number> <server>`.
 //   Prints `<number> <id> <lane> <number of the one that comes first, or 0>` when one is safe.
+//
+// Or runs a chain of plain operations, which may overflow the stack: `Writer chain <NetworkQueue or OperationQueue> <count>`.
 
 #if DEBUG
 import Foundation
@@ -96,10 +98,34 @@ func record(_ file: URL, seed: UInt64) async throws {
     }
 }
 
+/// Runs a chain of plain operations and releases it, on the small stack of a thread of Dispatch.
+func chain(_ kind: String, _ count: Int) async {
+    await withCheckedContinuation { continuation in
+        DispatchQueue.global().async {
+            var operations: [Operation] = []
+            for _ in 0..<count {
+                let operation = BlockOperation {}
+                if let last = operations.last { operation.addDependency(last) }
+                operations.append(operation)
+            }
+            if kind == "NetworkQueue" {
+                NetworkQueue().addOperations(operations, waitUntilFinished: true)
+            } else {
+                OperationQueue().addOperations(operations, waitUntilFinished: true)
+            }
+            operations = []
+            continuation.resume()
+        }
+    }
+}
+
 let arguments = CommandLine.arguments
 if arguments.count > 3, let seed = UInt64(arguments[3]) {
     let place = URL(fileURLWithPath: arguments[2])
     switch arguments[1] {
+    case "chain":
+        await chain(arguments[2], Int(seed))
+        exit(EXIT_SUCCESS)
     case "recording": try await record(place, seed: seed)
     case "cache":
         let writer = try Writer(place, seed: seed, version: Int(arguments[4]) ?? 0)

@@ -126,8 +126,8 @@ public final class MockServer: Sendable {
 
     /// Waits until the client of the only connection can see that the server has closed it, for tests. The client may
     /// keep it open.
-    func waitForClose() async -> Bool {
-        await loop.state.wait(timeout: 60) { $0.hasEnded || $0.connections.isEmpty }
+    func waitForClose(timeout: TimeInterval = 60) async -> Bool {
+        await loop.state.wait(timeout: timeout) { $0.hasEnded || $0.connections.isEmpty }
     }
 
     /// The open descriptors, for tests.
