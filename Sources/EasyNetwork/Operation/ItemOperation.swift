@@ -172,29 +172,14 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// - Throws: the operation's error.
     public final var value: Item {
         get async throws(NetworkError) {
-            state.withLock { $0.waiterCount += 1 }
-            return try await valueOfWaiter()
+            countWaitingTask()
+            return try await valueAsCounted()
         }
     }
 
-    /// The value, for a task that is counted among those that wait.
-    ///
-    /// - Parameter begin: called when the handler of a cancellation is in place.
-    final func valueOfWaiter(_ begin: () -> Void = {}) async throws(NetworkError) -> Item {
-        let over = OneShot()
-        whenFinished { over.end() }
-        await withTaskCancellationHandler {
-            begin()
-            await withCheckedContinuation { continuation in over.whenOver { continuation.resume() } }
-        } onCancel: {
-            let isLast = state.withLock { state in
-                state.waiterCount -= 1
-                return state.waiterCount == 0
-            }
-            if isLast { cancel() }
-            // Not only when it has finished: one that is on no queue never does.
-            over.end()
-        }
+    /// The value, see ``NetworkOperation/waitAsCounted(_:)``.
+    final func valueAsCounted(_ begin: () -> Void = {}) async throws(NetworkError) -> Item {
+        await waitAsCounted(begin)
         // A finished operation has a result, see missingResultError().
         guard let result else { throw NetworkError(code: .cancelled) }
         return try result.get()

@@ -53,8 +53,6 @@ struct ItemOperationState {
     var keep: (@Sendable () -> Void)?
     /// Fires when the cache's item has been delivered; nil without a receiver.
     var cachedDelivery: OneShot?
-    /// The tasks that await the value and were not cancelled.
-    var waiterCount = 0
     /// The request under way.
     var call: Call?
     /// Made when it is first asked for, since the progress of few requests is.

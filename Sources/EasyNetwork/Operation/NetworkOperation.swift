@@ -28,6 +28,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         var finishActions: [@Sendable () -> Void] = []
         /// Whether the operation has finished and its queue has removed it.
         var isConcluded = false
+        /// The tasks that wait for the end and were not cancelled. It stands where it needs no room of its own.
+        var waitingTaskCount: UInt32 = 0
         var completion: (@Sendable () -> Void)?
         var scheduling: Scheduling?
         var options: OperationOptions?

@@ -29,7 +29,7 @@ package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked S
         let unread = state.withLock { exchange(&$0.source, with: .request(.read(snapshot))) }
         withExtendedLifetime(unread) {}
         ownTraits.isHidden = true
-        state.withLock { $0.waiterCount = 1 }
+        core.withLock { $0.waitingTaskCount = 1 }
         // It is the message that excludes others.
         mutualExclusionCategories = message.key.categories
     }
@@ -64,10 +64,10 @@ package final class RequestCarrier: ItemOperation<NetworkResponse>, @unchecked S
     ///
     /// - Returns: false when it is too late: the job has ended, or all have left.
     func join() -> Bool {
-        guard !hasOutcome else { return false }
-        return state.withLock { state in
-            if state.waiterCount > 0 { state.waiterCount += 1 }
-            return state.waiterCount > 0
+        core.withLock { state in
+            guard state.lifecycle.outcome == nil, state.waitingTaskCount > 0 else { return false }
+            state.waitingTaskCount += 1
+            return true
         }
     }
 }

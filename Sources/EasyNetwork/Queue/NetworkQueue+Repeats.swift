@@ -43,7 +43,7 @@ extension NetworkQueue {
             }
         }
         do throws(NetworkError) {
-            var response = try await carrier.valueOfWaiter {
+            var response = try await carrier.valueAsCounted {
                 lendPriority(of: operation, to: carrier)
                 if isFirst { add(carrier) }
             }

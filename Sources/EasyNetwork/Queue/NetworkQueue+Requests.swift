@@ -23,15 +23,8 @@ extension NetworkQueue {
         guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
         let operations = requests.map { RequestOperation($0, of: service) }
         let batch = BatchOperation(operations, maxConcurrentOperationCount: maxConcurrentOperationCount)
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                addOperation(batch)
-                batch.whenFinished { continuation.resume() }
-            }
-        } onCancel: {
-            batch.cancel()
-        }
-        if let error = batch.error { throw error }
+        addOperation(batch)
+        try await batch.finished()
         // Each has a result, because the batch has succeeded.
         let results = operations.compactMap { $0.result }
         return try results.map { (result) throws(NetworkError) in try result.get() }

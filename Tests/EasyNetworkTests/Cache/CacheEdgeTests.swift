@@ -300,7 +300,7 @@ struct CacheEdgeTests {
         operation.failure = { error in ends.withLock { $0.append("\(error.code)") } }
         let queue = NetworkQueue(maxConcurrentOperationCount: 2)
         queue.addOperation(operation)
-        await operation.finished()
+        await operation.ended()
         queue.waitUntilAllOperationsAreFinished()
         #expect(ends.withLock { $0 } == ["cancelled"])
         #expect(transport.requests.isEmpty)

@@ -84,7 +84,7 @@ struct CacheInterceptorTests {
         if let operation { queue.addOperation(operation) }
         await interceptor.isAsked.opened()
         operation?.finish(NetworkError(code: .refused))
-        await operation?.finished()
+        await operation?.ended()
         operation = nil
         interceptor.gate.open()
         #expect(await eventually { kept == nil })
@@ -106,7 +106,7 @@ struct CacheInterceptorTests {
         }
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)
         queue.addOperation(operation)
-        await operation.finished()
+        await operation.ended()
         #expect(await eventually { weakly == nil })
         #expect(operation.cached == nil)
     }
@@ -130,7 +130,7 @@ struct CacheInterceptorTests {
         // Leaves time for an event that must not happen.
         for _ in 0..<2_000 where story.withLock({ $0.isEmpty }) { await Task.yield() }
         callbacks.resume()
-        await next.finished()
+        await next.ended()
         #expect(await eventually { story.withLock { $0.count } == 2 })
         #expect(story.withLock { $0 } == ["cached", "dependent"])
     }

@@ -68,7 +68,7 @@ struct CacheThenNetworkTests {
             operation.cached = { story.add("cached \($0)") }
             operation.success = { story.add("success \($0)") }
             queue.addOperation(operation)
-            await operation.finished()
+            await operation.ended()
             #expect(
                 story.lines.withLock { $0 } == [
                     "delegate cached old", "cached old", "delegate success", "success new",
@@ -94,7 +94,7 @@ struct CacheThenNetworkTests {
         // Leaves time for an event that must not happen.
         for _ in 0..<2_000 where story.lines.withLock({ $0.isEmpty }) { await Task.yield() }
         callbacks.resume()
-        await operation.finished()
+        await operation.ended()
         #expect(story.lines.withLock { $0 } == ["cached", "preprocess", "success"])
     }
 
@@ -105,7 +105,7 @@ struct CacheThenNetworkTests {
         operation.cached = { story.add("cached \($0)") }
         operation.success = { story.add("success \($0)") }
         queue.addOperation(operation)
-        await operation.finished()
+        await operation.ended()
         #expect(story.lines.withLock { $0 } == ["success new"] && operation.cachedItem == nil)
     }
 
@@ -144,7 +144,7 @@ struct CacheThenNetworkTests {
         queue.addOperation(operation)
         await shown.opened()
         operation.cancel()
-        await operation.finished()
+        await operation.ended()
         #expect(story.lines.withLock { $0 } == ["cached old", "failure cancelled"])
     }
 
@@ -163,7 +163,7 @@ struct CacheThenNetworkTests {
         #expect(await transport.waitForRequests(1))
         operation.cancel()
         callbacks.resume()
-        await operation.finished()
+        await operation.ended()
         #expect(story.lines.withLock { $0 } == ["failure cancelled"])
     }
 

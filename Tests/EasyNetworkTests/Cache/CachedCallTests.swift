@@ -281,7 +281,7 @@ struct CachedCallTests {
         for _ in 0..<2_000 where !finishedEarly.withLock({ $0 }) { await Task.yield() }
         #expect(!finishedEarly.withLock { $0 }, "finished though cached has not been called")
         callbacks.resume()
-        await operation.finished()
+        await operation.ended()
         callbacks.sync {}
     }
 

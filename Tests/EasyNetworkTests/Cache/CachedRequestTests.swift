@@ -383,7 +383,7 @@ struct CachedRequestTests {
         for fails in [false, false, true] {
             let operation = RequestOperation(Picky(fails: fails, asked: asked), service: try service())
             queue.addOperation(operation)
-            await operation.finished()
+            await operation.ended()
         }
         #expect(asked.withLock { $0 } == ["map", "predicate", "map", "predicate", "map"])
         #expect(try await ask(CachePolicy(.cacheOnly)) == "2 cache")

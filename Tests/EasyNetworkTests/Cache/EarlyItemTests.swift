@@ -58,7 +58,7 @@ struct EarlyItemTests {
         #expect(weakly == nil, "kept alive")
         operation.detach()
         callbacks.resume()
-        await operation.finished()
+        await operation.ended()
         #expect(calls.withLock { $0 } == 0)
     }
 
@@ -93,9 +93,9 @@ struct EarlyItemTests {
             DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(delay * 20)) {
                 if cancelsService { service.cancel() } else { operation.cancel() }
             }
-            if number % 20 == 0 { await operation.finished() }
+            if number % 20 == 0 { await operation.ended() }
         }
-        for operation in operations { await operation.finished() }
+        for operation in operations { await operation.ended() }
         for operation in operations { operation.callbackQueue?.sync(flags: .barrier) {} }
         #expect(bad.withLock { $0 } == [:])
     }
@@ -134,7 +134,7 @@ struct EarlyItemTests {
         queue.addOperation(operation)
         await begun.opened()
         service.cancel()
-        await operation.finished()
+        await operation.ended()
         hold.signal()
         // Leaves time for an event that must not happen.
         for _ in 0..<2_000 where story.withLock({ $0.count }) < 2 { await Task.yield() }

@@ -37,7 +37,7 @@ struct NetworkLoggerTests {
         let operation = RequestOperation(Secretive(), service: EasyNetworkService(host))
         operation.name = "login"
         queue.addOperation(operation)
-        await operation.finished()
+        await operation.ended()
         await logger.settled()
         let text = lines.withLock { $0 }
         let subject = "'login' #\(operation.operationID): "

@@ -43,7 +43,7 @@ struct NetworkQueueGraphTests {
         #expect(dot.contains("j1 [label=\"'list [\\\"1\\\"]\\n--> <b>', high\\nwaits for"), "\(dot)")
         #expect(dot.contains("j0 -> j1 [style=dashed]\n    j3 -> j1\n}\n"), "\(dot)")
         queue.cancelAllOperations()
-        for job in jobs where job.name != "elsewhere" { await job.finished() }
+        for job in jobs where job.name != "elsewhere" { await job.ended() }
         #expect(queue.graph() == "a \"queue\": 0 jobs, suspended\n")
     }
 
@@ -72,7 +72,7 @@ struct NetworkQueueGraphTests {
             "\(mermaid)"
         )
         gate.open()
-        await batch.finished()
+        await batch.ended()
     }
 
     /// Names that mean something to Graphviz or Mermaid.
@@ -114,7 +114,7 @@ struct NetworkQueueGraphTests {
             try JSONEncoder().encode(names).write(to: folder.appendingPathComponent("names.json"))
         }
         queue.cancelAllOperations()
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         withExtendedLifetime(elsewhere) {}
     }
 }

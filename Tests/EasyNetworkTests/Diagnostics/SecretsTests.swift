@@ -135,7 +135,7 @@ struct SecretsTests {
         for graph in [queue.graph(), queue.mermaidGraph(), queue.dotGraph()] { show(graph) }
         for job in jobs { show(queue.explain(job).map(\.description).joined()) }
         queue.isSuspended = false
-        await dependent.finished()
+        await dependent.ended()
 
         for error in (jobs + [dependent]).compactMap(\.error) {
             show("\(error)", String(reflecting: error), error.localizedDescription, error.curlCommand())
@@ -289,7 +289,7 @@ struct SecretsTests {
         for graph in [queue.graph(), queue.mermaidGraph(), queue.dotGraph()] { show(graph) }
         for job in jobs.prefix(50) { show(queue.explain(job).map(\.description).joined()) }
         queue.isSuspended = false
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         for job in jobs {
             switch job.result {
             case .success(let response):

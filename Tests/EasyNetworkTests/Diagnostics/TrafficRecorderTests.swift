@@ -254,7 +254,7 @@ struct TrafficRecorderTests {
         await server.waitForRequests(1)
         try await recorder.finish()
         operation.cancel()
-        await operation.finished()
+        await operation.ended()
         try await recorder.finish()
         let recording = try recording()
         #expect(recording.lines == ["/slow 0 first"])

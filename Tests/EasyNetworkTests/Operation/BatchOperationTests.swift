@@ -25,7 +25,7 @@ struct BatchOperationTests {
         case .networkQueue: networkQueue.addOperation(operation)
         case .plainQueue: plainQueue.addOperation(operation)
         }
-        await operation.finished()
+        await operation.ended()
     }
 
     private final class Listener: GroupOperationDelegate {
@@ -92,7 +92,7 @@ struct BatchOperationTests {
         let queue = NetworkQueue()
         if host == .networkQueue {
             queue.addOperation(batch)
-            await batch.finished()
+            await batch.ended()
         } else {
             await run(batch, on: host)
         }
@@ -126,7 +126,7 @@ struct BatchOperationTests {
         mayFail.open()
         #expect(await eventually { batch.error != nil })
         callbackQueue.resume()
-        await batch.finished()
+        await batch.ended()
         #expect(batch.error?.code == .refused && batch.decisiveFailure?.operation === root)
     }
 
@@ -191,7 +191,7 @@ struct BatchOperationTests {
         let batch = BatchOperation([TestJob(), BatchOperation([TestJob()])])
         networkQueue.addOperation(batch)
         batch.cancel()
-        await batch.finished()
+        await batch.ended()
         #expect(batch.operations.allSatisfy { $0.isFinished } && networkQueue.operationCount == 0)
     }
 
@@ -236,7 +236,7 @@ struct BatchOperationTests {
         let first = BatchOperation()
         let second = BatchOperation([first])
         #expect(!first.addOperation(second))
-        await second.finished()
+        await second.ended()
         #expect(second.error?.code == .cycle && first.isFinished)
         #expect(second.error?.dependencyPath.count == 3)
     }
@@ -262,7 +262,7 @@ struct BatchOperationTests {
         #expect(batch.progress.totalUnitCount == 2 && batch.progress.completedUnitCount == 2)
         let refused = TestJob()
         #expect(!batch.addOperation(refused))
-        await refused.finished()
+        await refused.ended()
         #expect(refused.error?.code == .refused && refused.executionCount == 0)
         #expect(batch.progress.totalUnitCount == 2)
     }
@@ -278,14 +278,14 @@ struct BatchOperationTests {
         plainQueue.addOperation(onPlainQueue)
         let done = TestJob()
         networkQueue.addOperation(done)
-        await done.finished()
+        await done.ended()
         let batch = BatchOperation([onNetworkQueue, onPlainQueue, done, done])
         networkQueue.addOperation(batch)
         #expect(await eventually { batch.progress.completedUnitCount == 2 })
         #expect(!batch.isFinished && onPlainQueue.executionCount == 0)
         plainQueue.isSuspended = false
         gate.open()
-        await batch.finished()
+        await batch.ended()
         #expect(batch.error == nil && onPlainQueue.executionCount == 1 && onNetworkQueue.executionCount == 1)
     }
 
@@ -313,8 +313,8 @@ struct BatchOperationTests {
             }
             await started.opened()
             batch.cancel()
-            await batch.finished()
-            for job in jobs { await job.finished() }
+            await batch.ended()
+            for job in jobs { await job.ended() }
             #expect(jobs[1...].allSatisfy { $0.executionCount == 0 && $0.error?.code == .cancelled })
         }
     }
@@ -330,7 +330,7 @@ struct BatchOperationTests {
         } else {
             NetworkQueue(maxConcurrentOperationCount: 8).addOperation(batch)
         }
-        await batch.finished()
+        await batch.ended()
         #expect(batch.error == nil && occupancy.most <= 2)
     }
 
@@ -348,7 +348,7 @@ struct BatchOperationTests {
         batch.success = { _ in order.withLock { $0.append("batch") } }
         let queue = NetworkQueue()
         queue.addOperation(batch)
-        await batch.finished()
+        await batch.ended()
         #expect(try users.compactMap { try $0.result?.get().id } == [1, 2])
         #expect(order.withLock { $0.sorted() } == ["Ada", "Grace", "batch"] && order.withLock { $0.last } == "batch")
 
@@ -358,7 +358,7 @@ struct BatchOperationTests {
         queue.addOperation(failing)
         await server.waitForRequests(3)
         failing.addOperation(missing)
-        await failing.finished()
+        await failing.ended()
         #expect(failing.error?.statusCode == 404 && failing.error?.message?.hasPrefix("operations[1]") == true)
         #expect(stalled.error?.code == .cancelled)
     }
@@ -369,13 +369,13 @@ struct BatchOperationTests {
         let queue = NetworkQueue(maxConcurrentOperationCount: 4)
         let batch = BatchOperation((0..<count).map { _ in TestJob { $0.finish() } })
         queue.addOperation(batch)
-        await batch.finished()
+        await batch.ended()
         #expect(batch.error == nil && batch.progress.completedUnitCount == Int64(count))
         let cancelled = BatchOperation((0..<count).map { _ in TestJob { $0.finish() } })
         queue.isSuspended = true
         queue.addOperation(cancelled)
         cancelled.cancel()
-        await cancelled.finished()
+        await cancelled.ended()
         #expect(queue.operationCount == 0 && cancelled.operations.allSatisfy { $0.isFinished })
     }
 }

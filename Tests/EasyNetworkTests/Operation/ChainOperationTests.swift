@@ -53,7 +53,7 @@ struct ChainOperationTests {
         let plain = OperationQueue()
         plain.maxConcurrentOperationCount = 1
         if onPlainQueue { plain.addOperation(chain) } else { queue.addOperation(chain) }
-        await chain.finished()
+        await chain.ended()
         #expect(chain.error == nil)
         #expect(server.requests(to: "/profile").first?.headers["Authorization"] == "Bearer Ada")
         let expected = ["own", "step 0", "then", "step 1", "true", "step 2", "succeeded", "closure"]
@@ -72,7 +72,7 @@ struct ChainOperationTests {
             }
         )
         wide.addOperation(chain)
-        await chain.finished()
+        await chain.ended()
         #expect(occupancy.most == 1 && order.withLock { $0 } == Array(0..<50))
     }
 
@@ -91,7 +91,7 @@ struct ChainOperationTests {
         let plain = OperationQueue()
         plain.maxConcurrentOperationCount = 1
         if onPlainQueue { plain.addOperation(chain) } else { queue.addOperation(chain) }
-        await chain.finished()
+        await chain.ended()
         #expect(chain.error?.code == .unauthorized && chain.error?.statusCode == 401)
         #expect(chain.error?.message == "operations[1], 'fetch': no")
         #expect((chain.error?.underlying as? NetworkError)?.message == "no")
@@ -118,8 +118,8 @@ struct ChainOperationTests {
         }
         for step in rest { chain.addOperation(step) { _, _ in Issue.record("called after the end") } }
         queue.addOperation(chain)
-        await chain.finished()
-        await added.finished()
+        await chain.ended()
+        await added.ended()
         #expect(chain.isCancelled && failures.withLock { $0 } == [.cancelled])
         #expect(rest.allSatisfy { $0.executionCount == 0 && $0.isFinished && $0.error?.code == .cancelled })
         #expect(added.error?.code == .refused && added.executionCount == 0)
@@ -146,7 +146,7 @@ struct ChainOperationTests {
             callbackQueue.resume()
         }
         mayEnd.open()
-        await chain.finished()
+        await chain.ended()
         #expect(chain.isCancelled && step.error == nil)
     }
 
@@ -162,7 +162,7 @@ struct ChainOperationTests {
         let chain = ChainOperation([job(0), ChainOperation([job(1), job(2)]), ChainOperation(), job(3)])
         let batch = BatchOperation([chain])
         queue.addOperation(batch)
-        await batch.finished()
+        await batch.ended()
         #expect(order.withLock { $0 } == [0, 1, 2, 3] && batch.error == nil)
         #expect(batch.progress.fractionCompleted == 1)
     }
@@ -173,16 +173,16 @@ struct ChainOperationTests {
         let steps = (0..<count).map { _ in TestJob { $0.finish() } }
         let chain = ChainOperation(steps)
         queue.addOperation(chain)
-        await chain.finished()
+        await chain.ended()
         #expect(chain.error == nil && steps.allSatisfy { $0.executionCount == 1 })
         let again = ChainOperation(steps)
         queue.addOperation(again)
-        await again.finished()
+        await again.ended()
         #expect(again.error == nil && again.progress.completedUnitCount == count)
         let stopped = ChainOperation([TestJob { $0.finish(NetworkError(code: .refused)) }])
         for _ in 0..<count { stopped.addOperation(TestJob()) }
         queue.addOperation(stopped)
-        await stopped.finished()
+        await stopped.ended()
         #expect(stopped.failures.count == count + 1 && queue.operationCount == 0)
     }
 
@@ -202,7 +202,7 @@ struct ChainOperationTests {
                 strong.failure = { [strong] _, _ in _ = strong }
                 (chain, step) = (strong, second)
                 queue.addOperation(strong)
-                await strong.finished()
+                await strong.ended()
             }
             #expect(await eventually { chain == nil && step == nil })
         }

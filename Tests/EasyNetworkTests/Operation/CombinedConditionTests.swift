@@ -24,7 +24,7 @@ struct CombinedConditionTests {
         let job = TestJob()
         job.addCondition(condition)
         NetworkQueue(maxConcurrentOperationCount: 1).addOperation(job)
-        await job.finished()
+        await job.ended()
         #expect(job.executionCount == (job.error == nil ? 1 : 0))
         return (job.error, log.withLock { $0 })
     }

@@ -63,7 +63,7 @@ struct ConditionStressTests {
         }.value
         for job in jobs { queue.addOperation(job) }
         await disturbance
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(unmet.withLock { $0 } == 0, "seed \(seed)")
         #expect(jobs.allSatisfy { $0.executionCount <= 1 }, "seed \(seed)")
         #expect(jobs.allSatisfy { $0.executionCount == 1 || $0.error != nil }, "seed \(seed)")

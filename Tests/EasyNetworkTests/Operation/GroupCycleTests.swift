@@ -36,8 +36,8 @@ struct GroupCycleTests {
         child.addDependency(between)
         between.addDependency(batch)
         queue.addOperations(isGroupFirst ? [batch, between] : [between, batch], waitUntilFinished: false)
-        await batch.finished()
-        await between.finished()
+        await batch.ended()
+        await between.ended()
         // The last of several operations added together closes the cycle.
         let error = isGroupFirst && !isPlain ? child.error?.rootCause : child.error
         #expect(error?.code == .cycle || between.isCancelled)
@@ -60,7 +60,7 @@ struct GroupCycleTests {
         #expect(child.error?.code == .cycle)
         #expect(child.error?.dependencyPath == ["child", "between", "group", "child"])
         gate.open()
-        await between.finished()
+        await between.ended()
         #expect(batch.error == nil && between.error == nil)
     }
 
@@ -72,7 +72,7 @@ struct GroupCycleTests {
         child.addDependency(between)
         between.addDependency(outer)
         queue.addOperations([between, outer], waitUntilFinished: false)
-        await between.finished()
+        await between.ended()
         #expect(child.error?.dependencyPath == ["child", "between", "outer", "inner", "child"])
         #expect(outer.error == nil)
     }
@@ -88,8 +88,8 @@ struct GroupCycleTests {
         other.addOperations([child, between], waitUntilFinished: false)
         queue.addOperation(batch)
         queue.isSuspended = false
-        await batch.finished()
-        await between.finished()
+        await batch.ended()
+        await between.ended()
         #expect(child.error?.code == .cycle)
         #expect(child.error?.dependencyPath == ["child", "between", "group", "child"])
     }
@@ -104,7 +104,7 @@ struct GroupCycleTests {
         queue.addOperations(order == .groupLast ? [before, batch] : [batch, before], waitUntilFinished: false)
         if order == .late { batch.addOperation(child) }
         queue.isSuspended = false
-        for operation in [batch, before, child] as [NetworkOperation] { await operation.finished() }
+        for operation in [batch, before, child] as [NetworkOperation] { await operation.ended() }
         let closing: NetworkOperation =
             switch order {
             case .groupFirst: before
@@ -128,11 +128,11 @@ struct GroupCycleTests {
         }
         let chain = named(ChainOperation(steps))
         queue.addOperation(chain)
-        await chain.finished()
+        await chain.ended()
         #expect(chain.error?.code == .cycle)
         let path = isDirect ? ["first", "third", "first"] : ["first", "between", "third", "first"]
         #expect(steps[0].error?.dependencyPath == path)
-        for step in steps { await step.finished() }
+        for step in steps { await step.ended() }
     }
 
     @Test("BEY-7: a job added late that waits for a later step, and that the running step waits for")
@@ -145,9 +145,9 @@ struct GroupCycleTests {
         queue.addOperation(chain)
         #expect(await eventually { steps[0].isTaken })
         queue.addOperation(between)
-        await chain.finished()
-        await between.finished()
-        await steps[0].finished()
+        await chain.ended()
+        await between.ended()
+        await steps[0].ended()
         // The last of the two to search sees the cycle.
         let closing = [between, steps[0]].filter { $0.error?.code == .cycle }
         #expect(closing.count >= 1 && between.error?.rootCause.code == .cycle)
@@ -167,7 +167,7 @@ struct GroupCycleTests {
         after.addDependency(chain)
         after.addDependency(children[0])
         queue.addOperations([after, chain], waitUntilFinished: false)
-        await after.finished()
+        await after.ended()
         #expect(after.error == nil && chain.error == nil)
     }
 
@@ -178,7 +178,7 @@ struct GroupCycleTests {
         one.addCondition(needs { [weak other] in other })
         other.addCondition(needs { [weak one] in one })
         queue.addOperations(two, waitUntilFinished: false)
-        for job in two { await job.finished() }
+        for job in two { await job.ended() }
         let circles = two.compactMap { $0.error?.code == .cycle ? $0.error?.dependencyPath : nil }
         #expect(!circles.isEmpty)
         #expect(circles.allSatisfy { $0.count == 3 && $0.first == $0.last && Set($0) == ["one", "other"] })
@@ -196,8 +196,8 @@ struct GroupCycleTests {
         // The watch begins after the condition has searched for a cycle; before that, both would find this one.
         #expect(await eventually { signIn.core.withLock { !$0.finishActions.isEmpty } })
         signIn.addDependency(job)
-        await signIn.finished()
-        await job.finished()
+        await signIn.ended()
+        await job.ended()
         #expect(signIn.error?.dependencyPath == ["sign in", "job", "sign in"])
         #expect(job.error == nil && job.executionCount == 1)
     }
@@ -211,8 +211,8 @@ struct GroupCycleTests {
         plain.addDependency(job)
         queue.addOperation(job)
         other.addOperation(plain)
-        await job.finished()
-        await plain.finished()
+        await job.ended()
+        await plain.ended()
         #expect(plain.isCancelled && job.error == nil)
     }
 
@@ -236,7 +236,7 @@ struct GroupCycleTests {
         queue.addBarrierBlock { order.withLock { $0.append(part.isFinished ? "after" : "before") } }
         queue.addOperation(part)
         queue.isSuspended = false
-        await job.finished()
+        await job.ended()
         await Task.detached { queue.waitUntilAllOperationsAreFinished() }.value
         #expect(job.error == nil && part.executionCount == 1)
         #expect(order.withLock { $0 } == ["after"])
@@ -257,9 +257,9 @@ struct GroupCycleTests {
         queue.addBarrierBlock {}
         queue.addOperation(later)
         queue.isSuspended = false
-        for operation in [job, later] { await operation.finished() }
+        for operation in [job, later] { await operation.ended() }
         // A prerequisite that closes a cycle is not added.
-        if isBatch || isAddedLate { await part.finished() }
+        if isBatch || isAddedLate { await part.ended() }
         // The last of two operations added concurrently closes the cycle.
         let closing = isAddedLate ? [later, part] : isBatch ? [part] : [job]
         let cycle = closing.compactMap(\.error).first { $0.code == .cycle }
@@ -278,13 +278,13 @@ struct GroupCycleTests {
         two[1].addDependency(two[0])
         NetworkQueue().addOperation(two[1])
         NetworkQueue().addOperation(two[0])
-        await two[1].finished()
+        await two[1].ended()
         queue.isSuspended = true
         let many = (0..<TestLoad.count(20_000, part: 5_000)).map { _ in TestJob { $0.finish() } }
         queue.addOperations(many, waitUntilFinished: false)
         for (job, other) in zip(many.dropFirst(), many) { job.addDependency(other) }
         queue.isSuspended = false
-        await many[many.count - 1].finished()
+        await many[many.count - 1].ended()
         #expect(many.allSatisfy { $0.error == nil })
     }
 
@@ -296,8 +296,8 @@ struct GroupCycleTests {
         let after = TestJob { $0.finish() }
         if isAwaited { after.addDependency(batch) }
         queue.addOperations([batch, after], waitUntilFinished: false)
-        await batch.finished()
-        await after.finished()
+        await batch.ended()
+        await after.ended()
         #expect(batch.error == nil && after.error == nil)
     }
 
@@ -336,7 +336,7 @@ struct GroupCycleTests {
             if isChild, Bool.random(using: &random) { continue }
             queues[Int.random(in: 0...1, using: &random)].addOperation(operation)
         }
-        for operation in operations { await operation.finished() }
+        for operation in operations { await operation.ended() }
         if isAcyclic { #expect(operations.allSatisfy { $0.error == nil }, "seed \(seed)") }
         #expect(await eventually { queues.allSatisfy { $0.operationCount == 0 } }, "seed \(seed)")
     }

@@ -142,7 +142,7 @@ struct GroupStressTests {
                 if onPlainQueue { plain.addOperation(root) } else { queue.addOperation(root) }
             }
             await disturbance
-            for tree in trees { await tree.last?.finished() }
+            for tree in trees { await tree.last?.ended() }
             // A root finishes after all its descendants.
             #expect(all.allSatisfy { $0.isFinished }, "seed \(seed)")
             #expect(await eventually { completions.withLock { $0 } >= all.count }, "seed \(seed)")

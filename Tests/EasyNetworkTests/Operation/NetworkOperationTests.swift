@@ -21,7 +21,7 @@ struct NetworkOperationTests {
             done.open()
         }
         queue.addOperation(job)
-        await job.finished()
+        await job.ended()
         await done.opened()
         #expect(job.error?.code == .timedOut)
         #expect(job.isFinished && !job.isExecuting && !job.isCancelled)
@@ -48,7 +48,7 @@ struct NetworkOperationTests {
         for operation in [last, second, plain, first] { queue.addOperation(operation) }
         #expect(second.dependencies.count == 2)
         gate.open()
-        await last.finished()
+        await last.ended()
         #expect(order.withLock { $0 } == ["plain", "second", "last"])
         #expect(second.dependencies.isEmpty)
         #expect(await eventually { leftAtItsEnd.withLock { $0 } != nil })
@@ -67,8 +67,8 @@ struct NetworkOperationTests {
         job.cancel()
         #expect(job.error?.code == .cancelled && job.isCancelled)
         queue.isSuspended = false
-        await strict.finished()
-        await lenient.finished()
+        await strict.ended()
+        await lenient.ended()
         #expect(job.executionCount == 0 && strict.executionCount == 0 && lenient.executionCount == 1)
         #expect(strict.error?.code == .dependencyFailed)
         #expect(strict.error?.rootCause.code == .cancelled)
@@ -95,7 +95,7 @@ struct NetworkOperationTests {
         job.finish(NetworkError(code: .refused))
         #expect(!job.isFinished && job.error?.code == .refused)
         queue.isSuspended = false
-        await job.finished()
+        await job.ended()
         #expect(job.executionCount == 0)
     }
 
@@ -111,7 +111,7 @@ struct NetworkOperationTests {
         }
         for job in jobs { queue.addOperation(job) }
         let last = try #require(jobs.last)
-        await last.finished()
+        await last.ended()
         #expect(last.error?.code == .dependencyFailed)
         #expect(last.error?.rootCause.code == .unauthorized)
         #expect(jobs[1].error?.message == "'sign in' did not succeed: The server wants other credentials")
@@ -123,7 +123,7 @@ struct NetworkOperationTests {
         let job = TestJob()
         job.addDependency(job)
         queue.addOperation(job)
-        await job.finished()
+        await job.ended()
         #expect(job.error?.code == .cycle && job.executionCount == 0)
     }
 
@@ -133,8 +133,8 @@ struct NetworkOperationTests {
         let service = ServiceOperation()
         queue.addOperation(job)
         queue.addOperation(service)
-        await job.finished()
-        await service.finished()
+        await job.ended()
+        await service.ended()
         #expect(job.error?.code == .invalidRequest && service.error?.code == .invalidRequest)
     }
 
@@ -150,7 +150,7 @@ struct NetworkOperationTests {
             }
             released = job
             queue.addOperation(job)
-            await job.finished()
+            await job.ended()
             await done.opened()
         }
         // The queue's own thread releases it a little later.
@@ -188,7 +188,7 @@ struct NetworkOperationTests {
         async let cancelling: Void = Task.detached { for victim in victims { victim.cancel() } }.value
         for operation in order { queue.addOperation(operation) }
         await cancelling
-        for operation in operations { await operation.finished() }
+        for operation in operations { await operation.ended() }
         #expect(await eventually { completions.withLock { $0 } >= operations.count }, "seed \(seed)")
         #expect(tooEarly.withLock { $0 } == 0, "seed \(seed)")
         #expect(completions.withLock { $0 } == operations.count, "seed \(seed)")

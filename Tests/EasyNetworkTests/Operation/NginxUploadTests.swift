@@ -39,7 +39,7 @@ struct NginxUploadTests {
         let name = "upload-\(listener)-\(form)"
         let upload = UploadOperation(Put(api: name), from: body, service: EasyNetworkService(host))
         NetworkQueue(name: "uploads").addOperation(upload)
-        await upload.finished()
+        await upload.ended()
         #expect(upload.error == nil)
         #expect(upload.progress.completedUnitCount == Int64(Self.bytes.count))
         #expect(upload.progress.isFinished)

@@ -72,8 +72,8 @@ struct OlderStyleTests {
             queue.addOperation(operation)
         }
         await during()
-        await operation.finished()
-        await dependent.finished()
+        await operation.ended()
+        await dependent.ended()
         await completed.opened()
         #expect(dependent.executionCount == 1)
         return completions.withLock { $0 }
@@ -231,7 +231,7 @@ extension OlderStyleTests {
             let dependent = TestJob()
             dependent.addDependency(signIn)
             NetworkQueue().addOperations([signIn, dependent], waitUntilFinished: false)
-            await dependent.finished()
+            await dependent.ended()
             #expect(signIn.error?.code == code && dependent.executionCount == (code == nil ? 1 : 0))
             #expect(signIn.error?.statusCode == (code == .unacceptableStatus ? 403 : nil))
         }
@@ -276,13 +276,13 @@ extension OlderStyleTests {
         let unstarted = NSErrorSignIn(userName: "ada", password: "p", service: service)
         unstarted.cancel()
         NetworkQueue().addOperation(unstarted)
-        await unstarted.finished()
+        await unstarted.ended()
         #expect(unstarted.isCancelled && server.requests.isEmpty)
         let running = NSErrorSignIn(userName: "ada", password: "p", service: service)
         NetworkQueue().addOperation(running)
         await server.waitForRequests(1)
         running.cancel()
-        await running.finished()
+        await running.ended()
         #expect(running.error?.code == .cancelled)
     }
 
@@ -318,7 +318,7 @@ extension OlderStyleTests {
         let later = EasyNetworkService(HostConfiguration(baseURL: url))
         let operation = SignInOperation("ok", later)
         NetworkQueue().addOperation(operation)
-        await operation.finished()
+        await operation.ended()
         #expect(operation.error?.code == .invalidRequest)
         #expect(operation.error?.message?.contains("has no host") == true)
     }

@@ -113,7 +113,7 @@ struct OnMainTests {
     private func run(_ operation: NetworkOperation, on queue: NetworkQueue = NetworkQueue()) async {
         let dependent = dependent(on: operation)
         queue.addOperations([operation, dependent], waitUntilFinished: false)
-        await dependent.finished()
+        await dependent.ended()
     }
 
     @Test("CBK-9: a screen sets its properties in closures that the compiler knows to be on the main actor")
@@ -228,7 +228,7 @@ struct OnMainTests {
         queue.addOperation(operation)
         await transport.waitForRequests(1)
         operation.cancel()
-        await operation.finished()
+        await operation.ended()
         #expect(notes.exchange([]) == ["cancelled main"])
         var owner: OperationOwner? = OperationOwner(detaches: true)
         var token: NSObject? = NSObject()

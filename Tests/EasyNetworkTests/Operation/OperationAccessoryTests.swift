@@ -53,7 +53,7 @@ struct OperationAccessoryTests {
         dependent.addDependency(group)
         queue.addOperation(group)
         queue.addOperation(dependent)
-        await dependent.finished()
+        await dependent.ended()
         let expected = ["will start", "work", "will stop", "success", "did stop", "dependent"]
         #expect(log.events.withLock { $0 } == expected)
     }
@@ -66,7 +66,7 @@ struct OperationAccessoryTests {
             let log = Log()
             log.observe(job)
             if onPlainQueue { plain.addOperation(job) } else { target.addOperation(job) }
-            await job.finished()
+            await job.ended()
             return log.events.withLock { $0.map { $0.replacingOccurrences(of: " elsewhere", with: "") } }
         }
         let all = ["will start", "will stop", "did stop"]
@@ -94,7 +94,7 @@ struct OperationAccessoryTests {
         let job = TestJob()
         log.observe(job)
         target.addOperation(job)
-        await job.finished()
+        await job.ended()
         #expect(log.events.withLock { $0 } == ["will start", "will stop", "did stop"])
     }
 
@@ -109,7 +109,7 @@ struct OperationAccessoryTests {
         })
         log.observe(job)
         target.addOperation(job)
-        await job.finished()
+        await job.ended()
         #expect(job.executionCount == 0 && job.error?.code == .cancelled)
         #expect(log.events.withLock { $0 } == ["cancelled", "will start", "will stop", "did stop"])
     }
@@ -126,7 +126,7 @@ struct OperationAccessoryTests {
         }
         #expect(early != nil)
         queue.addOperation(job)
-        await job.finished()
+        await job.ended()
         do {
             let log = Log()
             late = log

@@ -171,7 +171,7 @@ struct OperationCallEndTests {
         let dependent = dependent(on: operation)
         callbacks.suspend()
         queue.addOperations([failing, operation, dependent], waitUntilFinished: false)
-        await failing.finished()
+        await failing.ended()
         // Gives a dependent that is started too early its time.
         for _ in 0..<1_000 { await Task.yield() }
         callbacks.resume()
@@ -248,7 +248,7 @@ struct OperationCallEndTests {
             }
         }
         NetworkQueue().addOperation(operation)
-        await operation.finished()
+        await operation.ended()
         #expect(notes.withLock { $0 } == ["one", "failure"])
         #expect(operation.error?.code == .connectionLost)
     }
@@ -264,7 +264,7 @@ struct OperationCallEndTests {
                 }
             }
             NetworkQueue().addOperation(operation)
-            await operation.finished()
+            await operation.ended()
             #expect(operation.error == nil)
         }
     }
@@ -279,7 +279,7 @@ struct OperationCallEndTests {
             }
         }
         NetworkQueue().addOperation(operation)
-        await operation.finished()
+        await operation.ended()
         #expect(operation.error?.statusCode == (api == "ok" ? nil : 404))
     }
 }

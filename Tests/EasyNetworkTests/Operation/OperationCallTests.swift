@@ -92,7 +92,7 @@ struct OperationCallTests {
         clock.advance(by: 5)
         #expect(transport.requests.count == 2)
         queue.isSuspended = false
-        await waiting.finished()
+        await waiting.ended()
         #expect(waiting.error == nil && waiting.notes.withLock { $0 } == ["busy success"])
     }
 
@@ -109,7 +109,7 @@ struct OperationCallTests {
             count.withLock { $0 += 1 }
             let operation = Calls("token", service)
             queue.addOperation(operation)
-            await operation.finished()
+            await operation.ended()
             if let error = operation.error { throw error }
             return "token-2"
         }
@@ -195,7 +195,7 @@ struct OperationCallTests {
         queue.addOperation(operation)
         await clock.waitForTimers(1)
         operation.finish()
-        await operation.finished()
+        await operation.ended()
         clock.advance(by: 5)
         #expect(await eventually { operation.notes.withLock { $0 } == ["busy success"] })
     }
@@ -211,7 +211,7 @@ struct OperationCallTests {
         await transport.waitForRequests(1)
         #expect(queue.explain(operations[1]) == [.hostLimit(host: "one.example", 1)])
         operations[0].cancel()
-        await operations[1].finished()
+        await operations[1].ended()
         #expect(operations[1].error == nil)
     }
 
@@ -256,7 +256,7 @@ struct OperationCallTests {
                 }
             }
             queue.addOperation(operation)
-            await operation.finished()
+            await operation.ended()
             #expect(operation.notes.withLock { $0.last } == "there")
         }
     }
@@ -273,7 +273,7 @@ struct OperationCallTests {
         await isFreed.opened()
         let failing = Calls("missing", service)
         NetworkQueue().addOperation(failing)
-        await failing.finished()
+        await failing.ended()
         #expect(operation.isCancelled && operation.notes.withLock { $0 }.isEmpty)
         #expect(failing.notes.withLock { $0 } == ["missing unacceptableStatus"])
         // Cancels the calls through the operation itself.
@@ -286,7 +286,7 @@ struct OperationCallTests {
         let unstarted = Calls("ok", service)
         unstarted.cancel()
         NetworkQueue().addOperation(unstarted)
-        await unstarted.finished()
+        await unstarted.ended()
         let loud = Calls("ok", service)
         loud.silencesCancellation = false
         loud.cancel()
@@ -329,7 +329,7 @@ struct OperationCallTests {
         let refused = Calls("ok", service)
         refused.addCondition(OperationCondition("never") { _ in false })
         queue.addOperation(refused)
-        await refused.finished()
+        await refused.ended()
         #expect(await eventually { refused.notes.withLock { $0 } == ["ok refused"] })
         #expect(refused.error?.code == .refused && transport.requests.isEmpty)
         isOpen.open()
@@ -362,10 +362,10 @@ struct OperationCallTests {
         await spinner.isAsked.opened()
         let bystander = Calls("missing", try service())
         NetworkQueue().addOperation(bystander)
-        await bystander.finished()
+        await bystander.ended()
         #expect(transport.requests.map(\.path) == ["/missing"])
         spinner.isShown.open()
-        await operation.finished()
+        await operation.ended()
         #expect(operation.error == nil)
     }
 
@@ -387,7 +387,7 @@ struct OperationCallTests {
             let dependent = TestJob()
             dependent.addDependency(operation)
             NetworkQueue().addOperations([operation, dependent], waitUntilFinished: false)
-            await dependent.finished()
+            await dependent.ended()
             let code: NetworkError.Code = operation === unparsable ? .cannotParseResponse : .unacceptableStatus
             #expect(operation.error?.code == code && dependent.executionCount == 0)
             #expect(dependent.error?.code == .dependencyFailed && dependent.error?.rootCause.code == code)
@@ -404,14 +404,14 @@ struct OperationCallTests {
                 operation.call(apis[0]) { operation.call(apis[1]) { operation.finish() } }
             }
             NetworkQueue().addOperation(operation)
-            await operation.finished()
+            await operation.ended()
             #expect(operation.error?.code == code)
         }
         let named = Calls(service) { operation in
             operation.call("missing") { operation.finish(NetworkError(code: .refused)) }
         }
         NetworkQueue().addOperation(named)
-        await named.finished()
+        await named.ended()
         #expect(named.error?.code == .refused)
     }
 
@@ -424,7 +424,7 @@ struct OperationCallTests {
             let dependent = TestJob()
             dependent.addDependency(operation)
             NetworkQueue().addOperations([operation, dependent], waitUntilFinished: false)
-            await dependent.finished()
+            await dependent.ended()
             #expect(operation.error?.code == code && dependent.executionCount == (recovering ? 1 : 0))
         }
     }
@@ -440,7 +440,7 @@ struct OperationCallTests {
             }
         }
         NetworkQueue().addOperation(operation)
-        await operation.finished()
+        await operation.ended()
         #expect(operation.error == nil && operation.notes.withLock { $0 } == ["ok success", "stall cancelled"])
     }
 
@@ -451,7 +451,7 @@ struct OperationCallTests {
         await transport.waitForRequests(1)
         // The first half of the older `cancel()`: `service.cancel(); super.cancel()`.
         operation.service.cancel()
-        await operation.finished()
+        await operation.ended()
         #expect(operation.isCancelled && operation.error?.code == .cancelled)
     }
 }

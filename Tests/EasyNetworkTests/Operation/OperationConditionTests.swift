@@ -47,7 +47,7 @@ struct OperationConditionTests {
         #expect(job.conditions.map(\.name) == ["first", "second"])
         add([job, dependency], to: kind)
         gate.open()
-        await job.finished()
+        await job.ended()
         #expect(order.withLock { $0 } == ["dependency", "first", "second", "work"])
         #expect(job.error == nil && job.pendingCondition == nil && job.executionCount == 1)
     }
@@ -70,7 +70,7 @@ struct OperationConditionTests {
             job.addCondition(OperationCondition("room") { _ in throw fate.error })
             job.addCondition(OperationCondition("never asked") { _ in asked.exchange(true) })
             add([job, dependent], to: kind)
-            await dependent.finished()
+            await dependent.ended()
             #expect(job.error?.code == fate.code && job.error?.message == fate.message)
             #expect(job.executionCount == 0 && job.pendingCondition == nil)
             #expect(dependent.error?.rootCause.code == fate.code)
@@ -79,7 +79,7 @@ struct OperationConditionTests {
         let job = TestJob()
         job.addCondition(OperationCondition("a false one") { _ in false })
         add([job], to: kind)
-        await job.finished()
+        await job.ended()
         #expect(job.error?.code == .refused && job.error?.message == "the condition 'a false one' does not hold")
     }
 
@@ -104,11 +104,11 @@ struct OperationConditionTests {
         await held.opened()
         let others = (0..<20).map { _ in TestJob(occupancy) }
         for other in others { queue.addOperation(other) }
-        await others[0].finished()
+        await others[0].ended()
         #expect(job.pendingCondition == "gate" && !job.isFinished)
         goOn.open()
-        await job.finished()
-        for other in others { await other.finished() }
+        await job.ended()
+        for other in others { await other.ended() }
         #expect(occupancy.most == 1 && job.executionCount == 1 && queue.operationCount == 0)
     }
 
@@ -173,10 +173,10 @@ struct OperationConditionTests {
             await holds.opened()
             #expect(await eventually { job.pendingCondition == nil })
             job.cancel()
-            await job.finished()
+            await job.ended()
             #expect(job.executionCount == 0 && !other.isFinished)
             end.open()
-            await other.finished()
+            await other.ended()
         }
         #expect(await eventually { released == nil && queue.operationCount == 0 })
     }
@@ -195,7 +195,7 @@ struct OperationConditionTests {
         #expect(await eventually { job.pendingCondition == nil })
         #expect(job.executionCount == 0)
         queue.isSuspended = false
-        await job.finished()
+        await job.ended()
         #expect(job.executionCount == 1)
     }
 
@@ -207,7 +207,7 @@ struct OperationConditionTests {
             released = job
             job.addCondition(OperationCondition("holds its operation") { operation in operation === job && holds })
             NetworkQueue().addOperation(job)
-            await job.finished()
+            await job.ended()
             #expect((job.error == nil) == holds && job.conditions.isEmpty)
         }
         #expect(await eventually { released == nil })

@@ -57,8 +57,8 @@ struct OperationOwnerTests {
         owner = nil
         #expect(released == nil && operations.allSatisfy(\.isCancelled))
         #expect(operations[2].owner == nil)
-        await operations[0].finished()
-        await operations[1].finished()
+        await operations[0].ended()
+        await operations[1].ended()
         #expect(codes.withLock { $0 } == [.cancelled, .cancelled])
     }
 
@@ -107,7 +107,7 @@ struct OperationOwnerTests {
         )
         owner = nil
         callbackQueue.activate()
-        await operation.finished()
+        await operation.ended()
         #expect(try await operation.value.text() == "ok")
         #expect(calls.withLock { $0 } == 0)
     }
@@ -153,8 +153,8 @@ struct OperationOwnerTests {
         prepare { listener.calls.withLock { $0 += 1 } }
         #expect(batch.success == nil && chain.failure == nil && batch.delegate == nil)
         queue.isSuspended = false
-        await batch.finished()
-        await chain.finished()
+        await batch.ended()
+        await chain.ended()
         #expect(batch.error == nil && chain.error == nil && steps.withLock { $0 } == 1)
         #expect(children.allSatisfy { $0.executionCount == 1 } && listener.calls.withLock { $0 } == 0)
     }
@@ -179,7 +179,7 @@ struct OperationOwnerTests {
         )
         owner = nil
         callbackQueue.activate()
-        await batch.finished()
+        await batch.ended()
         #expect(batch.error == nil && calls.withLock { $0 } == 0)
     }
 
@@ -207,7 +207,7 @@ struct OperationOwnerTests {
             #expect(owner.operationCount >= 100)
             let finished = operations.prefix(50)
             for operation in finished { queue.addOperation(operation) }
-            for operation in finished { await operation.finished() }
+            for operation in finished { await operation.ended() }
             // Half of the operations never ran.
             #expect(owner.operationCount == 50)
         }
@@ -242,7 +242,7 @@ struct OperationOwnerTests {
                 withExtendedLifetime(gone) {}
             }
         }
-        for operation in operations { await operation.finished() }
+        for operation in operations { await operation.ended() }
         for (number, operation) in operations.enumerated() {
             let count = calls.withLock { $0[number] ?? 0 }
             let isDetached = !numbers[number].isMultiple(of: 2)

@@ -46,7 +46,7 @@ struct PrerequisiteTests {
                 job.addCondition(condition.condition)
                 queue.addOperation(job)
             }
-            for job in jobs { await job.finished() }
+            for job in jobs { await job.ended() }
             #expect(jobs.allSatisfy { $0.error == nil && $0.executionCount == 1 })
             #expect(condition.job.isFinished && condition.asked.withLock { $0 } == jobs.count)
             #expect(occupancy.most == 1)
@@ -64,7 +64,7 @@ struct PrerequisiteTests {
             job.addCondition(condition.condition)
             if index % 3 < 2 { queues[index % 3].addOperation(job) } else { plainQueue.addOperation(job) }
         }
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(jobs.allSatisfy { $0.error == nil })
         #expect((condition.job as? TestJob)?.executionCount == 1)
     }
@@ -75,7 +75,7 @@ struct PrerequisiteTests {
         let job = TestJob()
         job.addCondition(SignedIn { _ in TestJob { $0.finish(NetworkError(code: .timedOut)) } }.condition)
         queue.addOperation(job)
-        await job.finished()
+        await job.ended()
         #expect(job.error?.code == .unauthorized && job.executionCount == 0)
     }
 
@@ -104,7 +104,7 @@ struct PrerequisiteTests {
         #expect(cancelled.isFinished && cancelled.error?.code == .cancelled)
         #expect(!condition.job.isFinished)
         end.open()
-        await patient.finished()
+        await patient.ended()
         #expect(patient.error == nil && cancelled.executionCount == 0)
     }
 
@@ -118,7 +118,7 @@ struct PrerequisiteTests {
         prerequisite.addDependency(between)
         job.addCondition(SignedIn { _ in prerequisite }.condition)
         queue.addOperation(job)
-        await job.finished()
+        await job.ended()
         #expect(job.error?.code == .cycle && job.executionCount == 0)
         #expect(job.error?.dependencyPath.count == 4)
     }
@@ -151,7 +151,7 @@ struct PrerequisiteTests {
         }
         queue.addOperation(after)
         goOn.open()
-        await after.finished()
+        await after.ended()
         #expect(order.withLock { $0 } == ["job", "barrier", "after"])
     }
 }

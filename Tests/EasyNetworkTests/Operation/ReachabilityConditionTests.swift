@@ -13,14 +13,14 @@ struct ReachabilityConditionTests {
             let job = TestJob()
             job.addCondition(.reachable(network, waits: waits))
             queue.addOperation(job)
-            await job.finished()
+            await job.ended()
             #expect(job.error == nil && job.executionCount == 1)
         }
         #if !canImport(Network) || os(watchOS)
         let job = TestJob()
         job.addCondition(.reachable(waits: waits))
         queue.addOperation(job)
-        await job.finished()
+        await job.ended()
         #expect(job.error == nil && NetworkReachability.system.status == .unknown)
         #endif
     }
@@ -30,7 +30,7 @@ struct ReachabilityConditionTests {
         let job = TestJob()
         job.addCondition(.reachable(NetworkReachability(.unreachable)))
         NetworkQueue().addOperation(job)
-        await job.finished()
+        await job.ended()
         #expect(job.error?.code == .refused && job.error?.message == "the network is not reachable")
         #expect(job.executionCount == 0)
     }
@@ -46,12 +46,12 @@ struct ReachabilityConditionTests {
         }
         let other = TestJob()
         queue.addOperation(other)
-        await other.finished()
+        await other.ended()
         #expect(await eventually { jobs.allSatisfy { $0.pendingCondition == "network reachable" } })
         jobs[0].cancel()
         #expect(jobs[0].isFinished)
         network.status = .reachable
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(jobs.dropFirst().allSatisfy { $0.error == nil && $0.executionCount == 1 })
         #expect(jobs[0].error?.code == .cancelled && jobs[0].executionCount == 0)
     }

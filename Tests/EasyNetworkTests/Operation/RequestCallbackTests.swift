@@ -70,7 +70,7 @@ struct RequestCallbackTests {
         let delegate = Delegate(note)
         let operation = observed("good", try service(), delegate)
         queue.addOperation(operation)
-        await operation.finished()
+        await operation.ended()
         #expect(
             notes.withLock { $0 } == ["preprocess 200 off", "willDeliver 200 on", "delegate 200 on", "success 200 on"]
         )
@@ -81,7 +81,7 @@ struct RequestCallbackTests {
         let delegate = Delegate(note)
         let missing = observed("missing", try service(), delegate)
         queue.addOperation(missing)
-        await missing.finished()
+        await missing.ended()
         func expected(_ code: String) -> [String] {
             ["preprocess 0 off", "willDeliver 0 on", "delegate \(code) on", "failure \(code) on"]
         }
@@ -89,7 +89,7 @@ struct RequestCallbackTests {
         let cancelled = observed("good", try service(), delegate)
         cancelled.cancel()
         queue.addOperation(cancelled)
-        await cancelled.finished()
+        await cancelled.ended()
         #expect(notes.withLock { $0 } == expected("cancelled") && transport.requests.count == 1)
     }
 
@@ -110,7 +110,7 @@ struct RequestCallbackTests {
         }
         #expect(weakDelegate == nil && weakHeld != nil)
         queue.addOperation(operation)
-        await operation.finished()
+        await operation.ended()
         #expect(await eventually { weakHeld == nil })
     }
 
@@ -125,17 +125,17 @@ struct RequestCallbackTests {
         let value = Task { try await operation.value }
         operation.cancel()
         let error = await #expect(throws: NetworkError.self) { try await value.value }
-        await operation.finished()
+        await operation.ended()
         #expect(error?.code == .cancelled && notes.withLock { $0 }.isEmpty)
         let missing = observed("missing", service, delegate)
         queue.addOperation(missing)
-        await missing.finished()
+        await missing.ended()
         #expect(notes.exchange([]).count == 4)
         let loud = observed("good", service, delegate)
         loud.silencesCancellation = false
         loud.cancel()
         queue.addOperation(loud)
-        await loud.finished()
+        await loud.ended()
         #expect(notes.withLock { $0 }.count == 4)
     }
 
@@ -157,7 +157,7 @@ struct RequestCallbackTests {
         for path in ["good", "missing", "ftp://no.example"] {
             let operation = RequestOperation(Get(api: path), service: service)
             queue.addOperation(operation)
-            await operation.finished()
+            await operation.ended()
         }
         let expected = ["good", "200", "missing", "unacceptableStatus", "ftp://no.example", "invalidRequest"]
         let told = notes.withLock { $0 }

@@ -149,12 +149,12 @@ struct UploadOperationTests {
         let other = TestJob { _ in }
         let batch = BatchOperation([upload, other])
         queue.addOperation(batch)
-        await upload.finished()
+        await upload.ended()
         let progress = batch.progress
         #expect(await eventually { progress.completedUnitCount == 9 && progress.fractionCompleted == 0.9 })
         #expect(progress.totalUnitCount == 10)
         batch.progress.cancel()
-        await batch.finished()
+        await batch.ended()
         #expect(other.isCancelled && upload.error == nil && upload.result != nil && server.requests.count == 1)
     }
 
@@ -184,7 +184,7 @@ struct UploadOperationTests {
         queue.addOperation(upload)
         await asked.opened()
         upload.progress.cancel()
-        await upload.finished()
+        await upload.ended()
         #expect(upload.isCancelled && upload.error?.code == .cancelled && server.requests.isEmpty)
         #expect(!upload.progress.isFinished)
     }
@@ -210,7 +210,7 @@ struct UploadOperationTests {
         )
         let upload = UploadOperation(Put(retry: RetryPolicy(baseDelay: 0)), from: .stream(stream), service: service)
         queue.addOperation(upload)
-        await upload.finished()
+        await upload.ended()
         #expect(upload.error?.statusCode == 413 && upload.error?.code == .unacceptableStatus)
         #expect(taken.withLock { $0 } < count / 2)
         #expect(!upload.progress.isFinished)
@@ -227,7 +227,7 @@ struct UploadOperationTests {
         }
         let upload = UploadOperation(Put(retry: RetryPolicy(baseDelay: 0)), from: .stream(stream), service: service)
         queue.addOperation(upload)
-        await upload.finished()
+        await upload.ended()
         #expect(made.withLock { $0 } == (isReplayable ? 2 : 1))
         #expect((upload.error == nil) == isReplayable && upload.progress.isFinished == isReplayable)
         #expect(server.requests.count == (isReplayable ? 1 : 0))
@@ -290,7 +290,7 @@ struct UploadOperationTests {
         }
         for other in others { queue.addOperation(other) }
         queue.isSuspended = false
-        for other in others { await other.finished() }
+        for other in others { await other.ended() }
         #expect(others.map { $0.error?.code } == [nil, nil, .refused])
     }
 }

@@ -171,7 +171,7 @@ struct BlockingCodeTests {
             operation = RequestOperation(Mapped(), service: EasyNetworkService(intercepted))
         }
         queue.addOperation(operation)
-        await operation.finished()
+        await operation.ended()
         let seen = outcomes.withLock { $0 }
         #expect(!seen.isEmpty && seen.allSatisfy { $0 == .success } && operation.error == nil)
     }

@@ -22,7 +22,7 @@ struct CycleTests {
         jobs[2].addDependency(jobs[0])
         let order = backwards ? jobs.reversed() : jobs
         for job in order { queue.addOperation(job) }
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         let closing = order[2]
         #expect(closing.error?.code == .cycle)
         let expected = backwards ? ["a", "b", "c", "a"] : ["c", "a", "b", "c"]
@@ -44,7 +44,7 @@ struct CycleTests {
         jobs[0].addDependency(jobs[1])
         for job in jobs { queue.addOperation(job) }
         jobs[1].addDependency(jobs[0])
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(jobs[1].error?.code == .cycle && jobs[0].error?.rootCause.code == .cycle)
     }
 
@@ -57,7 +57,7 @@ struct CycleTests {
         if !isLate { jobs[3].addDependency(jobs[0]) }
         for (index, job) in jobs.enumerated() { queues[index % 2].addOperation(job) }
         if isLate { jobs[3].addDependency(jobs[0]) }
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(jobs[3].error?.code == .cycle)
         #expect(Set(jobs[3].error?.dependencyPath ?? []) == ["a", "b", "c", "d"])
         #expect(jobs[0].error?.rootCause.code == .cycle)
@@ -72,8 +72,8 @@ struct CycleTests {
         plain[1].addDependency(job)
         job.addDependency(plain[0])
         queue.addOperations(plain + [job], waitUntilFinished: false)
-        await job.finished()
-        for operation in plain { await operation.finished() }
+        await job.ended()
+        for operation in plain { await operation.ended() }
         #expect(job.error?.code == .cycle)
         #expect(plain.allSatisfy { !$0.isCancelled })
     }
@@ -89,7 +89,7 @@ struct CycleTests {
         queue.addBarrierBlock { isReached.withLock { $0 = true } }
         queue.addOperation(jobs[1])
         queue.isSuspended = false
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(jobs[1].error?.code == .cycle && jobs[0].error?.rootCause.code == .cycle)
         await Task.detached { queue.waitUntilAllOperationsAreFinished() }.value
         #expect(isReached.withLock { $0 })
@@ -113,7 +113,7 @@ struct CycleTests {
         for job in jobs.shuffled(using: &random) {
             queues[Int.random(in: 0...1, using: &random)].addOperation(job)
         }
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         let codes = Set(jobs.compactMap { $0.error?.code })
         #expect(codes.isSubset(of: isAcyclic ? [] : [.cycle, .dependencyFailed]), "seed \(seed)")
         #expect(await eventually { queues.allSatisfy { $0.operationCount == 0 } })
@@ -127,7 +127,7 @@ struct CycleTests {
         var random = SeededGenerator(seed: 7)
         let added = [jobs, jobs.reversed(), jobs.shuffled(using: &random)][order]
         for job in added { queue.addOperation(job) }
-        await jobs[jobs.count - 1].finished()
+        await jobs[jobs.count - 1].ended()
         #expect(jobs.allSatisfy { $0.error == nil && $0.executionCount == 1 })
     }
 }

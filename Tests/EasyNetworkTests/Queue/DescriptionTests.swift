@@ -56,7 +56,7 @@ struct DescriptionTests {
         await transport.waitForRequests(1)
         #expect("\(news)" == "RequestOperation<GetNews> (GET https://api.example.com/v1/news): runs")
         news.cancel()
-        await news.finished()
+        await news.ended()
         #expect("\(news)" == "RequestOperation<GetNews>: was cancelled")
     }
 

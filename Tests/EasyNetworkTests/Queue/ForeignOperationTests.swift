@@ -58,7 +58,7 @@ struct ForeignOperationTests {
         queue.addOperations([first, second], waitUntilFinished: false)
         let other = TestJob()
         queue.addOperation(other)
-        await other.finished()
+        await other.ended()
         #expect(!first.isFinished && queue.operationCount == 2)
         first.open()
         #expect(await eventually { first.isFinished })
@@ -92,7 +92,7 @@ struct ForeignOperationTests {
         dependent.addDependency(gated, policy: .allowFailure)
         queue.addOperations([gated, dependent], waitUntilFinished: false)
         gated.cancel()
-        await dependent.finished()
+        await dependent.ended()
         #expect(dependent.executionCount == 1)
         #expect(await eventually { queue.operationCount == 0 })
         // Foundation has it now, and finishes it when it is ready.
@@ -124,7 +124,7 @@ struct ForeignOperationTests {
         queue.addOperations([operation, dependent], waitUntilFinished: false)
         #expect(queue.explain(operation) == [.notReady])
         operation.finish()
-        await dependent.finished()
+        await dependent.ended()
         #expect(dependent.error == nil)
         #expect(await eventually { queue.operationCount == 0 })
     }
@@ -166,7 +166,7 @@ struct ForeignOperationTests {
             #expect(queue.operationCount == 2)
         }
         queue.isSuspended = false
-        await dependent.finished()
+        await dependent.ended()
         #expect(dependent.error == nil)
         #expect(await eventually { foreign == nil && unused == nil })
     }
@@ -179,8 +179,8 @@ struct ForeignOperationTests {
         plain.addDependency(dependent)
         queue.addOperation(dependent)
         queue.addOperation(plain)
-        await dependent.finished()
-        await plain.finished()
+        await dependent.ended()
+        await plain.ended()
         #expect(plain.isCancelled && dependent.error?.rootCause.code == .cycle)
         #expect(await eventually { queue.operationCount == 0 })
     }
@@ -207,8 +207,8 @@ struct ForeignOperationTests {
         queue.cancelOperations { $0 === plain }
         #expect(plain.isCancelled && queue.operations.first === plain)
         mayEnd.signal()
-        await next.finished()
-        await dependent.finished()
+        await next.ended()
+        await dependent.ended()
         #expect(order.withLock { $0 } == ["plain", "next"])
         #expect(dependent.error?.rootCause.code == .cancelled)
     }
@@ -221,7 +221,7 @@ struct ForeignOperationTests {
         queue.addOperation(gated)
         let job = TestJob()
         queue.addOperation(job)
-        await job.finished()
+        await job.ended()
         gated.open()
         #expect(await eventually { queue.explain(gated) == [.rate(seconds: 10)] })
         // The queue sets it after the reason: time that passes before would not count.
@@ -241,7 +241,7 @@ struct ForeignOperationTests {
             return operation
         }
         queue.addOperations(operations, waitUntilFinished: false)
-        for operation in operations { await operation.finished() }
+        for operation in operations { await operation.ended() }
         #expect(order.withLock { $0 } == [8, 0, -4, -8])
     }
 
@@ -260,7 +260,7 @@ struct ForeignOperationTests {
         }
         let batch = BatchOperation(children)
         queue.addOperation(batch)
-        await batch.finished()
+        await batch.ended()
         #expect(order.withLock { $0 } == [8, 0, -4, -8])
     }
 
@@ -277,7 +277,7 @@ struct ForeignOperationTests {
         operations[0].queuePriority = .veryLow
         operations[2].queuePriority = .veryHigh
         if suspended { queue.isSuspended = false } else { gate.open() }
-        for operation in operations { await operation.finished() }
+        for operation in operations { await operation.ended() }
         #expect(order.withLock { $0 } == [2, 1, 3, 0])
     }
 
@@ -330,7 +330,7 @@ struct ForeignOperationTests {
         let waiting = TestJob()
         foundation.addOperation(waiting)
         foundation.cancelAllOperations()
-        await waiting.finished()
+        await waiting.ended()
         #expect(waiting.isCancelled && waiting.executionCount == 0)
     }
 
@@ -340,7 +340,7 @@ struct ForeignOperationTests {
         job.addDependency(plain)
         plain.cancel()
         job.start()
-        await job.finished()
+        await job.ended()
         #expect(job.error?.code == .dependencyFailed)
     }
 }
@@ -362,13 +362,13 @@ struct QueueReachabilityTests {
         let jobs = (0..<1_000).map { _ in HostJob() }
         let other = TestJob()
         queue.addOperations(jobs + [other], waitUntilFinished: false)
-        await other.finished()
+        await other.ended()
         #expect(queue.operationCount == jobs.count)
         #expect(queue.explain(jobs[0]) == [.condition("network reachable")])
         jobs[1].cancel()
-        await jobs[1].finished()
+        await jobs[1].ended()
         network.status = .unknown
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(jobs.enumerated().allSatisfy { ($1.error == nil) == ($0 != 1) })
         #expect(queue.operationCount == 0)
     }
@@ -382,7 +382,7 @@ struct QueueReachabilityTests {
             queue.addOperation(job)
             #expect(queue.explain(job) == [.condition("network reachable")])
             queue.reachability = next
-            await job.finished()
+            await job.ended()
             #expect(job.error == nil)
         }
     }
@@ -397,10 +397,10 @@ struct QueueReachabilityTests {
         let events = queue.events
         queue.addOperations([first, second], waitUntilFinished: false)
         network.status = .reachable
-        await first.finished()
+        await first.ended()
         #expect(queue.explain(second) == [.rate(seconds: 10)])
         clock.advance(by: 10)
-        await second.finished()
+        await second.ended()
         var starts = 0
         for await event in events {
             if case .started = event.kind { starts += 1 }
@@ -417,9 +417,9 @@ struct QueueReachabilityTests {
         queue.addOperations(jobs + [BlockOperation {}], waitUntilFinished: false)
         #expect(Set(jobs.map(\.operationID)).count == 3 && jobs[1].operationID == jobs[1].operationID)
         queue.cancelOperation(id: jobs[1].operationID)
-        await jobs[1].finished()
+        await jobs[1].ended()
         #expect(jobs.map(\.isCancelled) == [false, true, false] && queue.operationCount == 3)
         queue.isSuspended = false
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
     }
 }

@@ -84,7 +84,7 @@ struct JoinedRequestTests {
             #expect(left == operations.count - index - 1, "it has left when the cancel returns")
         }
         for operation in operations.dropLast() {
-            await operation.finished()
+            await operation.ended()
             #expect(operation.error?.code == .cancelled)
         }
         #expect(queue.operationCount == 1 && server.connectionCount == 1)
@@ -92,7 +92,7 @@ struct JoinedRequestTests {
         queue.addOperation(late)
         #expect(await eventually { queue.joinedCount == 2 })
         operations.last?.cancel()
-        await operations.last?.finished()
+        await operations.last?.ended()
         #expect(server.connectionCount == 1 && server.requests.count == 1)
         late.cancel()
         #expect(queue.joinedCount == 0, "so has the last")
@@ -144,7 +144,7 @@ struct JoinedRequestTests {
         #expect(await eventually { server.requests.count == 2 })
         #expect(Set(server.requests.map { $0.headers["Authorization"] }) == ["Bearer old", nil])
         queue.cancelAllOperations()
-        for operation in operations { await operation.finished() }
+        for operation in operations { await operation.ended() }
     }
 
     @Test("BEY-9: a message of the user's own, which gets neither credential nor cookies, shares with none that does")
@@ -213,7 +213,7 @@ struct JoinedRequestTests {
         case .cookie: #expect(credentials.last == ["Bearer ada", "user=bob"])
         }
         queue.cancelAllOperations()
-        for operation in operations { await operation.finished() }
+        for operation in operations { await operation.ended() }
     }
 
     @Test("BEY-9: a refresh of the credential, and a cookie of another server, keep requests equal")
@@ -250,14 +250,14 @@ struct JoinedRequestTests {
         queue.addOperation(fifth)
         #expect(!fifth.isExecuting)
         queue.cancelAllOperations()
-        for operation in operations + [fifth] { await operation.finished() }
+        for operation in operations + [fifth] { await operation.ended() }
         let named = (0..<2).map { _ in
             RequestOperation(Personal(user: "ada", repeatKey: "key"), service: service)
         }
         queue.addOperations(named, waitUntilFinished: false)
         #expect(await eventually { queue.joinedCount == 2 })
         queue.cancelAllOperations()
-        for operation in named { await operation.finished() }
+        for operation in named { await operation.ended() }
     }
 
     @Test("BEY-9: requests with other redirect rules do not share")
@@ -283,7 +283,7 @@ struct JoinedRequestTests {
         let queue = queue
         #expect(await eventually { queue.joinedCount == 3 })
         operations[1].cancel()
-        await operations[1].finished()
+        await operations[1].ended()
         gate.signal()
         #expect(try await operations[0].value.source == .network)
         #expect(try await operations[2].value.source == .joined)
@@ -478,11 +478,11 @@ struct JoinedRequestTests {
         excluded.mutualExclusionCategories = ["account"]
         queue.addOperation(excluded)
         queue.cancelOperations(tag: "first")
-        await first.finished()
+        await first.ended()
         #expect(first.error?.code == .cancelled && excluded.executionCount == 0)
         gate.signal()
         #expect(try await second.value.text() == "ok")
-        await excluded.finished()
+        await excluded.ended()
         #expect(excluded.executionCount == 1 && server.requests.count == 1)
     }
 
@@ -510,13 +510,13 @@ struct JoinedRequestTests {
         queue.addOperation(one)
         let operations = await stalled(4)
         own.cancel()
-        await one.finished()
+        await one.ended()
         #expect(
             one.error?.code == .cancelled && operations.allSatisfy { !$0.isFinished } && server.connectionCount == 1
         )
         queue.cancelAllOperations()
         for operation in operations {
-            await operation.finished()
+            await operation.ended()
             #expect(operation.error?.code == .cancelled)
         }
         #expect(await server.waitForConnections(0))
@@ -562,7 +562,7 @@ struct JoinedRequestTests {
             operations[cancelled[index]].queuePriority = priorities[index]
             if index % 3 == 0 { operations[cancelled[index]].cancel() }
         }
-        for operation in operations { await operation.finished() }
+        for operation in operations { await operation.ended() }
         #expect(endings.withLock { $0.sorted() } == Array(0..<400), "seed \(seed)")
         #expect(await eventually { queue.keepsNothing }, "seed \(seed)")
     }

@@ -65,7 +65,7 @@ struct MixedFatesTests {
                 operation.cancel()
                 if Int.random(in: 0..<8, using: &random) == 0 { await Task.yield() }
             }
-            for (operation, _) in waves { await operation.finished() }
+            for (operation, _) in waves { await operation.ended() }
             #expect(queue.operationCount == 0, "seed \(seed)")
             #expect(await eventually { queue.queue.operationCount == 0 }, "seed \(seed)")
         }

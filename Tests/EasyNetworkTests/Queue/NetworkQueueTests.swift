@@ -11,7 +11,7 @@ struct NetworkQueueTests {
         let occupancy = Occupancy()
         let jobs = (0..<200).map { _ in TestJob(occupancy) }
         for job in jobs { queue.addOperation(job) }
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(occupancy.most <= 3 && occupancy.now == 0)
         #expect(jobs.allSatisfy { $0.executionCount == 1 })
         #expect(queue.operationCount == 0 && queue.operations.isEmpty)
@@ -36,7 +36,7 @@ struct NetworkQueueTests {
         #expect(queue.operationCount == 4)
         #expect(queue.operations.first === jobs[0])
         queue.isSuspended = false
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(order.withLock { $0 } == ["d", "b", "a", "c"])
     }
 
@@ -50,13 +50,13 @@ struct NetworkQueueTests {
         for job in [running, waiting, dependent] { queue.addOperation(job) }
         queue.isSuspended = true
         waiting.cancel()
-        await waiting.finished()
-        await dependent.finished()
+        await waiting.ended()
+        await dependent.ended()
         #expect(dependent.error?.rootCause.code == .cancelled)
         #expect(waiting.executionCount == 0 && dependent.executionCount == 0)
         #expect(queue.operationCount == 1)
         running.cancel()
-        await running.finished()
+        await running.ended()
         #expect(queue.operationCount == 0)
     }
 
@@ -69,8 +69,8 @@ struct NetworkQueueTests {
         for job in jobs { queue.addOperation(job) }
         queue.addOperation(plain)
         if onExecutor { queue.queue.cancelAllOperations() } else { queue.cancelAllOperations() }
-        for job in jobs { await job.finished() }
-        await plain.finished()
+        for job in jobs { await job.ended() }
+        await plain.ended()
         #expect(jobs.allSatisfy { $0.error?.code == .cancelled })
         #expect(jobs.count { $0.executionCount > 0 } <= 2)
         #expect(plain.isCancelled)
@@ -111,7 +111,7 @@ struct NetworkQueueTests {
         plainQueue.addOperation(jobs[1])
         first.addOperation(jobs[0])
         gate.open()
-        await jobs[4].finished()
+        await jobs[4].ended()
         #expect(order.withLock { $0 } == [0, 1, 2, 3, 4])
         #expect(await eventually { first.operationCount + second.operationCount == 0 })
     }
@@ -128,7 +128,7 @@ struct NetworkQueueTests {
         job.addDependency(dependency)
         queue.isSuspended = false
         gate.open()
-        await job.finished()
+        await job.ended()
         #expect(job.error == nil)
     }
 
@@ -164,7 +164,7 @@ struct NetworkQueueTests {
         queue.addOperation(after)
         #expect(!after.isExecuting)
         goOn.signal()
-        await after.finished()
+        await after.ended()
         #expect(order.withLock { $0 } == ["barrier ends", "after"])
     }
 
@@ -179,7 +179,7 @@ struct NetworkQueueTests {
         queue.addOperation(dependency)
         plain.addDependency(dependency)
         queue.isSuspended = false
-        await plain.finished()
+        await plain.ended()
         #expect(order.withLock { $0 } == ["dependency", "plain"])
     }
 
@@ -194,7 +194,7 @@ struct NetworkQueueTests {
             queue.addOperation(next)
             last = next
         }
-        await last.finished()
+        await last.ended()
         #expect(await eventually { queue.operationCount == 0 })
         queue.isSuspended = true
         let byHand = (0..<20_000).map { _ in BlockOperation {} }
@@ -218,7 +218,7 @@ struct NetworkQueueTests {
         }
         #expect(released != nil)
         released?.isSuspended = false
-        await plain.finished()
+        await plain.ended()
         #expect(await eventually { released == nil })
     }
 
@@ -241,7 +241,7 @@ struct NetworkQueueTests {
             }
         }
         for job in jobs { queue.addOperation(job) }
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(jobs.allSatisfy { $0.error?.code == .cancelled })
     }
 
@@ -255,7 +255,7 @@ struct NetworkQueueTests {
             queue = strongQueue
             job = strongJob
             strongQueue.addOperation(strongJob)
-            await strongJob.finished()
+            await strongJob.ended()
         }
         #expect(await eventually { queue == nil && job == nil })
     }
@@ -316,7 +316,7 @@ struct NetworkQueueTests {
             if place < 2 { queues[place].addOperation(operation) } else { plainQueue.addOperation(operation) }
         }
         await disturbance
-        for (operation, _) in operations { await operation.finished() }
+        for (operation, _) in operations { await operation.ended() }
         #expect(await eventually { completions.withLock { $0 } >= operations.count }, "seed \(seed)")
         #expect(await eventually { queues.allSatisfy { $0.operationCount == 0 } }, "seed \(seed)")
         #expect(tooEarly.withLock { $0 } == 0, "seed \(seed)")

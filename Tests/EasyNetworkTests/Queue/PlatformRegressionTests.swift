@@ -50,7 +50,7 @@ struct PlatformRegressionTests {
         let others = (0..<400).map { _ in dependentKind.job() }
         #expect(!dependency.isFinished)
         gate.open()
-        await dependency.finished()
+        await dependency.ended()
         #expect(await eventually { queue.operationCount == 0 })
         withExtendedLifetime(others) {}
     }
@@ -63,7 +63,7 @@ struct PlatformRegressionTests {
             queue.addOperation(dependent)
         }
         queue.cancelAllOperations()
-        for dependent in dependents { await dependent.finished() }
+        for dependent in dependents { await dependent.ended() }
         return dependents.map(WeakOperation.init)
     }
 
@@ -81,11 +81,11 @@ struct PlatformRegressionTests {
             if let job = job as? NetworkOperation { job.finish() } else { job.start() }
         }
         queue.isSuspended = false
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(await eventually { queue.operationCount == 0 && completions.withLock { $0 } >= jobs.count })
         let last = kind.job()
         queue.addOperation(last)
-        await last.finished()
+        await last.ended()
         #expect(completions.withLock { $0 } == jobs.count)
         #expect(runs.withLock { $0 } == (kind == .networkOperation ? 0 : jobs.count))
     }
@@ -102,11 +102,11 @@ struct PlatformRegressionTests {
             if index % 2 == 0 { queue.addOperation(job) } else { plainQueue.addOperation(job) }
         }
         await finishing
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(await eventually { completions.withLock { $0 } >= jobs.count })
         let last = TestJob()
         plainQueue.addOperation(last)
-        await last.finished()
+        await last.ended()
         #expect(completions.withLock { $0 } == jobs.count && queue.operationCount == 0)
     }
 
@@ -135,7 +135,7 @@ struct PlatformRegressionTests {
         let last = TestJob()
         queue.addOperation(last)
         queue.isSuspended = false
-        await last.finished()
+        await last.ended()
         #expect(await eventually { queue.operationCount == 0 })
     }
 
@@ -155,11 +155,11 @@ struct PlatformRegressionTests {
             job.completionBlock = { completions.withLock { $0 += 1 } }
             queue.addOperation(job)
         }
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(await eventually { completions.withLock { $0 } >= jobs.count })
         let last = OlderJob()
         queue.addOperation(last)
-        await last.finished()
+        await last.ended()
         #expect(completions.withLock { $0 } == jobs.count && queue.operationCount == 0)
     }
 
@@ -201,7 +201,7 @@ struct PlatformRegressionTests {
         job.removeDependency(never)
         #expect(job.dependencies.isEmpty)
         queue.addOperation(job)
-        await job.finished()
+        await job.ended()
         #expect(job.executionCount == 1)
     }
 
@@ -216,7 +216,7 @@ struct PlatformRegressionTests {
         job.removeDependency(never)
         #expect(job.dependencies == [other])
         queue.addOperation(other)
-        await job.finished()
+        await job.ended()
         #expect(job.error == nil && queue.operationCount == 0)
     }
 
@@ -234,8 +234,8 @@ struct PlatformRegressionTests {
         let after = kind.job { order.withLock { $0.append("after") } }
         queue.addOperation(after)
         gate.open()
-        await cancelled.finished()
-        await after.finished()
+        await cancelled.ended()
+        await after.ended()
         #expect(order.withLock { $0 } == ["barrier", "after"])
         #expect(await eventually { queue.operationCount == 0 })
     }
@@ -266,7 +266,7 @@ struct PlatformRegressionTests {
             queue.addOperation(job)
             if index % 7 == 0 { job.cancel() }
         }
-        for dependent in dependents { await dependent.finished() }
+        for dependent in dependents { await dependent.ended() }
         isOver.withLock { $0 = true }
         await reading
         #expect(contradictions.withLock { $0 } == 0)
@@ -283,7 +283,7 @@ struct PlatformRegressionTests {
         queue.addOperation(after)
         after.addDependency(after)
         for job in [before, after] {
-            await job.finished()
+            await job.ended()
             #expect(job.error?.code == .cycle && job.executionCount == 0)
         }
         #expect(queue.operationCount == 0)
@@ -301,7 +301,7 @@ struct PlatformRegressionTests {
         other.addOperation(job)
         #expect(queue.operationCount == 1 && other.operationCount == 0)
         queue.isSuspended = false
-        await job.finished()
+        await job.ended()
         queue.addOperation(job)
         other.addOperation(job)
         #expect(runs.withLock { $0 } == 1)
@@ -328,7 +328,7 @@ struct PlatformRegressionTests {
             }
             last = job
             if fate == .cancelled { queue.cancelAllOperations() } else { queue.isSuspended = false }
-            await job.finished()
+            await job.ended()
             #expect(job.executionCount == (fate == .run ? 1 : 0))
         }
         #expect(await eventually { queue.operationCount == 0 })

@@ -21,16 +21,16 @@ struct QueueLifeTests {
         for job in jobs { queue.addOperation(job) }
         queue.addOperation(plain)
         queue.cancelOperations(tag: "images")
-        for job in jobs[1...2] { await job.finished() }
+        for job in jobs[1...2] { await job.ended() }
         #expect(jobs.map(\.isCancelled) == [false, true, true, false])
         queue.cancelOperations { $0 === plain || $0 === jobs[0] }
-        await jobs[0].finished()
-        await plain.finished()
+        await jobs[0].ended()
+        await plain.ended()
         #expect(plain.isCancelled && !jobs[3].isCancelled)
         queue.cancelOperations(tag: "nobody")
         queue.cancelOperations(host: "nobody")
         queue.cancelAllOperations()
-        await jobs[3].finished()
+        await jobs[3].ended()
         #expect(await eventually { queue.operationCount == 0 })
     }
 
@@ -53,12 +53,12 @@ struct QueueLifeTests {
         queue.isSuspended = false
         #expect(queue.explain(forgotten) == [.limit(0)])
         queue.maxConcurrentOperationCount = 1
-        await job.finished()
+        await job.ended()
         #expect(queue.explain(job) == [.finished])
         queue.addOperation(running)
         #expect(queue.explain(running) == [.running])
         running.finish()
-        await running.finished()
+        await running.ended()
     }
 
     @Test("BEY-1: a failed dependency names the way to its root cause")
@@ -69,7 +69,7 @@ struct QueueLifeTests {
         for (job, other) in zip(jobs.dropFirst(), jobs) { job.addDependency(other) }
         for job in jobs { queue.addOperation(job) }
         jobs[0].finish(NetworkError(code: .refused))
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(jobs[0].error?.dependencyPath == [])
         #expect(jobs[2].error?.dependencyPath == ["step 0", "step 1"])
         let last = jobs[39].error?.dependencyPath ?? []
@@ -89,7 +89,7 @@ struct QueueLifeTests {
         #expect(job.dependencies == [plain])
         #expect(queue.explain(job).count == 1)
         job.removeDependency(plain)
-        await job.finished()
+        await job.ended()
         #expect(job.error == nil && queue.operationCount == 0)
         #expect(queue.state.withLock { $0.outside.isEmpty && $0.graph.submitted.isEmpty })
     }
@@ -109,8 +109,8 @@ struct QueueLifeTests {
         let plain = BlockOperation {}
         queue.addOperation(late)
         queue.addOperation(plain)
-        await late.finished()
-        await plain.finished()
+        await late.ended()
+        await plain.ended()
         #expect(late.error?.code == .refused && late.executionCount == 0 && plain.isCancelled)
         running.finish()
         #expect(await drain.value == 0)
@@ -131,10 +131,10 @@ struct QueueLifeTests {
         let drain = Task { await queue.drain(deadline: 60).map(\.name) }
         await clock.waitForTimers(1)
         jobs[0].finish()
-        await jobs[0].finished()
+        await jobs[0].ended()
         if byDeadline { clock.advance(by: 60) } else { drain.cancel() }
         #expect(await drain.value == ["1", "2"])
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(jobs.map { $0.error?.code } == [nil, .cancelled, .cancelled])
     }
 
@@ -147,7 +147,7 @@ struct QueueLifeTests {
         let never = named("never")
         never.cancel()
         queue.addOperation(never)
-        for job in jobs + [never] { await job.finished() }
+        for job in jobs + [never] { await job.ended() }
         for stream in streams { await check(stream) }
     }
 

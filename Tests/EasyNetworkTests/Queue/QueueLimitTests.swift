@@ -31,7 +31,7 @@ struct QueueLimitTests {
         queue.setMaxConcurrentOperationCount(2, forHost: "A.EXAMPLE")
         await jobs[1].started.opened()
         for job in jobs { job.finish() }
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(queue.maxConcurrentOperationCountPerHost == 1 && queue.operationCount == 0)
     }
 
@@ -52,7 +52,7 @@ struct QueueLimitTests {
             #expect(queue.explain(operation) == [.hostLimit(host: "127.0.0.1:\(port)", 2)])
         }
         queue.cancelOperations(host: "127.0.0.1:\(port)")
-        for operation in operations { await operation.finished() }
+        for operation in operations { await operation.ended() }
         #expect(operations.allSatisfy { $0.isCancelled } && server.requests.count == 2)
     }
 
@@ -72,7 +72,7 @@ struct QueueLimitTests {
         jobs[2].finish()
         #expect(await eventually { jobs[1].executionCount + jobs[3].executionCount == 2 })
         queue.cancelAllOperations()
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
     }
 
     @Test("BEY-6: jobs start as their rate allows, on the queue's clock")
@@ -81,16 +81,16 @@ struct QueueLimitTests {
         let queue = NetworkQueue(rateLimit: RateLimit(1, per: 10), clock: clock)
         let jobs = (0..<3).map { _ in TestJob() }
         for job in jobs { queue.addOperation(job) }
-        await jobs[0].finished()
+        await jobs[0].ended()
         #expect(queue.explain(jobs[1]) == [.rate(seconds: 10)])
         await clock.waitForTimers(1)
         clock.advance(by: 9)
         #expect(jobs[1].executionCount == 0)
         clock.advance(by: 1)
-        await jobs[1].finished()
+        await jobs[1].ended()
         #expect(jobs[2].executionCount == 0)
         queue.rateLimit = nil
-        await jobs[2].finished()
+        await jobs[2].ended()
     }
 
     @Test("BEY-6: a job that gives its slot back lets others run, counts in no limit, and comes again in its turn")
@@ -121,7 +121,7 @@ struct QueueLimitTests {
         queue.isSuspended = true
         for job in others { queue.addOperation(job) }
         queue.isSuspended = false
-        for job in others + [waiting] { await job.finished() }
+        for job in others + [waiting] { await job.ended() }
         #expect(order.withLock { $0 } == ["begins", "one", "two", "goes on"])
         #expect(queue.operationCount == 0)
     }
@@ -144,14 +144,14 @@ struct QueueLimitTests {
         let hasGoneOn = Locked(false)
         if isReturning { job.reclaimSlot { hasGoneOn.withLock { $0 = true } } }
         job.cancel()
-        await job.finished()
+        await job.ended()
         #expect(queue.operationCount == 1)
         other.finish()
-        await other.finished()
+        await other.ended()
         #expect(queue.operationCount == 0 && !hasGoneOn.withLock { $0 })
         let last = TestJob()
         queue.addOperation(last)
-        await last.finished()
+        await last.ended()
     }
 
     @Test("BEY-6: the action that waits for a slot is replaced by a later one, and dropped when the slot is forgone")
@@ -179,9 +179,9 @@ struct QueueLimitTests {
         }
         job.reclaimSlot(if: { false }, { order.withLock { $0.append("stale") } })
         other.finish()
-        await job.finished()
+        await job.ended()
         #expect(order.withLock { $0 } == ["wanted"])
-        await other.finished()
+        await other.ended()
     }
 
     @Test("BEY-6: without a NetworkQueue giving a slot back does nothing, and asking for it goes on at once")
@@ -192,7 +192,7 @@ struct QueueLimitTests {
             job.reclaimSlot { job.finish() }
         }
         plainQueue.addOperation(job)
-        await job.finished()
+        await job.ended()
         #expect(job.error == nil)
     }
 
@@ -214,7 +214,7 @@ struct QueueLimitTests {
         jobs[2].addDependency(jobs[1])
         for job in [jobs[0], jobs[2], jobs[1]] { queue.addOperation(job) }
         queue.isSuspended = false
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(order.withLock { $0 } == ["base", "high", "other"])
         #expect(jobs[1].queuePriority == .veryLow)
     }
@@ -233,7 +233,7 @@ struct QueueLimitTests {
         }
         queue.addOperations(jobs, waitUntilFinished: false)
         queue.isSuspended = false
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         let places = order.withLock { order in order.indices.filter { order[$0] == "low" } }
         #expect(places == [100, 201])
     }

@@ -55,7 +55,7 @@ struct QueueRaceTests {
         await job.asked.opened()
         #expect(await queue.drain(deadline: 0).isEmpty)
         job.answer.signal()
-        await job.finished()
+        await job.ended()
         #expect(job.error?.code == .refused && !job.hasRun.withLock { $0 })
     }
 
@@ -94,7 +94,7 @@ struct QueueRaceTests {
         odd.addDependency(TestJob())
         odd.hook.withLock { $0 = { queue.cancelAllOperations() } }
         queue.isSuspended = false
-        await odd.finished()
+        await odd.ended()
         #expect(odd.isCancelled)
     }
 
@@ -160,7 +160,7 @@ struct QueueRaceTests {
         job.addDependency(other)
         #expect(job.dependencies.isEmpty)
         queue.isSuspended = false
-        await job.finished()
+        await job.ended()
     }
 
     @Test("OPQ-1: jobs that are added while their dependency is leaving the queue run")
@@ -198,7 +198,7 @@ struct QueueRaceTests {
         queue.addOperation(dependency)
         queue.isSuspended = false
         gate.open()
-        await dependent.finished()
+        await dependent.ended()
         var seen: [String] = []
         for await event in events {
             let name = event.operation === plain ? "plain" : event.operation === dependent ? "dependent" : "other"
@@ -221,14 +221,14 @@ struct QueueRaceTests {
         let job = TestJob()
         job.addCondition(OperationCondition("always") { _ in true })
         queue.addOperation(job)
-        await job.finished()
+        await job.ended()
         queue.rateLimit = rate
         let next = TestJob()
         queue.addOperation(next)
         #expect(queue.explain(next) == [.rate(seconds: 10)])
         #expect(queue.rateLimit == rate)
         clock.advance(by: 10)
-        await next.finished()
+        await next.ended()
     }
 
     @Test("BEY-6: one timer is set, whatever rates there are")
@@ -248,9 +248,9 @@ struct QueueRaceTests {
         for _ in 0..<20 {
             let pair = jobs(2, "fast")
             for job in pair { queue.addOperation(job) }
-            await pair[0].finished()
+            await pair[0].ended()
             clock.advance(by: 1)
-            await pair[1].finished()
+            await pair[1].ended()
             clock.advance(by: 1)
             #expect(clock.pendingCount == 1)
         }
@@ -271,7 +271,7 @@ struct QueueRaceTests {
             group.mutualExclusionCategories = ["one"]
             queue.addOperation(group)
         }
-        for group in groups { await group.finished() }
+        for group in groups { await group.ended() }
         #expect(occupancy.most == 1 && groups.allSatisfy { $0.error == nil })
     }
 
@@ -284,7 +284,7 @@ struct QueueRaceTests {
             maxConcurrentOperationCount: 1
         )
         queue.addOperation(batch)
-        await batch.finished()
+        await batch.ended()
         #expect(occupancy.most == 1)
 
         let transport = InMemoryTransport()
@@ -305,7 +305,7 @@ struct QueueRaceTests {
         // The first one runs before the last one is admitted.
         #expect(await eventually { joins[1...].allSatisfy { queue.explain($0) == [.batchLimit(1)] } })
         joining.cancel()
-        await joining.finished()
+        await joining.ended()
         #expect(transport.requests.count == 1)
     }
 

@@ -35,7 +35,7 @@ struct QueueStressTests {
         queue.isSuspended = false
         queue.maxConcurrentOperationCount = 2
         if seed % 3 == 0 { await queue.drain(deadline: seed % 2 == 0 ? 0 : 0.01) }
-        for operation in all.withLock({ $0 }) { await operation.finished() }
+        for operation in all.withLock({ $0 }) { await operation.ended() }
         let isEmpty = await eventually {
             queue.state.withLock { state in
                 state.graph.isEmpty && state.outside.isEmpty && state.graph.submitted.isEmpty

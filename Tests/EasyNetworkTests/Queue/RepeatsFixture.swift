@@ -77,9 +77,9 @@ struct Personal: APIRequest {
     }
 }
 
-extension ItemOperation {
-    /// The number of tasks that wait for the value.
-    var waiterCount: Int { state.withLock { $0.waiterCount } }
+extension NetworkOperation {
+    /// The number of tasks that wait for the end.
+    var waiterCount: Int { core.withLock { Int($0.waitingTaskCount) } }
 }
 
 extension NetworkQueue {

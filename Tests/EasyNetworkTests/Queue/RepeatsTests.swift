@@ -24,12 +24,12 @@ struct RepeatsTests {
         queue.isSuspended = true
         let waiting = fixture.operation(request)
         queue.addOperation(waiting)
-        await running.finished()
+        await running.ended()
         #expect(running.error?.code == .cancelled && !waiting.isFinished)
         let other = fixture.operation(Repeated(api: "stall", text: "else", repeatPolicy: .cancelOlder))
         let newest = fixture.operation(Repeated(api: "stall", repeatPolicy: .cancelOlder))
         queue.addOperations([other, newest], waitUntilFinished: false)
-        await waiting.finished()
+        await waiting.ended()
         #expect(waiting.error?.code == .cancelled && !other.isCancelled && !newest.isCancelled)
         queue.cancelAllOperations()
         #expect(await server.waitForConnections(0))
@@ -42,7 +42,7 @@ struct RepeatsTests {
         queue.isSuspended = true
         let (older, newer) = (fixture.operation(request), fixture.operation(request))
         queue.addOperations([older, newer], waitUntilFinished: false)
-        await newer.finished()
+        await newer.ended()
         #expect(newer.error?.code == .refused && newer.error?.message?.contains("RequestOperation") == true)
         #expect(newer.error?.attempts == 0)
         queue.isSuspended = false
@@ -79,7 +79,7 @@ struct RepeatsTests {
         newer.repeatPolicy = .cancelOlder
         newer.repeatKey = "search"
         queue.addOperations([allowed, unnamed, newer], waitUntilFinished: false)
-        await allowed.finished()
+        await allowed.ended()
         #expect(allowed.error?.code == .cancelled && !unnamed.isCancelled)
         newer.repeatPolicy = .allow
         #expect(newer.repeatPolicy == .cancelOlder)
@@ -96,10 +96,10 @@ struct RepeatsTests {
         await server.waitForRequests(1)
         let next = first.then { _ in Repeated(api: "stall", repeatPolicy: .ignoreNewer) }
         queue.addOperations([first, next], waitUntilFinished: false)
-        await next.finished()
+        await next.ended()
         #expect(next.error?.code == .refused && server.requests.count == 2)
         stalled.cancel()
-        await stalled.finished()
+        await stalled.ended()
     }
 
     @Test("BEY-18, OPQ-6: requests with interceptors of their own are repeats by a key only")
@@ -119,7 +119,7 @@ struct RepeatsTests {
             }
             queue.addOperations(named, waitUntilFinished: false)
             queue.isSuspended = false
-            for operation in named { await operation.finished() }
+            for operation in named { await operation.ended() }
             #expect(named.filter { $0.error == nil }.count == 1)
         }
     }
@@ -153,7 +153,7 @@ struct RepeatsTests {
         plain.addOperation(operations[3])
         for operation in operations.dropFirst() { #expect(try await operation.value.source == .network) }
         queue.cancelAllOperations()
-        await operations[0].finished()
+        await operations[0].ended()
         #expect(server.requests.count == 3)
     }
 
@@ -166,7 +166,7 @@ struct RepeatsTests {
         #expect(await eventually { operations.filter(\.isFinished).count == 63 })
         await server.waitForRequests(1)
         queue.cancelAllOperations()
-        for operation in operations { await operation.finished() }
+        for operation in operations { await operation.ended() }
         #expect(operations.filter { $0.error?.code == .refused }.count == 63)
         #expect(server.requests.count == 1)
         #expect(await eventually { queue.repeats.withLock { $0.registry.count } == 0 })

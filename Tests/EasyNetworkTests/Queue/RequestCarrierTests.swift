@@ -115,7 +115,7 @@ struct RequestCarrierTests {
         queue.add(carrier)
         let wait = {
             let begun = OneShot()
-            let task = Task { try await carrier.valueOfWaiter { begun.end() } }
+            let task = Task { try await carrier.valueAsCounted { begun.end() } }
             await begun.wait()
             return task
         }

@@ -49,7 +49,7 @@ struct RequestPlacementTests {
         }
         #expect(isPlaced)
         gate.open()
-        for operation in [low, next] + others { await operation.finished() }
+        for operation in [low, next] + others { await operation.ended() }
         let paths = server.requests.map(\.path)
         #expect(paths == ["/first", "/second", "/next", "/other", "/other", "/other", "/other"])
         #expect(low.error == nil && next.error == nil)
@@ -66,7 +66,7 @@ struct RequestPlacementTests {
         let next = first.then { _ in Placed(api: "next", priority: .veryHigh) }
         next.queuePriority = .low
         queue.addOperations([first, next], waitUntilFinished: false)
-        await next.finished()
+        await next.ended()
         #expect(next.error == nil && next.queuePriority == .low)
     }
 
@@ -90,7 +90,7 @@ struct RequestPlacementTests {
         for (operation, host) in zip(operations, hosts) {
             #expect(queue.explain(operation) == [.hostLimit(host: host, 0)])
             queue.cancelOperations(host: host)
-            await operation.finished()
+            await operation.ended()
             #expect(operation.isCancelled)
         }
     }
@@ -107,7 +107,7 @@ struct RequestPlacementTests {
         queue.addOperations([first, next], waitUntilFinished: false)
         #expect(await eventually { queue.explain(next) == [.hostLimit(host: "elsewhere.example", 0)] })
         queue.cancelOperations(host: "elsewhere.example")
-        await next.finished()
+        await next.ended()
         #expect(next.isCancelled && queue.operationCount == 0)
     }
 
@@ -155,7 +155,7 @@ struct RequestPlacementTests {
         }
         network.status = .unknown
         queue.isSuspended = false
-        for operation in operations { await operation.finished() }
+        for operation in operations { await operation.ended() }
         let isEmpty = await eventually {
             queue.state.withLock { state in
                 state.graph.isEmpty && state.graph.submitted.isEmpty && state.graph.everything.runningCount == 0

@@ -72,7 +72,7 @@ struct CallSafetyTests {
         if let operation { queue.addOperation(operation) }
         await clock.waitForTimers(1)
         operation?.finish(NetworkError(code: .refused))
-        await operation?.finished()
+        await operation?.ended()
         operation = nil
         #expect(await eventually { kept == nil })
         clock.advance(by: 1_000)
@@ -331,7 +331,7 @@ struct CallSafetyTests {
         }
         #expect(await transport.waitForRequests(3))
         clock.advance(by: 2)
-        await operation.finished()
+        await operation.ended()
         #expect(operation.error?.code == .timedOut && operation.error?.attempts == 1)
     }
 
@@ -432,7 +432,7 @@ struct CallSafetyTests {
         )
         let operation = RequestOperation(request, service: service)
         queue.addOperation(operation)
-        await operation.finished()
+        await operation.ended()
         transport.sent.exchange([])
         #expect(await eventually { gone.withLock { $0 } >= 1 })
     }

@@ -115,7 +115,7 @@ struct CallStressTests {
                     if victim < operations.count { operations[victim].cancel() }
                     await Task.yield()
                 }
-                await operation.finished()
+                await operation.ended()
             }
             #expect(queue.operationCount == 0, "seed \(seed)")
             let stopped = operations.filter { $0.error?.isSilent == true }.count

@@ -35,9 +35,9 @@ struct HostReachabilityTests {
         #expect(queue.explain(jobs[0]) == [.condition("network reachable")])
         #expect(queue.operationCount == jobs.count && transport.requests.count == 1)
         jobs[1].cancel()
-        await jobs[1].finished()
+        await jobs[1].ended()
         network.status = .unknown
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         #expect(jobs.enumerated().allSatisfy { ($1.error == nil) == ($0 != 1) })
         #expect(queue.operationCount == 0 && transport.requests.count == jobs.count)
     }
@@ -55,7 +55,7 @@ struct HostReachabilityTests {
         (queueIsFirst ? whole : network).status = .reachable
         let behind = TestJob()
         queue.addOperation(behind)
-        await behind.finished()
+        await behind.ended()
         #expect(queue.explain(job) == [.condition("network reachable")] && transport.requests.isEmpty)
         if queueIsFirst {
             network.status = .reachable
@@ -141,7 +141,7 @@ struct HostReachabilityTests {
         #expect(isOffline && queue.explain(job) == [.slotReleased])
         let other = TestJob()
         queue.addOperation(other)
-        await other.finished()
+        await other.ended()
         #expect(transport.requests.count == 1)
         network.status = .reachable
         #expect(try await job.value.text() == "b")

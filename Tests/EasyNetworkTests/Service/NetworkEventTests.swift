@@ -63,7 +63,7 @@ struct NetworkEventTests {
         operation.tags = ["x"]
         queue.addOperation(operation)
         _ = try await operation.value
-        await operation.finished()
+        await operation.ended()
         for subscription in subscriptions { await subscription.settled() }
         let slot: Set = ["released", "regained"]
         #expect(heard.words.filter { !slot.contains($0) } == ["added 0", "started"] + story + ["finished"])
@@ -152,7 +152,7 @@ struct NetworkEventTests {
         #expect(heard.count == 4_098)
         #expect(heard.suffix(4_096).elementsEqual(jobs.suffix(4_096)) { $0 === $1 })
         queue.cancelAllOperations()
-        for job in [first] + jobs { await job.finished() }
+        for job in [first] + jobs { await job.ended() }
     }
 
     @Test("DIA-1: a slow listener has the last 4,096 events of a host, and loses the oldest ones")
@@ -180,7 +180,7 @@ struct NetworkEventTests {
         _ = operation.progress
         queue.addOperation(operation)
         _ = try await operation.value
-        await operation.finished()
+        await operation.ended()
         await subscription.settled()
         #expect(heard.words.contains("4 of 4"), "\(heard.words)")
     }
@@ -206,7 +206,7 @@ struct NetworkEventTests {
                 listeners.append((heard, queue.subscribe(heard.note)))
             }
         }
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         for (heard, subscription) in listeners {
             await subscription.settled()
             let events = heard.events.withLock { $0 }

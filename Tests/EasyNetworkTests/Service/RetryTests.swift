@@ -152,7 +152,7 @@ struct RetryTests {
         queue.addOperation(operation)
         await clock.waitForTimers(1)
         operation.cancel()
-        await operation.finished()
+        await operation.ended()
         #expect(operation.error?.code == .cancelled)
         #expect(await eventually { clock.pendingCount == 0 })
         #expect(transport.requests.count == 1)

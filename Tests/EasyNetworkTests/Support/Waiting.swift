@@ -4,7 +4,7 @@ import Foundation
 
 extension Operation {
     /// Returns when the operation has finished.
-    func finished() async {
+    func ended() async {
         await withCheckedContinuation { continuation in
             asNetworkOperation.whenFinished { continuation.resume() }
         }

@@ -19,7 +19,7 @@ struct DownloadEdgeTests {
         NetworkQueue(name: "downloads").addOperation(first)
         #expect(await eventually { first.progress.completedUnitCount == 3_850_000 })
         first.cancel()
-        await first.finished()
+        await first.ended()
         fixture.file.change { _, _, _ in }
         let other = RangedFile.bytes(3_000_000, seed: 2)
         fixture.file.replace(other, tag: "\"two\"")
@@ -119,7 +119,7 @@ struct DownloadEdgeTests {
         NetworkQueue(name: "downloads").addOperation(first)
         #expect(await eventually { first.progress.completedUnitCount == 400_000 })
         first.cancel()
-        await first.finished()
+        await first.ended()
         fixture.file.change { _, _, _ in }
         let result = await fixture.run(fixture.operation(FileRequest(method: .post)) { $0.segmentCount = 4 })
         #expect(result.code == nil)
@@ -220,11 +220,11 @@ struct DownloadEdgeTests {
                     default: operation.cancel()
                     }
                 }
-                await operation.finished()
+                await operation.ended()
             }
             let last = fixture.operation(to: fixture.folder.file(name)) { $0.segmentCount = 2 }
             queue.addOperation(last)
-            await last.finished()
+            await last.ended()
             #expect(last.error == nil, "seed \(seed), round \(round)")
             #expect(fixture.folder.data(name) == fixture.file.data, "seed \(seed), round \(round)")
             for operation in operations {
@@ -372,10 +372,10 @@ struct DownloadEdgeTests {
         let next = fixture.operation(to: path)
         next.start()
         disk.goOn()
-        await next.finished()
+        await next.ended()
         #expect(next.error == nil)
         #expect(fixture.folder.data("out") == fixture.file.data)
-        await first.finished()
+        await first.ended()
     }
 
     @Test("TRF-2: an operation is released when it is over, or paused and on no queue")
@@ -389,7 +389,7 @@ struct DownloadEdgeTests {
             NetworkQueue(name: "downloads").addOperation(operation)
             operation.pause()
             operation.resume()
-            await operation.finished()
+            await operation.ended()
             let other = fixture.operation()
             other.pause()
             paused = other

@@ -86,7 +86,7 @@ struct DownloadEndTests {
                 Issue.record("seed \(seed), round \(round): it hangs")
                 return operation.cancel()
             }
-            for other in others { await other.finished() }
+            for other in others { await other.ended() }
             #expect(operation.error == nil, "seed \(seed), round \(round)")
             #expect(fixture.folder.data(name) == fixture.file.data, "seed \(seed), round \(round)")
         }
@@ -215,7 +215,7 @@ struct DownloadEndTests {
             try await Task.sleep(nanoseconds: 1_000_000)
         }
         other.finish()
-        await operation.finished()
+        await operation.ended()
         #expect(operation.error == nil)
         #expect(fixture.folder.data("out") == fixture.file.data)
     }
@@ -233,14 +233,14 @@ struct DownloadEndTests {
         let second = fixture.operation()
         second.start()
         second.cancel()
-        await second.finished()
+        await second.ended()
         let third = fixture.operation()
         third.start()
         disk.goOn()
-        await third.finished()
+        await third.ended()
         #expect(third.error == nil)
         #expect(fixture.folder.data("out") == fixture.file.data)
-        await first.finished()
+        await first.ended()
     }
 
     @Test("TRF-3: cancelled as soon as it has begun, it does not keep the next one from its part")
@@ -252,10 +252,10 @@ struct DownloadEndTests {
             // Varies the moment; nothing waits for it.
             if round.isMultiple(of: 2) { usleep(UInt32(round)) }
             first.cancel()
-            await first.finished()
+            await first.ended()
             let second = fixture.operation()
             second.start()
-            await second.finished()
+            await second.ended()
             #expect(second.error == nil, "round \(round)")
         }
     }

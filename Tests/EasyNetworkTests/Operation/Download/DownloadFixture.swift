@@ -39,7 +39,7 @@ struct DownloadFixture: Sendable {
     @discardableResult
     func run(_ operation: DownloadOperation) async -> Result<URL, NetworkError> {
         NetworkQueue(name: "downloads").addOperation(operation)
-        await operation.finished()
+        await operation.ended()
         return operation.result ?? .failure(NetworkError(code: .invalidRequest, message: "no result"))
     }
 

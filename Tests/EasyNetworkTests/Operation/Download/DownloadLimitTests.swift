@@ -34,7 +34,7 @@ struct DownloadLimitTests {
             if !file.requests.isEmpty { clock.advance(by: 0.01) }
             try await Task.sleep(nanoseconds: 100_000)
         }
-        await operation.finished()
+        await operation.ended()
         #expect(operation.error == nil)
         #expect(folder.data("out") == file.data)
         // Bytes that were granted before a pause or arrived during it are not delayed.

@@ -77,7 +77,7 @@ struct DownloadTests {
             throw CancellationError()
         }
         NetworkQueue(name: "downloads").addOperations([first, second, third], waitUntilFinished: false)
-        await third.finished()
+        await third.ended()
         #expect(second.error == nil && fixture.folder.data("out") == fixture.file.data)
         #expect(third.error != nil && fixture.folder.names == ["out"])
     }
@@ -100,7 +100,7 @@ struct DownloadTests {
         }
         #expect(operation.isPaused && operation.result == nil)
         operation.resume()
-        await operation.finished()
+        await operation.ended()
         #expect(operation.error == nil)
     }
 
@@ -303,12 +303,12 @@ struct DownloadTests {
         operation.pause()
         let other = BlockNetworkOperation {}
         queue.addOperation(other)
-        await other.finished()
+        await other.ended()
         #expect(operation.result == nil)
         operation.pause()
         operation.resume()
         operation.resume()
-        await operation.finished()
+        await operation.ended()
         #expect(operation.error == nil)
         #expect(fixture.folder.data("out") == fixture.file.data)
         #expect(fixture.file.ranges == [nil, "bytes=500000-"])
@@ -323,10 +323,10 @@ struct DownloadTests {
         queue.addOperation(operation)
         let other = BlockNetworkOperation {}
         queue.addOperation(other)
-        await other.finished()
+        await other.ended()
         #expect(fixture.file.requests.isEmpty)
         operation.resume()
-        await operation.finished()
+        await operation.ended()
         #expect(operation.error == nil)
     }
 
@@ -344,8 +344,8 @@ struct DownloadTests {
         operation.cancel()
         let next = fixture.operation()
         queue.addOperation(next)
-        await operation.finished()
-        await next.finished()
+        await operation.ended()
+        await next.ended()
         #expect(operation.error?.code == .cancelled)
         #expect(next.error == nil)
         #expect(fixture.file.ranges == [nil, keeps ? "bytes=500000-" : nil])
@@ -366,7 +366,7 @@ struct DownloadTests {
         // Its part is unchanged.
         first.pause()
         first.resume()
-        await first.finished()
+        await first.ended()
         #expect(first.error == nil)
         #expect(fixture.folder.data("out") == fixture.file.data)
     }
@@ -404,7 +404,7 @@ struct DownloadTests {
         operation.progress.resume()
         #expect(await eventually { operation.progress.completedUnitCount == 1_000_000 })
         operation.progress.cancel()
-        await operation.finished()
+        await operation.ended()
         #expect(operation.error?.code == .cancelled)
     }
 }

@@ -215,7 +215,7 @@ struct DownloadTrustTests {
         let queue = NetworkQueue(name: "downloads", maxConcurrentOperationCount: 8)
         let operations = (0..<8).map { fixture.operation(FileRequest(api: "\($0)/file"), to: fixture.folder.url) }
         for operation in operations { queue.addOperation(operation) }
-        for operation in operations { await operation.finished() }
+        for operation in operations { await operation.ended() }
         for (operation, file) in zip(operations, files) {
             let name = try #require(try operation.result?.get().lastPathComponent)
             #expect(fixture.folder.data(name) == file.data)

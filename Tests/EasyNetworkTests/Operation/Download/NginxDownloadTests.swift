@@ -35,7 +35,7 @@ struct NginxDownloadTests {
         let operation = DownloadOperation(request, to: folder.file("out"), service: EasyNetworkService(host))
         change(operation)
         NetworkQueue(name: "downloads").addOperation(operation)
-        await operation.finished()
+        await operation.ended()
         return operation
     }
 

@@ -115,7 +115,7 @@ struct SegmentedDownloadTests {
         operation.resume()
         #expect(await eventually { operation.progress.completedUnitCount == 1_600_000 })
         operation.cancel()
-        await operation.finished()
+        await operation.ended()
         #expect(await run(fixture).code == nil)
         #expect(fixture.folder.data("out") == fixture.file.data)
         #expect(fixture.file.requests.count == 12)

@@ -57,7 +57,7 @@ import Testing
         }
         queue.bandwidthLimit = 5
         queue.addOperation(job)
-        await job.finished()
+        await job.ended()
         #expect(seen.withLock { $0 } === queue.bandwidth && queue.bandwidthLimit == 5)
     }
 }

@@ -61,7 +61,7 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         // Another thread may be about to change the progress.
         #expect(await eventually { batch.progress.totalUnitCount == 8 } && batch.progress.completedUnitCount == 0)
         NetworkQueue().addOperation(batch)
-        await batch.finished()
+        await batch.ended()
         #expect(batch.progress.completedUnitCount == 8 && batch.progress.fractionCompleted == 1)
     }
 
@@ -85,10 +85,10 @@ private final class HeldProgress: Progress, @unchecked Sendable {
             #expect(progress.completedUnitCount == 0)
         }
         transfer.finish()
-        await transfer.finished()
+        await transfer.ended()
         #expect(await eventually { progress.completedUnitCount == 3 && progress.fractionCompleted == 0.75 })
         job.finish()
-        await batch.finished()
+        await batch.ended()
         #expect(progress.completedUnitCount == 4 && progress.fractionCompleted == 1)
     }
 
@@ -99,14 +99,14 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         queue.addOperation(transfers[0])
         await transfers[0].hasBegun.opened()
         transfers[0].finish()
-        await transfers[0].finished()
+        await transfers[0].ended()
         let batch = BatchOperation(transfers, policy: .collectAll)
         queue.addOperation(batch)
         await transfers[1].hasBegun.opened()
         transfers[1].meter.add(50)
         transfers[1].finish(NetworkError(code: .timedOut))
         transfers[2].cancel()
-        await batch.finished()
+        await batch.ended()
         #expect(batch.progress.completedUnitCount == 3 && batch.progress.fractionCompleted == 1)
         #expect(transfers[1].meter.progress.completedUnitCount == 50 && !transfers[1].meter.progress.isFinished)
     }
@@ -125,7 +125,7 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         #expect(batches[1].progress.fractionCompleted == 0)
         transfer.finish()
         for batch in batches {
-            await batch.finished()
+            await batch.ended()
             #expect(batch.progress.fractionCompleted == 1 && batch.progress.completedUnitCount == 1)
         }
     }
@@ -142,7 +142,7 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         #expect(await eventually { !transfers[0].meter.progress.isPaused })
         #expect(!transfers[1].meter.progress.isPaused)
         batch.progress.cancel()
-        await batch.finished()
+        await batch.ended()
         #expect(transfers.allSatisfy { $0.isCancelled })
     }
 
@@ -164,7 +164,7 @@ private final class HeldProgress: Progress, @unchecked Sendable {
         #expect(await eventually { other.isFinished })
         #expect(other.progress.fractionCompleted == 1)
         held.gate.signal()
-        await other.finished()
+        await other.ended()
     }
 
     @Test(
@@ -187,7 +187,7 @@ private final class HeldProgress: Progress, @unchecked Sendable {
                 }
             }
             queue.addOperation(groups[0])
-            await groups[0].finished()
+            await groups[0].ended()
             for group in groups {
                 let progress = group.progress
                 #expect(progress.completedUnitCount == progress.totalUnitCount, "seed \(seed), round \(round)")
@@ -220,7 +220,7 @@ private final class HeldProgress: Progress, @unchecked Sendable {
                 }
             }
         }
-        await outer.finished()
+        await outer.ended()
         for group in inner + [outer] {
             #expect(group.progress.completedUnitCount == group.progress.totalUnitCount)
             #expect(abs(group.progress.fractionCompleted - 1) < 0.01)

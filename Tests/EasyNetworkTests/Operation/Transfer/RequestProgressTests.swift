@@ -142,7 +142,7 @@ struct RequestProgressTests {
             if length < 100 { exchange.body(String(repeating: "x", count: Int(length) - 1)) }
             exchange.end(length < 100 ? nil : .connectionLost)
         }
-        await operation.finished()
+        await operation.ended()
         #expect(operation.error != nil && !progress.isFinished)
         #expect(progress.completedUnitCount == 5 && progress.totalUnitCount == 104)
     }
@@ -153,7 +153,7 @@ struct RequestProgressTests {
         queue.addOperation(operation)
         let exchange = try #require(await transport.exchange(0))
         operation.progress.cancel()
-        await operation.finished()
+        await operation.ended()
         #expect(operation.isCancelled && operation.error?.code == .cancelled && exchange.isCancelled)
         #expect(!operation.progress.isFinished)
     }
@@ -170,8 +170,8 @@ struct RequestProgressTests {
             exchange.body("abc")
             exchange.end()
         }
-        await asked.finished()
-        await batch.finished()
+        await asked.ended()
+        await batch.ended()
         #expect(progress.isFinished && progress.totalUnitCount == 1)
         #expect(batch.progress.fractionCompleted == 1 && unasked.state.withLock { $0.meter == nil })
         #expect(await shows(unasked.progress, 1, of: 1))

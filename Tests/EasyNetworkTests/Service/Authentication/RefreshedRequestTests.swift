@@ -177,7 +177,7 @@ struct RefreshedRequestTests {
         await server.waitForRequests(1)
         #expect(await eventually { tokens.count.withLock { $0 } == 1 })
         cancelled.cancel()
-        await cancelled.finished()
+        await cancelled.ended()
         #expect(cancelled.error?.code == .cancelled)
         tokens.gate.open()
         let later = RequestOperation(Get(api: "items"), service: service)

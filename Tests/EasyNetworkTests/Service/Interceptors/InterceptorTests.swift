@@ -160,7 +160,7 @@ struct InterceptorTests {
             await clock.waitForTimers(1)
             let other = BlockOperation {}
             queue.addOperation(other)
-            await other.finished()
+            await other.ended()
             clock.advance(by: 5)
         }
         let response = try await operation.value
@@ -179,7 +179,7 @@ struct InterceptorTests {
         let queue = NetworkQueue()
         queue.addOperation(operation)
         let error = await #expect(throws: NetworkError.self) { try await operation.value }
-        await operation.finished()
+        await operation.ended()
         #expect(error?.code == .cancelled && called.withLock { $0 } == 0)
     }
 
@@ -207,7 +207,7 @@ struct InterceptorTests {
         NetworkQueue().addOperation(operation)
         await begun.opened()
         operation.cancel()
-        await operation.finished()
+        await operation.ended()
         await wasCancelled.opened()
         #expect(operation.error?.code == .cancelled && transport.requests.isEmpty)
     }

@@ -1,0 +1,52 @@
+/// Waiting for the end in a task.
+extension NetworkOperation {
+    /// Waits until the operation has finished and its callbacks have run. Several tasks may wait for it.
+    ///
+    /// ```swift
+    /// let batch = BatchOperation(downloads, policy: .collectAll)
+    /// NetworkQueue.shared.addOperation(batch)
+    /// try await batch.finished()
+    /// print(batch.failures.count, "are missing")
+    /// ```
+    ///
+    /// Add the operation to a queue first, or later: nothing here starts it. A task that is cancelled while it waits
+    /// goes on at once: with the outcome if that is known, else with ``NetworkError/Code/cancelled``. The operation is
+    /// cancelled with it only if no other task waits. An ``ItemOperation`` also has ``ItemOperation/value``.
+    ///
+    /// - Throws: the ``error`` of the operation, also that of a cancellation.
+    public final func finished() async throws(NetworkError) {
+        countWaitingTask()
+        await waitAsCounted()
+        switch core.withLock({ $0.lifecycle.outcome }) {
+        case .success: return
+        case .failure(let error): throw error
+        case nil: throw NetworkError(code: .cancelled)
+        }
+    }
+
+    /// Counts one more task that waits.
+    final func countWaitingTask() {
+        core.withLock { $0.waitingTaskCount += 1 }
+    }
+
+    /// Waits until the operation has finished, or the task, which is counted among those that wait, is cancelled. The
+    /// last one takes the operation with it.
+    ///
+    /// - Parameter begin: called when the handler of a cancellation is in place.
+    final func waitAsCounted(_ begin: () -> Void = {}) async {
+        let over = OneShot()
+        whenFinished { over.end() }
+        await withTaskCancellationHandler {
+            begin()
+            await withCheckedContinuation { continuation in over.whenOver { continuation.resume() } }
+        } onCancel: {
+            let isLast = core.withLock { state in
+                state.waitingTaskCount -= 1
+                return state.waitingTaskCount == 0
+            }
+            if isLast { cancel() }
+            // Not only when it has finished: one that is on no queue never does.
+            over.end()
+        }
+    }
+}
