@@ -150,7 +150,7 @@ struct FirstRunTests {
         for job in jobs { queue.addOperation(job) }
         _ = await eventually(within: 5) { running.withLock { $0.now == jobs.count } }
         for job in jobs { job.finish() }
-        for job in jobs { await job.finished() }
+        for job in jobs { await job.ended() }
         tell("running at once of 100 asynchronous operations, with a limit of Int.max", running.withLock { $0.most })
     }
 
