@@ -8,7 +8,7 @@ import FoundationNetworking
 /// The way from the directory to the server.
 extension Outbox {
     /// Jobs in the queue at once, so that their number is bounded.
-    private static let window = 32
+    static let window = 32
     /// Between two looks for changes by other processes and for lanes that may go on, in seconds.
     private static let interval: TimeInterval = 1
     /// Between two readings of the directory without a sign of a change, in seconds.
@@ -21,39 +21,82 @@ extension Outbox {
         maximumRetryAfter: 86_400
     )
 
-    /// Looks for what has changed since the last time, and again after ``interval``.
-    func tick() {
-        // A drain that waits for its jobs has the directory still.
-        guard state.withLock({ $0.isStarted && $0.idles.isEmpty }) else { return }
+    /// Looks for what has changed since the last time, and again after ``interval``. Not on a user's thread.
+    func look() {
         let isReachable = service.configuration.settings.reachability?.status != .unreachable
-        let now = clock.now
-        state.withLock { state in
+        let (changes, now) = (folder.changes, clock.now)
+        let look = state.withLock { state -> OutboxState.Event? in
+            guard state.logic.isStarted else { return nil }
+            let isDue = now >= state.nextLoad
+            if isDue { state.nextLoad = now + Self.longInterval }
             // All that waits tries at once when the network is back.
-            state.index.wake(at: now, isReachableAgain: isReachable && !state.wasReachable)
+            let isBack = isReachable && !state.wasReachable
             state.wasReachable = isReachable
+            return .looked(changes: changes, isDue: isDue, isReachableAgain: isBack)
         }
-        if activity == nil || hasWorkForLock { try? takeLock(starts: false) }
-        load()
-        deliverNext()
-        checkDrains()
+        guard let look else { return }
+        post(look)
         let timer = clock.schedule(after: Self.interval) { [weak self] in
             guard let self else { return }
-            WorkQueue.shared.async { self.tick() }
+            WorkQueue.shared.async { self.look() }
         }
-        // The one of an earlier start, or this one when a drain has begun.
+        // The one of an earlier start, or this one when the outbox was stopped meanwhile.
         let unneeded = state.withLock { state in
-            state.isStarted && state.idles.isEmpty ? exchange(&state.ticker, with: timer) : timer
+            state.logic.isStarted ? exchange(&state.ticker, with: timer) : timer
         }
         unneeded?.cancel()
     }
 
-    /// Whether the directory may have changed since it was read, or an entry may be sent.
-    private var hasWorkForLock: Bool {
-        let (changeMarker, change, now) = (folder.changeMarker, folder.entriesChange, clock.now)
-        return state.withLock { state in
-            state.lock != nil || !state.isLoaded || state.changeMarker != changeMarker || state.entriesChange != change
-                || now >= state.nextLoad || state.index.hasReady
+    /// Takes an event to the ``OutboxState``, and does what that says.
+    ///
+    /// - Parameter onCallersThread: whether this is a user's thread, on which nothing is done that takes long.
+    func post(_ event: OutboxState.Event, onCallersThread: Bool = false) {
+        let now = clock.now
+        for effect in state.withLock({ $0.logic.handle(event, at: now) }) {
+            switch effect {
+            case .ring: folder.ring()
+            case .cancel(let id): state.withLock { $0.jobs[id] }?.cancel()
+            case .unlock: unlock()
+            case .tellFailed(let id, let delay): tellFailure(id, delay)
+            case .tellLeft(let id, let verdict): tellEnd(id, verdict)
+            case .drained(let number, let isRestarted):
+                state.withLock { state in
+                    if isRestarted, state.waits[number] != nil { state.restarted.insert(number) }
+                    return state.waits[number]
+                }?.end()
+            case .stopped(let number): state.withLock { $0.waits.removeValue(forKey: number) }?.end()
+            case .lock where !onCallersThread: lock()
+            case .list(let number) where !onCallersThread: list(number)
+            case .lock: WorkQueue.shared.async { self.lock() }
+            case .list(let number): WorkQueue.shared.async { self.list(number) }
+            case .check(let name): WorkQueue.shared.async { self.check(name) }
+            case .send(let name): WorkQueue.shared.async { self.send(name) }
+            case .settle(let name, let verdict): WorkQueue.shared.async { self.settle(name, verdict) }
+            }
         }
+        let ticker = state.withLock { $0.logic.isStarted ? nil : $0.ticker.take() }
+        ticker?.cancel()
+    }
+
+    // MARK: - The lock
+
+    private func lock() {
+        guard hasActivity() else { return post(.locked(false)) }
+        let lock = try? folder.lock()
+        if lock != nil { folder.sweep() }
+        let isNew = state.withLock { state in
+            guard let lock, state.lock == nil else { return false }
+            state.lock = lock
+            return true
+        }
+        if !isNew { endActivity() }
+        post(.locked(isNew))
+    }
+
+    private func unlock() {
+        // Before the activity ends.
+        withExtendedLifetime(state.withLock { $0.lock.take() }) {}
+        endActivity()
     }
 
     /// Asks for an activity.
@@ -66,7 +109,6 @@ extension Outbox {
             case .granted: return (true, false)
             case .asked: return (false, false)
             case .none:
-                guard state.isStarted else { return (false, false) }
                 state.activity = .asked
                 return (false, true)
             }
@@ -78,174 +120,104 @@ extension Outbox {
     private func activityChanged(isExpired: Bool) {
         guard isExpired else {
             let semaphore = DispatchSemaphore(value: 0)
-            state.withLock { state in
-                state.activity = .granted(semaphore)
-                state.isExpired = false
+            state.withLock { $0.activity = .granted(semaphore) }
+            WorkQueue.shared.async {
+                self.look()
+                // Stopped meanwhile, or there is nothing to do any more.
+                if self.state.withLock({ $0.lock == nil }) { self.endActivity() }
             }
-            WorkQueue.shared.async { self.tick() }
             // The system's thread: the activity lasts as long as this closure.
             return semaphore.wait()
         }
-        let operations = state.withLock { state in
+        state.withLock { state in
             if case .asked = state.activity { state.activity = .none }
-            state.isExpired = true
-            return state.running.values.compactMap { $0 }
         }
-        for operation in operations { operation.cancel() }
-        checkDrains()
+        post(.suspend)
     }
 
-    /// Takes the lock if no one has it, unless the outbox was stopped meanwhile.
-    func takeLock(starts: Bool) throws(NetworkError) {
-        if starts { state.withLock { $0.isStarted = true } }
-        guard hasActivity() else { return }
-        let lock = try state.withLock({ $0.lock == nil }) ? folder.lock() : nil
-        if lock != nil { folder.sweep() }
-        state.withLock { state in
-            guard let lock, state.lock == nil, state.isStarted, state.idles.isEmpty else { return }
-            state.lock = lock
-            state.changeCount += 1
+    private func endActivity() {
+        let activity = state.withLock { state -> ExpiringActivity.State in
+            guard case .granted = state.activity else { return .none }
+            return exchange(&state.activity, with: .none)
         }
+        if case .granted(let semaphore) = activity { semaphore.signal() }
     }
 
-    /// Takes over an entry that this process has put into the directory. What others have put there before comes first.
-    func admit(_ name: OutboxName, after: [UUID]) {
-        let changeMarker = folder.changeMarker
-        let (delivers, isLoaded) = state.withLock { state in
-            guard state.lock != nil else { return (false, true) }
-            if exchange(&state.changeMarker, with: changeMarker) != changeMarker { state.changeCount += 1 }
-            if state.isLoaded {
-                state.index.insert(name, after: after)
-            } else if state.loadingCount == state.changeCount {
-                state.late.append((name, after))
-            }
-            // Otherwise it is found when the directory is read the next time.
-            return (true, state.isLoaded || state.loadingCount != nil)
-        }
-        if !delivers {
-            folder.ring()
-            // Nobody may deliver now.
-            if activity != nil { WorkQueue.shared.async { self.tick() } }
-            return
-        }
-        if isLoaded { deliverNext() } else { WorkQueue.shared.async { self.tick() } }
-    }
+    // MARK: - The directory
 
-    /// Takes over what other processes have changed.
-    private func load() {
-        let (changeMarker, entriesChange, now) = (folder.changeMarker, folder.entriesChange, clock.now)
-        let change = state.withLock { state -> (count: Int, known: [OutboxName])? in
-            let isDue = now >= state.nextLoad
-            if exchange(&state.changeMarker, with: changeMarker) != changeMarker || isDue { state.changeCount += 1 }
-            guard state.lock != nil, !state.isLoaded, state.loadingCount == nil else { return nil }
-            state.entriesChange = entriesChange
-            state.loadingCount = state.changeCount
-            state.nextLoad = now + Self.longInterval
-            // Before the list is read: what is added after that is in neither.
-            return (state.changeCount, Array(state.index.all))
-        }
-        guard let change else { return }
-        let names = try? folder.wholeList()
-        if let names { update(names, known: change.known) }
-        state.withLock { state in
-            state.loadingCount = nil
-            if names != nil { state.loadedCount = change.count }
-            for (name, after) in state.late.take() where state.lock != nil && state.idles.isEmpty {
-                state.index.insert(name, after: after)
-            }
-        }
-    }
-
-    private func update(_ names: [OutboxName], known: [OutboxName]) {
-        let found = Set(names.map(\.id))
-        // Another process has removed them.
-        for name in known where !found.contains(name.id) && !folder.has(name) {
-            if state.withLock({ $0.running[name.id] == nil }) { leave(name.id) }
-        }
-        let old = Set(known.map(\.id))
-        state.withLock { $0.lastSequence = max($0.lastSequence, names.last?.sequence ?? 0) }
-        for name in names where !old.contains(name.id) {
+    private func list(_ number: Int) {
+        // Before the list: what changes meanwhile is a change afterwards.
+        let changes = folder.changes
+        let found = (try? folder.wholeList()).map { names in
+            let unknown = state.withLock { state in names.filter { $0.hasDependencies && !state.logic.knows($0.id) } }
+            var found = Dictionary(names.map { ($0, [UUID]()) }) { first, _ in first }
             // A damaged one is found when its turn comes.
-            let after = name.hasDependencies ? (try? folder.read(name))?.after ?? [] : []
-            state.withLock { state in
-                if state.lock != nil, state.idles.isEmpty { state.index.insert(name, after: after) }
+            for name in unknown { found[name] = (try? folder.read(name))?.after ?? [] }
+            return found
+        }
+        post(.listed(number, changes: changes, found))
+    }
+
+    /// Looks whether an entry that this one depends on is a dead letter.
+    private func check(_ name: OutboxName) {
+        let after: [UUID]?
+        do throws(NetworkError) {
+            after = try folder.read(name).after
+        } catch {
+            // What cannot be read is told when it is sent.
+            after = error.code == .cancelled ? nil : []
+        }
+        let dead = after?.first(where: folder.hasReason)
+        if let dead {
+            let reason = Self.dependencyFailed(dead, folder.failure(of: dead))
+            state.withLock { $0.reasons[name.id] = reason }
+        }
+        post(.checked(name.id, after: after, hasDeadLetter: dead != nil, changes: folder.changes))
+    }
+
+    /// Removes an entry, or makes it a dead letter.
+    private func settle(_ name: OutboxName, _ verdict: OutboxState.Verdict) {
+        do throws(NetworkError) {
+            switch verdict {
+            case .delivered: try folder.remove(name, from: .entries)
+            case .dead:
+                let reason = state.withLock { $0.reasons[name.id] }
+                try folder.bury(name, reason ?? NetworkError(code: .refused))
             }
+            post(.settled(name.id, retryDelay: nil))
+        } catch {
+            post(.settled(name.id, retryDelay: delay(of: name.id, after: error)))
         }
     }
 
-    /// Starts what may start.
-    func deliverNext() {
-        while let name = takeNext() {
-            // Not on the thread that adds, which may be the main one.
-            WorkQueue.shared.async { self.deliver(name) }
-        }
-    }
+    // MARK: - Sending
 
-    private func takeNext() -> OutboxName? {
-        state.withLock { state in
-            guard state.isStarted, state.lock != nil, !state.isExpired, state.idles.isEmpty,
-                state.running.count < Self.window
-            else {
-                return nil
-            }
-            guard let name = state.index.next() else { return nil }
-            state.running[name.id] = .some(nil)
-            return name
-        }
-    }
-
-    private func deliver(_ name: OutboxName) {
-        // Its removal is repeated, and not the request.
-        if state.withLock({ $0.accepted.contains(name.id) }) { return finish(name, nil, isFinal: false) }
-        if name.hasDependencies, waitsAgain(name) { return deliverNext() }
+    private func send(_ name: OutboxName) {
         let operation: ServiceOperation
         do throws(NetworkError) {
             operation = try self.operation(for: name)
         } catch {
-            return finish(name, error, isFinal: error.code == .timedOut || Self.isFinal(error))
+            // Its age, which is not the deadline of a request.
+            return ended(name, error, isFinal: error.code == .timedOut || Self.isFinal(error))
         }
         operation.queuePriority = name.priority.operationPriority
         let isWanted = state.withLock { state in
-            guard state.isStarted, !state.isExpired, state.index.contains(name.id) else { return false }
-            state.running[name.id] = operation
+            guard state.logic.wants(name.id) else { return false }
+            state.jobs[name.id] = operation
             return true
         }
-        guard isWanted else { return finish(name, NetworkError(code: .cancelled), isFinal: false) }
+        guard isWanted else { return ended(name, NetworkError(code: .cancelled), isFinal: false) }
         tell(.sending(name.id))
         operation.whenFinished { [weak operation] in
             // The operation is kept while it runs.
             let error = operation.map { $0.error } ?? NetworkError(code: .cancelled)
-            WorkQueue.shared.async { self.finish(name, error, isFinal: error.map(Self.isFinal) ?? false) }
+            WorkQueue.shared.async { self.ended(name, error, isFinal: error.map(Self.isFinal) ?? false) }
         }
         queue.addOperation(operation)
     }
 
-    /// Whether an entry that it depends on, and that had left, was made an entry again, perhaps by another process. Then
-    /// it waits for that one.
-    private func waitsAgain(_ name: OutboxName) -> Bool {
-        guard let after = (try? folder.read(name))?.after, let entries = try? folder.list(.entries) else {
-            return false
-        }
-        let revived = entries.filter { after.contains($0.id) }
-        guard !revived.isEmpty else { return false }
-        let found = revived.map { ($0, $0.hasDependencies ? (try? folder.read($0))?.after ?? [] : []) }
-        let operation = state.withLock { state in
-            for (other, after) in found where state.lock != nil && state.idles.isEmpty {
-                state.index.insert(other, after: after)
-            }
-            state.index.putBack(name.id, after: after)
-            return state.running.removeValue(forKey: name.id)
-        }
-        withExtendedLifetime(operation) {}
-        checkDrains()
-        return true
-    }
-
     private func operation(for name: OutboxName) throws(NetworkError) -> ServiceOperation {
         let record = try folder.read(name)
-        if let dead = record.after.first(where: folder.isDead) {
-            throw Self.dependencyFailed(dead, folder.failure(of: dead))
-        }
         if clock.date.timeIntervalSince(record.addedAt) > maximumAge {
             throw NetworkError(code: .timedOut, message: "not delivered within \(maximumAge) seconds, the maximum age")
         }
@@ -282,35 +254,59 @@ extension Outbox {
         }
     }
 
-    private func finish(_ name: OutboxName, _ error: NetworkError?, isFinal: Bool) {
-        do throws(NetworkError) {
-            if let error, !isFinal { throw error }
-            if let error {
-                try folder.bury(name, error)
-            } else {
-                state.withLock { _ = $0.accepted.insert(name.id) }
-                try folder.remove(name, from: .entries)
-            }
-            // Before the next one of the lane is sent.
-            tell(error.map { .died(name.id, $0) } ?? .delivered(name.id))
-            leave(name.id)
-            // It was made an entry again before it had left.
-            if error != nil, folder.has(name) { state.withLock { $0.changeCount += 1 } }
-        } catch {
-            postpone(name, error)
+    private func ended(_ name: OutboxName, _ error: NetworkError?, isFinal: Bool) {
+        let job = state.withLock { $0.jobs.removeValue(forKey: name.id) }
+        withExtendedLifetime(job) {}
+        // An answer of which no item can be made was one: the server has accepted the request.
+        let isAccepted = error?.code == .cannotParseResponse && 200..<300 ~= error?.statusCode ?? 0
+        guard let error, !isAccepted else { return post(.ended(name.id, .verdict(.delivered))) }
+        if error.code == .cancelled, !folder.has(name) { return post(.ended(name.id, .gone)) }
+        guard !isFinal else {
+            state.withLock { $0.reasons[name.id] = error }
+            return post(.ended(name.id, .verdict(.dead)))
         }
-        deliverNext()
-        checkDrains()
+        let delay = delay(of: name.id, after: error)
+        post(.ended(name.id, .failed(delay: delay, isFirm: asked(error) > 0)))
     }
 
-    /// Forgets an entry that is not to be delivered any more.
-    func leave(_ id: UUID) {
-        let (operation, _) = state.withLock { state in
-            state.index.remove(id)
-            state.accepted.remove(id)
-            return (state.running.removeValue(forKey: id), state.failures.removeValue(forKey: id))
+    /// What the server has asked to wait, in seconds.
+    private func asked(_ error: NetworkError) -> TimeInterval {
+        min(RetryPolicy.retryAfter(error.headers, now: clock.date) ?? 0, Self.delays.maximumRetryAfter)
+    }
+
+    private func delay(of id: UUID, after error: NetworkError) -> TimeInterval {
+        let random = service.configuration.settings.random()
+        let count = state.withLock { state in
+            state.problems[id] = error
+            return state.failures[id]?.count ?? 0
         }
-        withExtendedLifetime(operation) {}
+        return max(Self.delays.backoff.delay(after: count, random: random), asked(error))
+    }
+
+    private func tellFailure(_ id: UUID, _ delay: TimeInterval) {
+        let (error, old) = state.withLock { state in
+            let error = state.problems.removeValue(forKey: id) ?? NetworkError(code: .cancelled)
+            let old = state.failures[id]
+            state.failures[id] = ((old?.count ?? 0) + 1, error)
+            return (error, old)
+        }
+        // Objects of the user are released outside the lock.
+        withExtendedLifetime(old) {}
+        tell(.failed(id, error, retryDelay: delay))
+    }
+
+    /// Before the next one of the lane is sent.
+    private func tellEnd(_ id: UUID, _ verdict: OutboxState.Verdict) {
+        let (reason, _, _) = state.withLock { state in
+            (
+                state.reasons.removeValue(forKey: id), state.problems.removeValue(forKey: id),
+                state.failures.removeValue(forKey: id)
+            )
+        }
+        switch verdict {
+        case .delivered: tell(.delivered(id))
+        case .dead: tell(.died(id, reason ?? NetworkError(code: .refused)))
+        }
     }
 
     /// Whether the same request would fail again.
@@ -324,34 +320,6 @@ extension Outbox {
             return true
         default: return error.code.rawValue >= 10_000
         }
-    }
-
-    /// Has an entry wait that could not be delivered.
-    private func postpone(_ name: OutboxName, _ error: NetworkError) {
-        let random = service.configuration.settings.random()
-        let asked = min(RetryPolicy.retryAfter(error.headers, now: clock.date) ?? 0, Self.delays.maximumRetryAfter)
-        let now = clock.now
-        let isGone = error.code == .cancelled && !folder.has(name)
-        let (delay, old) = state.withLock { state in
-            let old = (state.running.removeValue(forKey: name.id), state.failures.removeValue(forKey: name.id))
-            if isGone { state.index.remove(name.id) }
-            // Otherwise it was removed meanwhile, or the outbox has been drained.
-            guard state.index.contains(name.id) else { return (TimeInterval?.none, old) }
-            if state.isExpired, error.code == .cancelled {
-                // Not a failure: it goes on when the program does.
-                state.failures[name.id] = old.1
-                state.index.postpone(name.id, until: now)
-                return (nil, old)
-            }
-            let count = (old.1?.count ?? 0) + 1
-            state.failures[name.id] = (count, error)
-            let delay = max(Self.delays.backoff.delay(after: count - 1, random: random), asked)
-            state.index.postpone(name.id, until: now + delay, isFirm: asked > 0)
-            return (delay, old)
-        }
-        // Objects of the user are released outside the lock.
-        withExtendedLifetime(old) {}
-        if let delay { tell(.failed(name.id, error, retryDelay: delay)) }
     }
 
     static func dependencyFailed(_ id: UUID, _ error: NetworkError?) -> NetworkError {

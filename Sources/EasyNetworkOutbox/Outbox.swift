@@ -42,47 +42,36 @@ public final class Outbox: Sendable {
         /// By their names.
         var types: [String: RequestType] = [:]
         var names: [ObjectIdentifier: (name: String, version: Int)] = [:]
-        var isStarted = false
-        /// How often ``Outbox/start()`` was called: a drain does not stop what was started meanwhile.
-        var startCount = 0
+        /// What it does next.
+        var logic: OutboxState
         /// Held while this outbox delivers.
         var lock: OutboxFolder.Lock?
         /// Needed for the lock where programs are suspended.
         var activity = ExpiringActivity.State.none
-        /// Whether the program is about to be suspended: nothing is sent until the next activity.
-        var isExpired = false
-        /// How often the directory got entries that the index may lack, and up to which of these it has been read.
-        var changeCount = 0
-        var loadedCount = 0
-        /// The count that is being read.
-        var loadingCount: Int?
-        /// The entries that this process added while the directory was read.
-        var late: [(name: OutboxName, after: [UUID])] = []
-        /// When the directory is read again without a sign of a change, which a killed process may have left out.
-        var nextLoad: TimeInterval = 0
-        /// What is to be delivered, while this outbox does it.
-        var index = OutboxIndex()
-        /// The entries that are being read or sent.
-        var running: [UUID: NetworkOperation?] = [:]
-        /// The entries that the server has accepted and that could not be removed yet.
-        var accepted: Set<UUID> = []
+        /// The jobs of the entries that are being sent.
+        var jobs: [UUID: NetworkOperation] = [:]
+        /// How the last step of an entry under way has failed, and why it is to become a dead letter.
+        var problems: [UUID: NetworkError] = [:]
+        var reasons: [UUID: NetworkError] = [:]
         /// The number of failed tries, and the last failure.
         var failures: [UUID: (count: Int, error: NetworkError)] = [:]
-        var lastSequence: UInt64 = 0
+        /// Whether the numbers of the directory are known to be in order.
+        var hasSequence = false
         var ticker: (any ClockTimer)?
-        /// As it was at the last look.
-        var changeMarker: Date?
-        /// When the entries had last changed before they were last read.
-        var entriesChange: Date?
+        /// When the directory is read again without a sign of a change, which a killed process may have left out.
+        var nextLoad: TimeInterval = 0
         var wasReachable = true
-        var isLoaded: Bool { loadedCount == changeCount }
-        /// Whether there is nothing to do with the lock, if no job is under way.
-        var isIdle: Bool { isExpired || accepted.isEmpty && loadingCount == nil && !index.hasReady }
         var listeners: [Int: AsyncStream<OutboxEvent>.Continuation] = [:]
-        var lastListener = 0
-        /// The drains that wait for all entries, and those that wait for the jobs that they cancelled.
-        var drains: [OneShot] = []
-        var idles: [OneShot] = []
+        /// The tasks that wait for a drain or a stop, by its number.
+        var waits: [Int: OneShot] = [:]
+        /// The drains that have ended since the outbox was started again.
+        var restarted: Set<Int> = []
+        var lastNumber = 0
+
+        mutating func newNumber() -> Int {
+            lastNumber += 1
+            return lastNumber
+        }
     }
 
     /// The number of entries above which ``add(_:lane:priority:after:)`` throws. Dead letters do not count.
@@ -94,7 +83,7 @@ public final class Outbox: Sendable {
     let queue: NetworkQueue
     let service: EasyNetworkService
     let activity: ExpiringActivity?
-    let state = Locked(State())
+    let state: Locked<State>
 
     var clock: any NetworkClock { service.configuration.settings.clock }
 
@@ -126,6 +115,7 @@ public final class Outbox: Sendable {
         activity: ExpiringActivity? = .system
     ) {
         self.activity = activity
+        state = Locked(State(logic: OutboxState(window: Self.window, releasesLock: activity != nil)))
         (self.folder, self.queue, self.service) = (folder, queue, service)
         (self.maximumCount, self.maximumAge) = (maximumCount, maximumAge)
     }
@@ -201,7 +191,7 @@ public final class Outbox: Sendable {
         try OutboxName.check(type.name, "name of the type")
         try OutboxName.check(lane, "lane")
         let data = try RequestBody.encode(request, as: "an entry of an outbox") { try JSONEncoder().encode($0) }
-        if let dead = after.first(where: folder.isDead) {
+        if let dead = try firstDeadLetter(in: after) {
             throw NetworkError(code: .refused, message: "the entry \(dead), which comes first, is a dead letter")
         }
         if maximumCount < .max, try count >= maximumCount {
@@ -232,26 +222,27 @@ public final class Outbox: Sendable {
         )
         try folder.add(name, record, attachments)
         tell(.added(name.id))
-        admit(name, after: after)
+        post(.added(name, after: after, changes: folder.changes), onCallersThread: true)
         return name.id
     }
 
-    /// Greater than that of every entry that was there first, and not less than the time in nanoseconds.
+    private func firstDeadLetter(in ids: [UUID]) throws(NetworkError) -> UUID? {
+        guard let found = ids.first(where: folder.hasReason) else { return nil }
+        // One that is an entry again may have its reason for a moment, or since a program was killed.
+        return try folder.list(.entries).contains { $0.id == found } ? nil : found
+    }
+
+    /// Greater than that of every entry whose ``add(_:lane:priority:after:)`` has returned, in any process.
     private func nextSequence() throws(NetworkError) -> UInt64 {
-        let nanoseconds = clock.date.timeIntervalSince1970 * 1_000_000_000
-        let now = nanoseconds > 0 && nanoseconds < 1e19 ? UInt64(nanoseconds) : 0
-        // At first, or when the clock was set back, in another process perhaps before its last entry.
-        let isBehind = state.withLock { $0.lastSequence == 0 || now <= $0.lastSequence && $0.lock == nil }
-        let last = isBehind ? try folder.list(.entries).last?.sequence ?? 0 : 0
-        return state.withLock { state in
-            state.lastSequence = max(now, max(state.lastSequence, last) &+ 1)
-            return state.lastSequence
-        }
+        if state.withLock({ $0.hasSequence }) { return try folder.nextSequence() }
+        let number = try folder.nextSequence(after: folder.list(.entries).last?.sequence ?? 0)
+        state.withLock { $0.hasSequence = true }
+        return number
     }
 
     private var count: Int {
         get throws(NetworkError) {
-            if let count = state.withLock({ $0.lock != nil && $0.isLoaded ? $0.index.count : nil }) { return count }
+            if let count = state.withLock({ $0.logic.count }) { return count }
             return try folder.list(.entries).count
         }
     }
@@ -265,7 +256,7 @@ public final class Outbox: Sendable {
             return state.withLock { state in
                 names.map { name in
                     var entry = OutboxEntry(name)
-                    entry.isSending = state.running[name.id] != nil
+                    entry.isSending = state.logic.isUnderWay(name.id)
                     entry.error = state.failures[name.id]?.error
                     return entry
                 }
@@ -312,14 +303,11 @@ public final class Outbox: Sendable {
             let reason = Self.dependencyFailed(id, error)
             try folder.bury(name, reason)
             tell(.died(name.id, reason))
-            leave(name.id)
+            post(.removed(name.id), onCallersThread: true)
         }
         try folder.remove(name, from: found == nil ? .dead : .entries)
         tell(.removed(id))
-        // A job under way leaves when it has ended.
-        if let operation = state.withLock({ $0.running[id] ?? nil }) { operation.cancel() } else { leave(id) }
-        if state.withLock({ $0.lock == nil }) { folder.ring() } else { deliverNext() }
-        checkDrains()
+        post(.removed(id), onCallersThread: true)
     }
 
     /// Makes a dead letter an entry again, at its old place in its lane, and with it the ones that failed since they depend
@@ -328,25 +316,32 @@ public final class Outbox: Sendable {
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Then it is still a dead letter, or some that
     ///   depend on it are.
     public func retry(_ id: UUID) throws(NetworkError) {
-        let dead = try folder.list(.dead)
-        guard let name = dead.first(where: { $0.id == id }) else {
-            state.withLock { $0.index.wake(id) }
-            return deliverNext()
+        guard let name = try folder.list(.dead).first(where: { $0.id == id }) else {
+            return post(.hastened(id), onCallersThread: true)
         }
+        try revive(name)
+        // Only now: until it was an entry again, others could fail as they depend on it.
         var dependents: [UUID: [OutboxName]] = [:]
-        for name in dead where name.hasDependencies && folder.failure(of: name.id)?.code == .dependencyFailed {
+        for name in try folder.list(.dead)
+        where name.hasDependencies && folder.failure(of: name.id)?.code == .dependencyFailed {
             guard let record = try? folder.read(name, in: .dead) else { continue }
             for id in record.after { dependents[id, default: []].append(name) }
         }
-        var rest = [name]
+        var rest = dependents[id] ?? []
         while let name = rest.popLast() {
-            let after = name.hasDependencies ? (try? folder.read(name, in: .dead))?.after ?? [] : []
-            // One that depends on two of them comes twice.
-            guard try folder.revive(name) else { continue }
-            tell(.retried(name.id))
-            admit(name, after: after)
-            rest += dependents[name.id] ?? []
+            try revive(name)
+            // One that depends on two of them comes once.
+            rest += dependents.removeValue(forKey: name.id) ?? []
         }
+    }
+
+    private func revive(_ name: OutboxName) throws(NetworkError) {
+        let after = name.hasDependencies ? (try? folder.read(name, in: .dead))?.after ?? [] : []
+        guard try folder.revive(name) else { return }
+        tell(.retried(name.id))
+        post(.added(name, after: after, changes: folder.changes), onCallersThread: true)
+        // Last: those that depend on it find that it is an entry.
+        folder.forgetReason(of: name.id)
     }
 
     // MARK: - Events
@@ -356,9 +351,9 @@ public final class Outbox: Sendable {
     public var events: AsyncStream<OutboxEvent> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1_000)) { continuation in
             let number = state.withLock { state in
-                state.lastListener += 1
-                state.listeners[state.lastListener] = continuation
-                return state.lastListener
+                let number = state.newNumber()
+                state.listeners[number] = continuation
+                return number
             }
             continuation.onTermination = { [weak self] _ in
                 let listener = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
@@ -380,20 +375,10 @@ public final class Outbox: Sendable {
     ///
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when the directory cannot be written to.
     public func start() throws(NetworkError) {
-        let drains = state.withLock { state in
-            state.startCount += 1
-            return state.drains.take()
-        }
-        for drain in drains { drain.end() }
-        try begin()
-    }
-
-    private func begin() throws(NetworkError) {
-        if state.withLock({ $0.isStarted }) { return }
-        // Where the lock needs an activity, it is taken later; here it shows whether it can be.
-        if activity != nil { _ = try folder.lock() }
-        try takeLock(starts: true)
-        WorkQueue.shared.async { self.tick() }
+        // It shows whether there can be a lock.
+        _ = try folder.lock()
+        post(.start, onCallersThread: true)
+        WorkQueue.shared.async { self.look() }
     }
 
     /// Starts the outbox, delivers until it is empty or the deadline has come, and then stops: jobs that are still under way
@@ -413,55 +398,33 @@ public final class Outbox: Sendable {
     @discardableResult
     public func drain(deadline: TimeInterval) async throws(NetworkError) -> [OutboxEntry] {
         if deadline > 0, !Task.isCancelled {
-            try begin()
-            let over = OneShot()
+            _ = try folder.lock()
+            let (number, over) = newWait()
             let timer = clock.schedule(after: deadline) { over.end() }
-            let startCount = state.withLock { state in
-                state.drains.append(over)
-                return state.startCount
-            }
-            checkDrains()
+            post(.drain(number))
+            look()
             await over.wait()
             timer.cancel()
-            if state.withLock({ $0.startCount != startCount }) { return try entries }
+            let isRestarted = state.withLock { state in
+                state.waits[number] = nil
+                return state.restarted.remove(number) != nil
+            }
+            if isRestarted { return try entries }
         }
-        let idle = OneShot()
-        let (ticker, operations, others) = state.withLock { state in
-            state.isStarted = false
-            state.index = OutboxIndex()
-            state.changeCount += 1
-            state.idles.append(idle)
-            return (state.ticker.take(), state.running.values.compactMap { $0 }, state.drains.take())
-        }
-        ticker?.cancel()
-        for drain in others { drain.end() }
-        for operation in operations { operation.cancel() }
-        checkDrains()
+        let (number, idle) = newWait()
+        post(.stop(number))
         await idle.wait()
         return try entries
     }
 
-    /// Ends the waits of drains that are over, and gives the lock back after the last job; where programs are suspended,
-    /// whenever there is no job.
-    func checkDrains() {
-        let hasDrains = state.withLock { !$0.drains.isEmpty }
-        let isEmpty = hasDrains && (try? count) == 0
-        var lock: OutboxFolder.Lock?
-        var activity = ExpiringActivity.State.none
-        let (over, goesOn) = state.withLock { state -> ([OneShot], Bool) in
-            guard state.running.isEmpty else { return ([], false) }
-            let idles = state.idles.take()
-            if !idles.isEmpty || self.activity != nil && state.isIdle {
-                lock = state.lock.take()
-                if case .granted = state.activity { activity = exchange(&state.activity, with: .none) }
-            }
-            // Started again meanwhile.
-            return (idles + (isEmpty ? state.drains.take() : []), !idles.isEmpty && state.isStarted)
+    /// What a task waits for, which is over when the effect with its number has come.
+    private func newWait() -> (Int, OneShot) {
+        let wait = OneShot()
+        let number = state.withLock { state in
+            let number = state.newNumber()
+            state.waits[number] = wait
+            return number
         }
-        // Before the activity ends.
-        withExtendedLifetime(lock.take()) {}
-        if case .granted(let semaphore) = activity { semaphore.signal() }
-        for wait in over { wait.end() }
-        if goesOn { WorkQueue.shared.async { self.tick() } }
+        return (number, wait)
     }
 }

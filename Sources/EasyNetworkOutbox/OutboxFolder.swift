@@ -103,9 +103,12 @@ struct OutboxFailure: Codable, Sendable {
 /// entries/   a file for each entry, or a directory with the record and the files of the body
 /// dead/      the same for dead letters
 /// errors/    why, by the id of the dead letter, which shows others that depend on it that it is one
-/// tmp/       what is being written or removed, by process
-/// lock       held by the process that delivers; touched by one that changes entries and does not deliver
+/// tmp/       what is being written or removed, in a directory for each outbox, which has it locked
+/// sequence   its length is the number of entries that have been added; holds the number before the first one
+/// changes    its length is the number of changes by outboxes that did not deliver
 /// ```
+///
+/// The outbox that delivers has the directory itself locked.
 ///
 /// Every change of an entry is one rename. Errors are ``/EasyNetwork/NetworkError/Code/cannotWriteFile``.
 struct OutboxFolder: Sendable {
@@ -113,26 +116,30 @@ struct OutboxFolder: Sendable {
 
     let root: String
     let files: CacheFiles
-
-    /// Tells the temporary files of this process from those of an earlier one with the same number.
-    private static let process = "\(machine)-\(getpid())-\(UUID().uuidString.prefix(8))-"
-
-    /// Tells the numbers of this machine's or container's processes from those of others.
-    static let machine: String = {
-        var name = [CChar](repeating: 0, count: 256)
-        guard gethostname(&name, name.count - 1) == 0 else { return "" }
-        let bytes = Data(name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })
-        return SHA256.digest(of: bytes).prefix(4).map { String($0, radix: 16) }.joined()
-    }()
+    /// Where this outbox writes what becomes an entry.
+    private let scratch: Scratch
 
     init(_ directory: URL, files: CacheFiles = CacheFiles()) throws(NetworkError) {
-        root = directory.path
-        self.files = files
-        try attempt {
-            for name in ["entries", "dead", "errors", "tmp"] { try files.makeDirectory(path(name)) }
-            // Each entry is synced to the end.
-            try files.sync(root, isLast: false)
-            try files.sync((root as NSString).deletingLastPathComponent, isLast: false)
+        let root = directory.standardizedFileURL.path
+        (self.root, self.files) = (root, files)
+        scratch = try Self.attempt(root) {
+            // Each new directory is in one that is to be synced. Each entry is synced to the end.
+            var made = [root]
+            while let path = made.last, path != "/", !FileManager.default.fileExists(atPath: path) {
+                made.append((path as NSString).deletingLastPathComponent)
+            }
+            for name in ["entries", "dead", "errors", "tmp"] { try files.makeDirectory(root + "/" + name) }
+            for path in made {
+                // One above it may be closed to this user.
+                do { try files.sync(path, isLast: false) } catch POSIXError.EACCES where path != root {}
+            }
+            #if canImport(Darwin)
+            // One that comes back would send again what was delivered.
+            var (url, values) = (directory, URLResourceValues())
+            values.isExcludedFromBackup = true
+            try url.setResourceValues(values)
+            #endif
+            return try Scratch(in: root + "/tmp", files)
         }
     }
 
@@ -196,13 +203,18 @@ struct OutboxFolder: Sendable {
     ///   ``/EasyNetwork/NetworkError/Code/cancelled`` when the entry is not here any more.
     func read(_ name: OutboxName, in place: Place = .entries) throws(NetworkError) -> OutboxRecord {
         let entry = path(place, name)
-        var isDirectory: ObjCBool = false
-        guard FileManager.default.fileExists(atPath: entry, isDirectory: &isDirectory) else {
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: entry) else {
             throw NetworkError(code: .cancelled, message: "the entry was removed")
         }
-        let record = isDirectory.boolValue ? entry + "/record" : entry
+        let isDirectory = attributes[.type] as? FileAttributeType == .typeDirectory
+        let record = isDirectory ? entry + "/record" : entry
         let data = try attempt {
-            do { return try files.read(record) { size in size }.0 } catch POSIXError.ENOENT { return Data() }
+            do {
+                return try files.read(record) { size in size }.0
+            } catch let error as POSIXError where [.ENOENT, .ELOOP, .EISDIR, .ENXIO, .EMLINK].contains(error.code) {
+                // Something else is in its place: a link, a directory, a pipe.
+                return Data()
+            }
         }
         let parts = data.split(separator: UInt8(ascii: "\n"), maxSplits: 1)
         guard parts.count == 2, Self.digest(Data(parts[1])) == String(decoding: parts[0], as: UTF8.self),
@@ -264,25 +276,31 @@ struct OutboxFolder: Sendable {
         }
     }
 
-    /// Makes a dead letter an entry again.
+    /// Makes a dead letter an entry again. Its reason is to be forgotten when others know that it is one.
     ///
     /// - Returns: false when it is not a dead letter any more.
     func revive(_ name: OutboxName) throws(NetworkError) -> Bool {
-        let isHere = try attempt {
+        try attempt {
             do { try files.rename(path(.dead, name), to: path(.entries, name)) } catch POSIXError.ENOENT {
                 return false
             }
             return true
         }
-        if isHere { discard(reason(name.id)) }
-        return isHere
+    }
+
+    func forgetReason(of id: UUID) {
+        discard(reason(id))
     }
 
     func has(_ name: OutboxName) -> Bool { exists(path(.entries, name)) }
 
-    func isDead(_ id: UUID) -> Bool { exists(reason(id)) }
+    /// Whether an entry is a dead letter; or was one, and its reason has not been forgotten yet.
+    func hasReason(_ id: UUID) -> Bool { exists(reason(id)) }
 
-    private func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
+    /// Links are not followed: one that leads nowhere is there, too.
+    private func exists(_ path: String) -> Bool {
+        (try? FileManager.default.attributesOfItem(atPath: path)) != nil
+    }
 
     /// Why an entry is a dead letter; nil when that cannot be read.
     func failure(of id: UUID) -> NetworkError? {
@@ -292,12 +310,30 @@ struct OutboxFolder: Sendable {
 
     // MARK: - Processes
 
-    /// The right to deliver, given back when it is released or the process ends.
+    /// A lock of a directory, given back when it is released or the process ends.
     final class Lock: Sendable {
         private let descriptor: Int32
 
-        fileprivate init(_ descriptor: Int32) {
+        private init(_ descriptor: Int32) {
             self.descriptor = descriptor
+        }
+
+        /// - Returns: nil while another one has it.
+        static func take(_ directory: String) throws -> Lock? {
+            let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+            let lock = Lock(descriptor)
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return lock }
+            guard errno == EWOULDBLOCK || errno == EINTR else {
+                throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+            }
+            return nil
+        }
+
+        /// Whether the directory is still in its place.
+        func isAt(_ path: String) -> Bool {
+            var (one, other) = (stat(), stat())
+            return fstat(descriptor, &one) == 0 && lstat(path, &other) == 0 && one.st_ino == other.st_ino
         }
 
         deinit {
@@ -305,48 +341,113 @@ struct OutboxFolder: Sendable {
         }
     }
 
-    /// - Returns: nil while another process, or another outbox of this one, delivers.
-    func lock() throws(NetworkError) -> Lock? {
-        try attempt {
-            let descriptor = open(path("lock"), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-            guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
-            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return Lock(descriptor) }
-            let problem = errno
-            close(descriptor)
-            guard problem == EWOULDBLOCK || problem == EINTR else {
-                throw POSIXError(POSIXErrorCode(rawValue: problem) ?? .EIO)
+    /// The directory of an outbox for what is being written. It is locked, so that the others know that it is in use.
+    private final class Scratch: Sendable {
+        let path: String
+        private let lock: Lock
+
+        init(in parent: String, _ files: CacheFiles) throws {
+            while true {
+                let path = parent + "/" + UUID().uuidString
+                try files.makeDirectory(path)
+                // Another outbox may sweep it before it is locked.
+                if let lock = try? Lock.take(path), lock.isAt(path) {
+                    (self.path, self.lock) = (path, lock)
+                    return
+                }
             }
-            return nil
+        }
+
+        deinit {
+            try? FileManager.default.removeItem(atPath: path)
+        }
+
+        /// Removes what is in nobody's use: what can be locked, and a file, which earlier versions wrote, after a day.
+        static func sweep(_ path: String) {
+            let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+            if attributes?[.type] as? FileAttributeType == .typeDirectory {
+                guard let lock = try? Lock.take(path) else { return }
+                withExtendedLifetime(lock) { try? FileManager.default.removeItem(atPath: path) }
+            } else if let date = attributes?[.modificationDate] as? Date, date < Date() - 86_400 {
+                try? FileManager.default.removeItem(atPath: path)
+            }
         }
     }
 
-    /// Tells the process that delivers to look for changes.
+    /// - Returns: nil while another process, or another outbox of this one, delivers.
+    func lock() throws(NetworkError) -> Lock? {
+        try attempt { try Lock.take(root) }
+    }
+
+    /// Counts up what is in a file by its length, in one step and without a lock.
+    ///
+    /// - Returns: the count, with this one.
+    private func count(_ name: String, by number: Int = 1) throws -> Int {
+        let descriptor = open(path(name), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        try file.write(contentsOf: Data(count: number))
+        return Int(clamping: try file.offset())
+    }
+
+    /// The next number in the order of entries.
+    ///
+    /// - Parameter minimum: a number of an entry that is there. Default nil: it is known that the file's are greater.
+    func nextSequence(after minimum: UInt64? = nil) throws(NetworkError) -> UInt64 {
+        try attempt {
+            while true {
+                if let base = try sequenceBase(after: minimum) {
+                    let number = base &+ UInt64(try count("sequence"))
+                    guard let minimum, number <= minimum else { return number }
+                    // After a loss of power the file may be shorter than it was.
+                    if minimum - number < 1 << 20 {
+                        return base &+ UInt64(try count("sequence", by: Int(minimum - number) + 1))
+                    }
+                }
+                // It is damaged.
+                try makeSequence(after: minimum, isNew: false)
+            }
+        }
+    }
+
+    /// The number before those that the file counts; nil when it cannot be read. Makes the file if there is none.
+    private func sequenceBase(after minimum: UInt64?) throws -> UInt64? {
+        while true {
+            do {
+                let (text, _) = try files.read(path("sequence")) { _ in 16 }
+                return text.count == 16 ? UInt64(String(decoding: text, as: UTF8.self), radix: 16) : nil
+            } catch POSIXError.ENOENT {
+                try makeSequence(after: minimum, isNew: true)
+            }
+        }
+    }
+
+    private func makeSequence(after minimum: UInt64?, isNew: Bool) throws {
+        let minimum = try minimum ?? list(.entries).last?.sequence ?? 0
+        let temporary = newTemporary()
+        defer { discard(temporary) }
+        let digits = String(minimum, radix: 16)
+        let text = String(repeating: "0", count: 16 - digits.count) + digits
+        try files.create(temporary, [Data(text.utf8)], usedAt: Date())
+        guard isNew else { return try files.rename(temporary, to: path("sequence")) }
+        // Another outbox may be faster.
+        guard link(temporary, path("sequence")) == 0 || errno == EEXIST else {
+            throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+        }
+    }
+
+    /// Tells the outbox that delivers to look for changes. Without the file none has looked yet.
     func ring() {
-        // Without the file, no process delivers yet.
-        try? files.touch(path("lock"), usedAt: Date())
+        _ = try? count("changes")
     }
 
-    /// Another value after ``ring()``.
-    var changeMarker: Date? { (try? files.look(path("lock")))?.usedAt }
-
-    /// When an entry was last added or removed, by anyone, to the precision of the file system.
-    var entriesChange: Date? {
-        (try? FileManager.default.attributesOfItem(atPath: path("entries")))?[.modificationDate] as? Date
-    }
+    /// The number of ``ring()``s so far.
+    var changes: Int { (try? files.look(path("changes")))??.size ?? 0 }
 
     /// Removes what processes left that ended while they wrote.
     func sweep() {
-        for name in (try? files.list(path("tmp"))) ?? [] where !name.hasPrefix(Self.process) {
-            let parts = name.split(separator: "-", omittingEmptySubsequences: false)
-            guard parts.count > 2, let number = Int32(parts[1]), number > 0 else { continue }
-            // Of this machine, a process of another user is one, too, as far as kill(2) says: in a sandbox every one may
-            // be. A machine's name may change, and a number comes to another process. No file is written for a day.
-            let isOver = number == getpid() || kill(number, 0) != 0 && errno == ESRCH
-            if parts[0] != Self.machine || !isOver {
-                let attributes = try? FileManager.default.attributesOfItem(atPath: path("tmp/" + name))
-                guard let date = attributes?[.modificationDate] as? Date, date < Date() - 86_400 else { continue }
-            }
-            discard(path("tmp/" + name))
+        for name in (try? files.list(path("tmp"))) ?? [] where path("tmp/" + name) != scratch.path {
+            Scratch.sweep(path("tmp/" + name))
         }
         let dead = Set(((try? list(.dead)) ?? []).map(\.id.uuidString))
         for name in (try? files.list(path("errors"))) ?? [] where !dead.contains(name) {
@@ -371,9 +472,13 @@ struct OutboxFolder: Sendable {
 
     private static func digest(_ data: Data) -> String { SHA256.digest(of: data).base64EncodedString() }
 
-    private func newTemporary() -> String { path("tmp/" + Self.process + UUID().uuidString) }
+    private func newTemporary() -> String { scratch.path + "/" + UUID().uuidString }
 
     private func attempt<Result>(_ work: () throws -> Result) throws(NetworkError) -> Result {
+        try Self.attempt(root, work)
+    }
+
+    private static func attempt<Result>(_ root: String, _ work: () throws -> Result) throws(NetworkError) -> Result {
         do {
             return try work()
         } catch let error as NetworkError {

@@ -5,8 +5,8 @@ import Foundation
 ///
 /// The entries of a lane are delivered one after the other, in their order; lanes side by side, those with an entry of a
 /// higher priority at their head first. An entry waits for those that it depends on, as long as they are here.
-struct OutboxIndex: Sendable {
-    private struct Lane {
+struct OutboxIndex: Hashable, Sendable {
+    private struct Lane: Hashable {
         /// By sequence. The ones before `first` have left.
         var names: [OutboxName] = []
         var first = 0
@@ -26,8 +26,14 @@ struct OutboxIndex: Sendable {
     private var dependencies: [UUID: [UUID]] = [:]
     /// The lanes whose head waits for an entry.
     private var blocked: [UUID: Set<String>] = [:]
-    /// The lanes that may deliver, by the priority of their head, in the order in which they became ready.
-    private var ready = Array(repeating: (lanes: [String](), first: 0), count: JobPriority.count)
+    /// Lanes that may deliver, in the order in which they became ready. The ones before `first` have been taken.
+    private struct Row: Hashable {
+        var lanes: [String] = []
+        var first = 0
+    }
+
+    /// By the priority of the lane's head.
+    private var ready = Array(repeating: Row(), count: JobPriority.count)
     private var postponed: Set<String> = []
 
     var count: Int { names.count }
@@ -90,7 +96,7 @@ struct OutboxIndex: Sendable {
                 let lane = ready[rank].lanes[ready[rank].first]
                 ready[rank].first += 1
                 if ready[rank].first > 1_000, ready[rank].first > ready[rank].lanes.count / 2 {
-                    ready[rank] = (Array(ready[rank].lanes[ready[rank].first...]), 0)
+                    ready[rank] = Row(lanes: Array(ready[rank].lanes[ready[rank].first...]))
                 }
                 lanes[lane]?.isReady = false
                 guard isFree(lane), let head = lanes[lane]?.head else { continue }
@@ -101,7 +107,7 @@ struct OutboxIndex: Sendable {
                 lanes[lane]?.current = head.id
                 return head
             }
-            ready[rank] = ([], 0)
+            ready[rank] = Row()
         }
         return nil
     }

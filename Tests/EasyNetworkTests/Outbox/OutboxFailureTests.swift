@@ -143,10 +143,10 @@ struct OutboxFailureTests {
         #expect(fixture.texts.isEmpty)
     }
 
-    @Test("BEY-13: an answer that the request cannot map, and a code of the program: a dead letter")
+    @Test("BEY-13: an answer that the request cannot map was accepted: delivered; a code of the program: a dead letter")
     func mapping() async throws {
         let transport = ScriptedTransport { _, _ in .answer(200, body: "a") }
-        #expect(try await fate(of: Odd(mistake: .unmappable), transport) == .dead(.cannotParseResponse))
+        #expect(try await fate(of: Odd(mistake: .unmappable), transport) == .delivered)
         let code = NetworkError.Code(rawValue: 10_000)
         #expect(try await fate(of: Odd(mistake: .codeOfProgram), transport) == .dead(code))
     }

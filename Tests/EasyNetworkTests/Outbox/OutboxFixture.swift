@@ -122,7 +122,11 @@ final class OutboxFixture {
 
     var keys: [String?] { transport.requests.map { $0.headers["Idempotency-Key"] } }
 
+    /// The number of files in a folder; in that of temporary files, of those in the folders of all outboxes.
     func count(_ folder: String) -> Int {
-        (try? FileManager.default.contentsOfDirectory(atPath: directory.path + "/" + folder))?.count ?? -1
+        func names(_ path: String) -> [String]? { try? FileManager.default.contentsOfDirectory(atPath: path) }
+        guard let found = names(directory.path + "/" + folder) else { return -1 }
+        guard folder == "tmp" else { return found.count }
+        return found.map { names(directory.path + "/tmp/" + $0)?.count ?? 1 }.reduce(0, +)
     }
 }

@@ -221,7 +221,7 @@ struct OutboxTests {
         try outbox.add(OutboxPhoto(file: photo))
 
         for folder in ["", "entries", "dead", "errors", "tmp"] { #expect(try mode(folder) == 0o700, "\(folder)") }
-        #expect(try mode("lock") == 0o600)
+        #expect(try mode("sequence") == 0o600)
         for folder in ["dead", "errors"] {
             let name = try #require(names(folder).first)
             #expect(try mode(folder + "/" + name) == 0o600, "\(folder)")
@@ -234,21 +234,23 @@ struct OutboxTests {
 
     // MARK: - Processes
 
-    @Test("BEY-13: leftovers of a process that has ended are removed, and any that are older than a day")
+    @Test("BEY-13: what an outbox left that has ended is removed; what another one is writing stays")
     func leftovers() throws {
         let fixture = OutboxFixture()
-        let folder = try OutboxFolder(fixture.directory)
-        // The process 1 runs always, and no process has so high a number.
-        let names = ["\(OutboxFolder.machine)-1-a-", "\(OutboxFolder.machine)-999999999-a-", "other-1-a-"]
-        for name in names {
-            for age in [0, 2 * 86_400.0] {
-                let path = fixture.directory.path + "/tmp/\(name)\(age)"
-                try CacheFiles().create(path, [Data()], usedAt: Date() - age)
-            }
+        let (folder, other) = (try OutboxFolder(fixture.directory), try OutboxFolder(fixture.directory))
+        let tmp = fixture.directory.appendingPathComponent("tmp")
+        let used = try FileManager.default.contentsOfDirectory(atPath: tmp.path)
+        #expect(used.count == 2)
+        for name in ["left", used[0], used[1]] {
+            try CacheFiles().makeDirectory(tmp.path + "/" + name)
+            try CacheFiles().create(tmp.path + "/\(name)/a", [Data()], usedAt: Date())
         }
+        // Of an earlier version.
+        for age in [0, 2 * 86_400.0] { try CacheFiles().create(tmp.path + "/\(age)", [Data()], usedAt: Date() - age) }
         folder.sweep()
-        let left = try FileManager.default.contentsOfDirectory(atPath: fixture.directory.path + "/tmp")
-        #expect(Set(left) == ["\(names[0])0.0", "\(names[2])0.0"])
+        #expect(Set(try FileManager.default.contentsOfDirectory(atPath: tmp.path)) == Set(used + ["0.0"]))
+        #expect(fixture.count("tmp") == 3)
+        withExtendedLifetime(other) {}
     }
 
     @Test("BEY-13: of two outboxes of one directory one delivers; the other takes over when that one has stopped")

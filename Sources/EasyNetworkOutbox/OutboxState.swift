@@ -1,0 +1,454 @@
+import Foundation
+
+/// What an ``Outbox`` knows, and what it does next: events in, effects out. It reads no clock and no file.
+///
+/// One outbox of a directory has the lock and delivers. It knows the directory by a list of its entries and by what it added
+/// itself since then. A counter on disk, `changes`, tells it of changes by others: while that has another value than before
+/// the last list was read, the directory is read again. Events may come in any order, and some after they were asked for
+/// no longer.
+struct OutboxState: Hashable, Sendable {
+    /// Whether it delivers.
+    enum Phase: Hashable, Sendable {
+        case stopped
+        /// Another outbox delivers, or none.
+        case waiting(isAsking: Bool)
+        case delivering
+        /// The lock goes back when nothing is under way.
+        case stopping(then: Sequel)
+    }
+
+    /// What follows a stop.
+    enum Sequel: Hashable, Sendable { case stopped, started, suspended }
+
+    /// What becomes of an entry that need not be sent again.
+    enum Verdict: Hashable, Sendable { case delivered, dead }
+
+    /// How a try to send an entry has ended.
+    enum End: Hashable, Sendable {
+        case verdict(Verdict)
+        /// - Parameter isFirm: whether a server asked for the delay.
+        case failed(delay: TimeInterval, isFirm: Bool)
+        /// There is no such entry any more.
+        case gone
+    }
+
+    enum Event: Hashable, Sendable {
+        case start
+        /// Delivers until all is delivered; `number` is that of the effect ``Effect/drained(_:isRestarted:)``.
+        case drain(_ number: Int)
+        /// Stops; `number` is that of the effect ``Effect/stopped(_:)``.
+        case stop(_ number: Int)
+        /// The program is about to be suspended.
+        case suspend
+        case locked(Bool)
+        /// Some time has passed, or something may have changed.
+        case looked(changes: Int, isDue: Bool, isReachableAgain: Bool)
+        /// The list that was asked for by this number; nil when it could not be read.
+        case listed(_ number: Int, changes: Int, [OutboxName: [UUID]]?)
+        /// This process has put an entry into the directory, by adding or reviving it.
+        case added(OutboxName, after: [UUID], changes: Int)
+        /// This process has removed an entry from the directory.
+        case removed(UUID)
+        /// An entry that waits after a failure is to be tried now.
+        case hastened(UUID)
+        /// What an entry depends on, nil when it has left the directory; `changes` was read after the dead letters.
+        case checked(UUID, after: [UUID]?, hasDeadLetter: Bool, changes: Int)
+        case ended(UUID, End)
+        /// An entry has left the directory; or not yet, which is tried again after a delay.
+        case settled(UUID, retryDelay: TimeInterval?)
+    }
+
+    enum Effect: Hashable, Sendable {
+        case lock
+        case unlock
+        /// Changes the counter, so that the outbox that delivers reads the directory.
+        case ring
+        case list(_ number: Int)
+        case check(OutboxName)
+        case send(OutboxName)
+        case cancel(UUID)
+        /// Removes an entry from the directory, or makes it a dead letter.
+        case settle(OutboxName, Verdict)
+        case tellFailed(UUID, delay: TimeInterval)
+        case tellLeft(UUID, Verdict)
+        /// A drain is over: `isRestarted` by ``Event/start``, which goes on.
+        case drained(_ number: Int, isRestarted: Bool)
+        case stopped(_ number: Int)
+    }
+
+    private enum Step: Hashable {
+        case checking
+        /// It is checked again when the directory has been read.
+        case toBeChecked
+        case sending
+        case settling(Verdict)
+    }
+
+    /// An entry that waits for the end of a step.
+    private struct Work: Hashable {
+        let name: OutboxName
+        var step: Step
+    }
+
+    private struct Reading: Hashable {
+        let number: Int
+        /// The drains that are over when nothing is found.
+        let drains: Set<Int>
+        /// What this process added meanwhile, which may not be in the list.
+        var late: [OutboxName: [UUID]] = [:]
+    }
+
+    /// Entries under way at once, so that the number of jobs is bounded.
+    let window: Int
+    /// Whether the lock is held only while there is something to do.
+    let releasesLock: Bool
+
+    private(set) var phase = Phase.stopped
+    /// What is to be delivered.
+    private(set) var index = OutboxIndex()
+    private var work: [UUID: Work] = [:]
+    /// Entries under way that are not in the directory any more, and those that came back meanwhile.
+    private var gone: Set<UUID> = []
+    private var revived: Set<UUID> = []
+    /// The entries that need not be sent again, and could not leave the directory yet.
+    private var unsettled: [UUID: Verdict] = [:]
+    private var reading: Reading?
+    /// The number of lists that are not waited for any more.
+    private var abandonedCount = 0
+    /// Whether the list could not be read. Tried again at the next look.
+    private var hasFailed = false
+    /// The counter before the list that was read last, and as it was seen last.
+    private var listedChanges = 0
+    private var changes = 0
+    /// Whether the directory has been read since the lock was taken.
+    private var hasRead = false
+    /// Whether the directory is to be read in any case.
+    private var isDue = true
+    private var drains: Set<Int> = []
+    private var stops: Set<Int> = []
+
+    init(window: Int, releasesLock: Bool = false) {
+        (self.window, self.releasesLock) = (window, releasesLock)
+    }
+
+    private var isStale: Bool { !hasRead || isDue || changes > listedChanges }
+
+    /// Whether an entry that was to be sent still is.
+    func wants(_ id: UUID) -> Bool {
+        phase == .delivering && work[id]?.step == .sending && !gone.contains(id)
+    }
+
+    func isUnderWay(_ id: UUID) -> Bool { work[id] != nil }
+
+    /// Whether it delivers, or will as soon as it can.
+    var isStarted: Bool {
+        switch phase {
+        case .stopped, .stopping(then: .stopped): false
+        case .waiting, .delivering, .stopping: true
+        }
+    }
+
+    /// The entries that are known, for what need not be read again.
+    func knows(_ id: UUID) -> Bool { index.contains(id) }
+
+    /// The number of entries; nil while it is not known.
+    var count: Int? { phase == .delivering && !isStale ? index.count : nil }
+
+    mutating func handle(_ event: Event, at now: TimeInterval) -> [Effect] {
+        var effects: [Effect] = []
+        switch event {
+        case .start:
+            endDrains(drains, isRestarted: true, &effects)
+            begin(&effects)
+        case .drain(let number):
+            drains.insert(number)
+            begin(&effects)
+            if phase == .waiting(isAsking: false) { ask(&effects) }
+        case .stop(let number):
+            stops.insert(number)
+            endDrains(drains, &effects)
+            stop(then: .stopped, &effects)
+        case .suspend: if phase == .delivering { stop(then: .suspended, &effects) }
+        case .locked(let isLocked): locked(isLocked, &effects)
+        case .looked(let changes, let isDue, let isReachableAgain):
+            self.changes = max(self.changes, changes)
+            if isDue { self.isDue = true }
+            hasFailed = false
+            index.wake(at: now, isReachableAgain: isReachableAgain)
+            if phase == .waiting(isAsking: false) {
+                if !releasesLock || hasWork { ask(&effects) }
+                read(&effects)
+            }
+        case .listed(let number, let changes, let found): listed(number, changes, found, &effects)
+        case .added(let name, let after, let changes): added(name, after, changes, &effects)
+        case .removed(let id):
+            if let work = work[id] {
+                gone.insert(id)
+                if work.step == .sending { effects.append(.cancel(id)) }
+            } else {
+                leave(id)
+            }
+            if phase != .delivering { effects.append(.ring) }
+        case .hastened(let id): index.wake(id)
+        case .checked(let id, let after, let hasDeadLetter, let changes):
+            checked(id, after, hasDeadLetter, changes, &effects)
+        case .ended(let id, let end): ended(id, end, now, &effects)
+        case .settled(let id, let delay): settled(id, delay, now, &effects)
+        }
+        proceed(&effects)
+        return effects
+    }
+
+    // MARK: - Phases
+
+    private mutating func begin(_ effects: inout [Effect]) {
+        switch phase {
+        case .stopped: ask(&effects)
+        case .stopping(then: .stopped), .stopping(then: .suspended): phase = .stopping(then: .started)
+        case .stopping(then: .started), .waiting, .delivering: break
+        }
+    }
+
+    private mutating func ask(_ effects: inout [Effect]) {
+        phase = .waiting(isAsking: true)
+        effects.append(.lock)
+    }
+
+    private mutating func locked(_ isLocked: Bool, _ effects: inout [Effect]) {
+        guard case .waiting = phase else {
+            // It was stopped meanwhile, or has the lock that a later stop gave back.
+            if isLocked, phase == .stopped { effects.append(.unlock) }
+            return
+        }
+        phase = isLocked ? .delivering : .waiting(isAsking: false)
+        if isLocked { abandonReading() }
+        hasRead = false
+    }
+
+    private mutating func abandonReading() {
+        if reading.take() != nil { abandonedCount += 1 }
+    }
+
+    private mutating func stop(then sequel: Sequel, _ effects: inout [Effect]) {
+        switch phase {
+        case .stopped: break
+        case .waiting: phase = .stopped
+        case .delivering, .stopping:
+            phase = .stopping(then: sequel)
+            abandonReading()
+            if sequel == .stopped { index = OutboxIndex() }
+            for (id, work) in work {
+                if work.step == .sending { effects.append(.cancel(id)) }
+                if work.step == .toBeChecked { putBack(id, []) }
+            }
+        }
+    }
+
+    private mutating func endDrains(_ ended: Set<Int>, isRestarted: Bool = false, _ effects: inout [Effect]) {
+        let ended = drains.intersection(ended)
+        effects += ended.sorted().map { .drained($0, isRestarted: isRestarted) }
+        drains.subtract(ended)
+    }
+
+    /// Whether there is something to do with the lock.
+    private var hasWork: Bool {
+        isDue || changes > listedChanges || index.hasReady || !drains.isEmpty
+    }
+
+    /// Does what may be done now.
+    private mutating func proceed(_ effects: inout [Effect]) {
+        if case .stopping(let sequel) = phase, work.isEmpty {
+            effects.append(.unlock)
+            switch sequel {
+            case .stopped: phase = .stopped
+            case .started: ask(&effects)
+            case .suspended: phase = .waiting(isAsking: false)
+            }
+        }
+        switch phase {
+        case .stopping: return
+        case .stopped, .waiting:
+            effects += stops.sorted().map { .stopped($0) }
+            stops = []
+        case .delivering:
+            if isStale { read(&effects) }
+            if hasRead { deliver(&effects) }
+            guard work.isEmpty, reading == nil else { return }
+            if !drains.isEmpty, index.count == 0 {
+                read(&effects)
+            } else if releasesLock, !index.hasReady, unsettled.isEmpty {
+                effects.append(.unlock)
+                phase = .waiting(isAsking: false)
+            }
+        }
+    }
+
+    // MARK: - The directory
+
+    private mutating func read(_ effects: inout [Effect]) {
+        // Without the lock, only a drain needs to know what is left.
+        guard reading == nil, !hasFailed, phase == .delivering || !drains.isEmpty else { return }
+        reading = Reading(number: abandonedCount, drains: drains)
+        if phase == .delivering { isDue = false }
+        effects.append(.list(abandonedCount))
+    }
+
+    private mutating func listed(
+        _ number: Int,
+        _ changes: Int,
+        _ found: [OutboxName: [UUID]]?,
+        _ effects: inout [Effect]
+    ) {
+        guard let reading, reading.number == number else { return }
+        self.reading = nil
+        self.changes = max(self.changes, changes)
+        guard let found else {
+            (isDue, hasFailed) = (true, true)
+            return
+        }
+        if phase == .delivering {
+            (hasRead, listedChanges) = (true, changes)
+            adopt(found, late: reading.late)
+            for (id, work) in work where work.step == .toBeChecked {
+                self.work[id]?.step = .checking
+                effects.append(.check(work.name))
+            }
+        }
+        let isEmpty = phase != .delivering || !isStale && index.count == 0 && work.isEmpty
+        if found.isEmpty, isEmpty { endDrains(reading.drains, &effects) }
+    }
+
+    private mutating func adopt(_ found: [OutboxName: [UUID]], late: [OutboxName: [UUID]]) {
+        for name in Array(index.all) where found[name] == nil && late[name] == nil {
+            // Another process has removed it.
+            if work[name.id] == nil { index.remove(name.id) } else { gone.insert(name.id) }
+        }
+        for (name, after) in found {
+            index.insert(name, after: after)
+            // It may be an entry again already.
+            if work[name.id]?.step == .settling(.dead) { revived.insert(name.id) }
+        }
+        // If others have added some meanwhile, they are found together.
+        if !isStale { for (name, after) in late { index.insert(name, after: after) } }
+        let kept = Set(index.all.map(\.id))
+        unsettled = unsettled.filter { kept.contains($0.key) || work[$0.key] != nil }
+    }
+
+    private mutating func added(
+        _ name: OutboxName,
+        _ after: [UUID],
+        _ changes: Int,
+        _ effects: inout [Effect]
+    ) {
+        self.changes = max(self.changes, changes)
+        if work[name.id] != nil { revived.insert(name.id) }
+        // It has been revived, if it was made a dead letter in spite of an error.
+        if unsettled[name.id] == .dead { unsettled[name.id] = nil }
+        guard phase == .delivering else {
+            effects.append(.ring)
+            isDue = true
+            // Nobody may deliver now.
+            if releasesLock, phase == .waiting(isAsking: false) { ask(&effects) }
+            return
+        }
+        if reading != nil {
+            reading?.late[name] = after
+        } else if !isStale {
+            index.insert(name, after: after)
+        }
+        // Otherwise it is found when the directory is read.
+    }
+
+    /// An entry has left the directory.
+    private mutating func leave(_ id: UUID) {
+        index.remove(id)
+        work[id] = nil
+        gone.remove(id)
+        unsettled[id] = nil
+        if revived.remove(id) != nil { isDue = true }
+    }
+
+    /// An entry was not in the directory any more.
+    private mutating func vanish(_ id: UUID) {
+        leave(id)
+        // It may be there again by now.
+        isDue = true
+    }
+
+    // MARK: - Entries
+
+    private mutating func deliver(_ effects: inout [Effect]) {
+        while work.count < window, let name = index.next() {
+            if let verdict = unsettled[name.id] {
+                work[name.id] = Work(name: name, step: .settling(verdict))
+                effects.append(.settle(name, verdict))
+            } else if name.hasDependencies {
+                work[name.id] = Work(name: name, step: .checking)
+                effects.append(.check(name))
+            } else {
+                work[name.id] = Work(name: name, step: .sending)
+                effects.append(.send(name))
+            }
+        }
+    }
+
+    /// Takes an entry back that was to be delivered.
+    private mutating func putBack(_ id: UUID, _ after: [UUID]) {
+        work[id] = nil
+        if gone.contains(id) { vanish(id) } else { index.putBack(id, after: after) }
+    }
+
+    private mutating func checked(
+        _ id: UUID,
+        _ after: [UUID]?,
+        _ hasDeadLetter: Bool,
+        _ changes: Int,
+        _ effects: inout [Effect]
+    ) {
+        self.changes = max(self.changes, changes)
+        guard let work = work[id], work.step == .checking else { return }
+        guard let after else { return vanish(id) }
+        guard phase == .delivering, !gone.contains(id) else { return putBack(id, after) }
+        if isStale || reading != nil {
+            // One that it depends on may be an entry again.
+            self.work[id]?.step = .toBeChecked
+        } else if after.contains(where: index.contains) {
+            putBack(id, after)
+        } else if hasDeadLetter {
+            self.work[id]?.step = .settling(.dead)
+            effects.append(.settle(work.name, .dead))
+        } else {
+            self.work[id]?.step = .sending
+            effects.append(.send(work.name))
+        }
+    }
+
+    private mutating func ended(_ id: UUID, _ end: End, _ now: TimeInterval, _ effects: inout [Effect]) {
+        guard let work = work[id], work.step == .sending else { return }
+        switch end {
+        case .verdict(let verdict):
+            self.work[id]?.step = .settling(verdict)
+            effects.append(.settle(work.name, verdict))
+        case .gone: vanish(id)
+        case .failed(let delay, let isFirm):
+            self.work[id] = nil
+            if gone.contains(id) { return vanish(id) }
+            guard phase == .delivering else { return index.postpone(id, until: now) }
+            index.postpone(id, until: now + delay, isFirm: isFirm)
+            effects.append(.tellFailed(id, delay: delay))
+        }
+    }
+
+    private mutating func settled(_ id: UUID, _ delay: TimeInterval?, _ now: TimeInterval, _ effects: inout [Effect]) {
+        guard case .settling(let verdict)? = work[id]?.step else { return }
+        guard let delay else {
+            effects.append(.tellLeft(id, verdict))
+            return leave(id)
+        }
+        work[id] = nil
+        if gone.contains(id) { return vanish(id) }
+        unsettled[id] = verdict
+        index.postpone(id, until: now + delay)
+        effects.append(.tellFailed(id, delay: delay))
+    }
+}
