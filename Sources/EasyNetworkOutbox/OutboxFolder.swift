@@ -81,12 +81,20 @@ struct OutboxFailure: Codable, Sendable {
     var code: Int
     var message: String?
     var statusCode: Int?
-    /// The beginning of the answer's body, which may tell why.
+    /// The beginning of the answer's text without secrets, which may tell why.
     var responseBody: Data?
 
+    /// The number of bytes that are kept of an answer.
+    private static let bodyLimit = 1_024
+
     init(_ error: NetworkError) {
-        (code, message) = (error.code.rawValue, error.message)
-        (statusCode, responseBody) = (error.statusCode, error.responseBody)
+        (code, message) = (error.code.rawValue, error.message.map(Redaction().redacted))
+        statusCode = error.statusCode
+        let text = error.responseBody.map { body in
+            Redaction().redactedText(of: body, contentType: error.headers["Content-Type"])
+                ?? Redaction().redacted(String(decoding: body, as: UTF8.self))
+        }
+        responseBody = text.map { Data($0.utf8.prefix(Self.bodyLimit)) }
     }
 
     var error: NetworkError {

@@ -107,7 +107,7 @@ struct OutboxState: Hashable, Sendable {
     /// What is to be delivered.
     private(set) var index = OutboxIndex()
     private var work: [UUID: Work] = [:]
-    /// Entries under way that are not in the directory any more, and those that came back meanwhile.
+    /// Entries under way that were removed here, and those that came back meanwhile.
     private var gone: Set<UUID> = []
     private var revived: Set<UUID> = []
     /// The entries that need not be sent again, and could not leave the directory yet.
@@ -221,12 +221,9 @@ struct OutboxState: Hashable, Sendable {
             return
         }
         phase = isLocked ? .delivering : .waiting(isAsking: false)
-        if isLocked { abandonReading() }
         hasRead = false
-    }
-
-    private mutating func abandonReading() {
-        if reading.take() != nil { abandonedCount += 1 }
+        // One of before the lock tells nothing of what is there now.
+        if isLocked, reading.take() != nil { abandonedCount += 1 }
     }
 
     private mutating func stop(then sequel: Sequel, _ effects: inout [Effect]) {
@@ -235,7 +232,6 @@ struct OutboxState: Hashable, Sendable {
         case .waiting: phase = .stopped
         case .delivering, .stopping:
             phase = .stopping(then: sequel)
-            abandonReading()
             if sequel == .stopped { index = OutboxIndex() }
             for (id, work) in work {
                 if work.step == .sending { effects.append(.cancel(id)) }
@@ -320,8 +316,8 @@ struct OutboxState: Hashable, Sendable {
 
     private mutating func adopt(_ found: [OutboxName: [UUID]], late: [OutboxName: [UUID]]) {
         for name in Array(index.all) where found[name] == nil && late[name] == nil {
-            // Another process has removed it.
-            if work[name.id] == nil { index.remove(name.id) } else { gone.insert(name.id) }
+            // Another process has removed it. One under way is not found when it is sent.
+            if work[name.id] == nil { index.remove(name.id) }
         }
         for (name, after) in found {
             index.insert(name, after: after)

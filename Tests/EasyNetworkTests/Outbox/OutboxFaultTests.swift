@@ -114,6 +114,28 @@ struct OutboxFaultTests {
         }
     }
 
+    @Test("BEY-13: of the answer to a dead letter its beginning is kept, without secrets")
+    func reason() async throws {
+        let fixture = OutboxFixture()
+        let body =
+            #"{"error":"no such chat","token":"s3cr3t-t0ken","rest":""# + String(repeating: "x", count: 5_000) + "\"}"
+        fixture.transport.route("POST", "*") { _ in
+            MockResponse(statusCode: 422, headers: ["Content-Type": "application/json"], body: .data(Data(body.utf8)))
+        }
+        let outbox = try fixture.outbox()
+        try outbox.add(OutboxMessage(text: "a"))
+        try await outbox.drain(deadline: 60)
+        let error = try #require(try outbox.deadLetters.first?.error)
+        let text = String(decoding: try #require(error.responseBody), as: UTF8.self)
+        #expect(text.contains("no such chat") && !text.contains("s3cr3t") && text.utf8.count <= 1_024)
+        #expect(error.statusCode == 422)
+        let file = try #require(
+            FileManager.default.enumerator(atPath: fixture.directory.path + "/errors")?.allObjects.first as? String
+        )
+        let stored = try Data(contentsOf: fixture.directory.appendingPathComponent("errors/" + file))
+        #expect(!String(decoding: stored, as: UTF8.self).contains("s3cr3t"))
+    }
+
     @Test("BEY-13: what is no file in the place of an entry is a dead letter, and a drain ends")
     func strangers() async throws {
         let fixture = OutboxFixture()
