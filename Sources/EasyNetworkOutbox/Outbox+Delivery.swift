@@ -9,8 +9,6 @@ import FoundationNetworking
 extension Outbox {
     /// Jobs in the queue at once, so that their number is bounded.
     static let window = 32
-    /// Between two looks for changes by other processes and for lanes that may go on, in seconds.
-    private static let interval: TimeInterval = 1
     /// Between two readings of the directory without a sign of a change, in seconds.
     private static let longInterval: TimeInterval = 120
     /// The bounds of the delay after a failure, and of a delay that a server asks for, in seconds.
@@ -21,7 +19,7 @@ extension Outbox {
         maximumRetryAfter: 86_400
     )
 
-    /// Looks for what has changed since the last time, and again after ``interval``. Not on a user's thread.
+    /// Looks for what has changed since the last time. Not on a user's thread.
     func look() {
         let isReachable = service.configuration.settings.reachability?.status != .unreachable
         let (changes, now) = (folder.changes, clock.now)
@@ -34,15 +32,62 @@ extension Outbox {
             state.wasReachable = isReachable
             return .looked(changes: changes, isDue: isDue, isReachableAgain: isBack)
         }
-        guard let look else { return }
-        post(look)
-        let timer = clock.schedule(after: Self.interval) { [weak self] in
+        if let look { post(look) }
+    }
+
+    /// Hears of changes by others and of the network from now on, as long as the outbox is started.
+    func listen() {
+        let now = clock.now
+        state.withLock { $0.nextLoad = now + Self.longInterval }
+        #if os(Linux)
+        // A program that is about to be suspended must not hear of the end of its own lock.
+        if activity == nil, state.withLock({ $0.watch == nil }) {
+            let watch = OutboxWatch(folder.root) { [weak self] in self?.look() }
+            let old = state.withLock { state in state.watch == nil ? exchange(&state.watch, with: watch) : watch }
+            withExtendedLifetime(old) {}
+        }
+        #endif
+        guard let network = service.configuration.settings.reachability else { return }
+        state.withLock { state in
+            guard state.networkTask == nil else { return }
+            state.networkTask = Task { [weak self] in
+                for await status in network.statuses {
+                    guard let self else { return }
+                    // Before it may be back.
+                    if status == .unreachable { self.state.withLock { $0.wasReachable = false } }
+                    WorkQueue.shared.async { self.look() }
+                }
+            }
+        }
+    }
+
+    /// Looks again when it is time.
+    private func schedule() {
+        let now = clock.now
+        let (isWanted, time, old) = state.withLock { state -> (Bool, TimeInterval, (any ClockTimer)?) in
+            #if os(Linux)
+            let isTold = state.watch != nil
+            #else
+            let isTold = false
+            #endif
+            guard let next = state.logic.nextLook(at: now, isTold: isTold) else {
+                return (false, 0, state.ticker.take()?.timer)
+            }
+            let time = min(next, state.nextLoad)
+            if let ticker = state.ticker, ticker.time <= time { return (false, 0, nil) }
+            return (true, time, state.ticker.take()?.timer)
+        }
+        old?.cancel()
+        guard isWanted else { return }
+        let timer = clock.schedule(after: max(0, time - now)) { [weak self] in
             guard let self else { return }
+            state.withLock { if let ticker = $0.ticker, ticker.time <= time { $0.ticker = nil } }
             WorkQueue.shared.async { self.look() }
         }
-        // The one of an earlier start, or this one when the outbox was stopped meanwhile.
-        let unneeded = state.withLock { state in
-            state.logic.isStarted ? exchange(&state.ticker, with: timer) : timer
+        // Another thread may have been faster.
+        let unneeded = state.withLock { state -> (any ClockTimer)? in
+            if let ticker = state.ticker, ticker.time <= time { return timer }
+            return exchange(&state.ticker, with: (timer, time))?.timer
         }
         unneeded?.cancel()
     }
@@ -74,18 +119,21 @@ extension Outbox {
             case .settle(let name, let verdict): WorkQueue.shared.async { self.settle(name, verdict) }
             }
         }
-        let ticker = state.withLock { $0.logic.isStarted ? nil : $0.ticker.take() }
-        ticker?.cancel()
+        schedule()
     }
 
     // MARK: - The lock
 
     private func lock() {
         guard hasActivity() else { return post(.locked(false)) }
-        let lock = try? folder.lock()
-        if lock != nil { folder.sweep() }
+        var lock = state.withLock { $0.missedLock.take() }
+        let isTaken = folder.take(&lock)
+        if isTaken { folder.sweep() }
         let isNew = state.withLock { state in
-            guard let lock, state.lock == nil else { return false }
+            guard isTaken, state.lock == nil else {
+                if !isTaken { state.missedLock = lock }
+                return false
+            }
             state.lock = lock
             return true
         }
@@ -95,7 +143,7 @@ extension Outbox {
 
     private func unlock() {
         // Before the activity ends.
-        withExtendedLifetime(state.withLock { $0.lock.take() }) {}
+        withExtendedLifetime(state.withLock { ($0.lock.take(), $0.missedLock.take()) }) {}
         endActivity()
     }
 

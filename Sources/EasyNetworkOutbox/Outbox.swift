@@ -46,6 +46,8 @@ public final class Outbox: Sendable {
         var logic: OutboxState
         /// Held while this outbox delivers.
         var lock: OutboxFolder.Lock?
+        /// That of the last try, while another outbox has it.
+        var missedLock: OutboxFolder.Lock?
         /// Needed for the lock where programs are suspended.
         var activity = ExpiringActivity.State.none
         /// The jobs of the entries that are being sent.
@@ -57,7 +59,12 @@ public final class Outbox: Sendable {
         var failures: [UUID: (count: Int, error: NetworkError)] = [:]
         /// Whether the numbers of the directory are known to be in order.
         var hasSequence = false
-        var ticker: (any ClockTimer)?
+        /// What it looks at, and when it does so the next time in any case.
+        var ticker: (timer: any ClockTimer, time: TimeInterval)?
+        #if os(Linux)
+        var watch: OutboxWatch?
+        #endif
+        var networkTask: Task<Void, Never>?
         /// When the directory is read again without a sign of a change, which a killed process may have left out.
         var nextLoad: TimeInterval = 0
         var wasReachable = true
@@ -122,7 +129,8 @@ public final class Outbox: Sendable {
 
     deinit {
         let state = state.withLock { $0 }
-        state.ticker?.cancel()
+        state.ticker?.timer.cancel()
+        state.networkTask?.cancel()
         for listener in state.listeners.values { listener.finish() }
     }
 
@@ -377,6 +385,7 @@ public final class Outbox: Sendable {
     public func start() throws(NetworkError) {
         // It shows whether there can be a lock.
         _ = try folder.lock()
+        listen()
         post(.start, onCallersThread: true)
         WorkQueue.shared.async { self.look() }
     }
@@ -401,6 +410,7 @@ public final class Outbox: Sendable {
             _ = try folder.lock()
             let (number, over) = newWait()
             let timer = clock.schedule(after: deadline) { over.end() }
+            listen()
             post(.drain(number))
             look()
             await over.wait()

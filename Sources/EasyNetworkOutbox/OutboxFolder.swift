@@ -147,6 +147,8 @@ struct OutboxFolder: Sendable {
             values.isExcludedFromBackup = true
             try url.setResourceValues(values)
             #endif
+            // Others hear of changes to it.
+            close(open(root + "/changes", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600))
             return try Scratch(in: root + "/tmp", files)
         }
     }
@@ -326,16 +328,26 @@ struct OutboxFolder: Sendable {
             self.descriptor = descriptor
         }
 
-        /// - Returns: nil while another one has it.
-        static func take(_ directory: String) throws -> Lock? {
-            let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        /// A lock that is not held yet.
+        static func open(_ directory: String) throws -> Lock {
+            let descriptor = Foundation.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
-            let lock = Lock(descriptor)
-            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return lock }
+            return Lock(descriptor)
+        }
+
+        /// - Returns: false while another one has it.
+        func take() throws -> Bool {
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
             guard errno == EWOULDBLOCK || errno == EINTR else {
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
             }
-            return nil
+            return false
+        }
+
+        /// - Returns: nil while another one has it.
+        static func take(_ directory: String) throws -> Lock? {
+            let lock = try open(directory)
+            return try lock.take() ? lock : nil
         }
 
         /// Whether the directory is still in its place.
@@ -385,6 +397,15 @@ struct OutboxFolder: Sendable {
     /// - Returns: nil while another process, or another outbox of this one, delivers.
     func lock() throws(NetworkError) -> Lock? {
         try attempt { try Lock.take(root) }
+    }
+
+    /// Tries to take the lock without an end of a descriptor, of which others that wait would be told.
+    ///
+    /// - Parameter lock: the one of the last try; becomes that of this one.
+    /// - Returns: whether it is held now.
+    func take(_ lock: inout Lock?) -> Bool {
+        if lock?.isAt(root) != true { lock = try? Lock.open(root) }
+        return (try? lock?.take()) ?? false
     }
 
     /// Counts up what is in a file by its length, in one step and without a lock.

@@ -35,6 +35,8 @@ struct OutboxIndex: Hashable, Sendable {
     /// By the priority of the lane's head.
     private var ready = Array(repeating: Row(), count: JobPriority.count)
     private var postponed: Set<String> = []
+    /// No wait ends earlier; nil without waits.
+    private(set) var nextWake: TimeInterval?
 
     var count: Int { names.count }
     /// In any order.
@@ -129,6 +131,7 @@ struct OutboxIndex: Hashable, Sendable {
         lanes[lane]?.notBefore = time
         lanes[lane]?.isFirm = isFirm
         postponed.insert(lane)
+        nextWake = min(nextWake ?? time, time)
     }
 
     /// Ends the wait of an entry.
@@ -140,9 +143,14 @@ struct OutboxIndex: Hashable, Sendable {
 
     /// Ends the waits that are over.
     mutating func wake(at now: TimeInterval, isReachableAgain: Bool = false) {
+        guard isReachableAgain || nextWake ?? .infinity <= now else { return }
+        nextWake = nil
         for lane in postponed {
-            let isOver = lanes[lane]?.notBefore ?? now <= now
-            guard isOver || isReachableAgain && lanes[lane]?.isFirm == false else { continue }
+            let time = lanes[lane]?.notBefore ?? now
+            guard time <= now || isReachableAgain && lanes[lane]?.isFirm == false else {
+                nextWake = min(nextWake ?? time, time)
+                continue
+            }
             postponed.remove(lane)
             lanes[lane]?.notBefore = nil
             makeReady(lane)

@@ -148,6 +148,19 @@ struct OutboxState: Hashable, Sendable {
         }
     }
 
+    /// When it is to look again, without a sign of a change by others; nil when it is stopped.
+    ///
+    /// - Parameter isTold: whether there are signs of changes by others.
+    func nextLook(at now: TimeInterval, isTold: Bool) -> TimeInterval? {
+        guard isStarted else { return nil }
+        // A drain without the lock reads the directory each time.
+        let isSoon = !isTold || hasFailed || !drains.isEmpty && phase != .delivering
+        return min(isSoon ? now + Self.interval : .infinity, index.nextWake ?? .infinity)
+    }
+
+    /// Between two looks where nothing tells of changes, in seconds.
+    private static let interval: TimeInterval = 1
+
     /// The entries that are known, for what need not be read again.
     func knows(_ id: UUID) -> Bool { index.contains(id) }
 

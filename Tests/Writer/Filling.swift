@@ -43,6 +43,10 @@ func fill(_ directory: URL, seed: UInt64, first: Int, server: URL?) throws {
         let id = try outbox.add(request, lane: lane, after: before.map { [$0.id] } ?? [])
         if hasFile { try FileManager.default.removeItem(at: file) }
         last = (id, number)
+        // A drain stops at once, or goes on until the start ends it.
+        let (drains, deadline, starts) = (next(40) == 0, TimeInterval(next(2)), next(10) == 0)
+        if drains { Task { try await outbox.drain(deadline: deadline) } }
+        if starts { try outbox.start() }
         Writer.tell("\(number) \(id) \(lane) \(before?.number ?? 0)")
     }
 }

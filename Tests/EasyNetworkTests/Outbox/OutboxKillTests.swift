@@ -86,8 +86,8 @@ struct OutboxKillTests {
         var added: [Int: Added] = [:]
         var life = 0
         while life < Self.lives {
-            // Two at a time: one of them delivers what both add.
-            let count = Int.random(in: 1...2, using: &generator)
+            // Up to three at a time: one of them delivers what all add.
+            let count = Int.random(in: 1...3, using: &generator)
             let programs = (0..<count).map { index in
                 let first = life * 1_000_000 + index * 100_000 + 1
                 let program = [

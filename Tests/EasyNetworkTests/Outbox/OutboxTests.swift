@@ -281,6 +281,48 @@ struct OutboxTests {
         try await other.drain(deadline: 0)
     }
 
+    #if os(Linux)
+    @Test("BEY-13: an outbox hears at once what another one adds, and when that stops, and sleeps meanwhile")
+    func hears() async throws {
+        let fixture = OutboxFixture()
+        let (one, other) = (try fixture.outbox(), try fixture.outbox())
+        try one.start()
+        #expect(await eventually { (try? OutboxFolder(fixture.directory).lock()) == nil })
+        try other.start()
+        // The clock stands still throughout: no look is due.
+        try other.add(OutboxMessage(text: "a"))
+        #expect(await eventually { fixture.count("entries") == 0 })
+        try await one.drain(deadline: 0)
+        try one.add(OutboxMessage(text: "b"))
+        #expect(await eventually { fixture.count("entries") == 0 })
+        #expect(fixture.texts == ["a", "b"])
+        // Each looks again after two minutes, and no earlier.
+        fixture.clock.advance(by: 119)
+        #expect(fixture.clock.pendingCount == 1)
+        try await other.drain(deadline: 0)
+        #expect(fixture.clock.pendingCount == 0)
+    }
+
+    @Test("BEY-13: what the system tells of a directory is read to its end, whatever it is")
+    func news() {
+        func event(_ mask: some BinaryInteger, _ name: String, padding: Int = 0) -> [UInt8] {
+            let text = Array(name.utf8) + Array(repeating: UInt8(0), count: padding)
+            let numbers = [1, UInt32(mask), 0, UInt32(text.count)]
+            return numbers.flatMap { number in withUnsafeBytes(of: number) { Array($0) } } + text
+        }
+        func isNews(_ bytes: [UInt8]) -> Bool { bytes.withUnsafeBytes { OutboxWatch.isNews($0) } }
+        let (folder, counter) = (
+            event(IN_CLOSE_NOWRITE, "entries", padding: 9), event(IN_MODIFY, "changes", padding: 1)
+        )
+        #expect(isNews(counter) && isNews(folder + counter) && isNews(folder + event(IN_CLOSE_NOWRITE, "")))
+        #expect(!isNews(folder) && !isNews([]) && !isNews(event(IN_MODIFY, "sequence", padding: 8)))
+        for count in 0..<counter.count where count != 16 + 7 { _ = isNews(Array(counter.prefix(count))) }
+        var odd = folder
+        odd.replaceSubrange(12..<16, with: [255, 255, 255, 255])
+        #expect(!isNews(odd))
+    }
+    #endif
+
     @Test("BEY-13: a drain waits for what can be delivered, and returns what is left")
     func drain() async throws {
         let fixture = OutboxFixture()
