@@ -9,6 +9,7 @@
 //   Prints `<number> <id> <lane> <number of the one that comes first, or 0>` when one is safe.
 //
 // Or runs a chain of plain operations, which may overflow the stack: `Writer chain <NetworkQueue or OperationQueue> <count>`.
+// Or prints statuses of the system's network until there were so many, or for a minute: `Writer network - <count>`.
 
 #if DEBUG
 import Foundation
@@ -119,12 +120,26 @@ func chain(_ kind: String, _ count: Int) async {
     }
 }
 
+/// Prints so many statuses of the system's network.
+func watchNetwork(_ count: Int) async {
+    DispatchQueue.global().asyncAfter(deadline: .now() + 60) { exit(EXIT_FAILURE) }
+    var left = count
+    for await status in NetworkReachability.system.statuses where status != .unknown {
+        Writer.tell("\(status)")
+        left -= 1
+        if left == 0 { return }
+    }
+}
+
 let arguments = CommandLine.arguments
 if arguments.count > 3, let seed = UInt64(arguments[3]) {
     let place = URL(fileURLWithPath: arguments[2])
     switch arguments[1] {
     case "chain":
         await chain(arguments[2], Int(seed))
+        exit(EXIT_SUCCESS)
+    case "network":
+        await watchNetwork(Int(seed))
         exit(EXIT_SUCCESS)
     case "recording": try await record(place, seed: seed)
     case "cache":

@@ -48,6 +48,16 @@ struct URLParts {
         return "\(host[..<colon]):\(port)"
     }
 
+    /// Whether a host in lower case, with or without a port, is this machine whatever the network (RFC 6761, section 6.3,
+    /// and RFC 6890).
+    static func isLoopback(_ host: String) -> Bool {
+        if host.hasPrefix("[::1]") { return true }
+        let name = host.prefix { $0 != ":" }
+        let numbers = name.split(separator: ".", omittingEmptySubsequences: false)
+        return name == "localhost" || name.hasSuffix(".localhost")
+            || numbers.count == 4 && numbers[0] == "127" && numbers.allSatisfy { UInt8($0) != nil }
+    }
+
     static func authorityText(of text: String, scheme: String) -> Substring {
         let rest = text.utf8.dropFirst(scheme.utf8.count + 3)
         let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }

@@ -68,7 +68,7 @@ public struct OperationCondition: Sendable {
     /// server answers: the condition only saves attempts that cannot succeed.
     ///
     /// - Parameters:
-    ///   - reachability: the source of the status. Default: the system, whose status is unknown on Linux.
+    ///   - reachability: the source of the status. Default: the system. A host on this machine needs none.
     ///   - waits: whether an operation waits for the network, without a slot; false, the default, ends it at once with
     ///     ``NetworkError/Code/refused``.
     public static func reachable(

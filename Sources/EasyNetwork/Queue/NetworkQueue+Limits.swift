@@ -90,6 +90,8 @@ extension NetworkQueue {
     /// queue.reachability = NetworkReachability.system
     /// ```
     ///
+    /// Jobs that call a host on this machine do not wait for ``NetworkReachability/system``.
+    ///
     /// For the jobs of a single host, use ``HostSettings/reachability``, and for a single job
     /// ``OperationCondition/reachable(_:waits:)``.
     public var reachability: NetworkReachability? {
@@ -113,7 +115,7 @@ extension NetworkQueue {
     ///
     /// - Returns: false when the network may be there, or the job has no host.
     func hold(_ operation: NetworkOperation, until network: NetworkReachability?) -> Bool {
-        guard let network, network.status == .unreachable, operation.host != nil else { return false }
+        guard let network, let host = operation.host, network.isMissing(for: host) else { return false }
         let id = ObjectIdentifier(network)
         return takeBackSlot(of: operation) { job, state, _ in
             if state.offline[id] == nil {

@@ -120,8 +120,8 @@ final class CallContext: Sendable {
 
     /// The host's network while it is unreachable.
     var missingNetwork: NetworkReachability? {
-        guard let network = host.settings.reachability, network.status == .unreachable else { return nil }
-        return network
+        let network = host.settings.reachability
+        return network?.isMissing(for: snapshot.message.url.hostAndPort) == true ? network : nil
     }
 
     func wait(for network: NetworkReachability, _ call: Call) async {

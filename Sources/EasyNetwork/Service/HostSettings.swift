@@ -147,6 +147,8 @@ public struct HostSettings: Sendable {
     ///   of their messages, retries included, after the cache has been asked. The job has no slot in that time, and
     ///   ``RequestOptions/overallTimeout`` goes on.
     ///
+    /// What goes to a host on this machine does not wait for ``NetworkReachability/system``.
+    ///
     /// The waits have no other end. For an error in place of one, add ``OperationCondition/reachable(_:waits:)`` to a
     /// job.
     public var reachability: NetworkReachability?

@@ -28,11 +28,21 @@ public final class NetworkReachability: @unchecked Sendable {
         case reachable
     }
 
-    /// The network of the system: the status of `NWPathMonitor` on Apple's platforms, always ``Status/unknown`` on Linux
-    /// and on watchOS, where the monitor finds no network though `URLSession` has one. It is watched from the first use
-    /// until the process ends.
+    /// The network of the system. It is watched from the first use until the process ends; the status is
+    /// ``Status/unknown`` for some milliseconds, until the system has answered.
+    ///
+    /// - On Apple's platforms, the status of `NWPathMonitor`.
+    /// - On Linux, what the kernel says of its links, addresses and routes (rtnetlink). ``Status/reachable`` when a route
+    ///   to other than link-local addresses leads over an interface that is up, running and not the loopback, and there
+    ///   is an address of the route's family. A default route is not asked for, and a bridge of containers counts.
+    ///   ``Status/unknown`` where a process may not ask, as in some containers.
+    /// - On watchOS always ``Status/unknown``, as the monitor finds no network though `URLSession` has one.
+    ///
+    /// A host on this machine needs no network: jobs and calls to `localhost`, `127.0.0.1` or `::1` do not wait for this
+    /// one in ``NetworkQueue/reachability`` and ``HostSettings/reachability``. They do wait for a network that the program
+    /// has made.
     public static let system: NetworkReachability = {
-        let network = NetworkReachability(.unknown)
+        let network = NetworkReachability(.unknown, isSystem: true)
         // On a watch the monitor stays unsatisfied but for audio streaming and calls (Apple's technote TN3135), and jobs
         // that wait would never go.
         #if canImport(Network) && !os(watchOS)
@@ -43,6 +53,8 @@ public final class NetworkReachability: @unchecked Sendable {
         }
         monitor.start(queue: DispatchQueue(label: "EasyNetwork.NetworkReachability"))
         network.monitor = monitor
+        #elseif os(Linux)
+        network.monitor = KernelNetworkSocket { network.status = $0 }
         #endif
         return network
     }()
@@ -51,11 +63,20 @@ public final class NetworkReachability: @unchecked Sendable {
 
     #if canImport(Network) && !os(watchOS)
     private var monitor: NWPathMonitor?
+    #elseif os(Linux)
+    private var monitor: KernelNetworkSocket?
     #endif
 
+    private let isSystem: Bool
+
     /// A network whose status is set by its owner. Default ``Status/reachable``.
-    public init(_ status: Status = .reachable) {
+    public convenience init(_ status: Status = .reachable) {
+        self.init(status, isSystem: false)
+    }
+
+    init(_ status: Status, isSystem: Bool) {
         state = Locked((status, [:]))
+        self.isSystem = isSystem
     }
 
     deinit {
@@ -73,6 +94,13 @@ public final class NetworkReachability: @unchecked Sendable {
                 for reader in state.readers.values { reader.yield(newValue) }
             }
         }
+    }
+
+    /// Whether a host is not to be called now. One on this machine needs no network of the system.
+    ///
+    /// - Parameter host: with or without a port.
+    func isMissing(for host: String?) -> Bool {
+        status == .unreachable && !(isSystem && host.map(URLParts.isLoopback) ?? false)
     }
 
     /// Returns when the network is not unreachable, or the task is cancelled.

@@ -16,13 +16,6 @@ struct ReachabilityConditionTests {
             await job.ended()
             #expect(job.error == nil && job.executionCount == 1)
         }
-        #if !canImport(Network) || os(watchOS)
-        let job = TestJob()
-        job.addCondition(.reachable(waits: waits))
-        queue.addOperation(job)
-        await job.ended()
-        #expect(job.error == nil && NetworkReachability.system.status == .unknown)
-        #endif
     }
 
     @Test("OPQ-9: without a network the operation is refused at once")

@@ -97,6 +97,39 @@ struct HostReachabilityTests {
         #expect(transport.requests.count == 2)
     }
 
+    @Test("OPQ-9: jobs and calls to this machine do not wait for the system's network, and those to others do")
+    func loopback() async throws {
+        let system = NetworkReachability(.unreachable, isSystem: true)
+        let queue = NetworkQueue()
+        queue.reachability = system
+        for host in ["localhost", "LOCALHOST:8080", "a.localhost", "127.0.0.1", "127.1.2.3:80", "[::1]", "[::1]:8080"] {
+            let service = service { $0.baseURL = URL(string: "http://\(host)"); $0.reachability = system }
+            #expect(try await service.send(Get(api: "a")).text() == "a")
+            let job = RequestOperation(Get(api: "a"), service: service)
+            queue.addOperation(job)
+            #expect(try await job.value.text() == "a")
+        }
+        let others = ["local", "localhost.com", "127.0.0.1.com", "127.0.0", "128.0.0.1", "127.a.0.1", "[::2]", "[fe80::1]"]
+        for host in others {
+            let service = service { $0.baseURL = URL(string: "http://\(host)"); $0.reachability = system }
+            let job = RequestOperation(Get(api: "a"), service: service)
+            queue.addOperation(job)
+            #expect(queue.explain(job) == [.condition("network reachable")])
+            job.cancel()
+            await job.ended()
+            let call = Task { try await service.send(Get(api: "a")) }
+            #expect(await eventually { system.state.withLock { !$0.readers.isEmpty } })
+            call.cancel()
+            _ = await call.result
+        }
+        // A network that the program has made counts for all hosts.
+        let service = service { $0.baseURL = URL(string: "http://localhost") }
+        let call = Task { try await service.send(Get(api: "a")) }
+        #expect(await eventually { readerCount == 1 })
+        network.status = .reachable
+        #expect(try await call.value.text() == "a")
+    }
+
     @Test("OPQ-9, CCH-3: the cache answers without a network; a wait counts in the time of all attempts")
     func cacheAndTimeout() async throws {
         struct Hurried: BaseAPIRequest {
