@@ -200,7 +200,8 @@ extension KernelNetwork {
         var interfaces: [UInt32?] = []
         var attributes = route.dropFirst(12)
         // struct rtattr: length, type.
-        while let attribute = attributes.takeRecord(UInt16.self, header: 4), let kind: UInt16 = attribute.number(at: 2) {
+        while let attribute = attributes.takeRecord(UInt16.self, header: 4) {
+            let kind: UInt16? = attribute.number(at: 2)
             let value = attribute.dropFirst(4)
             switch kind {
             case 1: destination = value  // RTA_DST

@@ -68,9 +68,8 @@ final class KernelNetworkSocket: @unchecked Sendable {
         // RTMGRP_LINK, RTMGRP_IPV4_IFADDR, RTMGRP_IPV4_ROUTE, RTMGRP_IPV6_IFADDR and RTMGRP_IPV6_ROUTE.
         var address = Address(groups: 0x1 | 0x10 | 0x40 | 0x100 | 0x400)
         let length = socklen_t(MemoryLayout<Address>.size)
-        let result = withUnsafeBytes(of: &address) { bytes in
-            // The memory is not empty.
-            bind(descriptor, bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self), length)
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) }
         }
         if result == 0 { return descriptor }
         close(descriptor)
@@ -93,16 +92,12 @@ final class KernelNetworkSocket: @unchecked Sendable {
         while true {
             var sender = Address()
             var length = socklen_t(MemoryLayout<Address>.size)
-            let count = withUnsafeMutableBytes(of: &sender) { bytes in
-                recvfrom(
-                    descriptor,
-                    &buffer,
-                    buffer.count,
-                    Int32(MSG_DONTWAIT) | Int32(MSG_TRUNC),
-                    // The memory is not empty.
-                    bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self),
-                    &length
-                )
+            // The length that a datagram would have in a larger buffer.
+            let flags = Int32(MSG_DONTWAIT) | Int32(MSG_TRUNC)
+            let count = withUnsafeMutablePointer(to: &sender) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { sender in
+                    recvfrom(descriptor, &buffer, buffer.count, flags, sender, &length)
+                }
             }
             if count < 0 {
                 switch errno {
@@ -113,8 +108,10 @@ final class KernelNetworkSocket: @unchecked Sendable {
                     source.cancel()
                     return tell(.unknown)
                 }
+            } else if count > buffer.count {
+                network.lose()
+                follow(network.fail())
             } else if sender.port == 0 {
-                // One that is longer is not whole, which the reader sees.
                 follow(network.read(buffer.prefix(count)))
             }
         }

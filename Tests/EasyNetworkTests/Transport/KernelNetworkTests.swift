@@ -21,8 +21,14 @@ private enum Message {
     static func padded(_ bytes: [UInt8]) -> [UInt8] { bytes + [UInt8](repeating: 0, count: (4 - bytes.count % 4) % 4) }
 
     /// The default flags are those of an answer with several messages.
-    static func make(_ type: UInt16, flags: UInt16 = 2, _ number: UInt32, _ body: [UInt8] = []) -> [UInt8] {
-        let head = bytes(UInt32(16 + body.count)) + bytes(type) + bytes(flags) + bytes(number) + bytes(UInt32(77))
+    static func make(
+        _ type: UInt16,
+        flags: UInt16 = 2,
+        _ number: UInt32,
+        _ body: [UInt8] = [],
+        port: UInt32 = 77
+    ) -> [UInt8] {
+        let head = bytes(UInt32(16 + body.count)) + bytes(type) + bytes(flags) + bytes(number) + bytes(port)
         return padded(head + body)
     }
 
@@ -140,7 +146,8 @@ struct KernelNetworkTests {
             kernel.addresses.append(Message.address(10))
             kernel.routes = [
                 Message.route(to: [169, 254, 0, 0], length: 16), Message.route(to: [169, 254, 7, 7], length: 32),
-                Message.route(10, to: [0xFE, 0x80, 0, 0], length: 64), Message.route(10, to: [0xFF, 0, 0, 0], length: 8),
+                Message.route(10, to: [0xFE, 0x80, 0, 0], length: 64),
+                Message.route(10, to: [0xFF, 0, 0, 0], length: 8),
             ]
         },
         Kernel("the half of all addresses, in which the link-local ones are", .reachable) { kernel in
@@ -150,8 +157,8 @@ struct KernelNetworkTests {
             kernel.addresses = [Message.address(scope: 253)]
         },
         Kernel("a route that drops everything", .unreachable) { $0.routes = [Message.route(type: 6)] },
-        Kernel("several hops, of which one runs", .reachable) { $0.routes = [Message.route(over: nil, hops: [1, 7, 2])] },
-        Kernel("several hops, of which none runs", .unreachable) { $0.routes = [Message.route(over: nil, hops: [1, 7])] },
+        Kernel("hops of which one runs", .reachable) { $0.routes = [Message.route(over: nil, hops: [1, 7, 2])] },
+        Kernel("hops of which none runs", .unreachable) { $0.routes = [Message.route(over: nil, hops: [1, 7])] },
         Kernel("a route by a nexthop object", .reachable) { $0.routes = [Message.route(over: nil)] },
         Kernel("a route over a link that is not there", .unreachable) { $0.routes = [Message.route(over: 7)] },
         Kernel("routes of other protocols", .unreachable) { $0.routes = [Message.route(28), Message.route(128)] },
@@ -168,7 +175,10 @@ struct KernelNetworkTests {
         #expect(kernel.answerAll(&network) == kernel.status)
         #expect(!network.isOutdated && !network.isAsking)
         // Nothing of the answer before is left, and it does not matter how the messages are spread over datagrams.
-        let nothing = Kernel("nothing", .unreachable) { ($0.links[1], $0.addresses, $0.routes) = (Message.link(2, 0), [], []) }
+        let nothing = Kernel("the loopback", .unreachable) { kernel in
+            kernel.links.removeLast()
+            (kernel.addresses, kernel.routes) = ([], [])
+        }
         #expect(nothing.answerAll(&network) == .unreachable)
         #expect(kernel.answerAll(&network) { $0 = [$0.flatMap { $0 }] } == kernel.status)
     }
@@ -177,8 +187,8 @@ struct KernelNetworkTests {
     func questions() {
         var network = KernelNetwork()
         let first = network.ask()
-        let flags: [UInt8] = [0x01, 0x03]
-        #expect(first == Message.bytes(UInt32(32)) + [18, 0] + flags + Message.bytes(1 as UInt32) + .init(repeating: 0, count: 20))
+        // RTM_GETLINK, NLM_F_REQUEST and NLM_F_DUMP, and a whole ifinfomsg.
+        #expect(first == Message.make(18, flags: 0x301, 1, .init(repeating: 0, count: 16), port: 0))
         var numbers: [UInt8] = []
         _ = Kernel("all", .reachable).answerAll(&network) { numbers.append($0[0][8]) }
         #expect(numbers == [2, 3, 4])
@@ -199,7 +209,8 @@ struct KernelNetworkTests {
         var network = KernelNetwork()
         _ = kernel.answerAll(&network)
         // NLMSG_NOOP, the rest of an earlier answer, and what is none of the groups'.
-        for message in [Message.make(1, 9), Message.make(24, 2, Message.route()), Message.done(2), Message.make(60, 9)] {
+        let others = [Message.make(1, 9), Message.make(24, 2, Message.route()), Message.done(2), Message.make(60, 9)]
+        for message in others {
             #expect(network.read(message[...]) == .nothing && !network.isOutdated)
         }
         #expect(network.read(Message.make(4, 9)[...]) == .nothing && network.isOutdated)
