@@ -24,6 +24,8 @@ final class KernelNetworkSocket: @unchecked Sendable {
     private static let pause: TimeInterval = 0.1
 
     private let descriptor: Int32
+    /// The seconds that an answer may take. A kernel answers at once or never.
+    private let patience: TimeInterval
     private let tell: @Sendable (NetworkReachability.Status) -> Void
     private let queue = DispatchQueue(label: "EasyNetwork.NetworkReachability")
     private let source: any DispatchSourceRead
@@ -44,8 +46,13 @@ final class KernelNetworkSocket: @unchecked Sendable {
     }
 
     /// - Parameter descriptor: a socket of datagrams, which it closes.
-    init(_ descriptor: Int32, tell: @escaping @Sendable (NetworkReachability.Status) -> Void) {
+    init(
+        _ descriptor: Int32,
+        patience: TimeInterval = 30,
+        tell: @escaping @Sendable (NetworkReachability.Status) -> Void
+    ) {
         self.descriptor = descriptor
+        self.patience = patience
         self.tell = tell
         source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
         source.setEventHandler { [weak self] in self?.read() }
@@ -79,13 +86,27 @@ final class KernelNetworkSocket: @unchecked Sendable {
     private func ask() {
         // Then the descriptor may be another's already.
         guard !source.isCancelled else { return }
-        askedAt = ProcessInfo.processInfo.systemUptime
+        let now = ProcessInfo.processInfo.systemUptime
+        askedAt = now
         send(network.ask())
+        queue.asyncAfter(deadline: .now() + patience) { [weak self] in
+            guard let self, network.isAsking, askedAt == now else { return }
+            giveUp()
+        }
     }
 
     private func send(_ question: [UInt8]) {
         let count = Foundation.send(descriptor, question, question.count, Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL))
         if count != question.count { follow(network.fail()) }
+    }
+
+    /// Tells that nothing is known, and asks again.
+    private func giveUp() {
+        network.lose()
+        follow(network.fail())
+        // To wait is no work.
+        cost = 0
+        askAgain()
     }
 
     private func read() {
@@ -109,8 +130,7 @@ final class KernelNetworkSocket: @unchecked Sendable {
                     return tell(.unknown)
                 }
             } else if count > buffer.count {
-                network.lose()
-                follow(network.fail())
+                giveUp()
             } else if sender.port == 0 {
                 follow(network.read(buffer.prefix(count)))
             }

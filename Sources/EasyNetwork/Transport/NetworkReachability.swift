@@ -67,11 +67,13 @@ public final class NetworkReachability: @unchecked Sendable {
     private var monitor: KernelNetworkSocket?
     #endif
 
+    /// Whether it is that of the system, without which a host on this machine can be called.
     private let isSystem: Bool
 
     /// A network whose status is set by its owner. Default ``Status/reachable``.
-    public convenience init(_ status: Status = .reachable) {
-        self.init(status, isSystem: false)
+    public init(_ status: Status = .reachable) {
+        state = Locked((status, [:]))
+        isSystem = false
     }
 
     init(_ status: Status, isSystem: Bool) {
