@@ -111,9 +111,9 @@ extension Outbox {
                 }?.end()
             case .stopped(let number): state.withLock { $0.waits.removeValue(forKey: number) }?.end()
             case .lock where !onCallersThread: lock()
-            case .list(let number) where !onCallersThread: list(number)
+            case .list where !onCallersThread: list()
             case .lock: WorkQueue.shared.async { self.lock() }
-            case .list(let number): WorkQueue.shared.async { self.list(number) }
+            case .list: WorkQueue.shared.async { self.list() }
             case .check(let name): WorkQueue.shared.async { self.check(name) }
             case .send(let name): WorkQueue.shared.async { self.send(name) }
             case .settle(let name, let verdict): WorkQueue.shared.async { self.settle(name, verdict) }
@@ -193,7 +193,7 @@ extension Outbox {
 
     // MARK: - The directory
 
-    private func list(_ number: Int) {
+    private func list() {
         // Before the list: what changes meanwhile is a change afterwards.
         let changes = folder.changes
         let found = (try? folder.wholeList()).map { names in
@@ -203,7 +203,7 @@ extension Outbox {
             for name in unknown { found[name] = (try? folder.read(name))?.after ?? [] }
             return found
         }
-        post(.listed(number, changes: changes, found))
+        post(.listed(found, changes: changes))
     }
 
     /// Looks whether an entry that this one depends on is a dead letter.

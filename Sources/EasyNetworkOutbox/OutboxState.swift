@@ -43,8 +43,8 @@ struct OutboxState: Hashable, Sendable {
         case locked(Bool)
         /// Some time has passed, or something may have changed.
         case looked(changes: Int, isDue: Bool, isReachableAgain: Bool)
-        /// The list that was asked for by this number; nil when it could not be read.
-        case listed(_ number: Int, changes: Int, [OutboxName: [UUID]]?)
+        /// What is in the directory, nil when it could not be read; `changes` was read before.
+        case listed([OutboxName: [UUID]]?, changes: Int)
         /// This process has put an entry into the directory, by adding or reviving it.
         case added(OutboxName, after: [UUID], changes: Int)
         /// This process has removed an entry from the directory.
@@ -63,7 +63,7 @@ struct OutboxState: Hashable, Sendable {
         case unlock
         /// Changes the counter, so that the outbox that delivers reads the directory.
         case ring
-        case list(_ number: Int)
+        case list
         case check(OutboxName)
         case send(OutboxName)
         case cancel(UUID)
@@ -91,7 +91,6 @@ struct OutboxState: Hashable, Sendable {
     }
 
     private struct Reading: Hashable {
-        let number: Int
         /// The drains that are over when nothing is found.
         let drains: Set<Int>
         /// What this process added meanwhile, which may not be in the list.
@@ -113,8 +112,6 @@ struct OutboxState: Hashable, Sendable {
     /// The entries that need not be sent again, and could not leave the directory yet.
     private var unsettled: [UUID: Verdict] = [:]
     private var reading: Reading?
-    /// The number of lists that are not waited for any more.
-    private var abandonedCount = 0
     /// Whether the list could not be read. Tried again at the next look.
     private var hasFailed = false
     /// The counter before the list that was read last, and as it was seen last.
@@ -192,7 +189,7 @@ struct OutboxState: Hashable, Sendable {
                 if !releasesLock || hasWork { ask(&effects) }
                 read(&effects)
             }
-        case .listed(let number, let changes, let found): listed(number, changes, found, &effects)
+        case .listed(let found, let changes): listed(found, changes, &effects)
         case .added(let name, let after, let changes): added(name, after, changes, &effects)
         case .removed(let id):
             if let work = work[id] {
@@ -234,9 +231,8 @@ struct OutboxState: Hashable, Sendable {
             return
         }
         phase = isLocked ? .delivering : .waiting(isAsking: false)
-        hasRead = false
-        // One of before the lock tells nothing of what is there now.
-        if isLocked, reading.take() != nil { abandonedCount += 1 }
+        // A list of before tells not all that is there now.
+        if isLocked { (hasRead, isDue) = (false, true) }
     }
 
     private mutating func stop(then sequel: Sequel, _ effects: inout [Effect]) {
@@ -297,19 +293,13 @@ struct OutboxState: Hashable, Sendable {
     private mutating func read(_ effects: inout [Effect]) {
         // Without the lock, only a drain needs to know what is left.
         guard reading == nil, !hasFailed, phase == .delivering || !drains.isEmpty else { return }
-        reading = Reading(number: abandonedCount, drains: drains)
+        reading = Reading(drains: drains)
         if phase == .delivering { isDue = false }
-        effects.append(.list(abandonedCount))
+        effects.append(.list)
     }
 
-    private mutating func listed(
-        _ number: Int,
-        _ changes: Int,
-        _ found: [OutboxName: [UUID]]?,
-        _ effects: inout [Effect]
-    ) {
-        guard let reading, reading.number == number else { return }
-        self.reading = nil
+    private mutating func listed(_ found: [OutboxName: [UUID]]?, _ changes: Int, _ effects: inout [Effect]) {
+        guard let reading = reading.take() else { return }
         self.changes = max(self.changes, changes)
         guard let found else {
             (isDue, hasFailed) = (true, true)
