@@ -120,7 +120,7 @@ struct TimelineRecord: Sendable {
         }
         if case .added(let others) = event.kind, !others.isEmpty, ring[index].dependencies.isEmpty {
             let shown = others.filter { !$0.isHiddenJob }.prefix(Self.partLimit)
-            let dependencies = shown.map { (key: key(of: $0), name: Self.name(of: $0)) }
+            let dependencies = shown.map { (key: key(of: $0), name: $0.nameOrType) }
             ring[index].dependencies = dependencies
         }
         ring[index].note(event)
@@ -145,7 +145,7 @@ struct TimelineRecord: Sendable {
         default: guard isFirst else { return nil }
         }
         let number = firstNumber + ring.count
-        var name = event.operation.map(Self.name)
+        var name = event.operation.map(\.nameOrType)
         if name == nil { name = event.callNumber.map { "call \($0)" } }
         let row = Row(key: key, added: event.date, name: name ?? "")
         if ring.count < limit {
@@ -171,15 +171,6 @@ struct TimelineRecord: Sendable {
         plainCount += 1
         plain[identifier] = (WeakOperation(operation: operation), plainCount)
         return .plain(plainCount)
-    }
-
-    /// The name that the user gave, else the type of the operation or of its request.
-    private static func name(of operation: Operation) -> String {
-        if let name = operation.name, !name.isEmpty { return name }
-        let name = operation.typeName
-        let prefix = "RequestOperation<".utf8
-        guard name.utf8.starts(with: prefix), name.utf8.last == UInt8(ascii: ">") else { return name }
-        return String(decoding: name.utf8.dropFirst(prefix.count).dropLast(), as: UTF8.self)
     }
 
     /// The address as it is, or as it is shown if it is long.

@@ -81,8 +81,8 @@ extension NetworkError.Code: CustomStringConvertible {
     private static let words: [NetworkError.Code: (name: String, summary: String)] = [
         .invalidRequest: ("invalidRequest", "The request cannot be sent"),
         .cancelled: ("cancelled", "Cancelled"),
-        .dependencyFailed: ("dependencyFailed", "An operation this one depends on failed"),
-        .cycle: ("cycle", "The operation waits for itself"),
+        .dependencyFailed: ("dependencyFailed", "A job that this one waits for did not succeed"),
+        .cycle: ("cycle", "The job waits for itself"),
         .refused: ("refused", "The request was refused before it was sent"),
         .cannotConnect: ("cannotConnect", "Cannot connect to the server"),
         .tls: ("tls", "No secure connection to the server"),

@@ -228,7 +228,7 @@ extension NetworkError {
     /// The error of a group that failed with this error of a child.
     fileprivate func ofChild(_ child: NetworkOperation, at index: Int) -> NetworkError {
         var error = self
-        let place = "operations[\(index)], \(child.nameForMessages)"
+        let place = ["job \(index + 1)", child.quotedName].compactMap { $0 }.joined(separator: ", ")
         error.message = message.map { "\(place): \($0)" } ?? place
         error.underlying = self
         return error

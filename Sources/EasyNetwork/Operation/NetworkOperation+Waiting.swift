@@ -3,10 +3,10 @@ extension NetworkOperation {
     /// Waits until the operation has finished and its callbacks have run. Several tasks may wait for it.
     ///
     /// ```swift
-    /// let batch = BatchOperation(downloads, policy: .collectAll)
+    /// let batch = BatchOperation(operations, policy: .collectAll)
     /// NetworkQueue.shared.addOperation(batch)
     /// try await batch.finished()
-    /// print(batch.failures.count, "are missing")
+    /// print(batch.failures.count, "have failed")
     /// ```
     ///
     /// Add the operation to a queue first, or later: nothing here starts it. A task that is cancelled while it waits

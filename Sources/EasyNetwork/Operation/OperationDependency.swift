@@ -27,10 +27,12 @@ struct OperationDependency {
     /// The error of the dependent if this dependency ended in a way that the policy does not allow.
     var failure: NetworkError? {
         guard policy == .requireSuccess, let cause = operation.error ?? operation.errorOfOriginal else { return nil }
-        // The root cause and not the dependency's own error: a chain of 100,000 would nest as deep.
+        // The root cause and not the dependency's own error: a chain of 100,000 would nest as deep. An app shows the
+        // message to its user, so it has no names of types; a dependency that waited in vain itself knows it already.
+        let message = [operation.original.quotedName, cause.rootCause.wording].compactMap { $0 }.joined(separator: ": ")
         return NetworkError(
             code: .dependencyFailed,
-            message: "\(operation.original.nameForMessages) did not succeed: \(cause.rootCause.wording)",
+            message: cause.code == .dependencyFailed ? cause.message : message,
             underlying: cause.rootCause,
             dependencyPath: NetworkError.path(cause.dependencyPath, continuedBy: operation.original.nameOrType)
         )
@@ -65,14 +67,17 @@ struct OperationDependency {
 }
 
 extension Operation {
-    /// The name that the user gave, else the type's.
-    var nameOrType: String {
+    /// The name that the user gave, else that of the request's type, else that of the operation's.
+    package var nameOrType: String {
         if let name, !name.isEmpty { return name }
-        return typeName
+        let type = typeName
+        let prefix = ["RequestOperation<", "UploadOperation<"].first(where: type.hasPrefix)
+        guard let prefix, type.hasSuffix(">") else { return type }
+        return String(type.dropFirst(prefix.count).dropLast())
     }
 
     /// The name of the type, which Swift makes at great cost: kept for each type.
-    package var typeName: String {
+    var typeName: String {
         let type = ObjectIdentifier(Swift.type(of: self))
         return Self.typeNames.withLock { names in
             if let name = names[type] { return name }
@@ -84,11 +89,15 @@ extension Operation {
 
     private static let typeNames = Locked<[ObjectIdentifier: String]>([:])
 
-    /// ``nameOrType``, with a given name in quotes and without its secrets, whose end shows before it is in quotes only.
-    package var nameForMessages: String {
-        if let name, !name.isEmpty { return "'\(Redaction.standard.redacted(name))'" }
-        return nameOrType
+    /// The name that the user gave, in quotes and without its secrets, whose end shows before it is in quotes only; nil
+    /// when there is none.
+    var quotedName: String? {
+        guard let name, !name.isEmpty else { return nil }
+        return "'\(Redaction.standard.redacted(name))'"
     }
+
+    /// ``nameOrType``, with a given name in quotes and without its secrets.
+    package var nameForMessages: String { quotedName ?? nameOrType }
 }
 
 extension NetworkError {

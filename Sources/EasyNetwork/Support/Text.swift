@@ -108,7 +108,17 @@ extension Error {
         if let text = (self as? any LocalizedError)?.errorDescription { return text.withoutFullStop }
         // The description of Foundation's own errors is a domain and a number.
         let isFoundations = self is CocoaError || self is POSIXError || type(of: self) is NSError.Type
-        return (isFoundations ? localizedDescription : String(describing: self)).withoutFullStop
+        return (isFoundations ? localizedDescription : String(describing: self).withoutAddresses).withoutFullStop
+    }
+}
+
+extension String {
+    /// The text without the addresses that Swift writes of objects, and in place of a nameless part of a type's name, as
+    /// in `App.(unknown context at $55d0f5).Refusal`.
+    var withoutAddresses: String {
+        guard contains("(unknown context at $") || contains(": 0x") else { return self }
+        return replacingOccurrences(of: #"\(unknown context at \$\w+\)\."#, with: "", options: .regularExpression)
+            .replacingOccurrences(of: #": 0x\w+>"#, with: ">", options: .regularExpression)
     }
 }
 

@@ -97,7 +97,7 @@ struct BatchOperationTests {
             await run(batch, on: host)
         }
         #expect(batch.error?.code == .timedOut && batch.error?.statusCode == 408)
-        #expect(batch.error?.message == "operations[1], 'load': too slow")
+        #expect(batch.error?.message == "job 2, 'load': too slow")
         #expect((batch.error?.underlying as? NetworkError)?.message == "too slow")
         #expect(batch.decisiveFailure?.index == 1 && batch.decisiveFailure?.operation === failing)
         #expect(stuck.error?.code == .cancelled && stuck.isFinished)
@@ -359,7 +359,7 @@ struct BatchOperationTests {
         await server.waitForRequests(3)
         failing.addOperation(missing)
         await failing.ended()
-        #expect(failing.error?.statusCode == 404 && failing.error?.message?.hasPrefix("operations[1]") == true)
+        #expect(failing.error?.statusCode == 404 && failing.error?.message?.hasPrefix("job 2") == true)
         #expect(stalled.error?.code == .cancelled)
     }
 

@@ -93,7 +93,7 @@ struct ChainOperationTests {
         if onPlainQueue { plain.addOperation(chain) } else { queue.addOperation(chain) }
         await chain.ended()
         #expect(chain.error?.code == .unauthorized && chain.error?.statusCode == 401)
-        #expect(chain.error?.message == "operations[1], 'fetch': no")
+        #expect(chain.error?.message == "job 2, 'fetch': no")
         #expect((chain.error?.underlying as? NetworkError)?.message == "no")
         #expect(chain.decisiveFailure?.index == 1 && chain.decisiveFailure?.operation === steps[1])
         for step in steps[2...] {

@@ -114,8 +114,54 @@ struct NetworkOperationTests {
         await last.ended()
         #expect(last.error?.code == .dependencyFailed)
         #expect(last.error?.rootCause.code == .unauthorized)
-        #expect(jobs[1].error?.message == "'sign in' did not succeed: The server wants other credentials")
+        for job in jobs.dropFirst() {
+            #expect(job.error?.message == "'sign in': The server wants other credentials")
+        }
         #expect(jobs.dropFirst().allSatisfy { $0.executionCount == 0 })
+    }
+
+    private final class Refusal: Error {}
+
+    @Test("BEY-1, RSP-6: what an app shows of a failed dependency has no types, addresses and secrets")
+    func wordsForUsers() async throws {
+        let refused = TestJob { $0.finish(.thrown(Refusal(), otherwise: .refused)) }
+        refused.name = "step token=abcdef"
+        let cancelled = BlockOperation()
+        cancelled.cancel()
+        let batch = BatchOperation([TestJob { $0.finish(NetworkError(code: .timedOut)) }])
+        let request = RequestOperation(Get(api: "no base"))
+        var texts: [String] = []
+        for first in [refused, cancelled, batch, request] {
+            let (second, third) = (TestJob(), TestJob())
+            second.addDependency(first)
+            third.addDependency(second)
+            [first, second, third].forEach(queue.addOperation)
+            await third.ended()
+            texts.append(try #require(third.error).localizedDescription)
+            #expect(second.error?.localizedDescription == texts.last)
+        }
+        let start = "A job that this one waits for did not succeed: "
+        #expect(texts[0].hasPrefix(start + "'step token="))
+        #expect(texts[0].hasSuffix("sent: EasyNetworkTests.NetworkOperationTests.Refusal."), "\(texts)")
+        #expect(!texts[0].contains("abcdef"))
+        #expect(texts[1] == start + "Cancelled.")
+        #expect(texts[2] == start + "The server took too long: job 1.")
+        #expect(texts[3].hasPrefix(start + "The request cannot be sent: "))
+        #expect(texts.allSatisfy { !$0.contains("0x") && !$0.contains("$") && !$0.contains("Operation<") }, "\(texts)")
+    }
+
+    @Test("BEY-7, RSP-6: jobs of a cycle are named by their requests, where they have no names")
+    func wordsOfCycle() async {
+        let (one, two) = (RequestOperation(Get(api: "a")), RequestOperation(GetAccount(id: 1)))
+        two.name = "account"
+        one.addDependency(two)
+        two.addDependency(one)
+        queue.addOperation(one)
+        queue.addOperation(two)
+        await one.ended()
+        await two.ended()
+        #expect(two.error?.localizedDescription.contains("Get waits for 'account'") == true)
+        #expect(two.error?.rootCause.code == .cycle)
     }
 
     @Test("BEY-7: an operation that depends on itself ends with .cycle")

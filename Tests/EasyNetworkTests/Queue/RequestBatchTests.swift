@@ -33,7 +33,7 @@ struct RequestBatchTests {
     func failure() async throws {
         let requests = [Get(api: "stall"), Get(api: "stall"), Get(api: "missing")]
         let error = await #expect(throws: NetworkError.self) { try await queue.perform(requests, service: service) }
-        #expect(error?.statusCode == 404 && error?.message?.hasPrefix("operations[2]") == true)
+        #expect(error?.statusCode == 404 && error?.message?.hasPrefix("job 3") == true)
         #expect(queue.operationCount == 0)
     }
 
