@@ -150,20 +150,6 @@ struct NetworkOperationTests {
         #expect(texts.allSatisfy { !$0.contains("0x") && !$0.contains("$") && !$0.contains("Operation<") }, "\(texts)")
     }
 
-    @Test("BEY-7, RSP-6: jobs of a cycle are named by their requests, where they have no names")
-    func wordsOfCycle() async {
-        let (one, two) = (RequestOperation(Get(api: "a")), RequestOperation(GetAccount(id: 1)))
-        two.name = "account"
-        one.addDependency(two)
-        two.addDependency(one)
-        queue.addOperation(one)
-        queue.addOperation(two)
-        await one.ended()
-        await two.ended()
-        #expect(two.error?.localizedDescription.contains("Get waits for 'account'") == true)
-        #expect(two.error?.rootCause.code == .cycle)
-    }
-
     @Test("BEY-7: an operation that depends on itself ends with .cycle")
     func selfDependency() async {
         let job = TestJob()

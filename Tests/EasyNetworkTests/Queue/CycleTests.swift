@@ -36,6 +36,21 @@ struct CycleTests {
         #expect(queue.operationCount == 0)
     }
 
+    @Test("BEY-7, RSP-6: jobs of a cycle are named by their requests, where they have no names")
+    func words() async {
+        let queue = NetworkQueue()
+        let (one, two) = (RequestOperation(Get(api: "a")), RequestOperation(GetAccount(id: 1)))
+        two.name = "account"
+        one.addDependency(two)
+        two.addDependency(one)
+        queue.addOperation(one)
+        queue.addOperation(two)
+        await one.ended()
+        await two.ended()
+        #expect(two.error?.localizedDescription.contains("Get waits for 'account'") == true)
+        #expect(two.error?.rootCause.code == .cycle)
+    }
+
     @Test("BEY-7: a cycle closed by a dependency that is added while the jobs wait")
     func lateCircle() async {
         let queue = NetworkQueue()
