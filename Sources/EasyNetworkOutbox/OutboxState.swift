@@ -11,11 +11,14 @@ struct OutboxState: Hashable, Sendable {
     enum Phase: Hashable, Sendable {
         case stopped
         /// Another outbox delivers, or none.
-        case waiting(isAsking: Bool)
+        case waiting(Question)
         case delivering
         /// The lock goes back when nothing is under way.
         case stopping(then: Sequel)
     }
+
+    /// Whether the lock is asked for. What may have freed it while it was being refused has it asked for again.
+    enum Question: Hashable, Sendable { case none, asked, askedAgain }
 
     /// What follows a stop.
     enum Sequel: Hashable, Sendable { case stopped, started, suspended }
@@ -173,7 +176,7 @@ struct OutboxState: Hashable, Sendable {
         case .drain(let number):
             drains.insert(number)
             begin(&effects)
-            if phase == .waiting(isAsking: false) { ask(&effects) }
+            if case .waiting = phase { ask(&effects) }
         case .stop(let number):
             stops.insert(number)
             endDrains(drains, &effects)
@@ -185,7 +188,7 @@ struct OutboxState: Hashable, Sendable {
             if isDue { self.isDue = true }
             hasFailed = false
             index.wake(at: now, isReachableAgain: isReachableAgain)
-            if phase == .waiting(isAsking: false) {
+            if case .waiting = phase {
                 if !releasesLock || hasWork { ask(&effects) }
                 read(&effects)
             }
@@ -220,17 +223,22 @@ struct OutboxState: Hashable, Sendable {
     }
 
     private mutating func ask(_ effects: inout [Effect]) {
-        phase = .waiting(isAsking: true)
-        effects.append(.lock)
+        switch phase {
+        case .waiting(.asked), .waiting(.askedAgain): phase = .waiting(.askedAgain)
+        default:
+            phase = .waiting(.asked)
+            effects.append(.lock)
+        }
     }
 
     private mutating func locked(_ isLocked: Bool, _ effects: inout [Effect]) {
-        guard case .waiting = phase else {
+        guard case .waiting(let question) = phase else {
             // It was stopped meanwhile, or has the lock that a later stop gave back.
             if isLocked, phase == .stopped { effects.append(.unlock) }
             return
         }
-        phase = isLocked ? .delivering : .waiting(isAsking: false)
+        phase = isLocked ? .delivering : .waiting(.none)
+        if !isLocked, question == .askedAgain { ask(&effects) }
         // A list of before tells not all that is there now.
         if isLocked { (hasRead, isDue) = (false, true) }
     }
@@ -267,7 +275,7 @@ struct OutboxState: Hashable, Sendable {
             switch sequel {
             case .stopped: phase = .stopped
             case .started: ask(&effects)
-            case .suspended: phase = .waiting(isAsking: false)
+            case .suspended: phase = .waiting(.none)
             }
         }
         switch phase {
@@ -283,7 +291,7 @@ struct OutboxState: Hashable, Sendable {
                 read(&effects)
             } else if releasesLock, !index.hasReady, unsettled.isEmpty {
                 effects.append(.unlock)
-                phase = .waiting(isAsking: false)
+                phase = .waiting(.none)
             }
         }
     }
@@ -347,7 +355,7 @@ struct OutboxState: Hashable, Sendable {
             effects.append(.ring)
             isDue = true
             // Nobody may deliver now.
-            if releasesLock, phase == .waiting(isAsking: false) { ask(&effects) }
+            if releasesLock, case .waiting = phase { ask(&effects) }
             return
         }
         if reading != nil {

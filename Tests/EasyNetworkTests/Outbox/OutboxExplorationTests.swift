@@ -32,6 +32,8 @@ struct OutboxExplorationTests {
         var outboxes = 2
         var budget = Budget()
         var releasesLock = false
+        /// Whether an outbox looks only after a sign of a change, in place of at any time.
+        var isTold = false
     }
 
     /// How often something happens that need not.
@@ -76,6 +78,8 @@ struct OutboxExplorationTests {
         /// What was there when a drain began; nil without one.
         var drained: Set<Int>?
         var isStopped = true
+        /// Whether there was a sign of a change that it has not heard of.
+        var hasNews = false
     }
 
     struct World: Hashable {
@@ -91,6 +95,17 @@ struct OutboxExplorationTests {
         var boxes: [Box]
         var orderCount = 0
         var budget: Budget
+
+        /// Tells all that listen of a change.
+        mutating func signal(in scenario: Scenario) {
+            guard scenario.isTold else { return }
+            for number in boxes.indices where boxes[number].state?.isStarted == true { boxes[number].hasNews = true }
+        }
+
+        mutating func unlock(in scenario: Scenario) {
+            holder = nil
+            signal(in: scenario)
+        }
     }
 
     struct Walk {
@@ -172,6 +187,17 @@ struct OutboxExplorationTests {
             orders: [.start(0), .start(1), .add(0, 1), .add(1, 2)],
             budget: Budget(failures: 1),
             releasesLock: true
+        ),
+        Scenario(
+            testDescription: "two that look only when they are told",
+            orders: [.start(0), .start(1), .add(1, 1), .stop(0), .add(0, 2)],
+            isTold: true
+        ),
+        Scenario(
+            testDescription: "a crash and a drain of those that look only when they are told",
+            orders: [.start(0), .drain(1), .add(1, 1), .start(1), .add(0, 2)],
+            budget: Budget(crashes: 1),
+            isTold: true
         ),
         Scenario(
             testDescription: "three processes",
@@ -271,6 +297,7 @@ struct OutboxExplorationTests {
                 other.boxes[number].state = OutboxState(window: 4, releasesLock: walk.scenario.releasesLock)
                 other.boxes[number].isStopped = false
                 post(.start, number, &other, &walk)
+                other.boxes[number].hasNews = walk.scenario.isTold
                 moves.append(("\(number) restarts", other))
                 continue
             }
@@ -289,8 +316,12 @@ struct OutboxExplorationTests {
                 take(step, number, &other, &walk)
                 moves.append(("\(number) \(step)", other))
             }
-            for isDue in world.budget.crashes < walk.scenario.budget.crashes ? [false, true] : [false] {
+            let isSoon = box.state?.nextLook(at: 0, isTold: true).map(\.isFinite) ?? false
+            var looks = !walk.scenario.isTold || box.hasNews || isSoon ? [false] : []
+            if world.budget.crashes < walk.scenario.budget.crashes { looks.append(true) }
+            for isDue in looks {
                 var other = world
+                other.boxes[number].hasNews = false
                 let look = OutboxState.Event.looked(changes: world.changes, isDue: isDue, isReachableAgain: false)
                 post(look, number, &other, &walk)
                 moves.append(("\(number) looks", other))
@@ -303,7 +334,7 @@ struct OutboxExplorationTests {
                     other.interrupted.insert(entry)
                 }
                 other.boxes[number] = Box()
-                if other.holder == number { other.holder = nil }
+                if other.holder == number { other.unlock(in: walk.scenario) }
                 moves.append(("\(number) crashes", other))
             }
         }
@@ -340,10 +371,12 @@ struct OutboxExplorationTests {
         case .start(let number):
             world.boxes[number].isStopped = false
             post(.start, number, &world, &walk)
+            world.boxes[number].hasNews = walk.scenario.isTold
         case .drain(let number):
             world.boxes[number].isStopped = false
             world.boxes[number].drained = world.entries
             post(.drain(1), number, &world, &walk)
+            world.boxes[number].hasNews = walk.scenario.isTold
         case .stop(let number): post(.stop(2), number, &world, &walk)
         case .add(let number, let entry):
             // What comes before must not be a dead letter.
@@ -450,10 +483,11 @@ struct OutboxExplorationTests {
             if isFree { world.holder = number }
             answer(.locked(isFree), in: world, "asks for the lock: \(isFree)")
         case .effect(.unlock):
-            if world.holder == number { world.holder = nil }
+            if world.holder == number { world.unlock(in: walk.scenario) }
             results.append(("unlocks", world))
         case .effect(.ring):
             world.changes += 1
+            world.signal(in: walk.scenario)
             results.append(("rings", world))
         case .effect(.list): then(.listing(changes: world.changes), "begins to list")
         case .effect(.check(let name)):
