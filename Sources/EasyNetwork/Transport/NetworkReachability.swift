@@ -49,7 +49,8 @@ public final class NetworkReachability: @unchecked Sendable {
         let monitor = NWPathMonitor()
         monitor.pathUpdateHandler = { path in
             // A required connection, such as a VPN on demand, is made by the first request.
-            network.status = path.status == .unsatisfied ? .unreachable : .reachable
+            let status = path.status == .unsatisfied ? Status.unreachable : .reachable
+            network.change { $0 = State(status, isExpensive: path.isExpensive, isConstrained: path.isConstrained) }
         }
         monitor.start(queue: DispatchQueue(label: "EasyNetwork.NetworkReachability"))
         network.monitor = monitor
@@ -59,7 +60,17 @@ public final class NetworkReachability: @unchecked Sendable {
         return network
     }()
 
-    let state: Locked<(status: Status, readers: [UUID: AsyncStream<Status>.Continuation])>
+    struct State: Hashable {
+        var status: Status
+        var isExpensive = false
+        var isConstrained = false
+
+        init(_ status: Status, isExpensive: Bool = false, isConstrained: Bool = false) {
+            (self.status, self.isExpensive, self.isConstrained) = (status, isExpensive, isConstrained)
+        }
+    }
+
+    let state: Locked<(now: State, readers: [UUID: AsyncStream<Status>.Continuation])>
 
     #if canImport(Network) && !os(watchOS)
     private var monitor: NWPathMonitor?
@@ -72,12 +83,12 @@ public final class NetworkReachability: @unchecked Sendable {
 
     /// A network whose status is set by its owner. Default ``Status/reachable``.
     public init(_ status: Status = .reachable) {
-        state = Locked((status, [:]))
+        state = Locked((State(status), [:]))
         isSystem = false
     }
 
     init(_ status: Status, isSystem: Bool) {
-        state = Locked((status, [:]))
+        state = Locked((State(status), [:]))
         self.isSystem = isSystem
     }
 
@@ -87,14 +98,31 @@ public final class NetworkReachability: @unchecked Sendable {
 
     /// The current status. A change is told to all readers of ``statuses``.
     public var status: Status {
-        get { state.withLock { $0.status } }
-        set {
-            state.withLock { state in
-                guard state.status != newValue else { return }
-                state.status = newValue
-                // Under the lock, so that readers get the changes in order; it only enqueues them.
-                for reader in state.readers.values { reader.yield(newValue) }
-            }
+        get { state.withLock { $0.now.status } }
+        set { change { $0.status = newValue } }
+    }
+
+    /// Whether the network costs by the byte, as that of a phone does. Default false. The system's is known on Apple's
+    /// platforms but watchOS; elsewhere set it, if the program knows.
+    public var isExpensive: Bool {
+        get { state.withLock { $0.now.isExpensive } }
+        set { change { $0.isExpensive = newValue } }
+    }
+
+    /// Whether the user has asked for little traffic ("Low Data Mode"). Default false. The system's is known on Apple's
+    /// platforms but watchOS; elsewhere set it, if the program knows.
+    public var isConstrained: Bool {
+        get { state.withLock { $0.now.isConstrained } }
+        set { change { $0.isConstrained = newValue } }
+    }
+
+    private func change(_ body: (inout State) -> Void) {
+        state.withLock { state in
+            let old = state.now
+            body(&state.now)
+            guard state.now != old else { return }
+            // Under the lock, so that readers get the changes in order; it only enqueues them.
+            for reader in state.readers.values { reader.yield(state.now.status) }
         }
     }
 
@@ -110,7 +138,8 @@ public final class NetworkReachability: @unchecked Sendable {
         for await status in statuses where status != .unreachable { return }
     }
 
-    /// The current status and then every change, in order. Ends with the reader's task.
+    /// The current status and then every change, in order: of the status, and the same status again when its cost has
+    /// changed. Ends with the reader's task.
     public var statuses: AsyncStream<Status> {
         let (stream, reader) = AsyncStream.makeStream(of: Status.self)
         let id = UUID()
@@ -121,7 +150,7 @@ public final class NetworkReachability: @unchecked Sendable {
         }
         state.withLock { state in
             state.readers[id] = reader
-            reader.yield(state.status)
+            reader.yield(state.now.status)
         }
         return stream
     }
