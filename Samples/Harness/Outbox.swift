@@ -139,6 +139,6 @@ struct OutboxCommand: Equatable {
         let message = (try? outbox.request(of: entry)) as? SendMessage
         let content = message.map { "message \($0.number)" } ?? entry.type
         let error = entry.error.map { "  \($0.localizedDescription)" } ?? ""
-        return "\(entry.id)  \(entry.lane)  \(content)\(error)\n"
+        return "\(entry.id)  \(entry.lane ?? "-")  \(content)\(error)\n"
     }
 }

@@ -9,8 +9,10 @@ import FoundationNetworking
 extension Outbox {
     /// Jobs in the queue at once, so that their number is bounded.
     static let window = 32
-    /// Between two readings of the directory without a sign of a change, in seconds.
+    /// Between two readings of the directory without a sign of a change, and two looks at a condition, in seconds.
     private static let longInterval: TimeInterval = 120
+    /// Between two looks at a date, in seconds, since the system's clock may be changed, or sleep.
+    private static let longWait: TimeInterval = 3_600
     /// The bounds of the delay after a failure, and of a delay that a server asks for, in seconds.
     private static let delays = RetryPolicy(
         maximumRetryCount: .max,
@@ -47,14 +49,21 @@ extension Outbox {
             withExtendedLifetime(old) {}
         }
         #endif
-        guard let network = service.configuration.settings.reachability else { return }
+        if let network = service.configuration.settings.reachability { hear(network) }
+    }
+
+    /// Hears of changes of the network from now on.
+    private func hear(_ network: NetworkReachability) {
         state.withLock { state in
             guard state.networkTask == nil else { return }
             state.networkTask = Task { [weak self] in
+                var last: NetworkReachability.Status?
                 for await status in network.statuses {
                     guard let self else { return }
-                    // Before it may be back.
-                    if status == .unreachable { self.state.withLock { $0.wasReachable = false } }
+                    // Before it may be back. The same again is one that costs less, or more.
+                    let isNew = status == .unreachable || status == last
+                    last = status
+                    if isNew { self.state.withLock { $0.wasReachable = false } }
                     WorkQueue.shared.async { self.look() }
                 }
             }
@@ -100,7 +109,7 @@ extension Outbox {
         for effect in state.withLock({ $0.logic.handle(event, at: now) }) {
             switch effect {
             case .ring: folder.ring()
-            case .cancel(let id): state.withLock { $0.jobs[id] }?.cancel()
+            case .cancel(let id): state.withLock { $0.jobs[id]?.operation }?.cancel()
             case .unlock: unlock()
             case .tellFailed(let id, let delay): tellFailure(id, delay)
             case .tellLeft(let id, let verdict): tellEnd(id, verdict)
@@ -227,7 +236,12 @@ extension Outbox {
     private func settle(_ name: OutboxName, _ verdict: OutboxState.Verdict) {
         do throws(NetworkError) {
             switch verdict {
-            case .delivered: try folder.remove(name, from: .entries)
+            case .delivered:
+                if let output = state.withLock({ $0.outputs[name.id] }) {
+                    try folder.leave(output, of: name.id, for: dependents(of: name.id))
+                }
+                if name.hasOptions { try addNextPeriod(of: name) }
+                try folder.remove(name, from: .entries)
             case .dead:
                 let reason = state.withLock { $0.reasons[name.id] }
                 try folder.bury(name, reason ?? NetworkError(code: .refused))
@@ -238,12 +252,64 @@ extension Outbox {
         }
     }
 
+    /// The entries that come after another one.
+    private func dependents(of id: UUID) throws(NetworkError) -> [UUID] {
+        try folder.list(.entries).filter { name in
+            name.hasDependencies && (try? folder.read(name))?.after.contains(id) ?? false
+        }
+        .map(\.id)
+    }
+
+    /// Adds the entry of the next period of one that was delivered, unless another one has taken its place.
+    private func addNextPeriod(of name: OutboxName) throws(NetworkError) {
+        guard let record = try? folder.read(name), let options = record.options, let period = options.period,
+            let unique = options.unique
+        else { return }
+        // The same name each time, since a kill may have this done again.
+        let next = OutboxName(
+            sequence: name.sequence,
+            id: Self.id(after: name.id),
+            priority: name.priority,
+            hasDependencies: true,
+            hasOptions: true,
+            type: name.type,
+            lane: nil
+        )
+        let triedAt = state.withLock { $0.details[name.id]?.triedAt } ?? clock.date
+        var nextRecord = record
+        nextRecord.addedAt = clock.date
+        // So that it does not begin while this one may be sent again.
+        nextRecord.after = [name.id]
+        nextRecord.begin = OutboxOptions.nextPeriod(after: record.begin ?? record.addedAt, period, sentAt: triedAt)
+        var isAdded = false
+        try folder.changeUnique(unique.name) { names throws(NetworkError) in
+            guard names.contains(name) else { return names }
+            isAdded = true
+            if !folder.has(next) { try folder.add(next, nextRecord, folder.attachments(of: name, record.fileCount)) }
+            return names.filter { $0 != next }.map { $0 == name ? next : $0 }
+        }
+        if isAdded { announce(next, after: [name.id], options) }
+    }
+
+    /// The id of the entry that follows another one.
+    private static func id(after id: UUID) -> UUID {
+        let bytes = withUnsafeBytes(of: id.uuid) { Array(SHA256.digest(of: Data($0))) }
+        return UUID(
+            uuid: (
+                bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6] & 0x0F | 0x80, bytes[7],
+                bytes[8] & 0x3F | 0x80, bytes[9], bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]
+            )
+        )
+    }
+
     // MARK: - Sending
 
     private func send(_ name: OutboxName) {
-        let operation: ServiceOperation
+        let (request, operation): (any APIRequest, ServiceOperation)
         do throws(NetworkError) {
-            operation = try self.operation(for: name)
+            let record = try folder.read(name)
+            if let wait = wait(of: name, record) { return postpone(name, wait, record.options?.conditions) }
+            (request, operation) = try job(for: name, record)
         } catch {
             // Its age, which is not the deadline of a request.
             return ended(name, error, isFinal: error.code == .timedOut || Self.isFinal(error))
@@ -251,7 +317,7 @@ extension Outbox {
         operation.queuePriority = name.priority.operationPriority
         let isWanted = state.withLock { state in
             guard state.logic.wants(name.id) else { return false }
-            state.jobs[name.id] = operation
+            state.jobs[name.id] = (operation, request)
             return true
         }
         guard isWanted else { return ended(name, NetworkError(code: .cancelled), isFinal: false) }
@@ -264,12 +330,67 @@ extension Outbox {
         queue.addOperation(operation)
     }
 
-    private func operation(for name: OutboxName) throws(NetworkError) -> ServiceOperation {
-        let record = try folder.read(name)
-        if clock.date.timeIntervalSince(record.addedAt) > maximumAge {
+    /// Why an entry is not sent now; nil when it is. Begins a try.
+    private func wait(of name: OutboxName, _ record: OutboxRecord) -> OutboxIndex.Wait? {
+        let (options, now) = (record.options ?? OutboxOptions(), clock.date)
+        if let due = record.begin.map(options.due), due > now {
+            state.withLock { $0.details[name.id, default: Detail()].options = options }
+            return OutboxIndex.Wait(delay: min(due.timeIntervalSince(now), Self.longWait), reason: .early, isFirm: true)
+        }
+        let isNew = state.withLock { $0.details[name.id]?.triedAt == nil }
+        let tries = isNew ? folder.tries(of: name.id) : nil
+        let count = state.withLock { state in
+            var detail = state.details[name.id] ?? Detail()
+            if let tries { (detail.attemptCount, detail.error) = (tries.count, tries.failure.error) }
+            (detail.options, detail.triedAt) = (options, now)
+            state.details[name.id] = detail
+            return detail.attemptCount
+        }
+        // Of a process before.
+        if let next = tries?.next, next > now {
+            let delay = min(next.timeIntervalSince(now), Self.delays.maximumRetryAfter)
+            return OutboxIndex.Wait(delay: delay, reason: .oldFailure, leavesLane: count >= options.yieldsAfter ?? .max)
+        }
+        guard let conditions = options.conditions, !areMet(conditions) else { return nil }
+        return OutboxIndex.Wait(delay: Self.longInterval, reason: .early)
+    }
+
+    private func postpone(_ name: OutboxName, _ wait: OutboxIndex.Wait, _ conditions: Set<OutboxOptions.Condition>?) {
+        if conditions != nil { hear(network) }
+        post(.ended(name.id, .postponed(wait)))
+        // The network may have changed before this.
+        if let conditions, wait.reason == .early, !wait.isFirm, areMet(conditions) {
+            post(.hastened(name.id))
+        }
+    }
+
+    private var network: NetworkReachability { service.configuration.settings.reachability ?? .system }
+
+    private func areMet(_ conditions: Set<OutboxOptions.Condition>) -> Bool {
+        let network = network
+        return conditions.allSatisfy { condition in
+            switch condition {
+            case .reachable: network.status != .unreachable
+            case .unmetered: network.status != .unreachable && !network.isExpensive
+            case .unconstrained: network.status != .unreachable && !network.isConstrained
+            }
+        }
+    }
+
+    private func job(
+        for name: OutboxName,
+        _ record: OutboxRecord
+    ) throws(NetworkError) -> (any APIRequest, ServiceOperation) {
+        // Of one with a time or a period, since then.
+        let start = max(
+            record.addedAt,
+            record.begin.map { (record.options ?? OutboxOptions()).due($0) } ?? record.addedAt
+        )
+        if clock.date.timeIntervalSince(start) > maximumAge {
             throw NetworkError(code: .timedOut, message: "not delivered within \(maximumAge) seconds, the maximum age")
         }
-        let request = try request(in: record, of: name.type)
+        let inputs = record.after.isEmpty ? [] : try folder.inputs(of: name.id, from: record.after)
+        let request = try request(in: record, of: name.type, inputs: inputs)
         let files = record.fileCount > 0 ? try folder.attachments(of: request.body, name) : [:]
         var options = request.options
         options.idempotencyKey = name.id.uuidString
@@ -277,7 +398,7 @@ extension Outbox {
         // Each entry is delivered.
         options.repeatPolicy = .allow
         if !files.isEmpty { options.body = request.body?.placed { [files] url in files[url.path] ?? url } }
-        return operation(request, options)
+        return (request, operation(request, options))
     }
 
     private func operation<Request: APIRequest>(_ request: Request, _ options: RequestOptions) -> ServiceOperation {
@@ -287,12 +408,17 @@ extension Outbox {
         return operation
     }
 
-    func request(in record: OutboxRecord, of type: String) throws(NetworkError) -> any APIRequest {
+    /// - Parameter inputs: what those before it left; nil for the request as it was added.
+    func request(
+        in record: OutboxRecord,
+        of type: String,
+        inputs: [Data?]? = nil
+    ) throws(NetworkError) -> any APIRequest {
         guard let registered = state.withLock({ $0.types[type] }) else {
             throw NetworkError(code: .invalidRequest, message: "no type is registered as \"\(type)\"")
         }
         do {
-            return try WorkQueue.userCode { try registered.decode(record.request, record.version) }
+            return try WorkQueue.userCode { try registered.decode(record.request, record.version, inputs) }
         } catch {
             throw NetworkError(
                 code: .invalidRequest,
@@ -304,17 +430,37 @@ extension Outbox {
 
     private func ended(_ name: OutboxName, _ error: NetworkError?, isFinal: Bool) {
         let job = state.withLock { $0.jobs.removeValue(forKey: name.id) }
+        guard let error else {
+            guard let job, let deliver = state.withLock({ $0.types[name.type]?.deliver }) else {
+                return post(.ended(name.id, .verdict(.delivered)))
+            }
+            Task {
+                let output = await deliver(job.request, job.operation)
+                WorkQueue.shared.async {
+                    if let output { self.state.withLock { $0.outputs[name.id] = output } }
+                    self.post(.ended(name.id, .verdict(.delivered)))
+                }
+            }
+            return
+        }
         withExtendedLifetime(job) {}
         // An answer of which no item can be made was one: the server has accepted the request.
-        let isAccepted = error?.code == .cannotParseResponse && 200..<300 ~= error?.statusCode ?? 0
-        guard let error, !isAccepted else { return post(.ended(name.id, .verdict(.delivered))) }
+        if error.code == .cannotParseResponse, 200..<300 ~= error.statusCode ?? 0 {
+            return post(.ended(name.id, .verdict(.delivered)))
+        }
         if error.code == .cancelled, !folder.has(name) { return post(.ended(name.id, .gone)) }
-        guard !isFinal else {
+        let detail = state.withLock { $0.details[name.id] } ?? Detail()
+        let isLast = error.code != .cancelled && detail.attemptCount + 1 >= detail.options.maximumAttemptCount ?? .max
+        guard !isFinal, !isLast else {
             state.withLock { $0.reasons[name.id] = error }
             return post(.ended(name.id, .verdict(.dead)))
         }
-        let delay = delay(of: name.id, after: error)
-        post(.ended(name.id, .failed(delay: delay, isFirm: asked(error) > 0)))
+        let wait = OutboxIndex.Wait(
+            delay: delay(of: name.id, after: error),
+            isFirm: asked(error) > 0,
+            leavesLane: detail.attemptCount + 1 >= detail.options.yieldsAfter ?? .max
+        )
+        post(.ended(name.id, .postponed(wait)))
     }
 
     /// What the server has asked to wait, in seconds.
@@ -324,36 +470,44 @@ extension Outbox {
 
     private func delay(of id: UUID, after error: NetworkError) -> TimeInterval {
         let random = service.configuration.settings.random()
-        let count = state.withLock { state in
+        let detail = state.withLock { state in
             state.problems[id] = error
-            return state.failures[id]?.count ?? 0
+            return state.details[id] ?? Detail()
         }
-        return max(Self.delays.backoff.delay(after: count, random: random), asked(error))
+        var delays = Self.delays
+        if let bounds = detail.options.retryDelays {
+            (delays.baseDelay, delays.maximumDelay) = (bounds.lowerBound, bounds.upperBound)
+        }
+        return max(delays.backoff.delay(after: detail.attemptCount, random: random), asked(error))
     }
 
     private func tellFailure(_ id: UUID, _ delay: TimeInterval) {
-        let (error, old) = state.withLock { state in
+        let (tries, error, old) = state.withLock { state in
             let error = state.problems.removeValue(forKey: id) ?? NetworkError(code: .cancelled)
-            let old = state.failures[id]
-            state.failures[id] = ((old?.count ?? 0) + 1, error)
-            return (error, old)
+            let old = state.details[id]
+            var detail = old ?? Detail()
+            detail.attemptCount += 1
+            detail.error = error
+            state.details[id] = detail
+            return (detail.attemptCount, error, old)
         }
         // Objects of the user are released outside the lock.
         withExtendedLifetime(old) {}
+        folder.note(OutboxTries(count: tries, next: clock.date + delay, failure: OutboxFailure(error)), of: id)
         tell(.failed(id, error, retryDelay: delay))
     }
 
     /// Before the next one of the lane is sent.
     private func tellEnd(_ id: UUID, _ verdict: OutboxState.Verdict) {
-        let (reason, _, _) = state.withLock { state in
+        let (reason, detail, _, _) = state.withLock { state in
             (
-                state.reasons.removeValue(forKey: id), state.problems.removeValue(forKey: id),
-                state.failures.removeValue(forKey: id)
+                state.reasons.removeValue(forKey: id), state.details.removeValue(forKey: id),
+                state.problems.removeValue(forKey: id), state.outputs.removeValue(forKey: id)
             )
         }
         switch verdict {
-        case .delivered: tell(.delivered(id))
-        case .dead: tell(.died(id, reason ?? NetworkError(code: .refused)))
+        case .delivered: tell(.delivered(id), detail?.options)
+        case .dead: tell(.died(id, reason ?? NetworkError(code: .refused)), detail?.options)
         }
     }
 

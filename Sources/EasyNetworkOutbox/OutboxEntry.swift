@@ -12,24 +12,34 @@ import Foundation
 /// }
 /// ```
 public struct OutboxEntry: Identifiable, Sendable {
-    /// The id that ``Outbox/add(_:lane:priority:after:)`` returned; also the value of `Idempotency-Key`.
+    /// The id that ``Outbox/add(_:lane:priority:after:options:)`` returned; also the value of `Idempotency-Key`.
     public var id: UUID { name.id }
-    /// The name of the request's type, see ``Outbox/register(_:name:version:migrate:)``.
+    /// The name of the request's type, see
+    /// ``Outbox/register(_:name:version:options:migrate:prepare:delivered:)``.
     public var type: String { name.type }
-    /// The lane, in which entries are delivered in their order.
-    public var lane: String { name.lane }
+    /// The lane, in which entries are delivered in their order; nil without an order.
+    public var lane: String? { name.lane }
     /// The priority of the entry's job.
     public var priority: Operation.QueuePriority { name.priority.operationPriority }
+    /// When it was added; nil when it has just left. Of an entry with a period, when the last one was over.
+    public let addedAt: Date?
+    /// Its options, with those of its type.
+    public var options = OutboxOptions()
     /// Whether it is being sent by this outbox.
     public var isSending = false
-    /// The last failure: of a dead letter the reason, of another entry that of the last try in this process; else nil.
-    /// That of a dead letter was on disk, and has the code, the message, the status and the response body alone.
+    /// The number of failed tries, in all processes.
+    public var attemptCount = 0
+    /// When it is tried again after a failure, or when its time or its period comes; nil when it waits for neither. The
+    /// network may bring it earlier.
+    public var nextTry: Date?
+    /// The last failure: of a dead letter the reason, of another entry that of the last try; else nil. What was on disk
+    /// has the code, the message, the status and the beginning of the response body alone.
     public var error: NetworkError?
 
     let name: OutboxName
 
-    init(_ name: OutboxName) {
-        self.name = name
+    init(_ name: OutboxName, addedAt: Date?) {
+        (self.name, self.addedAt) = (name, addedAt)
     }
 }
 
@@ -51,9 +61,9 @@ public enum OutboxEvent: Sendable {
     case failed(UUID, NetworkError, retryDelay: TimeInterval)
     /// It has become a dead letter.
     case died(UUID, NetworkError)
-    /// ``Outbox/remove(_:)``
+    /// ``Outbox/remove(_:)-(UUID)``
     case removed(UUID)
-    /// ``Outbox/retry(_:)``
+    /// ``Outbox/retry(_:)-(UUID)``
     case retried(UUID)
 
     /// The id of the entry.

@@ -8,19 +8,32 @@ struct OutboxName: Hashable, Sendable {
     let id: UUID
     let priority: JobPriority
     let hasDependencies: Bool
+    let hasOptions: Bool
     let type: String
-    let lane: String
+    /// nil without an order.
+    let lane: String?
 
     var text: String {
         let digits = String(sequence, radix: 16)
         let padded = String(repeating: "0", count: 16 - digits.count) + digits
-        let flags = "\(priority.rawValue)" + (hasDependencies ? "d" : "")
-        return [padded, id.uuidString, flags, Self.encoded(type), Self.encoded(lane)].joined(separator: ".")
+        let flags = (hasDependencies ? "d" : "") + (hasOptions ? "o" : "") + (lane == nil ? "u" : "")
+        let texts = [
+            padded, id.uuidString, "\(priority.rawValue)" + flags, Self.encoded(type), Self.encoded(lane ?? ""),
+        ]
+        return texts.joined(separator: ".")
     }
 
-    init(sequence: UInt64, id: UUID, priority: JobPriority, hasDependencies: Bool, type: String, lane: String) {
+    init(
+        sequence: UInt64,
+        id: UUID,
+        priority: JobPriority,
+        hasDependencies: Bool,
+        hasOptions: Bool = false,
+        type: String,
+        lane: String?
+    ) {
         (self.sequence, self.id, self.priority) = (sequence, id, priority)
-        (self.hasDependencies, self.type, self.lane) = (hasDependencies, type, lane)
+        (self.hasDependencies, self.hasOptions, self.type, self.lane) = (hasDependencies, hasOptions, type, lane)
     }
 
     /// - Returns: nil for a name that is not one of an entry.
@@ -31,13 +44,15 @@ struct OutboxName: Hashable, Sendable {
             let flag = parts[2].first?.wholeNumberValue, let priority = JobPriority(rawValue: UInt8(clamping: flag)),
             let type = Self.decoded(parts[3]), let lane = Self.decoded(parts[4])
         else { return nil }
+        let flags = parts[2].dropFirst()
         self.init(
             sequence: sequence,
             id: id,
             priority: priority,
-            hasDependencies: parts[2].dropFirst() == "d",
+            hasDependencies: flags.contains("d"),
+            hasOptions: flags.contains("o"),
             type: type,
-            lane: lane
+            lane: flags.contains("u") ? nil : lane
         )
     }
 
@@ -48,6 +63,9 @@ struct OutboxName: Hashable, Sendable {
         let message = "the \(role) \"\(text.prefix(40))…\" is too long; 80 letters and digits fit"
         throw NetworkError(code: .invalidRequest, message: message)
     }
+
+    /// A text as the name of a file.
+    static func fileName(_ text: String) -> String { "name-" + encoded(text) }
 
     private static let letters = CharacterSet(
         charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
@@ -74,6 +92,16 @@ struct OutboxRecord: Codable, Sendable {
     var fileCount: Int
     /// The request as JSON.
     var request: Data
+    var options: OutboxOptions?
+    /// When its time comes, or its period begins. nil at once.
+    var begin: Date?
+}
+
+/// How often, and with which error at last, an entry has failed, and when it is tried again.
+struct OutboxTries: Codable, Sendable {
+    var count: Int
+    var next: Date
+    var failure: OutboxFailure
 }
 
 /// Why an entry is a dead letter, as it is kept in a file.
@@ -111,6 +139,9 @@ struct OutboxFailure: Codable, Sendable {
 /// entries/   a file for each entry, or a directory with the record and the files of the body
 /// dead/      the same for dead letters
 /// errors/    why, by the id of the dead letter, which shows others that depend on it that it is one
+/// tries/     by the id of an entry, how often it has failed, and when it is tried again
+/// inputs/    by the id of an entry and that of one before it, what that one left for it
+/// unique/    by the name that entries share, the names of their files; locked while it is changed
 /// tmp/       what is being written or removed, in a directory for each outbox, which has it locked
 /// sequence   its length is the number of entries that have been added; holds the number before the first one
 /// changes    its length is the number of changes by outboxes that did not deliver
@@ -136,7 +167,9 @@ struct OutboxFolder: Sendable {
             while let path = made.last, path != "/", !FileManager.default.fileExists(atPath: path) {
                 made.append((path as NSString).deletingLastPathComponent)
             }
-            for name in ["entries", "dead", "errors", "tmp"] { try files.makeDirectory(root + "/" + name) }
+            for name in ["entries", "dead", "errors", "tries", "inputs", "unique", "tmp"] {
+                try files.makeDirectory(root + "/" + name)
+            }
             for path in made {
                 // One above it may be closed to this user.
                 do { try files.sync(path, isLast: false) } catch POSIXError.EACCES where path != root {}
@@ -181,7 +214,7 @@ struct OutboxFolder: Sendable {
     ///
     /// - Parameter attachments: the files of the body, by the names that they get.
     func add(_ name: OutboxName, _ record: OutboxRecord, _ attachments: [String: URL]) throws(NetworkError) {
-        let temporary = newTemporary()
+        let (temporary, addedAt) = (newTemporary(), record.addedAt)
         do throws(NetworkError) {
             try attempt {
                 let json = try JSONEncoder().encode(record)
@@ -195,7 +228,8 @@ struct OutboxFolder: Sendable {
                         try files.sync(temporary + "/" + name, isLast: false)
                     }
                 }
-                try files.create(record, pieces, usedAt: Date())
+                // Where its date is found without reading it.
+                try files.create(record, pieces, usedAt: addedAt)
                 try files.sync(record, isLast: false)
                 if !attachments.isEmpty { try files.sync(temporary, isLast: false) }
                 try files.rename(temporary, to: path(.entries, name))
@@ -247,6 +281,13 @@ struct OutboxFolder: Sendable {
         return found
     }
 
+    /// The files of an entry, by the names that they get in another one.
+    func attachments(of name: OutboxName, _ count: Int) -> [String: URL] {
+        let names = (0..<count).map(Self.attachment)
+        return Dictionary(names.map { ($0, URL(fileURLWithPath: path(.entries, name) + "/" + $0)) }) { first, _ in first
+        }
+    }
+
     /// The name of a file of the body.
     static func attachment(_ index: Int) -> String { "file\(index)" }
 
@@ -259,6 +300,8 @@ struct OutboxFolder: Sendable {
             do { try files.rename(path(place, name), to: temporary) } catch POSIXError.ENOENT {}
         }
         discard(reason(name.id))
+        forgetTries(of: name.id)
+        if name.hasDependencies { discardInputs(of: [name.id.uuidString]) }
         discard(temporary)
     }
 
@@ -304,6 +347,132 @@ struct OutboxFolder: Sendable {
 
     func has(_ name: OutboxName) -> Bool { exists(path(.entries, name)) }
 
+    /// When an entry was added; nil when it has left.
+    func date(of name: OutboxName, in place: Place) -> Date? {
+        let path = path(place, name)
+        // One with files is a directory.
+        let status = (try? files.look(path)) ?? (try? files.look(path + "/record"))
+        return status?.usedAt
+    }
+
+    // MARK: - Tries
+
+    func tries(of id: UUID) -> OutboxTries? {
+        guard let data = try? files.read(path("tries/" + id.uuidString), count: { size in size }).0 else { return nil }
+        return try? JSONDecoder().decode(OutboxTries.self, from: data)
+    }
+
+    /// The entries that have failed.
+    var tried: Set<UUID> { Set(((try? files.list(path("tries"))) ?? []).compactMap { UUID(uuidString: $0) }) }
+
+    /// Has an entry be tried at once.
+    func hasten(_ id: UUID, at date: Date) {
+        guard var tries = tries(of: id) else { return }
+        tries.next = date
+        note(tries, of: id)
+    }
+
+    /// What is lost of it, by a full disk or a loss of power, costs a try earlier or one more.
+    func note(_ tries: OutboxTries, of id: UUID) {
+        replace(path("tries/" + id.uuidString), try? JSONEncoder().encode(tries))
+    }
+
+    func forgetTries(of id: UUID) {
+        discard(path("tries/" + id.uuidString))
+    }
+
+    private func replace(_ path: String, _ data: Data?) {
+        let temporary = newTemporary()
+        do {
+            guard let data else { return }
+            try files.create(temporary, [data], usedAt: Date())
+            try files.rename(temporary, to: path)
+        } catch {
+            discard(temporary)
+        }
+    }
+
+    // MARK: - Inputs
+
+    /// Keeps what an entry leaves for those that come after it.
+    func leave(_ output: Data, of id: UUID, for others: [UUID]) throws(NetworkError) {
+        try attempt {
+            for other in others {
+                let temporary = newTemporary()
+                do {
+                    try files.create(temporary, [output], usedAt: Date())
+                    try files.sync(temporary, isLast: false)
+                    try files.rename(temporary, to: input(of: other, from: id))
+                } catch {
+                    discard(temporary)
+                    throw error
+                }
+            }
+            if !others.isEmpty { try files.sync(path("inputs"), isLast: false) }
+        }
+    }
+
+    /// What those before an entry left for it, nil for one that left nothing.
+    func inputs(of id: UUID, from others: [UUID]) throws(NetworkError) -> [Data?] {
+        try attempt {
+            try others.map { other in
+                do {
+                    return try files.read(input(of: id, from: other)) { size in size }.0
+                } catch POSIXError.ENOENT {
+                    return nil
+                }
+            }
+        }
+    }
+
+    private func input(of id: UUID, from other: UUID) -> String {
+        path("inputs/" + id.uuidString + "." + other.uuidString)
+    }
+
+    private func discardInputs(of ids: Set<String>) {
+        for name in (try? files.list(path("inputs"))) ?? [] where ids.contains(String(name.prefix(36))) {
+            discard(path("inputs/" + name))
+        }
+    }
+
+    // MARK: - Unique entries
+
+    /// Changes which entries of a name there are, while no other process does. It waits for those that do so now, which
+    /// takes as long as writing an entry.
+    ///
+    /// - Parameter change: is given those that have not left, and returns those of afterwards.
+    func changeUnique(
+        _ name: String,
+        _ change: ([OutboxName]) throws(NetworkError) -> [OutboxName]
+    ) throws(NetworkError) {
+        let list = path("unique/" + OutboxName.fileName(name))
+        let lock = try attempt {
+            let lock = try Lock.open(path("unique"))
+            try lock.wait()
+            return lock
+        }
+        defer { withExtendedLifetime(lock) {} }
+        let lines = try attempt {
+            do { return try files.read(list) { size in size }.0 } catch POSIXError.ENOENT { return Data() }
+        }
+        let found = String(decoding: lines, as: UTF8.self).split(separator: "\n").compactMap { OutboxName(String($0)) }
+        let names = try change(found.filter(has))
+        let temporary = newTemporary()
+        try attempt {
+            do {
+                guard !names.isEmpty else { return discard(list) }
+                let text = names.map(\.text).joined(separator: "\n")
+                try files.create(temporary, [Data(text.utf8)], usedAt: Date())
+                try files.sync(temporary, isLast: false)
+                try files.rename(temporary, to: list)
+                try files.sync(path("unique"), isLast: true)
+            } catch {
+                discard(temporary)
+                throw error
+            }
+        }
+    }
+
     /// Whether an entry is a dead letter; or was one, and its reason has not been forgotten yet.
     func hasReason(_ id: UUID) -> Bool { exists(reason(id)) }
 
@@ -342,6 +511,13 @@ struct OutboxFolder: Sendable {
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
             }
             return false
+        }
+
+        /// Waits until it is free, which those that hold it do only for some steps on the disk.
+        func wait() throws {
+            while flock(descriptor, LOCK_EX) != 0 {
+                guard errno == EINTR else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+            }
         }
 
         /// - Returns: nil while another one has it.
@@ -478,11 +654,14 @@ struct OutboxFolder: Sendable {
         for name in (try? files.list(path("tmp"))) ?? [] where path("tmp/" + name) != scratch.path {
             Scratch.sweep(path("tmp/" + name))
         }
-        let dead = Set(((try? list(.dead)) ?? []).map(\.id.uuidString))
-        for name in (try? files.list(path("errors"))) ?? [] where !dead.contains(name) {
-            // A newer one may be that of an entry which another process makes a dead letter now.
-            let reason = path("errors/" + name)
-            if let status = try? files.look(reason), status.usedAt < Date() - 60 { discard(reason) }
+        guard let dead = try? list(.dead), let entries = try? list(.entries) else { return }
+        let (deadIDs, ids) = (Set(dead.map(\.id.uuidString)), Set((dead + entries).map(\.id.uuidString)))
+        for (folder, kept) in [("errors", deadIDs), ("tries", ids), ("inputs", ids)] {
+            for name in (try? files.list(path(folder))) ?? [] where !kept.contains(String(name.prefix(36))) {
+                // A newer one may be that of an entry which another process makes a dead letter now, or has just added.
+                let path = path(folder + "/" + name)
+                if let status = try? files.look(path), status.usedAt < Date() - 60 { discard(path) }
+            }
         }
     }
 

@@ -4,15 +4,39 @@ import Foundation
 /// The entries that are to be delivered: which of them comes next.
 ///
 /// The entries of a lane are delivered one after the other, in their order; lanes side by side, those with an entry of a
-/// higher priority at their head first. An entry waits for those that it depends on, as long as they are here.
+/// higher priority at their head first. An entry without a lane is alone in one. An entry waits for those that it depends
+/// on, as long as they are here.
 struct OutboxIndex: Hashable, Sendable {
+    private enum LaneKey: Hashable {
+        case named(String)
+        case alone(UUID)
+    }
+
+    /// Why, and how long, a lane waits.
+    struct Wait: Hashable, Sendable {
+        enum Reason: Hashable, Sendable {
+            case failure
+            /// A failure that was told before, in another process.
+            case oldFailure
+            /// Its time has not come, or a condition is not met.
+            case early
+        }
+
+        var delay: TimeInterval
+        var reason = Reason.failure
+        /// Whether it waits that long also when the network is back.
+        var isFirm = false
+        /// Whether those behind it in its lane may go first from now on.
+        var leavesLane = false
+    }
+
     private struct Lane: Hashable {
         /// By sequence. The ones before `first` have left.
         var names: [OutboxName] = []
         var first = 0
         /// The entry of the lane that is being delivered.
         var current: UUID?
-        /// The lane waits until then after a failure.
+        /// The lane waits until then.
         var notBefore: TimeInterval?
         var isFirm = false
         /// Whether the lane is among the ready ones.
@@ -21,20 +45,24 @@ struct OutboxIndex: Hashable, Sendable {
         var head: OutboxName? { first < names.count ? names[first] : nil }
     }
 
-    private var lanes: [String: Lane] = [:]
+    private var lanes: [LaneKey: Lane] = [:]
     private var names: [UUID: OutboxName] = [:]
+    /// The entries that have left their lane.
+    private var strays: Set<UUID> = []
     private var dependencies: [UUID: [UUID]] = [:]
     /// The lanes whose head waits for an entry.
-    private var blocked: [UUID: Set<String>] = [:]
+    private var blocked: [UUID: Set<LaneKey>] = [:]
     /// Lanes that may deliver, in the order in which they became ready. The ones before `first` have been taken.
     private struct Row: Hashable {
-        var lanes: [String] = []
+        var lanes: [LaneKey] = []
         var first = 0
     }
 
     /// By the priority of the lane's head.
     private var ready = Array(repeating: Row(), count: JobPriority.count)
-    private var postponed: Set<String> = []
+    private var postponed: Set<LaneKey> = []
+    /// Those of them that wait for their time or a condition.
+    private var early: Set<LaneKey> = []
     /// No wait ends earlier; nil without waits.
     private(set) var nextWake: TimeInterval?
 
@@ -45,29 +73,39 @@ struct OutboxIndex: Hashable, Sendable {
     /// Whether a lane may deliver; not all of them need have an entry left.
     var hasReady: Bool { ready.contains { $0.first < $0.lanes.count } }
 
+    /// Whether nothing is left but what waits for its time or a condition, and what comes after it.
+    var isIdle: Bool { !hasReady && postponed.count == early.count }
+
     func contains(_ id: UUID) -> Bool { names[id] != nil }
+
+    private func key(of name: OutboxName) -> LaneKey {
+        guard let lane = name.lane, !strays.contains(name.id) else { return .alone(name.id) }
+        return .named(lane)
+    }
 
     /// - Parameter dependencies: the entries that it waits for; those that are not here have left.
     mutating func insert(_ name: OutboxName, after dependencies: [UUID] = []) {
         guard names[name.id] == nil else { return }
         names[name.id] = name
         if !dependencies.isEmpty { self.dependencies[name.id] = dependencies }
-        var lane = lanes.removeValue(forKey: name.lane) ?? Lane()
+        let key = key(of: name)
+        var lane = lanes.removeValue(forKey: key) ?? Lane()
         // Nearly always the last one.
         var index = lane.names.count
         while index > lane.first, lane.names[index - 1].sequence > name.sequence { index -= 1 }
         lane.names.insert(name, at: index)
-        lanes[name.lane] = lane
-        makeReady(name.lane)
+        lanes[key] = lane
+        makeReady(key)
     }
 
     /// - Returns: the entry; nil when it is not here.
     @discardableResult
     mutating func remove(_ id: UUID) -> OutboxName? {
-        guard let name = names.removeValue(forKey: id), var lane = lanes.removeValue(forKey: name.lane) else {
-            return nil
-        }
+        guard let name = names.removeValue(forKey: id) else { return nil }
+        let key = key(of: name)
+        strays.remove(id)
         dependencies[id] = nil
+        guard var lane = lanes.removeValue(forKey: key) else { return nil }
         // Not always the head: an older one may have come back.
         if lane.current == id { lane.current = nil }
         if lane.head?.id == id {
@@ -81,10 +119,10 @@ struct OutboxIndex: Hashable, Sendable {
         } else if let index = lane.names.lastIndex(of: name) {
             lane.names.remove(at: index)
         }
-        if lane.notBefore == nil { postponed.remove(name.lane) }
+        if lane.notBefore == nil { endWait(key) }
         if lane.head != nil {
-            lanes[name.lane] = lane
-            makeReady(name.lane)
+            lanes[key] = lane
+            makeReady(key)
         }
         for lane in blocked.removeValue(forKey: id) ?? [] { makeReady(lane) }
         return name
@@ -116,28 +154,34 @@ struct OutboxIndex: Hashable, Sendable {
 
     /// Takes an entry back that was to be delivered, as entries that it depends on are here again.
     mutating func putBack(_ id: UUID, after dependencies: [UUID]) {
-        guard let lane = names[id]?.lane, lanes[lane]?.current == id else { return }
+        guard let lane = names[id].map(key), lanes[lane]?.current == id else { return }
         self.dependencies[id] = dependencies
         lanes[lane]?.current = nil
         makeReady(lane)
     }
 
     /// Has the lane of an entry that was under way wait.
-    ///
-    /// - Parameter isFirm: whether it waits that long also when the network is back, since a server asked for it.
-    mutating func postpone(_ id: UUID, until time: TimeInterval, isFirm: Bool = false) {
-        guard let lane = names[id]?.lane, lanes[lane]?.current == id else { return }
-        lanes[lane]?.current = nil
+    mutating func postpone(_ id: UUID, _ wait: Wait, at now: TimeInterval) {
+        guard let name = names[id], lanes[key(of: name)]?.current == id else { return }
+        lanes[key(of: name)]?.current = nil
+        if wait.leavesLane, name.lane != nil, !strays.contains(id) {
+            let dependencies = dependencies[id] ?? []
+            remove(id)
+            strays.insert(id)
+            insert(name, after: dependencies)
+        }
+        let (lane, time) = (key(of: name), now + wait.delay)
         lanes[lane]?.notBefore = time
-        lanes[lane]?.isFirm = isFirm
+        lanes[lane]?.isFirm = wait.isFirm
         postponed.insert(lane)
+        if wait.reason == .early { early.insert(lane) }
         nextWake = min(nextWake ?? time, time)
     }
 
     /// Ends the wait of an entry.
     mutating func wake(_ id: UUID) {
-        guard let lane = names[id]?.lane, lanes[lane]?.head?.id == id, postponed.remove(lane) != nil else { return }
-        lanes[lane]?.notBefore = nil
+        guard let lane = names[id].map(key), lanes[lane]?.head?.id == id, postponed.contains(lane) else { return }
+        endWait(lane)
         makeReady(lane)
     }
 
@@ -151,13 +195,18 @@ struct OutboxIndex: Hashable, Sendable {
                 nextWake = min(nextWake ?? time, time)
                 continue
             }
-            postponed.remove(lane)
-            lanes[lane]?.notBefore = nil
+            endWait(lane)
             makeReady(lane)
         }
     }
 
-    private mutating func isFree(_ lane: String) -> Bool {
+    private mutating func endWait(_ lane: LaneKey) {
+        postponed.remove(lane)
+        early.remove(lane)
+        lanes[lane]?.notBefore = nil
+    }
+
+    private mutating func isFree(_ lane: LaneKey) -> Bool {
         guard let state = lanes[lane], state.current == nil, state.notBefore == nil, let head = state.head else {
             return false
         }
@@ -166,7 +215,7 @@ struct OutboxIndex: Hashable, Sendable {
         return false
     }
 
-    private mutating func makeReady(_ lane: String) {
+    private mutating func makeReady(_ lane: LaneKey) {
         guard lanes[lane]?.isReady == false, isFree(lane), let head = lanes[lane]?.head else { return }
         lanes[lane]?.isReady = true
         ready[Int(head.priority.rawValue)].lanes.append(lane)

@@ -29,8 +29,8 @@ struct OutboxState: Hashable, Sendable {
     /// How a try to send an entry has ended.
     enum End: Hashable, Sendable {
         case verdict(Verdict)
-        /// - Parameter isFirm: whether a server asked for the delay.
-        case failed(delay: TimeInterval, isFirm: Bool)
+        /// It has failed, or its time has not come.
+        case postponed(OutboxIndex.Wait)
         /// There is no such entry any more.
         case gone
     }
@@ -287,7 +287,7 @@ struct OutboxState: Hashable, Sendable {
             if isStale { read(&effects) }
             if hasRead { deliver(&effects) }
             guard work.isEmpty, reading == nil else { return }
-            if !drains.isEmpty, index.count == 0 {
+            if !drains.isEmpty, index.isIdle {
                 read(&effects)
             } else if releasesLock, !index.hasReady, unsettled.isEmpty {
                 effects.append(.unlock)
@@ -321,8 +321,9 @@ struct OutboxState: Hashable, Sendable {
                 effects.append(.check(work.name))
             }
         }
-        let isEmpty = phase != .delivering || !isStale && index.count == 0 && work.isEmpty
-        if found.isEmpty, isEmpty { endDrains(reading.drains, &effects) }
+        // Without the lock, others deliver all.
+        let isOver = phase == .delivering ? !isStale && work.isEmpty && index.isIdle : found.isEmpty
+        if isOver { endDrains(reading.drains, &effects) }
     }
 
     private mutating func adopt(_ found: [OutboxName: [UUID]], late: [OutboxName: [UUID]]) {
@@ -437,12 +438,12 @@ struct OutboxState: Hashable, Sendable {
             self.work[id]?.step = .settling(verdict)
             effects.append(.settle(work.name, verdict))
         case .gone: vanish(id)
-        case .failed(let delay, let isFirm):
+        case .postponed(let wait):
             self.work[id] = nil
             if gone.contains(id) { return vanish(id) }
-            guard phase == .delivering else { return index.postpone(id, until: now) }
-            index.postpone(id, until: now + delay, isFirm: isFirm)
-            effects.append(.tellFailed(id, delay: delay))
+            guard phase == .delivering else { return index.postpone(id, OutboxIndex.Wait(delay: 0), at: now) }
+            index.postpone(id, wait, at: now)
+            if wait.reason == .failure { effects.append(.tellFailed(id, delay: wait.delay)) }
         }
     }
 
@@ -455,7 +456,7 @@ struct OutboxState: Hashable, Sendable {
         work[id] = nil
         if gone.contains(id) { return vanish(id) }
         unsettled[id] = verdict
-        index.postpone(id, until: now + delay)
+        index.postpone(id, OutboxIndex.Wait(delay: delay), at: now)
         effects.append(.tellFailed(id, delay: delay))
     }
 }

@@ -43,6 +43,9 @@ struct OutboxExplorationTests {
         var failures = 0
         var lostAnswers = 0
         var faults = 0
+        /// Failures after which the entry lets those behind it pass, and tries before its time.
+        var passes = 0
+        var early = 0
     }
 
     /// One step of what a user does, on the disk or to the outbox.
@@ -90,6 +93,9 @@ struct OutboxExplorationTests {
         var holder: Int?
         var accepted: Set<Int> = []
         var revived: Set<Int> = []
+        /// The entries that let others of their lane pass, and those that were found to be before their time.
+        var passed: Set<Int> = []
+        var early: Set<Int> = []
         /// The entries whose addition a crash has cut short: they may come late.
         var interrupted: Set<Int> = []
         var boxes: [Box]
@@ -181,6 +187,18 @@ struct OutboxExplorationTests {
             orders: [.start(0), .add(0, 1), .add(0, 2), .stop(0), .start(0)],
             outboxes: 1,
             budget: Budget(refusals: 1, faults: 2)
+        ),
+        Scenario(
+            testDescription: "an entry that fails, and lets those behind it pass",
+            orders: [.start(0), .add(0, 1), .add(1, 2), .add(0, 3)],
+            budget: Budget(failures: 1, passes: 1)
+        ),
+        Scenario(
+            testDescription: "an entry before its time, one that waits for it, and a drain",
+            orders: [.start(0), .add(0, 1), .add(1, 2), .stop(0), .drain(0)],
+            lanes: [1: "a", 2: "b"],
+            after: [2: 1],
+            budget: Budget(failures: 1, early: 2)
         ),
         Scenario(
             testDescription: "locks that are given back when there is nothing to do",
@@ -354,7 +372,10 @@ struct OutboxExplorationTests {
             switch effect {
             case .tellFailed, .tellLeft, .cancel: break
             case .drained(_, let isRestarted):
-                let left = world.boxes[number].drained.take()?.intersection(world.entries).subtracting(world.revived)
+                let early = world.early.intersection(world.entries)
+                let left = world.boxes[number].drained.take()?.intersection(world.entries)
+                    .subtracting(world.revived.union(early))
+                    .filter { entry in !(walk.scenario.after[entry].map(early.contains) ?? false) }
                 // A stop ends it, too.
                 if case .stop = event { break }
                 if !isRestarted, left?.isEmpty == false { walk.violation = "a drain ends with \(left ?? [])" }
@@ -517,8 +538,15 @@ struct OutboxExplorationTests {
                 break
             }
             guard world.boxes[number].state?.wants(name.id) == true else {
-                answer(.ended(name.id, .failed(delay: 0, isFirm: false)), in: world, "sends \(entry) no more")
+                answer(.ended(name.id, .postponed(OutboxIndex.Wait(delay: 0))), in: world, "sends \(entry) no more")
                 break
+            }
+            if world.budget.early > 0 {
+                var other = world
+                other.budget.early -= 1
+                other.early.insert(entry)
+                let wait = OutboxIndex.Wait(delay: 0, reason: .early, isFirm: true)
+                answer(.ended(name.id, .postponed(wait)), in: other, "finds \(entry) too early")
             }
             if let problem = problem(entry, number, world, walk.scenario) { walk.violation = problem }
             func reply(_ end: OutboxState.End, _ what: String, _ change: (inout World) -> Void) {
@@ -527,14 +555,21 @@ struct OutboxExplorationTests {
                 answer(.ended(name.id, end), in: other, "sends \(entry): \(what)")
             }
             reply(.verdict(.delivered), "accepted") { $0.accepted.insert(entry) }
-            if world.budget.failures > 0 {
-                reply(.failed(delay: 0, isFirm: false), "failed") { $0.budget.failures -= 1 }
+            let soon = OutboxIndex.Wait(delay: 0)
+            if world.budget.failures > 0 { reply(.postponed(soon), "failed") { $0.budget.failures -= 1 } }
+            if world.budget.passes > 0 {
+                var wait = soon
+                wait.leavesLane = true
+                reply(.postponed(wait), "failed, the others may pass") {
+                    $0.passed.insert(entry)
+                    $0.budget.passes -= 1
+                }
             }
             if world.budget.refusals > 0, !world.accepted.contains(entry) {
                 reply(.verdict(.dead), "refused") { $0.budget.refusals -= 1 }
             }
             if world.budget.lostAnswers > 0 {
-                reply(.failed(delay: 0, isFirm: false), "accepted, the answer is lost") {
+                reply(.postponed(soon), "accepted, the answer is lost") {
                     $0.accepted.insert(entry)
                     $0.budget.lostAnswers -= 1
                 }
@@ -552,7 +587,7 @@ struct OutboxExplorationTests {
         }
         if world.holder != number { return "\(entry) is sent without the lock" }
         func isOpen(_ other: Int) -> Bool {
-            world.accepted.union(world.revived).union(world.interrupted).isDisjoint(with: [other])
+            world.accepted.union(world.revived).union(world.interrupted).union(world.passed).isDisjoint(with: [other])
         }
         let lane = scenario.lanes[entry] ?? ""
         let overtaken = world.entries.first { $0 < entry && (scenario.lanes[$0] ?? "") == lane && isOpen($0) }

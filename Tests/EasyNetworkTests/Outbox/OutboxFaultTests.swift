@@ -199,7 +199,7 @@ struct OutboxFaultTests {
             }
             // After a fault the next program is a new one.
             let outbox = number < 3 ? [one, other][number % 2] : try fixture.outbox()
-            ids.append(try outbox.add(OutboxMessage(text: "\(number)")))
+            ids.append(try outbox.add(OutboxMessage(text: "\(number)"), lane: "a"))
         }
         #expect(try one.entries.map(\.id) == ids)
         #expect(try await one.drain(deadline: 60).isEmpty)
@@ -213,7 +213,7 @@ struct OutboxFaultTests {
         try outbox.start()
         try outbox.add(OutboxMessage(text: "own"))
         #expect(await eventually { fixture.count("entries") == 0 })
-        for number in 1...5 { try other.add(OutboxMessage(text: "\(number)")) }
+        for number in 1...5 { try other.add(OutboxMessage(text: "\(number)"), lane: "a") }
         // The clock stands still: no look finds them.
         #expect(try await outbox.drain(deadline: 20).isEmpty)
         #expect(fixture.texts == ["own", "1", "2", "3", "4", "5"])

@@ -8,7 +8,7 @@ import Testing
 struct OutboxIndexTests {
     private func name(
         _ sequence: UInt64,
-        lane: String = "",
+        lane: String? = "",
         _ priority: JobPriority = .normal,
         hasDependencies: Bool = false
     ) -> OutboxName {
@@ -68,7 +68,7 @@ struct OutboxIndexTests {
             index.insert(older)
             #expect(index.next() == nil)
             if fails {
-                index.postpone(newer.id, until: 10)
+                index.postpone(newer.id, OutboxIndex.Wait(delay: 10), at: 0)
                 #expect(index.next() == nil)
                 index.wake(at: 10)
             } else {
@@ -100,17 +100,17 @@ struct OutboxIndexTests {
         let (a1, a2, b1) = (name(1, lane: "a"), name(2, lane: "a"), name(3, lane: "b"))
         for name in [a1, a2] { index.insert(name) }
         #expect(index.next() == a1)
-        index.postpone(a1.id, until: 10)
+        index.postpone(a1.id, OutboxIndex.Wait(delay: 10), at: 0)
         index.insert(b1)
         #expect(index.next() == b1)
         index.wake(at: 9)
         #expect(index.next() == nil)
         index.wake(at: 10)
         #expect(index.next() == a1)
-        index.postpone(a1.id, until: 20)
+        index.postpone(a1.id, OutboxIndex.Wait(delay: 20), at: 0)
         index.wake(at: 11, isReachableAgain: true)
         #expect(index.next() == a1)
-        index.postpone(a1.id, until: 20, isFirm: true)
+        index.postpone(a1.id, OutboxIndex.Wait(delay: 20, isFirm: true), at: 0)
         index.wake(at: 11, isReachableAgain: true)
         #expect(index.next() == nil)
         // Its wait ends with it.
@@ -134,6 +134,58 @@ struct OutboxIndexTests {
         #expect(index.next() == dependent)
     }
 
+    @Test("BEY-19: entries without a lane go side by side")
+    func unordered() {
+        var index = OutboxIndex()
+        let names = (1...3).map { name(UInt64($0), lane: nil) }
+        for name in names { index.insert(name) }
+        #expect((0..<3).map { _ in index.next() } == names)
+        index.postpone(names[0].id, OutboxIndex.Wait(delay: 10), at: 0)
+        index.remove(names[1].id)
+        #expect(index.next() == nil && index.count == 2)
+        index.wake(at: 10)
+        #expect(index.next() == names[0])
+    }
+
+    @Test("BEY-19: one that leaves its lane lets those behind it pass, and those that depend on it still wait")
+    func leavesLane() {
+        var index = OutboxIndex()
+        let (first, second) = (name(1, lane: "a"), name(2, lane: "a"))
+        let dependent = name(3, lane: "b", hasDependencies: true)
+        index.insert(first)
+        index.insert(second)
+        index.insert(dependent, after: [first.id])
+        #expect(index.next() == first && index.next() == nil)
+        index.postpone(first.id, OutboxIndex.Wait(delay: 10, leavesLane: true), at: 0)
+        #expect(index.next() == second && index.next() == nil && index.count == 3)
+        index.postpone(second.id, OutboxIndex.Wait(delay: 20), at: 0)
+        index.wake(at: 10)
+        #expect(index.next() == first && index.next() == nil)
+        index.remove(first.id)
+        #expect(index.next() == dependent && index.next() == nil)
+    }
+
+    @Test("BEY-19: what waits for its time alone, and what comes after it, is idle; what failed is not")
+    func idle() {
+        var index = OutboxIndex()
+        let (early, failed) = (name(1, lane: nil), name(2, lane: nil))
+        let dependent = name(3, lane: nil, hasDependencies: true)
+        #expect(index.isIdle)
+        index.insert(early)
+        index.insert(failed)
+        index.insert(dependent, after: [early.id])
+        #expect(index.next() == early && index.next() == failed && index.next() == nil)
+        index.postpone(early.id, OutboxIndex.Wait(delay: 10, reason: .early, isFirm: true), at: 0)
+        index.postpone(failed.id, OutboxIndex.Wait(delay: 5), at: 0)
+        #expect(!index.isIdle)
+        index.remove(failed.id)
+        #expect(index.isIdle && index.count == 2 && index.nextWake != nil)
+        index.wake(at: 1, isReachableAgain: true)
+        #expect(index.isIdle, "its time is firm")
+        index.wake(early.id)
+        #expect(!index.isIdle)
+    }
+
     @Test("BEY-13: random entries, failures and removals: each leaves once, lanes keep their order", arguments: 0..<20)
     func random(round: Int) {
         let seed = UInt64.random(in: 0...UInt64.max)
@@ -154,7 +206,7 @@ struct OutboxIndexTests {
                 index.remove(done.id)
                 left.append(done)
             } else {
-                index.postpone(done.id, until: now + 1)
+                index.postpone(done.id, OutboxIndex.Wait(delay: now + 1), at: 0)
                 now += Double.random(in: 0..<1, using: &random)
                 index.wake(at: now)
             }

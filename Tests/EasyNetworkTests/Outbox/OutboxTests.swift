@@ -13,7 +13,7 @@ struct OutboxTests {
     func delivery() async throws {
         let fixture = OutboxFixture()
         let outbox = try fixture.outbox()
-        let ids = try ["a", "b", "c"].map { try outbox.add(OutboxMessage(text: $0)) }
+        let ids = try ["a", "b", "c"].map { try outbox.add(OutboxMessage(text: $0), lane: "a") }
         #expect(try outbox.entries.map(\.id) == ids)
         try outbox.start()
         #expect(await eventually { fixture.transport.requests.count == 3 && fixture.count("entries") == 0 })
@@ -116,8 +116,8 @@ struct OutboxTests {
         }
         old.register(Unknown.self, name: "unknown")
         try old.add(Unknown())
-        let cut = try old.add(OutboxMessage(text: "cut"))
-        try old.add(OutboxMessage(text: "whole"))
+        let cut = try old.add(OutboxMessage(text: "cut"), lane: "a")
+        try old.add(OutboxMessage(text: "whole"), lane: "a")
         let folder = fixture.directory.appendingPathComponent("entries")
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where name.contains(cut.uuidString)
         {
@@ -327,7 +327,7 @@ struct OutboxTests {
     func drain() async throws {
         let fixture = OutboxFixture()
         let outbox = try fixture.outbox()
-        for text in ["a", "b"] { try outbox.add(OutboxMessage(text: text)) }
+        for text in ["a", "b"] { try outbox.add(OutboxMessage(text: text), lane: "l") }
         try outbox.start()
         #expect(try await outbox.drain(deadline: 60).isEmpty)
         #expect(fixture.texts == ["a", "b"])
