@@ -48,6 +48,13 @@ func fill(_ directory: URL, seed: UInt64, first: Int, server: URL?) throws {
         if drains { Task { try await outbox.drain(deadline: deadline) } }
         if starts { try outbox.start() }
         Writer.tell("\(number) \(id) \(lane) \(before?.number ?? 0)")
+        if next(20) == 0 { try outbox.retry(outbox.deadLetters.prefix(2).map(\.id) + [id]) }
+        if next(30) == 0 {
+            // Nothing comes after it.
+            last = nil
+            Writer.tell("removed \(number)")
+            try outbox.remove(id)
+        }
     }
 }
 #endif
