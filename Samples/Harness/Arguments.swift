@@ -91,7 +91,8 @@ struct Arguments: Equatable {
         usage: Harness list
                Harness run NAME [key=value…]
                Harness plan FILE.json
-               Harness outbox add DIRECTORY [count=n] [lanes=n] [refused=n]
+               Harness outbox add DIRECTORY [count=n] [lanes=n] [refused=n] [delay=s] [tag=word]
+                                            [only=name [as=keep|replace|append]] [every=s]
                Harness outbox entries|dead DIRECTORY
                Harness outbox retry|remove DIRECTORY id=ID
                Harness outbox drain DIRECTORY [seconds=n]

@@ -46,11 +46,14 @@ struct OutboxCommand: Equatable {
         case .add:
             let (count, laneCount) = (try given.int("count", default: 1), max(1, try given.int("lanes", default: 1)))
             let refusedCount = try given.int("refused", default: 0)
+            let options = try options(given)
             try given.checkNames(of: "outbox add")
             let outbox = try open()
             for number in 1...max(1, count) {
                 let message = SendMessage(number: number, text: number > count - refusedCount ? "" : "Hello")
-                let id = try outbox.add(message, lane: "lane \((number - 1) % laneCount + 1)")
+                // What has a period has no order.
+                let lane = options.period == nil ? "lane \((number - 1) % laneCount + 1)" : nil
+                let id = try outbox.add(message, lane: lane, options: options)
                 output.write("added  \(id)\n")
             }
         case .entries, .dead:
@@ -71,6 +74,23 @@ struct OutboxCommand: Equatable {
             return try await drain(deadline, arguments, registry, output, errors, onStart)
         }
         return 0
+    }
+
+    /// `only=NAME` is for one at a time, which `as` says: keep, replace or append.
+    private func options(_ given: Values) throws -> OutboxOptions {
+        let (only, rule) = (try given.string("only", default: ""), try given.string("as", default: "keep"))
+        let (delay, period) = (try given.double("delay", default: 0), try given.double("every", default: 0))
+        let tag = try given.string("tag", default: "")
+        let rules: [String: OutboxOptions.Unique] = [
+            "keep": .keep(only), "replace": .replace(only), "append": .append(only),
+        ]
+        guard let unique = rules[rule] else { throw Misuse("as=\(rule): is keep, replace or append") }
+        return OutboxOptions(
+            unique: only.isEmpty ? nil : unique,
+            notBefore: delay > 0 ? Date() + delay : nil,
+            period: period > 0 ? period : nil,
+            tags: tag.isEmpty ? [] : [tag]
+        )
     }
 
     private func open(
@@ -138,7 +158,9 @@ struct OutboxCommand: Equatable {
     private func line(_ entry: OutboxEntry, in outbox: Outbox) -> String {
         let message = (try? outbox.request(of: entry)) as? SendMessage
         let content = message.map { "message \($0.number)" } ?? entry.type
-        let error = entry.error.map { "  \($0.localizedDescription)" } ?? ""
-        return "\(entry.id)  \(entry.lane ?? "-")  \(content)\(error)\n"
+        let tags = entry.options.tags.sorted().map { "  #" + $0 }.joined()
+        let next = entry.nextTry.map { String(format: "  in %.0f s", max(0, $0.timeIntervalSinceNow)) } ?? ""
+        let error = entry.error.map { "  try \(entry.attemptCount): \($0.localizedDescription)" } ?? ""
+        return "\(entry.id)  \(entry.lane ?? "-")  \(content)\(tags)\(next)\(error)\n"
     }
 }

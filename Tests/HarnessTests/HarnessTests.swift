@@ -172,6 +172,25 @@ struct HarnessTests {
         #expect(output.text.hasSuffix("\n0 entries are left, 0 dead letters\n"))
     }
 
+    @Test("BEY-19: one of a name is added once, and what has a delay or another period waits")
+    func deferredOutbox() async throws {
+        defer { clean() }
+        let directory = try file("mail")
+        for _ in 1...2 { #expect(await run(["outbox", "add", directory, "only=sync", "every=60"]) == 0) }
+        #expect(await run(["outbox", "add", directory, "delay=1000", "tag=later"]) == 0)
+        let ids = output.text.split(separator: "\n").map { String($0.dropFirst("added  ".count)) }
+        #expect(ids.count == 3 && ids[0] == ids[1] && ids[1] != ids[2])
+        #expect(await run(["outbox", "drain", directory]) == 1)
+        #expect(server.requests(to: "/messages").map { $0.headers["Idempotency-Key"] } == [ids[0]])
+        #expect(
+            output.text.contains("\n\(ids[2])  lane 1  message 1  #later  in ")
+                && !output.text.contains("\n\(ids[0])  ")
+        )
+        #expect(output.text.hasSuffix("\n2 entries are left, 0 dead letters\n"))
+        #expect(await run(["outbox", "add", directory, "only=sync", "as=last"]) == 2)
+        #expect(errors.text.contains("as=last: is keep, replace or append"))
+    }
+
     @Test("BEY-13: a cancel stops a drain with status 1, and the entry stays", .timeLimit(.minutes(10)))
     func cancelOutbox() async throws {
         defer { clean() }
