@@ -200,7 +200,9 @@ extension Outbox {
     /// The entries with a tag, see ``entries`` and ``OutboxOptions/tags``.
     ///
     /// ```swift
-    /// try outbox.remove(outbox.entries(tag: "photos").map(\.id))
+    /// func cancelPhotos(_ outbox: Outbox) throws {
+    ///     try outbox.remove(outbox.entries(tag: "photos").map(\.id))
+    /// }
     /// ```
     public func entries(tag: String) throws(NetworkError) -> [OutboxEntry] {
         try entries.filter { $0.options.tags.contains(tag) }

@@ -22,6 +22,10 @@ import Foundation
 public struct OutboxOptions: Hashable, Codable, Sendable {
     /// What becomes of entries of the same name that have not been delivered. Names are any text of up to 80 letters and
     /// digits, `-` and `_`; each other byte counts as three. A dead letter does not count.
+    ///
+    /// ```swift
+    /// let newest = OutboxOptions(unique: .replace("position"))
+    /// ```
     public enum Unique: Hashable, Codable, Sendable {
         /// They stay, and the new one is not added.
         case keep(String)
@@ -39,6 +43,10 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
 
     /// What must hold for an entry to be sent. The network is that of the host's ``/EasyNetwork/HostSettings/reachability``,
     /// else ``/EasyNetwork/NetworkReachability/system``.
+    ///
+    /// ```swift
+    /// let large = OutboxOptions(conditions: [.unmetered, .unconstrained])
+    /// ```
     public enum Condition: String, Codable, CaseIterable, Sendable {
         /// There is a network, or nobody knows.
         case reachable
