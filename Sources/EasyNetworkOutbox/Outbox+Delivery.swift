@@ -41,7 +41,7 @@ extension Outbox {
     func listen() {
         let now = clock.now
         state.withLock { $0.nextLoad = now + Self.longInterval }
-        #if os(Linux)
+        #if os(Linux) || canImport(Darwin)
         // A program that is about to be suspended must not hear of the end of its own lock.
         if activity == nil, state.withLock({ $0.watch == nil }) {
             let watch = OutboxWatch(folder.root) { [weak self] in self?.look() }
@@ -74,8 +74,8 @@ extension Outbox {
     private func schedule() {
         let now = clock.now
         let (isWanted, time, old) = state.withLock { state -> (Bool, TimeInterval, (any ClockTimer)?) in
-            #if os(Linux)
-            let isTold = state.watch != nil
+            #if os(Linux) || canImport(Darwin)
+            let isTold = state.watch != nil && (OutboxWatch.tellsOfLocks || state.logic.phase == .delivering)
             #else
             let isTold = false
             #endif

@@ -80,7 +80,7 @@ public final class Outbox: Sendable {
         var hasSequence = false
         /// What it looks at, and when it does so the next time in any case.
         var ticker: (timer: any ClockTimer, time: TimeInterval)?
-        #if os(Linux)
+        #if os(Linux) || canImport(Darwin)
         var watch: OutboxWatch?
         #endif
         var networkTask: Task<Void, Never>?

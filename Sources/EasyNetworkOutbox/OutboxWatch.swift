@@ -9,6 +9,8 @@ import Foundation
 final class OutboxWatch: @unchecked Sendable {
     // Sendable because the source is activated by the initializer and then only cancelled.
     private let source: any DispatchSourceRead
+    /// Whether the end of a lock is told.
+    static let tellsOfLocks = true
 
     /// - Parameter changed: called on a queue of its own.
     /// - Returns: nil when the system allows no more of them.
@@ -59,6 +61,36 @@ final class OutboxWatch: @unchecked Sendable {
             offset += 16 + length
         }
         return false
+    }
+}
+#elseif canImport(Darwin)
+import Dispatch
+import Foundation
+
+/// Tells of each ``OutboxFolder/ring()`` of other processes, by kqueue(2).
+final class OutboxWatch: @unchecked Sendable {
+    // Sendable because the source is activated by the initializer and then only cancelled.
+    private let source: any DispatchSourceFileSystemObject
+    static let tellsOfLocks = false
+
+    /// - Parameter changed: called on a queue of its own.
+    /// - Returns: nil when the file cannot be opened.
+    init?(_ directory: String, _ changed: @escaping @Sendable () -> Void) {
+        let descriptor = open(directory + "/changes", O_EVTONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        let queue = DispatchQueue(label: "EasyNetwork.Outbox.watch", autoreleaseFrequency: .workItem)
+        source = DispatchSource.makeFileSystemObjectSource(
+            fileDescriptor: descriptor,
+            eventMask: [.write, .extend],
+            queue: queue
+        )
+        source.setEventHandler(handler: changed)
+        source.setCancelHandler { close(descriptor) }
+        source.activate()
+    }
+
+    deinit {
+        source.cancel()
     }
 }
 #endif
