@@ -7,6 +7,9 @@ import Foundation
 /// Escaped bytes stay as they are. Bytes that a component does not allow, control characters included, are
 /// percent-encoded; in user, host and port they are an error.
 enum URLBuilder {
+    /// Stands in a path for a segment that would lead to another resource: U+FDD0, a noncharacter, which no text has.
+    static let refusedSegment = String(decoding: [0xEF, 0xB7, 0x90], as: UTF8.self)
+
     /// - Parameters:
     ///   - api: an absolute http or https URL, which replaces the base; or a path below the base, with or without a
     ///     leading slash, with or without query and fragment. Empty for the base itself.
@@ -18,6 +21,10 @@ enum URLBuilder {
         base: @autoclosure () throws(NetworkError) -> URLParts?,
         query: String?
     ) throws(NetworkError) -> URL {
+        guard !api.utf8.contains(0xEF) || !api.contains(refusedSegment) else {
+            let place = api.replacingOccurrences(of: refusedSegment, with: "…")
+            throw .invalidRequest("a segment of the path \"\(shown(place))\" is empty, \".\" or \"..\"")
+        }
         if let scheme = scheme(of: api) {
             let parts = try URLParts(absolute: api, scheme: scheme, what: "the address")
             let url = try url(parts.origin, parts.path, joined(parts.query, query), parts.fragment)
