@@ -197,13 +197,7 @@ extension Outbox {
         }
     }
 
-    /// The entries with a tag, see ``entries`` and ``OutboxOptions/tags``.
-    ///
-    /// ```swift
-    /// func cancelPhotos(_ outbox: Outbox) throws {
-    ///     try outbox.remove(outbox.entries(tag: "photos").map(\.id))
-    /// }
-    /// ```
+    /// The entries with a tag, see ``entries`` and ``OutboxOptions/tags``; without dead letters.
     public func entries(tag: String) throws(NetworkError) -> [OutboxEntry] {
         try entries.filter { $0.options.tags.contains(tag) }
     }
@@ -277,6 +271,17 @@ extension Outbox {
         }
         for name in found { try remove(name, from: .entries) }
         for name in dead { try remove(name, from: .dead) }
+    }
+
+    /// Removes all entries and dead letters with a tag, see ``remove(_:)-(UUID)`` and ``OutboxOptions/tags``.
+    ///
+    /// ```swift
+    /// func signOut(_ outbox: Outbox) throws { try outbox.remove(tag: "user 7") }
+    /// ```
+    ///
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Then some of them are still there.
+    public func remove(tag: String) throws(NetworkError) {
+        try remove((entries + deadLetters).filter { $0.options.tags.contains(tag) }.map(\.id))
     }
 
     private func remove(_ name: OutboxName, from place: OutboxFolder.Place) throws(NetworkError) {

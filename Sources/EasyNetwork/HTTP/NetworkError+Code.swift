@@ -26,7 +26,7 @@ extension NetworkError {
         /// through a group that contains it, or through the prerequisite of a condition.
         public static let cycle = Code(rawValue: 4)
         /// It was not allowed to begin, and nothing was sent: a condition does not hold, it repeats another request,
-        /// its queue has been drained, or its group has ended.
+        /// its queue has been shut down, or its group has ended.
         public static let refused = Code(rawValue: 5)
 
         /// The host's name could not be resolved, or the connection was refused. The request was not sent.

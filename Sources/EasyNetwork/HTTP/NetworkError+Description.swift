@@ -110,7 +110,7 @@ extension NetworkError: CustomDebugStringConvertible, CustomReflectable {
 
     private static func lines(of error: NetworkError) -> [String] {
         let redaction = Redaction.standard
-        var text = DebugText(title: "NetworkError.\(error.code) (\(error.code.rawValue))")
+        var text = DebugText(title: "NetworkError.\(error.code) (code \(error.code.rawValue))")
         text.add("Summary", error.errorDescription)
         text.add("Request", error.request.map { "\($0.method) \(redaction.redacted($0.url))" })
         text.add("Request headers", error.request?.headers ?? HTTPHeaders())

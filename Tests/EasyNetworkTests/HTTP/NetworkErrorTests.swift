@@ -110,7 +110,7 @@ struct NetworkErrorTests {
         #expect(!text.contains("s3cret"))
         #expect(!text.contains("ada"))
         for line in [
-            "NetworkError.unacceptableStatus (200)", "  Request: POST https://REDACTED@h/a?token=REDACTED&page=2",
+            "NetworkError.unacceptableStatus (code 200)", "  Request: POST https://REDACTED@h/a?token=REDACTED&page=2",
             "    first: GET https://REDACTED@h/a?token=REDACTED&page=2 → timedOut",
             "    retry: GET https://REDACTED@h/a?token=REDACTED&page=2 → 403", "    Authorization: Basic REDACTED",
             "    Accept: */*", "  Attempts: 3", "  Phase: body", "  Status: 403",
@@ -122,7 +122,7 @@ struct NetworkErrorTests {
         #expect(text.contains("Metrics: total 1.5 s, waited 0.0 s, 120 bytes in, 192.0.2.1:443"))
         #expect(text.contains("Domain=D"))
         let lines = String(reflecting: NetworkError(code: .cancelled)).components(separatedBy: "\n")
-        #expect(lines == ["NetworkError.cancelled (2)", "  Summary: Cancelled.", "  Attempts: 0"])
+        #expect(lines == ["NetworkError.cancelled (code 2)", "  Summary: Cancelled.", "  Attempts: 0"])
     }
 
     @Test("RSP-6: neither a dump nor the dictionary of an NSError has a secret")
