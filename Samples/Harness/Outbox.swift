@@ -137,7 +137,7 @@ struct OutboxCommand: Equatable {
         // The events end with the outbox.
         await printing.value
         output.write(left.joined() + dead.joined() + "\(left.count) entries are left, \(dead.count) dead letters\n")
-        await queue.drain(deadline: .infinity)
+        await queue.shutDown(deadline: .infinity)
         try await recordings.finish()
         return left.isEmpty && dead.isEmpty ? 0 : 1
     }

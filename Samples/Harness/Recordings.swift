@@ -27,12 +27,12 @@ struct Recordings {
         log = Task {
             for await event in events {
                 console.write("\(event.date.formatted(.iso8601)) \(event.level) \(event)\n")
-                if case .drained = event.kind { break }
+                if case .shutDown = event.kind { break }
             }
         }
     }
 
-    /// Completes the files, when the queue has been drained.
+    /// Completes the files, when the queue has been shut down.
     func finish() async throws {
         await log?.value
         try await traffic?.finish()

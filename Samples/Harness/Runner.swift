@@ -77,12 +77,12 @@ struct Runner: Sendable {
             while (try? await Task.sleep(for: .milliseconds(100))) != nil { await progress.draw() }
         }
         // Its end is the last event.
-        async let drained = queue.drain(deadline: .infinity)
+        async let undone = queue.shutDown(deadline: .infinity)
         for await event in events {
             await progress.note(event)
-            if case .drained = event.kind { break }
+            if case .shutDown = event.kind { break }
         }
-        _ = await drained
+        _ = await undone
         ticking.cancel()
         await ticking.value
         return await progress.finish()

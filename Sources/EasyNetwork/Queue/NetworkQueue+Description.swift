@@ -7,12 +7,12 @@ extension NetworkQueue: CustomStringConvertible {
     /// print(queue)   // NetworkQueue 'EasyNetwork.shared': 12 jobs, 6 of 6 slots taken, api.example.com 2 of 3
     /// ```
     public var description: String {
-        let (count, taken, limit, hostLimit, rate, lanes, isSuspended, isClosed) = state.withLock { state in
+        let (count, taken, limit, hostLimit, rate, lanes, isSuspended, shutDownPlace) = state.withLock { state in
             let graph = state.graph
             let lanes = graph.limits.map { ($0.key, $0.value, graph.lanes[$0.key]?.runningCount ?? 0) }
             return (
                 graph.count, graph.everything.runningCount, graph.limit, graph.hostLimit, graph.rate, lanes,
-                graph.isSuspended, state.isClosed
+                graph.isSuspended, state.shutDownPlace
             )
         }
         var parts = ["\(count) \(count == 1 ? "job" : "jobs")"]
@@ -21,7 +21,7 @@ extension NetworkQueue: CustomStringConvertible {
         parts += lanes.compactMap { key, limit, taken in key.text.map { "\($0) \(taken) of \(limit)" } }.sorted()
         if let rate { parts.append("at most \(rate.count) per \(String(format: "%.3g", rate.seconds)) s") }
         if isSuspended { parts.append("suspended") }
-        if isClosed { parts.append("closed") }
+        if let shutDownPlace { parts.append("shut down at \(shutDownPlace)") }
         // Each part by itself, since a secret may go to the end of its part.
         parts = parts.map(Redaction.standard.redacted)
         return "NetworkQueue '\(Redaction.standard.redacted(queue.name ?? ""))': " + parts.joined(separator: ", ")

@@ -55,21 +55,43 @@ extension NetworkQueue {
 }
 
 extension NetworkQueue {
-    /// Shuts the queue down: accepts no more jobs, lets the present ones finish until the deadline, and cancels the
-    /// rest.
+    /// Waits until no job is left, those included that are added meanwhile. The queue goes on.
     ///
     /// ```swift
-    /// let undone = await queue.drain(deadline: 5)
+    /// await queue.waitUntilIdle()
     /// ```
     ///
-    /// From now on a job that is added ends with ``NetworkError/Code/refused``; present jobs may still add their
-    /// children and prerequisites. A suspended queue is resumed. Cancelling the task ends the wait at once.
+    /// A suspended queue is not idle while it has jobs, and a job that waits for its own queue never ends. Cancelling the
+    /// task ends the wait at once.
+    public func waitUntilIdle() async {
+        let over = OneShot()
+        whenEmpty { over.end() }
+        await over.wait()
+    }
+
+    /// Shuts the queue down for good: accepts no more jobs, lets the present ones finish until the deadline, and cancels
+    /// the rest.
     ///
-    /// - Parameter deadline: seconds from now; zero or less cancels at once.
+    /// ```swift
+    /// let undone = await queue.shutDown(deadline: 5)
+    /// ```
+    ///
+    /// From now on a job that is added ends with ``NetworkError/Code/refused``, whose message names the place of this call;
+    /// present jobs may still add their children and prerequisites. A suspended queue is resumed. Cancelling the task ends
+    /// the wait at once. To wait without an end use ``waitUntilIdle()``.
+    ///
+    /// - Parameters:
+    ///   - deadline: seconds from now; zero or less cancels at once.
+    ///   - file: of the call, for the message. Leave it out.
+    ///   - line: of the call, for the message. Leave it out.
     /// - Returns: the jobs that were cancelled because they had not finished, in the order in which they were added.
     @discardableResult
-    public func drain(deadline: TimeInterval) async -> [Operation] {
-        state.withLock { $0.isClosed = true }
+    public func shutDown(
+        deadline: TimeInterval,
+        file: StaticString = #fileID,
+        line: UInt = #line
+    ) async -> [Operation] {
+        state.withLock { state in state.shutDownPlace = state.shutDownPlace ?? "\(file):\(line)" }
         isSuspended = false
         let over = OneShot()
         let timer = clock.schedule(after: deadline) { over.end() }
@@ -78,12 +100,19 @@ extension NetworkQueue {
         timer.cancel()
         let undone = operations
         if !undone.isEmpty { cancelAllOperations() }
-        if broadcast.isHeard { broadcast.post(state.withLock { _ in event(.drained) }) }
+        if broadcast.isHeard { broadcast.post(state.withLock { _ in event(.shutDown) }) }
         return undone
     }
 
-    /// Whether ``drain(deadline:)`` has been called, so that the queue accepts no more jobs.
-    var isDrained: Bool {
-        state.withLock { $0.isClosed }
+    /// The former name of ``shutDown(deadline:file:line:)``.
+    @available(*, deprecated, renamed: "shutDown(deadline:)")
+    @discardableResult
+    public func drain(deadline: TimeInterval) async -> [Operation] {
+        await shutDown(deadline: deadline)
+    }
+
+    /// Whether ``shutDown(deadline:file:line:)`` has been called, so that the queue accepts no more jobs.
+    var isShutDown: Bool {
+        state.withLock { $0.shutDownPlace != nil }
     }
 }

@@ -27,7 +27,8 @@ extension NetworkQueue {
         if let group { keys.append(.group(group)) }
         let workWhenAdded = operation.workWhenAdded
         var outside: [Job] = []
-        var (mayBeInCycle, isRefused) = (false, false)
+        var mayBeInCycle = false
+        var shutDownPlace: String?
         let added = executor.announcing(.jobs) {
             step { state, actions -> Job? in
                 let id = ObjectIdentifier(operation)
@@ -40,7 +41,7 @@ extension NetworkQueue {
                     return nil
                 }
                 if let group { state.graph.setLimit(groupLimit, for: .group(group)) }
-                isRefused = state.isClosed && !traits.passesBarriers
+                shutDownPlace = traits.passesBarriers ? nil : state.shutDownPlace
                 state.graph.submit(job, priority: priority, keys: keys, traits)
                 if foreign != nil { state.foreignWatch.add(job) }
                 outside = link(job, to: adoption.dependencies, &state)
@@ -49,12 +50,14 @@ extension NetworkQueue {
                     !job.dependencies.isEmpty
                     && (adoption.isAwaited || operation is GroupOperation || !job.dependents.isEmpty)
                 // It waits for nothing, not even for a slot.
-                if adoption.isOver || isRefused { state.graph.end(job, &actions) }
+                if adoption.isOver || shutDownPlace != nil { state.graph.end(job, &actions) }
                 if !isHeld, workWhenAdded == nil { state.graph.release(job, &actions) }
                 return job
             } beforeActing: { _ in
                 // It becomes a job, so that it ends and its dependents go on.
-                if isRefused { operation.finish(NetworkError(code: .refused, message: "the queue has been drained")) }
+                guard let shutDownPlace else { return }
+                let message = "the queue was shut down at \(shutDownPlace); later jobs need another NetworkQueue"
+                operation.finish(NetworkError(code: .refused, message: message))
             }
         }
         for other in outside { watch(other) }

@@ -61,8 +61,8 @@ public final class NetworkQueue: Sendable {
         var wake: (time: TimeInterval, number: Int)?
         var wakeCount = 0
         var wakeTimer: (any ClockTimer)?
-        /// Whether no more jobs are accepted.
-        var isClosed = false
+        /// Where it was shut down, so that no more jobs are accepted.
+        var shutDownPlace: String?
         var bandwidth: BandwidthLimit?
         var reachability: NetworkReachability?
         /// The jobs that wait for each network, in the order of their turns, and the task that waits to release them.
@@ -193,7 +193,7 @@ public final class NetworkQueue: Sendable {
     }
 
     /// Blocks the calling thread until no job is left. Never from a job, a callback, or the thread of a callback queue, and
-    /// better not from the main thread: the wait lends no priority to the jobs. See ``drain(deadline:)``.
+    /// better not from the main thread: the wait lends no priority to the jobs. In a task use ``waitUntilIdle()``.
     public func waitUntilAllOperationsAreFinished() {
         let semaphore = DispatchSemaphore(value: 0)
         whenEmpty { semaphore.signal() }

@@ -64,8 +64,8 @@ public struct NetworkEvent: Sendable {
         /// The queue starts jobs again.
         case resumed
         /// The queue accepts no job any more, and its jobs have finished or been cancelled:
-        /// ``NetworkQueue/drain(deadline:)``.
-        case drained
+        /// ``NetworkQueue/shutDown(deadline:file:line:)``, when it is over.
+        case shutDown
     }
 
     /// How important an event is.
@@ -198,7 +198,7 @@ extension NetworkEvent: CustomStringConvertible, CustomReflectable {
         case .progress(let completed, let total): "\(completed) of \(total.map { "\($0)" } ?? "unknown") bytes"
         case .suspended: "the queue is suspended"
         case .resumed: "the queue goes on"
-        case .drained: "the queue is drained"
+        case .shutDown: "the queue is shut down"
         }
     }
 

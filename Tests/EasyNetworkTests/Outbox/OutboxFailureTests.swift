@@ -132,7 +132,7 @@ struct OutboxFailureTests {
         let queue = NetworkQueue()
         let outbox = try fixture.outbox(queue: queue)
         let events = outbox.events
-        if isDrained { _ = await queue.drain(deadline: 0) } else { queue.isSuspended = true }
+        if isDrained { _ = await queue.shutDown(deadline: 0) } else { queue.isSuspended = true }
         let id = try outbox.add(OutboxMessage(text: "a"))
         try outbox.start()
         if !isDrained {

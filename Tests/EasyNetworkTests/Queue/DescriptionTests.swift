@@ -118,7 +118,9 @@ struct DescriptionTests {
         #expect("\(queue)" == text && "\(queue.queue)" == text, "\(queue)")
         queue.isSuspended = false
         over.open()
-        _ = await queue.drain(deadline: 60)
-        #expect("\(queue)".hasPrefix("NetworkQueue 'shop': 0 jobs, 0 slots taken") && "\(queue)".hasSuffix("closed"))
+        _ = await queue.shutDown(deadline: 60)
+        #expect(
+            "\(queue)".hasPrefix("NetworkQueue 'shop': 0 jobs, 0 slots taken") && "\(queue)".contains("shut down at ")
+        )
     }
 }

@@ -94,7 +94,36 @@ struct QueueLifeTests {
         #expect(queue.state.withLock { $0.outside.isEmpty && $0.graph.submitted.isEmpty })
     }
 
-    @Test("BEY-13: drain lets present jobs finish, refuses new ones, and returns no unfinished ones")
+    @Test("OPQ-12: idle is a queue without jobs, also those that are added meanwhile, and it goes on")
+    func idle() async {
+        let queue = NetworkQueue(maxConcurrentOperationCount: 1)
+        await queue.waitUntilIdle()
+        let (first, second) = (named("first") { _ in }, named("second") { _ in })
+        let isIdle = Locked(false)
+        queue.addOperation(first)
+        let wait = Task {
+            await queue.waitUntilIdle()
+            isIdle.exchange(true)
+        }
+        queue.addOperation(second)
+        first.finish()
+        await first.ended()
+        #expect(!isIdle.withLock { $0 })
+        second.finish()
+        await wait.value
+        #expect(queue.operationCount == 0)
+        let third = named("third") { _ in }
+        queue.addOperation(third)
+        let cancelled = Task { await queue.waitUntilIdle() }
+        cancelled.cancel()
+        await cancelled.value
+        #expect(queue.operationCount == 1 && third.error == nil)
+        third.finish()
+        await queue.waitUntilIdle()
+        #expect(third.error == nil && third.isFinished)
+    }
+
+    @Test("BEY-13, OPQ-12: shutDown lets present jobs finish, refuses new ones, and returns no unfinished ones")
     func drainInTime() async {
         let clock = ManualClock()
         let queue = NetworkQueue(maxConcurrentOperationCount: 1, clock: clock)
@@ -103,8 +132,8 @@ struct QueueLifeTests {
         queue.addOperation(running)
         queue.addOperation(waiting)
         queue.isSuspended = true
-        let drain = Task { await queue.drain(deadline: 60).count }
-        #expect(await eventually { queue.isDrained })
+        let drain = Task { await queue.shutDown(deadline: 60).count }
+        #expect(await eventually { queue.isShutDown })
         let late = named("late")
         let plain = BlockOperation {}
         queue.addOperation(late)
@@ -112,15 +141,16 @@ struct QueueLifeTests {
         await late.ended()
         await plain.ended()
         #expect(late.error?.code == .refused && late.executionCount == 0 && plain.isCancelled)
+        #expect(late.error?.message?.contains("shut down at EasyNetworkTests/QueueLifeTests.swift:") == true)
         running.finish()
         #expect(await drain.value == 0)
         #expect(waiting.executionCount == 1)
         #expect(await eventually { clock.pendingCount == 0 })
-        #expect(await queue.drain(deadline: 0).isEmpty)
+        #expect(await queue.shutDown(deadline: 0).isEmpty)
     }
 
     @Test(
-        "BEY-13: at the deadline, or when its task is cancelled, drain cancels the rest and returns it",
+        "BEY-13: at the deadline, or when its task is cancelled, shutDown cancels the rest and returns it",
         arguments: [true, false]
     )
     func drainLate(byDeadline: Bool) async {
@@ -128,7 +158,7 @@ struct QueueLifeTests {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1, clock: clock)
         let jobs = (0..<3).map { number in named("\(number)") { _ in } }
         for job in jobs { queue.addOperation(job) }
-        let drain = Task { await queue.drain(deadline: 60).map(\.name) }
+        let drain = Task { await queue.shutDown(deadline: 60).map(\.name) }
         await clock.waitForTimers(1)
         jobs[0].finish()
         await jobs[0].ended()

@@ -11,15 +11,15 @@ struct QueueRaceTests {
     func addedAgain() async {
         let queue = NetworkQueue()
         let drained = NetworkQueue()
-        await drained.drain(deadline: 0)
+        await drained.shutDown(deadline: 0)
         let job = TestJob { _ in }
         let plain = BlockOperation {}
         plain.addDependency(job)
         queue.addOperation(job)
         queue.addOperation(plain)
         #expect(await eventually { job.executionCount == 1 })
-        let drain = Task { await queue.drain(deadline: 1_000).count }
-        #expect(await eventually { queue.isDrained })
+        let drain = Task { await queue.shutDown(deadline: 1_000).count }
+        #expect(await eventually { queue.isShutDown })
         for queue in [queue, drained] {
             queue.addOperation(job)
             queue.addOperation(plain)
@@ -53,7 +53,7 @@ struct QueueRaceTests {
         let job = SlowToAnswer()
         Thread { queue.addOperation(job) }.start()
         await job.asked.opened()
-        #expect(await queue.drain(deadline: 0).isEmpty)
+        #expect(await queue.shutDown(deadline: 0).isEmpty)
         job.answer.signal()
         await job.ended()
         #expect(job.error?.code == .refused && !job.hasRun.withLock { $0 })
@@ -67,8 +67,8 @@ struct QueueRaceTests {
         chain.addOperation(TestJob { job in gate.whenOpen { job.finish() } })
         chain.addOperation(TestJob())
         queue.addOperation(chain)
-        let drain = Task { await queue.drain(deadline: 1_000).count }
-        #expect(await eventually { queue.isDrained })
+        let drain = Task { await queue.shutDown(deadline: 1_000).count }
+        #expect(await eventually { queue.isShutDown })
         gate.open()
         #expect(await drain.value == 0)
         #expect(chain.error == nil)

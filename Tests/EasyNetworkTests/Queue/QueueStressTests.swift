@@ -34,7 +34,7 @@ struct QueueStressTests {
         }
         queue.isSuspended = false
         queue.maxConcurrentOperationCount = 2
-        if seed % 3 == 0 { await queue.drain(deadline: seed % 2 == 0 ? 0 : 0.01) }
+        if seed % 3 == 0 { await queue.shutDown(deadline: seed % 2 == 0 ? 0 : 0.01) }
         for operation in all.withLock({ $0 }) { await operation.ended() }
         let isEmpty = await eventually {
             queue.state.withLock { state in

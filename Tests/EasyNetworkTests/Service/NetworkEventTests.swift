@@ -33,7 +33,7 @@ struct NetworkEventTests {
             case .progress(let completed, let total): "\(completed) of \(total ?? -1)"
             case .suspended: "suspended"
             case .resumed: "resumed"
-            case .drained: "drained"
+            case .shutDown: "drained"
             }
         }
     }
@@ -125,7 +125,7 @@ struct NetworkEventTests {
         let subscription = queue.subscribe(heard.note)
         queue.isSuspended = false
         gate.open()
-        await queue.drain(deadline: 60)
+        await queue.shutDown(deadline: 60)
         await subscription.settled()
         let expected = [
             "added 0", "started", "added 1", "suspended", "resumed", "finished", "started", "finished", "drained",
