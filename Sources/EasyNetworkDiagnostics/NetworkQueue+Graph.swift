@@ -97,15 +97,7 @@ private struct JobDrawing {
     }
 
     private static func label(of operation: Operation) -> String {
-        let priority =
-            switch operation.queuePriority {
-            case .veryLow: ", very low"
-            case .low: ", low"
-            case .high: ", high"
-            case .veryHigh: ", very high"
-            default: ""
-            }
-        return operation.nameForMessages + priority
+        operation.nameForMessages + (JobPriority(operation.queuePriority).word.map { ", \($0)" } ?? "")
     }
 
     /// Marks the circles, and what lies between two of them.
@@ -234,5 +226,18 @@ private struct JobDrawing {
     /// Without control characters other than the line feed, which no picture can have.
     private static func shown(_ text: String) -> [Unicode.Scalar] {
         text.unicodeScalars.filter { $0 == "\n" || $0.properties.generalCategory != .control }
+    }
+}
+
+extension JobPriority {
+    /// Nil for the normal one.
+    var word: String? {
+        switch self {
+        case .veryLow: "very low"
+        case .low: "low"
+        case .normal: nil
+        case .high: "high"
+        case .veryHigh: "very high"
+        }
     }
 }

@@ -11,13 +11,19 @@ import Foundation
 /// try Data(page.utf8).write(to: URL(fileURLWithPath: "timeline.html"))
 /// ```
 ///
-/// It records until it is released, and keeps the newest 10,000 jobs and calls, each with its newest 100 attempts. It
-/// holds neither operations nor messages, only their names and addresses, from which
+/// It records until it is released, and keeps the newest 20,000 jobs and calls, each with its newest 100 attempts; the
+/// page says how many older ones were left out. A row has the name of its job: ``/EasyNetwork/NetworkOperation`` has a
+/// `name`, and without one the type of the request names it. It holds neither operations nor messages, only their names and addresses, from which
 /// ``/EasyNetwork/Redaction/standard`` takes the secrets before they are shown; header fields and bodies are not
 /// recorded. All members may be used from any thread.
 public final class Timeline: Sendable {
     private let content = Locked(TimelineRecord())
     private let subscriptions = EventSubscriptions()
+    private let queues = Locked<[WeakQueue]>([])
+
+    private struct WeakQueue: Sendable {
+        weak var queue: NetworkQueue?
+    }
 
     /// Creates a recording of nothing yet.
     public init() {}
@@ -27,7 +33,11 @@ public final class Timeline: Sendable {
     public func record(_ queue: NetworkQueue) {
         let content = content
         subscriptions.add(queue.broadcast) {
-            queue.subscribe { event in content.withLock { $0.note(event, fromQueue: true) } }
+            queues.withLock { queues in
+                queues.removeAll { $0.queue == nil }
+                queues.append(WeakQueue(queue: queue))
+            }
+            return queue.subscribe { event in content.withLock { $0.note(event, fromQueue: true) } }
         }
     }
 
@@ -56,6 +66,8 @@ public final class Timeline: Sendable {
 
     private func picture() async -> TimelinePicture {
         await subscriptions.settled()
-        return TimelinePicture(content.withLock { $0 }, at: Date())
+        var record = content.withLock { $0 }
+        for queue in queues.withLock({ $0.compactMap(\.queue) }) { record.noteReasons(of: queue) }
+        return TimelinePicture(record, at: Date())
     }
 }

@@ -36,7 +36,8 @@ extension TimelinePicture {
     }
 
     private static let legend =
-        "░ waits  ▒ has a slot  █ message under way  · waits for a retry  ~ for a credential  ◆ from the cache  "
+        "┄ waits for a job  ░ for a slot or a rate  ~ for something else  ▒ has a slot  █ message under way  "
+        + "◆ from the cache  "
         + "* critical path  ✓ succeeded  ✕ failed  − cancelled  … unfinished"
 
     private static func mark(_ outcome: TimelineRecord.Outcome) -> String {
@@ -56,9 +57,11 @@ extension TimelinePicture {
             let last = min(width, max(first + 1, Int((end * scale).rounded(.up))))
             for cell in first..<last { cells[cell] = character }
         }
-        paint(row.added, row.end, "░")
+        for wait in row.waits {
+            paint(wait.start, wait.end, wait.kind == "job" ? "┄" : wait.kind == "slot" ? "░" : "~")
+        }
         for slot in row.slots { paint(slot.start, slot.end, "▒") }
-        for wait in row.waits { paint(wait.start, wait.end, wait.kind == "retry" ? "·" : "~") }
+        for wait in row.waits where wait.kind == "other" { paint(wait.start, wait.end, "~") }
         for attempt in row.attempts { paint(attempt.start, attempt.end, "█") }
         for answer in row.cache where answer.miss == nil { paint(answer.at, answer.at, "◆") }
         return String(cells)

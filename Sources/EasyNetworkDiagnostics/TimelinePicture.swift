@@ -5,9 +5,11 @@ import Foundation
 /// terminal.
 struct TimelinePicture: Encodable, Sendable {
     struct Part: Encodable, Sendable {
-        var kind = ""
+        var kind: String?
         var start: Double
         var end: Double
+        /// Of a wait: what for, as the end of "waits for …".
+        var why: String?
     }
 
     struct Attempt: Encodable, Sendable {
@@ -27,6 +29,12 @@ struct TimelinePicture: Encodable, Sendable {
         let miss: String?
     }
 
+    struct Group: Encodable, Sendable {
+        /// The number of children that run at once; 0 means no limit.
+        let limit: Int
+        let isChain: Bool
+    }
+
     struct Row: Encodable, Sendable {
         let name: String
         let id: String?
@@ -42,7 +50,15 @@ struct TimelinePicture: Encodable, Sendable {
         let error: String?
         let rootCause: String?
         let slots: [Part]
+        /// In the order of their beginnings. The kinds are `job`, `slot` and `other`.
         let waits: [Part]
+        /// What it waited for at last, if that took a part of its time.
+        let why: String?
+        /// Nil for the normal one.
+        let priority: String?
+        /// The index of the group of which it is a child.
+        let parent: Int?
+        let group: Group?
         let attempts: [Attempt]
         let cache: [CacheAnswer]
         /// The indices of the rows that it waits for.
@@ -58,6 +74,8 @@ struct TimelinePicture: Encodable, Sendable {
     let length: Double
     /// The number of older rows that were dropped.
     let droppedCount: Int
+    /// The number of rows that a timeline keeps.
+    let limit: Int
     private(set) var rows: [Row] = []
 
     /// - Parameter now: the end of all that is not over.
@@ -66,9 +84,10 @@ struct TimelinePicture: Encodable, Sendable {
         let origin = rows.map(\.added).min() ?? now
         begin = origin.timestamp
         droppedCount = record.firstNumber
+        limit = record.limit
         var length: Double = 0
         for row in rows {
-            let made = Self.row(row, origin, now, record)
+            let made = Self.row(row, origin, now, record, rows)
             length = max(length, made.end)
             self.rows.append(made)
         }
@@ -86,32 +105,115 @@ struct TimelinePicture: Encodable, Sendable {
             let count = rows.count { $0.outcome == outcome }
             if count > 0 { parts.append("\(count) \(word)") }
         }
-        if droppedCount > 0 { parts.append("\(droppedCount) older left out") }
+        if droppedCount > 0 {
+            parts.append("the oldest \(droppedCount) left out, since \(limit) are kept")
+        }
         return parts.joined(separator: ", ")
     }
 
-    /// Marks the job that ended last, the dependency of it that ended last, and so on.
+    /// Marks the job that succeeded last, what it waited for last, and so on. Without a success the path ends at the
+    /// last failure; what was cancelled decided no end.
     private mutating func markCriticalPath() {
-        func last(_ indices: some Sequence<Int>) -> Int? {
-            indices.filter { rows[$0].outcome != .unfinished }.max { rows[$0].end < rows[$1].end }
+        func last(_ indices: some Sequence<Int>, _ outcomes: Set<TimelineRecord.Outcome>) -> Int? {
+            indices.filter { outcomes.contains(rows[$0].outcome) }.max { rows[$0].end < rows[$1].end }
         }
-        var next = last(rows.indices)
+        let ended: Set<TimelineRecord.Outcome> = [.succeeded, .failed, .dependencyFailed, .cancelled]
+        let children = Dictionary(grouping: rows.indices.filter { rows[$0].parent != nil }) { rows[$0].parent ?? 0 }
+        var next = last(rows.indices, [.succeeded]) ?? last(rows.indices, [.failed])
         while let index = next, !rows[index].isCritical {
             rows[index].isCritical = true
-            next = last(rows[index].dependencies)
+            let row = rows[index]
+            // A group ends with its last child, which began with the group, or after the step before it.
+            next = last((children[index] ?? []) + row.dependencies, ended)
+            guard next.map({ rows[$0].isCritical }) ?? true, let parent = row.parent else { continue }
+            let steps = rows[parent].group?.isChain == true ? children[parent] ?? [] : []
+            next = last(steps.filter { rows[$0].end <= row.added }, ended) ?? last(rows[parent].dependencies, ended)
         }
     }
 
-    private static func row(_ row: TimelineRecord.Row, _ origin: Date, _ now: Date, _ record: TimelineRecord) -> Row {
+    /// The name of the dependency that ended last before a time.
+    private static func dependency(
+        of row: TimelineRecord.Row,
+        at time: Date,
+        _ record: TimelineRecord,
+        _ rows: [TimelineRecord.Row]
+    ) -> String? {
+        var last: (name: String, end: Date)?
+        for dependency in row.dependencies {
+            guard let number = record.numbers[dependency.key] else { continue }
+            let other = rows[number - record.firstNumber]
+            if let end = other.ended, end <= time, end >= last?.end ?? end { last = (other.name, end) }
+        }
+        if let last { return TimelineRecord.text(last.name) }
+        guard let first = row.dependencies.first else { return "other jobs" }
+        return row.dependencies.count == 1
+            ? TimelineRecord.text(first.name) : "one of \(row.dependencies.count) other jobs"
+    }
+
+    /// The kind of a wait, and what it was for.
+    private static func words(for reason: WaitReason?) -> (kind: String, why: String?) {
+        let (kind, why): (String, String?) =
+            switch reason {
+            case nil, .running, .finished, .ending, .notHere: ("slot", nil)
+            case .dependency(let name, true): ("job", name)
+            case .dependency(let name, false): ("job", "\(name), which is on no queue")
+            case .notReady: ("other", "its isReady")
+            case .suspended: ("slot", "the suspended queue")
+            case .limit(let count): ("slot", slot(of: count))
+            case .hostLimit(_, let count): ("slot", "\(slot(of: count)) for its host")
+            case .tagLimit(let tag, let count): ("slot", "\(slot(of: count)) for the tag '\(tag)'")
+            case .mutualExclusion(let category): ("slot", "another job of '\(category)'")
+            case .batchLimit(let count): ("slot", "\(slot(of: count)) of its batch")
+            case .rate: ("slot", "its rate")
+            case .turn: ("slot", "its turn")
+            case .condition(let name): ("other", "the condition \(name)")
+            case .slotReleased: ("other", "a pause")
+            }
+        return (kind, why.map { TimelineRecord.text($0) })
+    }
+
+    private static func slot(of count: Int) -> String { count == 1 ? "the only slot" : "a slot of \(count)" }
+
+    /// The reason of the last wait that counts: what is short beside the others, or beside the whole time, says nothing.
+    private static func lastReason(_ waits: [Part], of whole: Double) -> String? {
+        let total = waits.reduce(0) { $0 + $1.end - $1.start }
+        guard total >= max(1, whole / 50) else { return nil }
+        return waits.last { $0.why != nil && $0.end - $0.start >= total / 10 }?.why
+    }
+
+    private static func row(
+        _ row: TimelineRecord.Row,
+        _ origin: Date,
+        _ now: Date,
+        _ record: TimelineRecord,
+        _ rows: [TimelineRecord.Row]
+    ) -> Row {
         let added = milliseconds(row.added, origin)
         let end = max(added, milliseconds(row.ended ?? now, origin))
         /// Within the row, since the clock may have been set, and an attempt may end after its job was cancelled.
         func time(_ date: Date) -> Double { min(max(milliseconds(date, origin), added), end) }
-        func part(_ span: TimelineRecord.Span, _ kind: String = "", limit: Date? = nil) -> Part {
+        func part(_ span: TimelineRecord.Span, limit: Date? = nil) -> Part {
             let start = time(span.start)
             let last = time(span.end ?? .distantFuture)
-            return Part(kind: kind, start: start, end: max(start, limit.map { min(time($0), last) } ?? last))
+            return Part(start: start, end: max(start, limit.map { min(time($0), last) } ?? last))
         }
+        var waits = row.waits.map { wait in
+            var part = part(wait.span, limit: wait.limit)
+            switch wait.kind {
+            case .job: (part.kind, part.why) = ("job", dependency(of: row, at: wait.span.end ?? now, record, rows))
+            case .queue(let reason): (part.kind, part.why) = words(for: reason)
+            case .retry: (part.kind, part.why) = ("other", "the delay before a retry")
+            case .credential: (part.kind, part.why) = ("other", "a credential")
+            }
+            return part
+        }
+        if let since = row.waitsSince, !row.waits.contains(where: { $0.span.end == nil }) {
+            var part = part(TimelineRecord.Span(start: since))
+            (part.kind, part.why) = words(for: row.reason)
+            if row.reason == nil, !row.dependencies.isEmpty, row.slots.isEmpty { part.kind = "job" }
+            waits.append(part)
+        }
+        waits = waits.filter { $0.end > $0.start }.sorted { $0.start < $1.start }
         var dependencies: [Int] = []
         var others: [String] = []
         for dependency in row.dependencies {
@@ -142,7 +244,11 @@ struct TimelinePicture: Encodable, Sendable {
             error: row.error,
             rootCause: row.rootCause,
             slots: row.slots.map { part($0) },
-            waits: row.waits.map { part($0.span, $0.kind.rawValue, limit: $0.limit) },
+            waits: waits,
+            why: lastReason(waits, of: end - added),
+            priority: row.priority.word,
+            parent: row.parent.flatMap { record.numbers[$0] }.map { $0 - record.firstNumber },
+            group: row.group.map { Group(limit: $0.limit, isChain: $0.isChain) },
             attempts: row.attempts.map { attempt($0, part($0.span)) },
             cache: row.cache.map { CacheAnswer(at: time($0.date), miss: $0.miss) },
             dependencies: dependencies,

@@ -37,17 +37,22 @@ struct TimelineRecord: Sendable {
         var metrics: TransportMetrics?
     }
 
-    /// A wait of a call between its attempts.
+    /// A wait of a job for what its queue makes it wait for, or of a call between its attempts.
     struct Wait: Sendable {
-        enum Kind: String, Sendable, Encodable {
+        enum Kind: Sendable {
+            /// For other jobs.
+            case job
+            /// For what its queue says: a slot, a rate, a condition; nil when it was not noted.
+            case queue(WaitReason?)
+            /// Of a call.
             case retry, credential
         }
 
-        let call: UInt64?
-        let isRepeated: Bool
+        var call: UInt64?
+        var isRepeated = false
         let kind: Kind
         var span: Span
-        /// The end of a delay.
+        /// The end of a delay, or the moment from which a slot was waited for.
         var limit: Date?
     }
 
@@ -70,9 +75,16 @@ struct TimelineRecord: Sendable {
         var waits: [Wait] = []
         var cache: [CacheAnswer] = []
         var dependencies: [(key: Key, name: String)] = []
+        var priority = JobPriority.normal
+        /// The group of which it is a child.
+        var parent: Key?
+        /// Of a group: how many children it runs at once, or 0 for no limit, and whether one after the other.
+        var group: (limit: Int, isChain: Bool)?
         var outcome = Outcome.unfinished
         var error: String?
         var rootCause: String?
+        /// Why it waits at the moment of a picture.
+        var reason: WaitReason?
         /// Whether a queue tells of it, so that what its host repeats is left out.
         var isToldByQueue = false
         /// Whether the host tells of the end of its calls.
@@ -98,8 +110,16 @@ struct TimelineRecord: Sendable {
     private var plainCount = 0
     private var sweepCount = 1_000
 
-    /// - Parameter limit: the highest number of rows; the oldest are dropped. Default 10,000.
-    init(limit: Int = 10_000) {
+    /// The groups that have not finished.
+    private var groups: [ObjectIdentifier: Key] = [:]
+    /// The dropped jobs that have not finished: what their calls tell makes no row.
+    /// The value is whether a queue tells when the job finishes; otherwise the end of its call counts.
+    private var dropped: [Key: Bool] = [:]
+    /// The highest number of a dropped call. They ascend, so that those before it are dropped too.
+    private var lastDroppedCall: UInt64?
+
+    /// - Parameter limit: the highest number of rows; the oldest are dropped. Default 20,000.
+    init(limit: Int = 20_000) {
         self.limit = limit
     }
 
@@ -111,7 +131,8 @@ struct TimelineRecord: Sendable {
 
     /// - Parameter isFromQueue: whether a queue tells the event, and not a host.
     mutating func note(_ event: NetworkEvent, fromQueue isFromQueue: Bool) {
-        guard let number = number(for: event, fromQueue: isFromQueue) else { return }
+        guard let number = number(for: event, fromQueue: isFromQueue) else { return forget(event) }
+        defer { forget(event) }
         let index = number % limit
         if isFromQueue {
             if !ring[index].isToldByQueue { ring[index].setToldByQueue() }
@@ -123,7 +144,30 @@ struct TimelineRecord: Sendable {
             let dependencies = shown.map { (key: key(of: $0), name: $0.nameOrType) }
             ring[index].dependencies = dependencies
         }
+        if case .added = event.kind {
+            if let group = event.operation as? GroupOperation {
+                groups[ObjectIdentifier(group)] = ring[index].key
+                let limit = max(0, group.maxConcurrentOperationCount)
+                ring[index].group = (limit, isChain: group is ChainOperation)
+            }
+            if let group = event.group { ring[index].parent = groups[group] }
+        }
         ring[index].note(event)
+    }
+
+    /// Forgets what is kept for a job until it has finished.
+    private mutating func forget(_ event: NetworkEvent) {
+        guard let operation = event.operation else { return }
+        let isOfQueue: Bool
+        switch event.kind {
+        case .finished: isOfQueue = true
+        case .callEnded: isOfQueue = false
+        default: return
+        }
+        if isOfQueue, operation is GroupOperation { groups[ObjectIdentifier(operation)] = nil }
+        guard !dropped.isEmpty else { return }
+        let key = key(of: operation)
+        if dropped[key] == isOfQueue { dropped[key] = nil }
     }
 
     /// The row of an event, which a job's addition, the beginning of a call and, for a message that several jobs share,
@@ -141,8 +185,9 @@ struct TimelineRecord: Sendable {
         }
         if let number = numbers[key] { return number }
         switch event.kind {
-        case .added, .callStarted: break
-        default: guard isFirst else { return nil }
+        case .added: break
+        case .callStarted: guard !isDropped(key) else { return nil }
+        default: guard isFirst, !isDropped(key) else { return nil }
         }
         let number = firstNumber + ring.count
         var name = event.operation.map(\.nameOrType)
@@ -152,12 +197,34 @@ struct TimelineRecord: Sendable {
             ring.append(row)
         } else {
             let index = number % limit
-            numbers[ring[index].key] = nil
+            drop(ring[index])
             ring[index] = row
             firstNumber += 1
         }
         numbers[key] = number
         return number
+    }
+
+    /// Notes why the jobs that wait in a queue do so now.
+    mutating func noteReasons(of queue: NetworkQueue) {
+        for job in queue.drawnJobs.jobs where !job.isRunning {
+            guard let number = numbers[key(of: job.operation)] else { continue }
+            ring[number % limit].reason = queue.explain(job.operation).last
+        }
+    }
+
+    private mutating func drop(_ row: Row) {
+        numbers[row.key] = nil
+        if case .call(let call) = row.key {
+            lastDroppedCall = max(call, lastDroppedCall ?? 0)
+        } else if row.outcome == .unfinished {
+            dropped[row.key] = row.isToldByQueue
+        }
+    }
+
+    private func isDropped(_ key: Key) -> Bool {
+        if case .call(let call) = key { return lastDroppedCall.map { call <= $0 } ?? false }
+        return dropped[key] != nil
     }
 
     private mutating func key(of operation: Operation) -> Key {
@@ -190,16 +257,22 @@ extension TimelineRecord.Row {
         let date = event.date
         if host == nil { host = event.host }
         if tags.isEmpty { tags = event.tags }
+        if event.priority != .normal { priority = JobPriority(event.priority) }
         switch event.kind {
         case .added:
             // The end of a call is not the end of its job.
             (ended, outcome, error, slots) = (nil, .unfinished, nil, [])
         case .started:
+            waitForSlot(until: event, since: added)
             started = date
             openSlot(date)
         case .slotReleased: closeSlot(date)
-        case .slotRegained: openSlot(date)
-        case .finished(let error): end(date, error)
+        case .slotRegained:
+            if let released = slots.last?.end { waitForSlot(until: event, since: released) }
+            openSlot(date)
+        case .finished(let error):
+            if slots.isEmpty, isToldByQueue { waitForSlot(until: event, since: added) }
+            end(date, error)
         case .callStarted:
             hasCallEvents = true
             guard !isJobOfQueue else { return }
@@ -282,6 +355,34 @@ extension TimelineRecord.Row {
         waits.keepNewest()
     }
 
+    /// Notes what the job waited for before it had a slot, or ended without one.
+    private mutating func waitForSlot(until event: NetworkEvent, since start: Date) {
+        let end = event.date
+        func wait(_ kind: TimelineRecord.Wait.Kind, _ start: Date, _ end: Date) {
+            guard end > start else { return }
+            waits.append(TimelineRecord.Wait(kind: kind, span: TimelineRecord.Span(start: start, end: end)))
+        }
+        defer { waits.keepNewest() }
+        guard let note = event.wait else {
+            if slots.isEmpty { wait(dependencies.isEmpty ? .queue(nil) : .job, start, end) }
+            return
+        }
+        let asked = min(max(start, end.addingTimeInterval(-note.seconds)), end)
+        var isToldByCall = false
+        for index in waits.indices where waits[index].call != nil && waits[index].span.end == nil {
+            waits[index].limit = min(waits[index].limit ?? asked, asked)
+            isToldByCall = true
+        }
+        if let reason = note.before {
+            wait(.queue(reason), start, asked)
+        } else if slots.isEmpty {
+            wait(.job, start, asked)
+        } else if !isToldByCall {
+            wait(.queue(.slotReleased), start, asked)
+        }
+        wait(.queue(note.reason), asked, end)
+    }
+
     private mutating func endWaits(of call: UInt64?, _ date: Date) {
         for index in waits.indices where waits[index].call == call && waits[index].span.end == nil {
             waits[index].span.end = date
@@ -315,6 +416,12 @@ extension TimelineRecord.Row {
 
     private static func text(of error: NetworkError) -> String {
         "\(error.code): " + TimelineRecord.text(error.localizedDescription, limit: 1_000)
+    }
+
+    /// The beginning of the wait that is under way for a slot; nil when the job has one, or has ended.
+    var waitsSince: Date? {
+        guard isToldByQueue, ended == nil else { return nil }
+        return slots.isEmpty ? added : slots.last?.end
     }
 
     /// Drops what the host told, since the queue tells the same.

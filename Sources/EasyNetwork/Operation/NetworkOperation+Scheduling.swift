@@ -99,8 +99,17 @@ extension NetworkOperation {
     /// - Parameter isWanted: called under the queue's lock when the slot would be asked for; if it returns false,
     ///   nothing changes.
     final func reclaimSlot(if isWanted: () -> Bool, _ action: @escaping @Sendable () -> Void) {
+        reclaimSlot(after: nil, if: isWanted, action)
+    }
+
+    /// - Parameter before: what the operation waited for until now, if that is a condition.
+    final func reclaimSlot(
+        after before: WaitReason?,
+        if isWanted: () -> Bool,
+        _ action: @escaping @Sendable () -> Void
+    ) {
         if let scheduling {
-            scheduling.queue.operationReclaimsSlot(of: scheduling.job, if: isWanted, for: action)
+            scheduling.queue.operationReclaimsSlot(of: scheduling.job, after: before, if: isWanted, for: action)
         } else if isWanted() {
             WorkQueue.shared.async(execute: action)
         }

@@ -184,7 +184,9 @@ extension NetworkOperation {
                     }
                 }
                 self.pendingCondition = nil
-                self.reclaimSlot(work)
+                self.reclaimSlot(after: conditions.last.map { .condition($0.name) }, if: { true }) {
+                    if !self.hasOutcome { work() }
+                }
             } catch {
                 let name = self.pendingCondition ?? ""
                 self.pendingCondition = nil

@@ -133,7 +133,9 @@ extension NetworkQueue {
                 state.graph.setPriority(sight.priority, of: sight.job)
                 guard sight.isReady else { continue }
             }
-            if state.foreignWatch.removeUnready(sight.job) { state.graph.settle(sight.job, &actions) }
+            guard state.foreignWatch.removeUnready(sight.job) else { continue }
+            noteWaitBefore(.notReady, [sight.job])
+            state.graph.settle(sight.job, &actions)
         }
     }
 

@@ -38,10 +38,12 @@ extension JobGraph {
     private mutating func takeNext(needingSlot: Bool, at now: TimeInterval) -> Job? {
         while !needingSlot || everything.isBelowLimit, let job = best(needingSlot: needingSlot, at: now) {
             if let full = firstFullLane(of: job, at: now) {
+                if let wait = job.wait { job.wait = wait.held(by: obstacle(in: full, at: now)) }
                 leaveLane(job)
                 join(full, job)
             } else {
                 noteOvertaking(by: job)
+                noteEndOfWait(of: job, at: now)
                 leaveLane(job)
                 takeSlot(for: job, at: now)
                 return job
@@ -161,7 +163,15 @@ extension JobGraph {
     func obstacle(of job: Job, at now: TimeInterval) -> WaitReason {
         if isSuspended { return .suspended }
         guard let lane = firstFullLane(of: job, at: now) else { return .turn }
+        return obstacle(in: lane, at: now)
+    }
+
+    private func obstacle(in lane: Lane, at now: TimeInterval) -> WaitReason {
         if lane.isBelowLimit, let gate = lane.gate { return .rate(seconds: gate.opens - now) }
+        return obstacle(ofFull: lane)
+    }
+
+    private func obstacle(ofFull lane: Lane) -> WaitReason {
         let limit = lane.limit ?? 0
         switch lane.key {
         case .everything: return .limit(limit)
@@ -170,6 +180,32 @@ extension JobGraph {
         case .exclusion(let category): return .mutualExclusion(category: category)
         case .group: return .batchLimit(limit)
         }
+    }
+
+    // MARK: - Notes of waits
+
+    /// Notes that the job has begun to wait for its slot.
+    func noteReady(_ job: Job, at now: TimeInterval) {
+        job.wait = notesWaits ? WaitNote(since: now, before: job.wait?.before) : nil
+    }
+
+    /// Notes what the job waited for at last, now that its turn has come. It stands in its lane still.
+    private func noteEndOfWait(of job: Job, at now: TimeInterval) {
+        guard let wait = job.wait, let lane = job.lane, wait.since < now else { return }
+        let last: WaitReason?
+        if isResuming {
+            last = .suspended
+        } else if lane === mainLane {
+            // Its heads are looked at whenever a slot is free.
+            last = everything.limit.map { .limit($0) }
+        } else if lane.limit == nil {
+            last = .rate(seconds: 0)
+        } else if lane.gate == nil {
+            last = obstacle(ofFull: lane)
+        } else {
+            last = nil
+        }
+        job.wait = wait.ended(at: now, last)
     }
 
     // MARK: - Lanes

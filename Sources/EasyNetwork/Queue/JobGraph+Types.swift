@@ -125,6 +125,8 @@ extension JobGraph {
         var isReturning = false
         /// Whether the listeners of the queue are about to be told that it was started.
         var isStartUntold = false
+        /// Why it waits or waited for its slot; nil unless ``JobGraph/notesWaits``.
+        var wait: WaitNote?
 
         init(_ payload: Payload) {
             self.payload = payload

@@ -33,7 +33,11 @@ struct JobGraph<Payload> {
     // Which job is next, see JobGraph+Admission.swift. Call ``admit(_:)`` after a change.
 
     /// Whether no job is started.
-    var isSuspended = false
+    var isSuspended = false { didSet { if oldValue, !isSuspended { isResuming = true } } }
+    /// Whether this step ends the suspension.
+    private(set) var isResuming = false
+    /// Whether jobs note why they wait, for the listeners of the queue.
+    var notesWaits = false
     /// The number of starts of higher priority in a row after which a lower one is next; nil means no such number.
     /// Without it a steady flow of urgent jobs would starve the others (OPQ-3).
     var overtakingLimit: Int?
@@ -187,6 +191,7 @@ struct JobGraph<Payload> {
         if job.phase == .blocked {
             job.phase = .ready
             job.dependencies = []
+            noteReady(job, at: actions.now)
             enqueue(job)
         }
         return job.phase == .passed
@@ -208,6 +213,7 @@ struct JobGraph<Payload> {
             }
             job.phase = .running
         }
+        isResuming = false
         actions.wake = wake(after: actions.now)
     }
 
@@ -232,6 +238,7 @@ struct JobGraph<Payload> {
         guard job.phase == .parked else { return job.phase == .returning }
         job.phase = .returning
         job.isReturning = true
+        noteReady(job, at: actions.now)
         enqueue(job)
         admit(&actions)
         return true
@@ -258,6 +265,7 @@ struct JobGraph<Payload> {
         job.phase = .returning
         job.ownPriority = priority
         refreshPriorities(of: [job])
+        noteReady(job, at: actions.now)
         enqueue(job)
         admit(&actions)
         return true
@@ -281,6 +289,9 @@ struct JobGraph<Payload> {
     /// Ends a job that has not started: it waits for no dependency, no slot, and no suspended queue any more.
     mutating func end(_ job: Job, _ actions: inout Actions) {
         guard job.phase == .ready || job.phase == .blocked, let payload = job.payload else { return }
+        if notesWaits, job.phase == .ready, let wait = job.wait {
+            job.wait = wait.ended(at: actions.now, obstacle(of: job, at: actions.now))
+        }
         leaveLane(job)
         job.phase = .ending
         actions.end.append(payload)

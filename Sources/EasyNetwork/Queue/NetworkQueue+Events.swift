@@ -54,19 +54,27 @@ extension NetworkQueue {
     func noteStart(of job: Job) {
         job.isStartUntold = false
         if broadcast.isHeard { note(.started, job) }
+        job.wait = nil
     }
 
     /// Called under the lock, which guards the job.
     func event(_ kind: NetworkEvent.Kind, _ job: Job? = nil, callNumber: UInt64? = nil) -> NetworkEvent {
         var host: String?
         var tags: Set<String> = []
+        var group: ObjectIdentifier?
         for lane in job?.lanes ?? [] {
             switch lane.key {
             case .host(let name): host = name
             case .tag(let tag): tags.insert(tag)
+            case .group(let id): group = id
             default: break
             }
         }
+        let hasWait =
+            switch kind {
+            case .started, .slotRegained, .finished: true
+            default: false
+            }
         // No event names a hidden job, whose message several jobs share.
         let operation = job?.traits.isHidden == true ? nil : job?.payload
         return NetworkEvent(
@@ -75,7 +83,10 @@ extension NetworkQueue {
             operationID: operation is ForeignJob ? nil : operation?.operationID,
             callNumber: callNumber,
             host: host,
-            tags: tags
+            tags: tags,
+            priority: job?.ownPriority.operationPriority ?? .normal,
+            group: group,
+            wait: hasWait ? job?.wait : nil
         )
     }
 

@@ -199,9 +199,16 @@ extension NetworkQueue {
         }
     }
 
-    func operationReclaimsSlot(of job: Job, if isWanted: () -> Bool, for action: @escaping @Sendable () -> Void) {
+    /// - Parameter before: what the job waited for until now, if that is a condition.
+    func operationReclaimsSlot(
+        of job: Job,
+        after before: WaitReason? = nil,
+        if isWanted: () -> Bool,
+        for action: @escaping @Sendable () -> Void
+    ) {
         step { state, actions in
             guard isWanted() else { return }
+            if let before { noteWaitBefore(before, [job]) }
             job.slotActions.append(action)
             // If not, it has a slot, or needs none.
             if !state.graph.unpark(job, &actions) { actions.granted += job.slotActions.take() }

@@ -145,9 +145,16 @@ extension NetworkQueue {
         return isHeld
     }
 
+    /// Notes what the jobs waited for before they ask for a slot. Called under the lock.
+    func noteWaitBefore(_ reason: WaitReason, _ jobs: [Job]) {
+        guard broadcast.isHeard else { return }
+        for job in jobs { job.wait = WaitNote(since: 0, before: reason) }
+    }
+
     private func releaseJobs(heldBy network: ObjectIdentifier) {
         let release = stepMakingRoom { state, actions -> Task<Void, Never>? in
             guard let (jobs, release) = state.offline.removeValue(forKey: network) else { return nil }
+            noteWaitBefore(.network, jobs)
             state.graph.release(jobs, &actions)
             return release
         }

@@ -38,6 +38,7 @@ extension NetworkQueue {
     @discardableResult
     private func perform<Result>(_ body: (inout State, inout Actions) -> Result, _ work: inout Work) -> Result {
         state.withLock { state in
+            state.graph.notesWaits = broadcast.isHeard
             let result = body(&state, &work.actions)
             for operation in work.actions.forget { state.outside[ObjectIdentifier(operation)] = nil }
             // Unless an earlier look is due.
@@ -54,7 +55,12 @@ extension NetworkQueue {
                 for operation in work.actions.resume {
                     guard let job = operation.job(in: self) else { continue }
                     // A job that was prepared first has its first slot now.
-                    if job.isReturning { note(.slotRegained, job) } else { job.isStartUntold = true }
+                    guard job.isReturning else {
+                        job.isStartUntold = true
+                        continue
+                    }
+                    note(.slotRegained, job)
+                    job.wait = nil
                 }
             }
             return result

@@ -115,6 +115,16 @@ public struct NetworkEvent: Sendable {
     /// The ``NetworkOperation/tags`` of the job; empty in the events of a host.
     public let tags: Set<String>
 
+    /// The ``NetworkOperation/queuePriority`` of the job, as its queue knows it.
+    package let priority: Operation.QueuePriority
+
+    /// The group of which the job is a child.
+    package let group: ObjectIdentifier?
+
+    /// Why the job waited for the slot that it was given, or did not get until its end; nil in other events, and when
+    /// the wait began before anybody listened.
+    package let wait: WaitNote?
+
     /// The broadcast of the queue that told the event before; nil if none did.
     package let reportedBy: ObjectIdentifier?
 
@@ -129,6 +139,9 @@ public struct NetworkEvent: Sendable {
         callNumber: UInt64? = nil,
         host: String? = nil,
         tags: Set<String> = [],
+        priority: Operation.QueuePriority = .normal,
+        group: ObjectIdentifier? = nil,
+        wait: WaitNote? = nil,
         reportedBy: ObjectIdentifier? = nil
     ) {
         self.kind = kind
@@ -138,6 +151,9 @@ public struct NetworkEvent: Sendable {
         self.callNumber = callNumber
         self.host = host
         self.tags = tags
+        self.priority = priority
+        self.group = group
+        self.wait = wait
         self.reportedBy = reportedBy
     }
 

@@ -21,6 +21,9 @@ struct TimelineRecordTests {
         _ time: Double,
         _ operation: Operation? = nil,
         call: UInt64? = nil,
+        priority: Operation.QueuePriority = .normal,
+        group: Operation? = nil,
+        wait: WaitNote? = nil,
         isRepeated: Bool = false
     ) -> NetworkEvent {
         NetworkEvent(
@@ -31,6 +34,9 @@ struct TimelineRecordTests {
             callNumber: call,
             host: "api.example.com",
             tags: ["sync"],
+            priority: priority,
+            group: group.map { ObjectIdentifier($0) },
+            wait: wait,
             reportedBy: isRepeated ? ObjectIdentifier(TimelineRecord.self) : nil
         )
     }
@@ -76,8 +82,8 @@ struct TimelineRecordTests {
         #expect(row.id == "#\(job.operationID)" && row.request == "GET file:///users")
         #expect([row.added, row.started, row.end] == [0, 10, 101] && row.outcome == .succeeded)
         #expect(row.slots.map(\.start) == [10, 75] && row.slots.map(\.end) == [41, 101])
-        #expect(row.waits.map(\.kind) == ["credential", "retry"])
-        #expect(row.waits.map(\.start) == [12, 40] && row.waits.map(\.end) == [20, 70])
+        #expect(row.waits.map(\.why) == [nil, "a credential", "the delay before a retry"])
+        #expect(row.waits.map(\.start) == [0, 12, 40] && row.waits.map(\.end) == [10, 20, 70])
         #expect(row.attempts.map(\.reason) == ["first", "retry"] && row.attempts.map(\.status) == [503, 200])
         #expect(row.attempts.map(\.error) == ["unacceptableStatus", nil])
         #expect(row.attempts[1].phases.map(\.kind) == ["firstByte", "body"])
@@ -153,6 +159,104 @@ struct TimelineRecordTests {
         #expect(rows.map(\.name) == ["last", "quick", "slow", "late"])
         #expect(rows[0].dependencies == [1, 2] && rows[0].others == ["elsewhere"])
         #expect(rows.filter(\.isCritical).map(\.name) == ["last", "slow"])
+    }
+
+    /// - Parameter time: in milliseconds, for which it waited for its slot.
+    private func wait(_ time: Double, _ reason: WaitReason?, before: WaitReason? = nil) -> WaitNote {
+        WaitNote(since: 0, seconds: time / 1_000, reason: reason, before: before)
+    }
+
+    @Test("BEY-20: a wait for a job, for a slot and for something else have kinds of their own, and say what for")
+    func reasons() throws {
+        var record = TimelineRecord()
+        let (signIn, profile) = (job("Sign in"), job("profile"))
+        let events = [
+            event(.added(waitingFor: []), 0, signIn), event(.started, 0.5, signIn, wait: wait(0, nil)),
+            event(.added(waitingFor: [signIn]), 2, profile, priority: .high), event(.finished(nil), 40, signIn),
+            event(.started, 100, profile, wait: wait(60, .hostLimit(host: "api.example.com", 3))),
+            event(.credentialAwaited, 110, profile, call: 1), event(.slotReleased, 110, profile),
+            event(.slotRegained, 200, profile, wait: wait(30, .rate(seconds: 1))),
+            event(beginning(), 200, profile, call: 1), event(end(200), 210, profile, call: 1),
+            event(.slotReleased, 210, profile),
+            event(.slotRegained, 300, profile, wait: wait(0, nil, before: .condition("unlocked"))),
+            event(.finished(nil), 301, profile),
+        ]
+        for event in events { record.note(event, fromQueue: true) }
+        let rows = picture(record).rows
+        try #require(rows.count == 2)
+        let waits = rows[1].waits
+        #expect(waits.map(\.kind) == ["job", "slot", "other", "slot", "other"])
+        #expect(
+            waits.map(\.why) == [
+                "Sign in", "a slot of 3 for its host", "a credential", "its rate", "the condition unlocked",
+            ]
+        )
+        #expect(waits.map(\.start) == [2, 40, 110, 170, 210] && waits.map(\.end) == [40, 100, 170, 200, 300])
+        #expect(rows[1].why == "the condition unlocked" && rows[1].priority == "high")
+        #expect(rows[0].why == nil && rows[0].priority == nil && rows[0].waits.isEmpty == false)
+    }
+
+    @Test("BEY-20: a short last wait does not hide the long one before it; a cancelled job names what it waited for")
+    func lastReason() {
+        var record = TimelineRecord()
+        let (signIn, profile, other) = (job("Sign in"), job("profile"), job("other"))
+        let events = [
+            event(.added(waitingFor: []), 0, signIn), event(.started, 0, signIn),
+            event(.added(waitingFor: [signIn]), 0, profile), event(.added(waitingFor: []), 0, other),
+            event(.finished(nil), 90, signIn), event(.started, 91, profile, wait: wait(1, .limit(3))),
+            event(.finished(nil), 120, profile),
+            event(.finished(NetworkError(code: .cancelled)), 120, other, wait: wait(120, .tagLimit(tag: "sync", 1))),
+        ]
+        for event in events { record.note(event, fromQueue: true) }
+        #expect(picture(record).rows.map(\.why) == [nil, "Sign in", "the only slot for the tag 'sync'"])
+    }
+
+    @Test("BEY-20: the critical path ends at the last success, and leads through a chain and what that waited for")
+    func criticalPathOfGroups() {
+        var record = TimelineRecord()
+        let (signIn, stray, early, cancelled) = (job("Sign in"), job("stray"), job("early"), job("cancelled"))
+        let (one, two) = (job("one"), job("two"))
+        let chain = ChainOperation()
+        chain.name = "chain"
+        let events = [
+            event(.added(waitingFor: []), 0, signIn), event(.added(waitingFor: [signIn]), 0, chain),
+            event(.added(waitingFor: []), 0, stray), event(.added(waitingFor: []), 0, early),
+            event(.added(waitingFor: []), 0, cancelled), event(.finished(nil), 5, early),
+            event(.finished(nil), 10, signIn), event(.started, 10, chain),
+            event(.added(waitingFor: []), 11, one, group: chain), event(.finished(nil), 20, one),
+            event(.added(waitingFor: []), 21, two, group: chain), event(.finished(nil), 30, two),
+            event(.finished(nil), 31, chain), event(.finished(NetworkError(code: .timedOut)), 40, stray),
+            event(.finished(NetworkError(code: .cancelled)), 50, cancelled),
+        ]
+        for event in events { record.note(event, fromQueue: true) }
+        let rows = picture(record).rows
+        #expect(rows.filter(\.isCritical).map(\.name) == ["Sign in", "chain", "one", "two"])
+        #expect(rows.map(\.parent) == [nil, nil, nil, nil, nil, 1, 1])
+        #expect(rows[1].group?.limit == 1 && rows[1].group?.isChain == true)
+    }
+
+    @Test("BEY-20: what the calls of a dropped job tell makes no row, so that none is dropped for it")
+    func droppedWhole() {
+        var record = TimelineRecord(limit: 3)
+        let jobs = (0..<6).map { job("\($0)") }
+        for job in jobs { record.note(event(.added(waitingFor: []), 0, job), fromQueue: true) }
+        for (index, job) in jobs.enumerated() {
+            let call = UInt64(index)
+            record.note(event(.started, 1, job), fromQueue: true)
+            record.note(event(.callStarted, 1, job, call: call), fromQueue: false)
+            record.note(event(beginning(), 2, job, call: call), fromQueue: true)
+            record.note(event(end(200), 3, job, call: call), fromQueue: true)
+            record.note(event(.callEnded(nil), 3, job, call: call), fromQueue: false)
+            // A second call of the same job.
+            record.note(event(.callStarted, 4, job, call: call + 10), fromQueue: false)
+            record.note(event(.finished(nil), 5, job), fromQueue: true)
+        }
+        let picture = picture(record)
+        #expect(picture.rows.map(\.name) == ["3", "4", "5"] && picture.rows.allSatisfy { $0.attempts.count == 1 })
+        #expect(picture.droppedCount == 3 && picture.summary.hasSuffix("the oldest 3 left out, since 3 are kept"))
+        for call in 1...4 { record.note(event(.callStarted, 6, call: UInt64(call)), fromQueue: false) }
+        record.note(event(beginning(), 7, call: 1), fromQueue: true)
+        #expect(self.picture(record).rows.map(\.id) == ["call 2", "call 3", "call 4"])
     }
 
     @Test("DIA-1: a job that did not run, since a dependency failed, names the root cause")

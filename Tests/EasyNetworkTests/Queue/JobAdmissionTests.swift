@@ -133,6 +133,53 @@ struct JobAdmissionTests {
         }
     }
 
+    @Test("BEY-20: a job notes for which limit, rate or suspension it waited at last, and for how long")
+    func waitNotes() {
+        var graph = Graph(limit: 2)
+        graph.notesWaits = true
+        graph.setLimit(1, for: .host("a"))
+        graph.setRate(RateLimit(1, per: 10), for: .tag("t"))
+        var actions = Actions(now: 0)
+        let keys: [[LimitKey]] = [[.host("a")], [.host("a")], [.tag("t")], [.tag("t")], [], []]
+        let jobs = keys.enumerated().map { graph.submit($0, keys: $1) }
+        for job in jobs { graph.release(job, &actions) }
+        #expect(actions.start == [0, 2])
+        func note(_ index: Int) -> [WaitReason?] { [jobs[index].wait?.reason] }
+        #expect(note(0) == [nil] && jobs[0].wait?.seconds == 0)
+        actions = Actions(now: 1)
+        graph.finish(jobs[0], succeeded: true, &actions)
+        #expect(actions.start == [1] && note(1) == [.hostLimit(host: "a", 1)] && jobs[1].wait?.seconds == 1)
+        actions = Actions(now: 2)
+        graph.isSuspended = true
+        graph.finish(jobs[1], succeeded: true, &actions)
+        graph.finish(jobs[2], succeeded: true, &actions)
+        actions = Actions(now: 3)
+        graph.setSuspended(false, &actions)
+        // The rate holds the job with the tag.
+        #expect(actions.start == [4, 5] && note(4) == [.suspended] && jobs[4].wait?.seconds == 3)
+        graph.finish(jobs[4], succeeded: true, &actions)
+        actions = Actions(now: 10)
+        graph.admit(&actions)
+        #expect(actions.start == [3] && jobs[3].wait?.seconds == 10)
+        #expect(note(3) == [.rate(seconds: 0)])
+    }
+
+    @Test("BEY-20: a job that ends before its turn notes what it waits for; without listeners nothing is noted")
+    func waitNotesOfEnded() {
+        var graph = Graph(limit: nil)
+        graph.hostLimit = 1
+        var actions = Actions(now: 0)
+        let unheard = (0..<2).map { graph.submit($0, keys: [.host("a")]) }
+        for job in unheard { graph.release(job, &actions) }
+        #expect(unheard.allSatisfy { $0.wait == nil })
+        graph.notesWaits = true
+        let job = graph.submit(3, keys: [.host("a")])
+        graph.release(job, &actions)
+        actions = Actions(now: 5)
+        graph.end(job, &actions)
+        #expect(job.wait?.reason == .hostLimit(host: "a", 1) && job.wait?.seconds == 5)
+    }
+
     @Test("BEY-6: invalid rates are raised to valid ones")
     func rateValues() {
         #expect(RateLimit(0, per: 0, burst: 0) == RateLimit(1, per: 1e-9, burst: 1))

@@ -68,43 +68,31 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-extension NetworkQueue {
-    /// Explains why a job has not run: a dependency, a limit, a rate, a condition, suspension, or nothing.
-    ///
-    /// - Returns: the reasons at this moment, which may be over when they are read; never empty. Linear in the job's
-    ///   dependencies.
-    public func explain(_ operation: Operation) -> [WaitReason] {
-        if operation.isFinished { return [.finished] }
-        let operation = operation.asNetworkOperation
-        let now = clock.now
-        var (phase, reason, others) = (Graph.Phase.gone, WaitReason.turn, [NetworkOperation]())
-        state.withLock { state in
-            guard let job = operation.job(in: self) else { return }
-            phase = job.phase
-            others = job.dependencies.compactMap(\.job.payload)
-            if phase == .ready || phase == .returning { reason = state.graph.obstacle(of: job, at: now) }
-            if state.foreignWatch.unready[ObjectIdentifier(job)] != nil { reason = .notReady }
-            if state.offline.values.contains(where: { $0.jobs.contains { $0 === job } }) {
-                reason = .condition(OperationCondition.reachable().name)
-            }
-        }
-        switch phase {
-        case .expected, .passed, .gone: return [.notHere]
-        case .blocked where !others.isEmpty: return others.map(self.reason(waitingFor:))
-        case .blocked, .ready, .returning: return [reason]
-        case .parked: return [condition(of: operation) ?? .slotReleased]
-        case .running: return [condition(of: operation) ?? .running]
-        case .ending: return [.ending]
-        }
+/// Why a job waited for its slot, and for how long; made while the queue has listeners, for a timeline.
+package final class WaitNote: Sendable {
+    /// When the job asked for its slot, by the queue's clock.
+    let since: TimeInterval
+    /// The seconds for which it waited for the slot.
+    package let seconds: TimeInterval
+    /// What kept it from its slot at last; nil when nothing did.
+    package let reason: WaitReason?
+    /// What it waited for before it asked for the slot, where that is no dependency: a network, a condition, its
+    /// `isReady`.
+    package let before: WaitReason?
+
+    init(since: TimeInterval, seconds: TimeInterval = 0, reason: WaitReason? = nil, before: WaitReason?) {
+        self.since = since
+        self.seconds = seconds
+        self.reason = reason
+        self.before = before
     }
 
-    private func condition(of operation: NetworkOperation) -> WaitReason? {
-        operation.pendingCondition.map { .condition($0) }
+    func held(by reason: WaitReason) -> WaitNote {
+        WaitNote(since: since, reason: reason, before: before)
     }
 
-    private func reason(waitingFor operation: NetworkOperation) -> WaitReason {
-        // A foreign operation cannot be asked.
-        let isQueued = operation is ForeignJob || operation.scheduling != nil || operation.isExecuting
-        return .dependency(name: operation.original.nameForMessages, isQueued: isQueued)
+    /// - Parameter last: the last reason; nil for the one that was noted before.
+    func ended(at now: TimeInterval, _ last: WaitReason?) -> WaitNote {
+        WaitNote(since: since, seconds: max(0, now - since), reason: last ?? reason ?? .turn, before: before)
     }
 }

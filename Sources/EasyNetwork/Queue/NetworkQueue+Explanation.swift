@@ -1,0 +1,47 @@
+import Foundation
+
+extension WaitReason {
+    /// The network is unreachable.
+    static let network = WaitReason.condition(OperationCondition.reachable().name)
+}
+
+extension NetworkQueue {
+    /// Explains why a job has not run: a dependency, a limit, a rate, a condition, suspension, or nothing.
+    ///
+    /// - Returns: the reasons at this moment, which may be over when they are read; never empty. Linear in the job's
+    ///   dependencies.
+    public func explain(_ operation: Operation) -> [WaitReason] {
+        if operation.isFinished { return [.finished] }
+        let operation = operation.asNetworkOperation
+        let now = clock.now
+        var (phase, reason, others) = (Graph.Phase.gone, WaitReason.turn, [NetworkOperation]())
+        state.withLock { state in
+            guard let job = operation.job(in: self) else { return }
+            phase = job.phase
+            others = job.dependencies.compactMap(\.job.payload)
+            if phase == .ready || phase == .returning { reason = state.graph.obstacle(of: job, at: now) }
+            if state.foreignWatch.unready[ObjectIdentifier(job)] != nil { reason = .notReady }
+            if state.offline.values.contains(where: { $0.jobs.contains { $0 === job } }) {
+                reason = .network
+            }
+        }
+        switch phase {
+        case .expected, .passed, .gone: return [.notHere]
+        case .blocked where !others.isEmpty: return others.map(self.reason(waitingFor:))
+        case .blocked, .ready, .returning: return [reason]
+        case .parked: return [condition(of: operation) ?? .slotReleased]
+        case .running: return [condition(of: operation) ?? .running]
+        case .ending: return [.ending]
+        }
+    }
+
+    private func condition(of operation: NetworkOperation) -> WaitReason? {
+        operation.pendingCondition.map { .condition($0) }
+    }
+
+    private func reason(waitingFor operation: NetworkOperation) -> WaitReason {
+        // A foreign operation cannot be asked.
+        let isQueued = operation is ForeignJob || operation.scheduling != nil || operation.isExecuting
+        return .dependency(name: operation.original.nameForMessages, isQueued: isQueued)
+    }
+}
