@@ -22,7 +22,13 @@ let package = Package(
             resources: [.process("PrivacyInfo.xcprivacy")],
             swiftSettings: settings
         ),
-        .target(name: "EasyNetworkDiagnostics", dependencies: ["EasyNetwork"], swiftSettings: settings),
+        // The files of the page are held as strings by TimelinePage.swift, see .ci/page.
+        .target(
+            name: "EasyNetworkDiagnostics",
+            dependencies: ["EasyNetwork"],
+            exclude: ["Page"],
+            swiftSettings: settings
+        ),
         .target(name: "EasyNetworkOutbox", dependencies: ["EasyNetwork"], swiftSettings: settings),
         .target(name: "EasyNetworkResources", dependencies: ["EasyNetwork"], swiftSettings: settings),
         .target(name: "EasyNetworkTesting", dependencies: ["EasyNetwork"]),

@@ -11,6 +11,9 @@ extension NetworkQueue {
     /// // 'profile', high: waits for 'sign-in'
     /// ```
     ///
+    /// Five and more equal jobs are one line: `54 GetDetail: each waits for one of 3 slots`. The children of a group
+    /// stand below it, also those that have finished, and those that will come.
+    ///
     /// Jobs that wait for each other in a circle are marked; the queue ends such a job itself, unless the circle leads
     /// through a plain `OperationQueue`. Linear in the number of jobs and dependencies.
     public func graph() -> String {
@@ -36,23 +39,42 @@ extension NetworkQueue {
 
 /// The jobs of a queue with their texts, as they are drawn.
 private struct JobDrawing {
-    private struct Node {
+    fileprivate struct Node {
         var label: String
         var state: String
+        /// By type and reasons, equal jobs are known.
+        let type: ObjectIdentifier
+        let priority: String
+        var reasons: [WaitReason] = []
         var group: ObjectIdentifier?
+        /// Whether it is a job of this queue.
         var isHere = true
+        /// Whether it is drawn as a part of a group, and is no job yet, or no longer.
+        var isStep = false
         var isRunning = false
         var isInCircle = false
+        /// Whether it stands for several, or another one stands for it.
+        var isFolded = false
     }
 
     /// `from` and `to` are indexes of nodes.
-    private typealias Edge = (from: Int, to: Int, isOptional: Bool)
+    private struct Edge: Hashable {
+        var from: Int
+        var to: Int
+        let isOptional: Bool
+    }
+
+    /// So many equal siblings are drawn as one.
+    private static let foldCount = 5
 
     private let title: String
     private var nodes: [Node] = []
     private var edges: [Edge] = []
-    /// The name of each group whose children are drawn, in the order of the first child.
-    private var groups: [(id: ObjectIdentifier, name: String)] = []
+    /// The nodes that are in no group, and those of each group, in their order.
+    private var roots: [Int] = []
+    private var children: [ObjectIdentifier: [Int]] = [:]
+    /// The groups by their nodes.
+    private var groups: [Int: ObjectIdentifier] = [:]
 
     init(of queue: NetworkQueue) {
         let (entries, isSuspended) = queue.drawnJobs
@@ -61,43 +83,88 @@ private struct JobDrawing {
             "\(queue.queue.name ?? "queue"): \(entries.count) \(entries.count == 1 ? "job" : "jobs")"
             + (isSuspended ? ", suspended" : "")
         var indexes: [ObjectIdentifier: Int] = [:]
+        func add(_ operation: Operation, _ node: Node) -> Int {
+            indexes[ObjectIdentifier(operation)] = nodes.count
+            nodes.append(node)
+            return nodes.count - 1
+        }
         for entry in entries {
-            indexes[ObjectIdentifier(entry.operation)] = nodes.count
-            let state = queue.explain(entry.operation).map(\.description).joined(separator: "; ")
-            nodes.append(
-                Node(
-                    label: Self.label(of: entry.operation),
-                    state: state,
-                    group: entry.group,
-                    isRunning: entry.isRunning
-                )
-            )
+            let reasons = queue.explain(entry.operation)
+            var node = Node(entry.operation, reasons.map(\.description).joined(separator: "; "))
+            // The seconds differ by the time of the look.
+            node.reasons = reasons.map { if case .rate = $0 { .rate(seconds: 0) } else { $0 } }
+            (node.group, node.isRunning) = (entry.group, entry.isRunning)
+            _ = add(entry.operation, node)
         }
         var others: [Operation] = []
         func addEdge(from other: Operation, to index: Int, _ policy: DependencyPolicy) {
-            let from = indexes[ObjectIdentifier(other)] ?? nodes.count
-            if from == nodes.count {
-                indexes[ObjectIdentifier(other)] = from
-                nodes.append(Node(label: Self.label(of: other), state: "is not on this queue", isHere: false))
+            var from = indexes[ObjectIdentifier(other)]
+            if from == nil {
+                var node = Node(other, "is not on this queue")
+                node.isHere = false
+                from = add(other, node)
                 others.append(other)
             }
-            edges.append((from: from, to: index, isOptional: policy == .allowFailure))
+            if let from { edges.append(Edge(from: from, to: index, isOptional: policy == .allowFailure)) }
         }
         for (index, entry) in entries.enumerated() {
             for (other, policy) in entry.waitsFor { addEdge(from: other, to: index, policy) }
-            guard let group = entry.group, !groups.contains(where: { $0.id == group }) else { continue }
-            groups.append((group, indexes[group].map { nodes[$0].label } ?? "a group"))
+        }
+        // A group knows the steps that have finished, and those that will come.
+        var pending = entries.compactMap { $0.operation as? GroupOperation }
+        while let group = pending.popLast() {
+            let id = ObjectIdentifier(group)
+            var previous: Int?
+            for child in group.operations {
+                var index = indexes[ObjectIdentifier(child)]
+                if index == nil {
+                    var node = Node(child, Self.state(ofStep: child))
+                    (node.isHere, node.isStep) = (false, true)
+                    index = add(child, node)
+                    if !child.isFinished { others.append(child) }
+                    if let group = child as? GroupOperation, !child.isFinished { pending.append(group) }
+                }
+                guard let index else { continue }
+                nodes[index].group = id
+                children[id, default: []].append(index)
+                // Those that are over have no order to be seen.
+                if let previous, group is ChainOperation, !child.isFinished {
+                    edges.append(Edge(from: previous, to: index, isOptional: false))
+                }
+                previous = index
+            }
+            if let index = indexes[id], children[id] != nil { groups[index] = id }
         }
         // The queue does not end a circle through jobs that are elsewhere.
         while let other = others.popLast() {
             guard let index = indexes[ObjectIdentifier(other)] else { continue }
             for next in other.dependencies where !next.isFinished { addEdge(from: next, to: index, .requireSuccess) }
         }
+        place()
         markCircles()
+        fold()
     }
 
-    private static func label(of operation: Operation) -> String {
-        operation.nameForMessages + (JobPriority(operation.queuePriority).word.map { ", \($0)" } ?? "")
+    private static func state(ofStep operation: NetworkOperation) -> String {
+        guard operation.isFinished else { return operation.isExecuting ? "runs elsewhere" : "comes later" }
+        switch operation.error?.code {
+        case nil: return "has succeeded"
+        case .cancelled?: return "was cancelled"
+        case let code?: return "has failed: \(code)"
+        }
+    }
+
+    /// Sorts the nodes that no drawn group has placed.
+    private mutating func place() {
+        let drawn = Set(groups.values)
+        for (index, node) in nodes.enumerated() {
+            guard let group = node.group else {
+                roots.append(index)
+                continue
+            }
+            // The group is elsewhere.
+            if !drawn.contains(group) { children[group, default: []].append(index) }
+        }
     }
 
     /// Marks the circles, and what lies between two of them.
@@ -127,18 +194,114 @@ private struct JobDrawing {
         return counts.map { $0 > 0 }
     }
 
+    // MARK: - Folding
+
+    /// What equal siblings have in common.
+    private struct Likeness: Hashable {
+        let type: ObjectIdentifier
+        let priority: String
+        let state: String
+        let reasons: [WaitReason]
+        let isHere: Bool
+        let isRunning: Bool
+        let from: [Edge]
+        let to: [Edge]
+    }
+
+    /// Lets the first of equal siblings stand for all of them.
+    private mutating func fold() {
+        var from = [[Edge]](repeating: [], count: nodes.count)
+        var to = from
+        for edge in edges {
+            from[edge.to].append(Edge(from: edge.from, to: 0, isOptional: edge.isOptional))
+            to[edge.from].append(Edge(from: 0, to: edge.to, isOptional: edge.isOptional))
+        }
+        func likeness(_ index: Int) -> Likeness {
+            let node = nodes[index]
+            return Likeness(
+                type: node.type,
+                priority: node.priority,
+                state: node.reasons.isEmpty ? node.state : "",
+                reasons: node.reasons,
+                isHere: node.isHere,
+                isRunning: node.isRunning,
+                from: from[index],
+                to: to[index]
+            )
+        }
+        func folded(_ siblings: [Int]) -> [Int] {
+            guard siblings.count >= Self.foldCount else { return siblings }
+            let alike = Dictionary(
+                grouping: siblings.filter { groups[$0] == nil && !nodes[$0].isInCircle },
+                by: likeness
+            )
+            for same in alike.values where same.count >= Self.foldCount {
+                let (first, last) = (nodes[same[0]].label, nodes[same[same.count - 1]].label)
+                let isOne = same.allSatisfy { nodes[$0].label == first }
+                for index in same { nodes[index].isFolded = true }
+                nodes[same[0]].isFolded = false
+                nodes[same[0]].label = isOne ? "\(same.count) \(first)" : "\(same.count) jobs, \(first) to \(last)"
+                nodes[same[0]].state = "each " + nodes[same[0]].state
+            }
+            return siblings.filter { !nodes[$0].isFolded }
+        }
+        roots = folded(roots)
+        for (group, siblings) in children { children[group] = folded(siblings) }
+        edges.removeAll { nodes[$0.from].isFolded || nodes[$0.to].isFolded }
+    }
+
     // MARK: - Formats
 
-    var text: String {
-        let lines = nodes.filter(\.isHere).map { node in
-            "\(node.label): \(node.state)\(node.isInCircle ? ", in a circle" : "")"
+    private enum Piece {
+        case node(Int)
+        case begin(ObjectIdentifier, isHere: Bool)
+        case end
+    }
+
+    /// The nodes in the order in which they are drawn, each group with its own node first.
+    ///
+    /// - Parameter visit: called with the number of groups around a piece.
+    private func walk(_ visit: (Piece, _ depth: Int) -> Void) {
+        func pieces(_ indexes: [Int]) -> [Piece] {
+            indexes.map { index in groups[index].map { .begin($0, isHere: true) } ?? .node(index) }
         }
-        return ([title] + lines).joined(separator: "\n") + "\n"
+        let drawn = Set(groups.values)
+        let own = Dictionary(uniqueKeysWithValues: groups.map { ($1, $0) })
+        let elsewhere = children.filter { !drawn.contains($0.key) }.sorted {
+            ($0.value.first ?? 0) < ($1.value.first ?? 0)
+        }
+        // A stack, as groups in groups may be many.
+        var stack: [Piece] = (pieces(roots) + elsewhere.map { .begin($0.key, isHere: false) }).reversed()
+        var depth = 0
+        while let piece = stack.popLast() {
+            if case .end = piece { depth -= 1 }
+            visit(piece, depth)
+            guard case .begin(let group, _) = piece else { continue }
+            depth += 1
+            stack.append(.end)
+            stack += pieces(children[group] ?? []).reversed()
+            if let index = own[group] { stack.append(.node(index)) }
+        }
+    }
+
+    var text: String {
+        var lines = [title]
+        walk { piece, depth in
+            guard case .node(let index) = piece, nodes[index].isHere || nodes[index].isStep else { return }
+            let node = nodes[index]
+            // The own line of a group stands before its children.
+            let indent = max(0, groups[index] == nil ? depth : depth - 1)
+            lines.append(
+                String(repeating: "  ", count: indent)
+                    + "\(node.label): \(node.state)\(node.isInCircle ? ", in a circle" : "")"
+            )
+        }
+        return lines.joined(separator: "\n") + "\n"
     }
 
     var mermaid: String {
         var lines = ["---", "title: \(Self.quoted(title))", "---", "flowchart LR"]
-        append(to: &lines, group: { "subgraph g\($0)[\"\(Self.mermaidText($1))\"]" }, end: "end") { index, node in
+        append(to: &lines, group: { "subgraph g\($0)[\"\($1.isEmpty ? " " : $1)\"]" }, end: "end") { index, node in
             let text = "\(Self.mermaidText(node.label))<br/>\(Self.mermaidText(node.state))"
             return "j\(index)[\"\(text)\"]\(Self.kind(of: node).map { ":::\($0)" } ?? "")"
         }
@@ -169,20 +332,28 @@ private struct JobDrawing {
     }
 
     /// Adds the lines of the nodes, those of a group together.
+    ///
+    /// - Parameter group: the first line of a group, with its number and its title, which a group that is drawn itself
+    ///   does not need.
     private func append(
         to lines: inout [String],
         group: (Int, String) -> String,
         end: String,
         line: (Int, Node) -> String
     ) {
-        for (number, (id, name)) in groups.enumerated() {
-            lines.append("    " + group(number, name))
-            for (index, node) in nodes.enumerated() where node.group == id {
-                lines.append("        " + line(index, node))
+        var (number, added) = (0, [String]())
+        walk { piece, depth in
+            let text: String
+            switch piece {
+            case .node(let index): text = line(index, nodes[index])
+            case .begin(_, let isHere):
+                text = group(number, isHere ? "" : "a group")
+                number += 1
+            case .end: text = end
             }
-            lines.append("    " + end)
+            added.append(String(repeating: "    ", count: depth + 1) + text)
         }
-        for (index, node) in nodes.enumerated() where node.group == nil { lines.append("    " + line(index, node)) }
+        lines += added
     }
 
     private static func kind(of node: Node) -> String? {
@@ -226,6 +397,18 @@ private struct JobDrawing {
     /// Without control characters other than the line feed, which no picture can have.
     private static func shown(_ text: String) -> [Unicode.Scalar] {
         text.unicodeScalars.filter { $0 == "\n" || $0.properties.generalCategory != .control }
+    }
+}
+
+extension JobDrawing.Node {
+    init(_ operation: Operation, _ state: String) {
+        let priority = JobPriority(operation.queuePriority).word.map { ", \($0)" } ?? ""
+        self.init(
+            label: operation.nameForMessages + priority,
+            state: state,
+            type: ObjectIdentifier(Swift.type(of: operation)),
+            priority: priority
+        )
     }
 }
 

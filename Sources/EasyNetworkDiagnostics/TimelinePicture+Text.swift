@@ -6,7 +6,8 @@ extension TimelinePicture {
     func lines(width: Int) -> [String] {
         let width = max(40, width)
         let times = rows.map { Self.time($0.end - $0.added) }
-        let nameWidth = min(max(4, rows.map { Self.columns($0.name) }.max() ?? 4), width / 4)
+        // The names have the room that they need, as long as the bars have half of the width.
+        let nameWidth = min(max(4, rows.map { Self.columns($0.name) }.max() ?? 4), max(width / 4, width * 2 / 5 - 8))
         let timeWidth = max(4, times.map(\.count).max() ?? 4)
         let resultWidth = min(max(6, rows.map { Self.columns($0.result) }.max() ?? 6), width / 5)
         // The marks and the spaces between the columns take six.

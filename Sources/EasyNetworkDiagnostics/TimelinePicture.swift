@@ -68,6 +68,44 @@ struct TimelinePicture: Encodable, Sendable {
         /// The status of the last answer, the error's code, or where the answer came from.
         let result: String
         var isCritical = false
+
+        private enum CodingKeys: CodingKey {
+            case name, id, isCall, host, tags, request, added, started, end, outcome, error, rootCause, slots, waits,
+                why
+            case priority, parent, group, attempts, cache, dependencies, others, result, isCritical
+        }
+
+        /// Without what is empty or false, which halves a page of many rows.
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            func encode(_ list: [some Encodable], _ key: CodingKeys) throws {
+                if !list.isEmpty { try container.encode(list, forKey: key) }
+            }
+            try container.encode(name, forKey: .name)
+            try container.encodeIfPresent(id, forKey: .id)
+            if isCall { try container.encode(isCall, forKey: .isCall) }
+            try container.encodeIfPresent(host, forKey: .host)
+            try encode(tags, .tags)
+            try container.encodeIfPresent(request, forKey: .request)
+            try container.encode(added, forKey: .added)
+            try container.encodeIfPresent(started, forKey: .started)
+            try container.encode(end, forKey: .end)
+            try container.encode(outcome, forKey: .outcome)
+            try container.encodeIfPresent(error, forKey: .error)
+            try container.encodeIfPresent(rootCause, forKey: .rootCause)
+            try encode(slots, .slots)
+            try encode(waits, .waits)
+            try container.encodeIfPresent(why, forKey: .why)
+            try container.encodeIfPresent(priority, forKey: .priority)
+            try container.encodeIfPresent(parent, forKey: .parent)
+            try container.encodeIfPresent(group, forKey: .group)
+            try encode(attempts, .attempts)
+            try encode(cache, .cache)
+            try encode(dependencies, .dependencies)
+            try encode(others, .others)
+            try container.encode(result, forKey: .result)
+            if isCritical { try container.encode(isCritical, forKey: .isCritical) }
+        }
     }
 
     let begin: String

@@ -367,7 +367,12 @@ extension TimelineRecord.Row {
             if slots.isEmpty { wait(dependencies.isEmpty ? .queue(nil) : .job, start, end) }
             return
         }
-        let asked = min(max(start, end.addingTimeInterval(-note.seconds)), end)
+        var asked = min(max(start, end.addingTimeInterval(-note.seconds)), end)
+        if slots.isEmpty, note.before == nil, !note.isAfterJobs {
+            // Ready at once, apart from the time that it took to be added.
+            guard note.reason != nil, note.seconds > 0 else { return }
+            asked = start
+        }
         var isToldByCall = false
         for index in waits.indices where waits[index].call != nil && waits[index].span.end == nil {
             waits[index].limit = min(waits[index].limit ?? asked, asked)

@@ -185,8 +185,10 @@ extension JobGraph {
     // MARK: - Notes of waits
 
     /// Notes that the job has begun to wait for its slot.
-    func noteReady(_ job: Job, at now: TimeInterval) {
-        job.wait = notesWaits ? WaitNote(since: now, before: job.wait?.before) : nil
+    ///
+    /// - Parameter isAfterJobs: whether it has waited for others. Default false.
+    func noteReady(_ job: Job, at now: TimeInterval, isAfterJobs: Bool = false) {
+        job.wait = notesWaits ? WaitNote(since: now, before: job.wait?.before, isAfterJobs: isAfterJobs) : nil
     }
 
     /// Notes what the job waited for at last, now that its turn has come. It stands in its lane still.

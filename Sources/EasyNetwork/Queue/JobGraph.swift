@@ -190,8 +190,8 @@ struct JobGraph<Payload> {
         guard job.waitingFor == 0 else { return false }
         if job.phase == .blocked {
             job.phase = .ready
+            noteReady(job, at: actions.now, isAfterJobs: !job.dependencies.isEmpty)
             job.dependencies = []
-            noteReady(job, at: actions.now)
             enqueue(job)
         }
         return job.phase == .passed

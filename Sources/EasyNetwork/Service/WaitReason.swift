@@ -79,20 +79,30 @@ package final class WaitNote: Sendable {
     /// What it waited for before it asked for the slot, where that is no dependency: a network, a condition, its
     /// `isReady`.
     package let before: WaitReason?
+    /// Whether it waited for other jobs before it asked for the slot.
+    package let isAfterJobs: Bool
 
-    init(since: TimeInterval, seconds: TimeInterval = 0, reason: WaitReason? = nil, before: WaitReason?) {
+    init(
+        since: TimeInterval,
+        seconds: TimeInterval = 0,
+        reason: WaitReason? = nil,
+        before: WaitReason?,
+        isAfterJobs: Bool = false
+    ) {
         self.since = since
+        self.isAfterJobs = isAfterJobs
         self.seconds = seconds
         self.reason = reason
         self.before = before
     }
 
     func held(by reason: WaitReason) -> WaitNote {
-        WaitNote(since: since, reason: reason, before: before)
+        WaitNote(since: since, reason: reason, before: before, isAfterJobs: isAfterJobs)
     }
 
     /// - Parameter last: the last reason; nil for the one that was noted before.
     func ended(at now: TimeInterval, _ last: WaitReason?) -> WaitNote {
-        WaitNote(since: since, seconds: max(0, now - since), reason: last ?? reason ?? .turn, before: before)
+        let (seconds, reason) = (max(0, now - since), last ?? reason ?? .turn)
+        return WaitNote(since: since, seconds: seconds, reason: reason, before: before, isAfterJobs: isAfterJobs)
     }
 }

@@ -63,16 +63,94 @@ struct NetworkQueueGraphTests {
         let (dot, mermaid) = (queue.dotGraph(), queue.mermaidGraph())
         #expect(
             dot.contains(
-                "subgraph cluster0 { label=\"'batch'\"\n        j1 [label=\"'child'\\nruns\" penwidth=3]\n    }"
+                "subgraph cluster0 { label=\"\"\n        j0 [label=\"'batch'\\nruns\" penwidth=3]\n"
+                    + "        j1 [label=\"'child'\\nruns\" penwidth=3]\n    }"
             ),
             "\(dot)"
         )
         #expect(
-            mermaid.contains("subgraph g0[\"'batch'\"]\n        j1[\"'child'<br/>runs\"]:::running\n    end"),
+            mermaid.contains(
+                "subgraph g0[\" \"]\n        j0[\"'batch'<br/>runs\"]:::running\n"
+                    + "        j1[\"'child'<br/>runs\"]:::running\n    end"
+            ),
             "\(mermaid)"
         )
         gate.open()
         await batch.ended()
+    }
+
+    @Test("BEY-12: equal jobs are one line and one box; those that differ in what waits for them are not")
+    func folding() async {
+        let queue = NetworkQueue(name: "q", maxConcurrentOperationCount: 0)
+        let jobs = (1...9).map { number in
+            let job = TestJob()
+            if number > 7 { job.name = "page \(number)" }
+            return job
+        }
+        let last = TestJob()
+        last.name = "last"
+        last.addDependency(jobs[0])
+        queue.addOperations(jobs + [last], waitUntilFinished: false)
+        let (text, dot) = (queue.graph(), queue.dotGraph())
+        #expect(
+            text == """
+                q: 10 jobs
+                TestJob: waits for one of 0 slots
+                8 jobs, TestJob to 'page 9': each waits for one of 0 slots
+                'last': waits for TestJob
+
+                """,
+            "\(text)"
+        )
+        #expect(dot.components(separatedBy: "[label=").count == 4 && dot.contains("    j0 -> j9\n"), "\(dot)")
+        queue.cancelAllOperations()
+        for job in jobs + [last] { await job.ended() }
+    }
+
+    @Test("BEY-12: a chain shows the steps that are over and those that will come, also while the queue is suspended")
+    func steps() async {
+        let queue = NetworkQueue(name: "q")
+        queue.isSuspended = true
+        let (gate, hasBegun) = (Gate(), Gate())
+        let second = TestJob { job in
+            hasBegun.open()
+            gate.whenOpen { job.finish() }
+        }
+        let steps = [TestJob(), second, TestJob()]
+        for (step, name) in zip(steps, ["reserve", "pay", "confirm"]) { step.name = name }
+        let chain = ChainOperation(steps)
+        chain.name = "checkout"
+        queue.addOperation(chain)
+        let suspended = queue.graph()
+        #expect(
+            suspended == """
+                q: 1 job, suspended
+                'checkout': waits because the queue is suspended
+                  'reserve': comes later
+                  'pay': comes later
+                  'confirm': comes later
+
+                """,
+            "\(suspended)"
+        )
+        queue.isSuspended = false
+        await hasBegun.opened()
+        let (running, dot) = (queue.graph(), queue.dotGraph())
+        #expect(
+            running == """
+                q: 2 jobs
+                'checkout': runs
+                  'reserve': has succeeded
+                  'pay': runs
+                  'confirm': comes later
+
+                """,
+            "\(running)"
+        )
+        // The chain, and the job of the second step; then those that are no jobs.
+        #expect(dot.contains("    j2 -> j1\n    j1 -> j3\n"), "\(dot)")
+        gate.open()
+        await chain.ended()
     }
 
     /// Names that mean something to Graphviz or Mermaid.

@@ -163,7 +163,7 @@ struct TimelineRecordTests {
 
     /// - Parameter time: in milliseconds, for which it waited for its slot.
     private func wait(_ time: Double, _ reason: WaitReason?, before: WaitReason? = nil) -> WaitNote {
-        WaitNote(since: 0, seconds: time / 1_000, reason: reason, before: before)
+        WaitNote(since: 0, seconds: time / 1_000, reason: reason, before: before, isAfterJobs: true)
     }
 
     @Test("BEY-20: a wait for a job, for a slot and for something else have kinds of their own, and say what for")

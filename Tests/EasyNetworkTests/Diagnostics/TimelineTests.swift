@@ -63,6 +63,76 @@ struct TimelineTests {
         #expect(text.contains("404 unaccept") && text.contains("✕  second"), "\(text)")
     }
 
+    private final class HostJob: NetworkOperation, @unchecked Sendable {
+        // Sendable because nothing changes here.
+        private let gate: Gate
+        override var host: String? { "api.example.com" }
+
+        init(_ name: String, until gate: Gate) {
+            self.gate = gate
+            super.init()
+            self.name = name
+        }
+
+        override func execute() {
+            gate.whenOpen { self.finish() }
+        }
+    }
+
+    @Test(
+        "BEY-20: a queue tells what each job waited for: a job, a slot, a rate, a condition, and what it waits for now"
+    )
+    func reasons() async throws {
+        let clock = ManualClock()
+        let queue = NetworkQueue(clock: clock)
+        queue.setMaxConcurrentOperationCount(1, forHost: "api.example.com")
+        let timeline = Timeline()
+        timeline.record(queue)
+        let (gate, holds, never) = (Gate(), Gate(), Gate())
+        let first = HostJob("first", until: gate)
+        let second = HostJob("second", until: gate)
+        let third = TestJob()
+        third.name = "third"
+        third.queuePriority = .high
+        third.addDependency(first)
+        let fourth = TestJob()
+        fourth.name = "fourth"
+        fourth.addCondition(
+            OperationCondition("unlocked") { _ in
+                await holds.opened()
+                return true
+            }
+        )
+        let cancelled = HostJob("cancelled", until: never)
+        // The only slot of the host is its.
+        queue.addOperation(first)
+        queue.addOperations([second, third, fourth, cancelled], waitUntilFinished: false)
+        func waits(_ page: String) throws -> [String: [String]] {
+            try rows(of: page).reduce(into: [:]) { names, row in
+                guard let name = row["name"] as? String else { return }
+                names[name] = (row["waits"] as? [[String: Any]] ?? []).compactMap { $0["why"] as? String }
+            }
+        }
+        #expect(await eventually { queue.explain(fourth) == [.condition("unlocked")] })
+        // Before anything has ended.
+        let before = try waits(await timeline.html())
+        #expect(before["second"] == ["the only slot for its host"] && before["third"] == ["'first'"], "\(before)")
+        #expect(before["fourth"]?.last == "the condition unlocked", "\(before)")
+        clock.advance(by: 0.001)
+        cancelled.cancel()
+        await cancelled.ended()
+        gate.open()
+        holds.open()
+        for job in [second, third, fourth] { await job.ended() }
+        await isEmpty(queue)
+        let page = await timeline.html()
+        let after = try waits(page)
+        #expect(after["second"]?.last == "the only slot for its host" && after["third"]?.first == "first", "\(after)")
+        #expect(after["cancelled"] == ["the only slot for its host"], "\(after)")
+        #expect(after["fourth"]?.contains("the condition unlocked") == true, "\(after)")
+        #expect(try rows(of: page).map { $0["priority"] as? String } == [nil, nil, "high", nil, nil])
+    }
+
     @Test("DIA-1: a page loads nothing, and no text from outside ends its script or its title")
     func page() async throws {
         let queue = NetworkQueue()
@@ -80,6 +150,12 @@ struct TimelineTests {
         let name = try #require(try rows(of: page).first?["name"] as? String)
         #expect(name.hasPrefix("</script><script>alert(1)</script><!-- ") && name.hasSuffix(" & \"quotes\" \\ 終"))
         #expect(page.contains("default-src 'none'"))
+        let script = try #require(
+            page.components(separatedBy: "<script>").last?.components(separatedBy: "</script>").first
+        )
+        #expect(
+            page.contains("script-src 'sha256-\(Data(SHA256.digest(of: Data(script.utf8))).base64EncodedString())'")
+        )
         for word in ["src=", "@import", "url(", "fetch(", "innerHTML", "https://"] { #expect(!page.contains(word)) }
         #expect(page.replacingOccurrences(of: "http://www.w3.org/2000/svg", with: "").contains("http://") == false)
     }

@@ -1,0 +1,645 @@
+"use strict";
+// The script of the page that Timeline.html(title:) makes. Only the rows in sight are elements of the document.
+const data = JSON.parse(document.getElementById("data").textContent);
+const rows = data.rows, total = Math.max(data.length, 0.001);
+const id = name => document.getElementById(name);
+const view = id("view"), sheet = id("sheet"), list = id("list"), search = id("search"), overview = id("overview");
+const words = { succeeded: "succeeded", failed: "failed", dependencyFailed: "a dependency failed",
+  cancelled: "cancelled", unfinished: "unfinished" };
+const phases = { waiting: "waits for a connection", resolve: "name lookup", connect: "connect", tls: "TLS",
+  firstByte: "until the first byte", body: "body" };
+const waitWords = { job: "for another job", slot: "for a slot", other: "" };
+const isNarrow = matchMedia("(max-width: 640px)"), isStill = matchMedia("(prefers-reduced-motion: reduce)");
+// Beyond this number, siblings of one name fold, and groups begin folded.
+const foldCount = 10;
+// The height of the axis, and the space before and behind a track.
+const axisHeight = 26, before = 14, behind = 18;
+let zoom = 1, hovered = null, current = null, gutter = 0, height = 26;
+
+// Elements
+
+function time(ms, step = 0) {
+  if (ms === 0) return "0 ms";
+  const digits = size => Math.max(0, Math.ceil(-Math.log10(step / size)));
+  if (ms < 1) return ms.toFixed(step ? digits(1) : 2) + " ms";
+  if (ms < 1000) return ms.toFixed(step ? digits(1) : ms < 10 ? 1 : 0) + " ms";
+  if (ms < 120000) return (ms / 1000).toFixed(step ? digits(1000) : 2) + " s";
+  return Math.floor(ms / 60000) + " min " + Math.round(ms % 60000 / 1000) + " s";
+}
+function make(tag, parent, text, className) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text !== undefined) element.textContent = text;
+  parent.append(element);
+  return element;
+}
+function draw(tag, parent, attributes) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const name in attributes) element.setAttribute(name, attributes[name]);
+  parent.append(element);
+  return element;
+}
+function symbol(name, parent, hint) {
+  const svg = draw("svg", parent, { class: "mark " + name, "aria-hidden": "true" });
+  draw("use", svg, { href: "#" + name });
+  if (hint) draw("title", svg, {}).textContent = hint;
+  return svg;
+}
+const share = ms => (ms / total * 100).toFixed(4) + "%";
+function bar(track, start, end, name, hint) {
+  const element = make("i", track, undefined, "bar " + name);
+  element.style.left = share(start);
+  element.style.width = share(end - start);
+  if (hint) element.title = hint + ", " + time(end - start);
+}
+const pen = document.createElement("canvas").getContext("2d"), widths = new Map();
+function widthOf(text, size) {
+  const key = size + text;
+  if (!widths.has(key)) {
+    pen.font = size + "px " + getComputedStyle(document.body).fontFamily;
+    widths.set(key, pen.measureText(text).width);
+  }
+  return widths.get(key);
+}
+
+// Items: a row, or several rows of one name. A group has its children below it.
+
+const none = [];
+for (const row of rows) {
+  for (const name of ["tags", "slots", "waits", "attempts", "cache", "dependencies", "others"]) row[name] ??= none;
+  row.dependents = [];
+}
+rows.forEach((row, index) => row.dependencies.forEach(other => rows[other].dependents.push(index)));
+const newItem = row => ({ row, children: [], parent: null, isOpen: false, place: -1, depth: 0, element: null, details: null,
+  isCritical: row ? !!row.isCritical : false });
+const items = rows.map(newItem);
+rows.forEach((row, index) => row.item = items[index]);
+function textOf(row) {
+  return row.text ??= [row.name, row.id, row.host, row.request, row.error, row.why, row.priority, words[row.outcome],
+    ...row.tags, ...row.attempts.map(attempt => attempt.status)].join(" ").toLowerCase();
+}
+// The siblings, those of one name folded. Numbers in a name do not count.
+function folded(siblings) {
+  const names = new Map();
+  for (const item of siblings) {
+    if (item.children.length) continue;
+    const key = item.row.name.replace(/\d+/g, "#");
+    if (names.has(key)) names.get(key).push(item); else names.set(key, [item]);
+  }
+  const result = [], isWhole = siblings.length > 0 && siblings[0].parent !== null && names.size === 1;
+  for (const item of siblings) {
+    const same = item.children.length || isWhole ? none : names.get(item.row.name.replace(/\d+/g, "#"));
+    if (same.length < foldCount) result.push(item);
+    else if (same[0] === item) {
+      const fold = newItem(null);
+      fold.parent = item.parent;
+      fold.children = same;
+      for (const child of same) child.parent = fold;
+      result.push(fold);
+    }
+  }
+  return result;
+}
+const roots = (() => {
+  const first = [];
+  for (const item of items) {
+    item.parent = item.row.parent === undefined ? null : items[item.row.parent];
+    (item.parent ? item.parent.children : first).push(item);
+  }
+  for (const item of items) if (item.children.length) {
+    item.isOpen = item.children.length < foldCount;
+    item.children = folded(item.children);
+  }
+  return folded(first);
+})();
+for (const item of items) {
+  for (let one = item.parent; item.isCritical && one; one = one.parent) one.isCritical = true;
+}
+const hasFolds = roots.some(item => item.children.length);
+
+// What is said of an item with children; made when it is seen first.
+function summaryOf(item) {
+  if (item.summary) return item.summary;
+  const leaves = [], collect = one => one.children.length ? one.children.forEach(collect) : leaves.push(one.row);
+  item.children.forEach(collect);
+  const changes = [], reasons = new Map();
+  let start = Infinity, end = 0, problems = 0;
+  for (const row of leaves) {
+    start = Math.min(start, row.added);
+    end = Math.max(end, row.end);
+    if (/ailed/.test(row.outcome)) problems++;
+    if (row.why) reasons.set(row.why, (reasons.get(row.why) ?? 0) + 1);
+    for (const slot of row.slots) changes.push([slot.start, 1], [slot.end, -1]);
+  }
+  // The ends first, where both are at one time.
+  changes.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const steps = Math.min(240, 4 * leaves.length), profile = new Array(steps).fill(0), length = Math.max(end - start, 1e-6);
+  let running = 0, peak = 0, last = 0;
+  for (const [at, change] of changes) {
+    const step = Math.min(steps - 1, Math.max(0, Math.floor((at - start) / length * steps)));
+    for (let n = last; n <= step; n++) profile[n] = Math.max(profile[n], running);
+    running += change;
+    profile[step] = Math.max(profile[step], running);
+    peak = Math.max(peak, running);
+    last = step + 1;
+  }
+  const firstName = leaves[0].name, lastName = leaves[leaves.length - 1].name;
+  const isOne = leaves.every(row => row.name === firstName), group = item.row && item.row.group;
+  const count = leaves.length;
+  const what = isOne ? count + " " + firstName : count + " jobs" + (item.row ? "" : ", " + firstName + " … " + lastName);
+  const often = [...reasons].sort((a, b) => b[1] - a[1])[0];
+  const pace = group && group.isChain ? ", one after the other" : peak > 1 ? ", " + peak + " at a time" : "";
+  const text = [...reasons.keys(), firstName, isOne ? "" : lastName].join(" ");
+  return item.summary = { start, end, peak, profile, problems, what, pace, text,
+    why: often && often[1] * 2 > count ? often[0] : "",
+    outcome: item.row ? item.row.outcome : problems ? "failed" : leaves.some(row => row.outcome === "unfinished")
+      ? "unfinished" : leaves.every(row => row.outcome === "cancelled") ? "cancelled" : "succeeded" };
+}
+// The name, and what follows it more quietly.
+function nameOf(item) {
+  if (!item.children.length) return [item.row.name, ""];
+  const { what, pace, problems } = summaryOf(item), more = problems ? ", " + problems + " failed" : "";
+  return item.row ? [item.row.name, what + pace + more] : [what, pace.replace(/^, /, "") + more];
+}
+
+// Which items are shown, and where
+
+let seen = [], openItems = [];
+function filter() {
+  const parts = search.value.toLowerCase().split(/\s+/).filter(part => part), isPath = id("critical").checked;
+  const isFiltered = parts.length > 0 || isPath;
+  let count = 0;
+  const hits = item => {
+    let own = 0;
+    if (item.row) {
+      const text = parts.length ? textOf(item.row) : "";
+      own = (!isPath || item.isCritical) && parts.every(part => text.includes(part)) ? 1 : 0;
+      count += own;
+    }
+    item.hits = own;
+    for (const child of item.children) item.hits += hits(child);
+    item.place = -1;
+    return item.hits;
+  };
+  const visit = (item, depth) => {
+    if (!item.hits) return;
+    item.depth = depth;
+    item.place = seen.length;
+    seen.push(item);
+    const isOpen = item.isOpen || (isFiltered && item.hits <= foldCount);
+    item.isShownOpen = item.children.length > 0 && isOpen;
+    if (item.isShownOpen) for (const child of item.children) visit(child, depth + 1);
+  };
+  seen = [];
+  for (const item of roots) hits(item);
+  for (const item of roots) visit(item, 0);
+  openItems = seen.filter(item => item.details);
+  if (!current || current.place < 0) current = seen[0] ?? null;
+  id("none").hidden = seen.length > 0;
+  id("status").textContent = count + " of " + rows.length + " rows";
+  clear();
+  render();
+}
+function topOf(item) {
+  let result = item.place * height;
+  for (const open of openItems) {
+    if (open.place >= item.place) break;
+    result += open.detailsHeight;
+  }
+  return result;
+}
+const wholeHeight = () => openItems.reduce((sum, item) => sum + item.detailsHeight, seen.length * height);
+function indexAt(y) {
+  let low = 0, high = seen.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (topOf(seen[middle]) <= y) low = middle; else high = middle - 1;
+  }
+  return low;
+}
+function shownFor(item) {
+  while (item && item.place < 0) item = item.parent;
+  return item;
+}
+
+// Rows in sight
+
+let hadFocus = false;
+function clear() {
+  hadFocus ||= list.contains(document.activeElement);
+  for (const element of [...list.children]) element.item.element = null;
+  list.replaceChildren();
+}
+function render() {
+  hadFocus ||= list.contains(document.activeElement);
+  list.style.height = wholeHeight() + "px";
+  const wanted = [];
+  if (seen.length) {
+    const first = Math.max(0, indexAt(view.scrollTop - axisHeight) - 4);
+    const last = Math.min(seen.length - 1, indexAt(view.scrollTop + view.clientHeight) + 4);
+    // The row that can have the focus stays, so that the focus is not lost.
+    if (current && current.place < first) wanted.push(current);
+    for (let n = first; n <= last; n++) wanted.push(seen[n]);
+    if (current && current.place > last) wanted.push(current);
+  }
+  const kept = new Set(wanted);
+  for (const element of [...list.children]) if (!kept.has(element.item)) {
+    element.item.element = null;
+    element.remove();
+  }
+  wanted.forEach((item, index) => {
+    const element = item.element ?? addItem(item);
+    if (list.children[index] !== element) list.insertBefore(element, list.children[index] ?? null);
+    element.style.top = topOf(item) + "px";
+  });
+  for (const item of wanted) if (item.details && item.element.lastChild.offsetHeight !== item.detailsHeight) {
+    item.detailsHeight = item.element.lastChild.offsetHeight;
+    return render();
+  }
+  if (hadFocus && current && !list.contains(document.activeElement)) current.element.firstChild.focus({ preventScroll: true });
+  hadFocus = false;
+  ticks();
+  lines();
+}
+function addItem(item) {
+  const element = document.createElement("li"), button = make("button", element, undefined, "row");
+  item.element = element;
+  element.item = item;
+  element.className = item.isCritical ? "path" : "";
+  element.setAttribute("aria-setsize", seen.length);
+  element.setAttribute("aria-posinset", item.place + 1);
+  button.type = "button";
+  button.tabIndex = item === current ? 0 : -1;
+  const row = item.row, parts = item.children.length ? summaryOf(item) : null, isFolded = parts && !item.isShownOpen;
+  const [name, more] = nameOf(item), start = row ? row.added : parts.start, end = row ? row.end : parts.end;
+  const outcome = parts ? parts.outcome : row.outcome, why = row ? row.why : parts.why;
+  const reason = why ? (outcome === "unfinished" ? "waits for " : row ? "waited for " : "mostly waited for ") + why : "";
+  button.setAttribute("aria-expanded", row ? !!item.details : item.isShownOpen);
+  button.setAttribute("aria-label", [name, more, row && row.id, row && row.priority ? row.priority + " priority" : "",
+    row ? row.result : words[outcome], "took " + time(end - start), "added at " + time(start), reason,
+    row && row.attempts.length > 1 ? row.attempts.length + " attempts" : "", item.depth ? "in " + nameOf(item.parent)[0] : "",
+    parts ? (item.isShownOpen ? "unfolded" : "folded") : "", item.isCritical ? "on the critical path" : ""]
+    .filter(part => part).join(", "));
+
+  const label = make("span", button, undefined, "label");
+  label.style.setProperty("--depth", item.depth);
+  if (parts) symbol("twisty", label).classList.toggle("open", item.isShownOpen);
+  symbol(outcome, label, words[outcome]);
+  const title = make("b", label, name);
+  title.title = name + (more ? ": " + more : "");
+  if (more) make("span", title, (row ? " " : ", ") + more);
+  if (row && row.priority) make("em", label, row.priority).title = row.priority + " priority";
+  if (reason && isNarrow.matches) make("span", label, reason, "why");
+  make("span", label, time(end - start), "time");
+
+  const track = make("span", button, undefined, "track");
+  if (isFolded) addProfile(track, parts);
+  else if (row) addBars(track, row);
+  if (reason && !isNarrow.matches) {
+    const wait = row && row.waits.findLast(one => one.why === why);
+    addReason(track, reason, start, end, wait ?? { start, end });
+  }
+  if (item.details) element.append(addDetails(row));
+  return element;
+}
+function addBars(track, row) {
+  for (const wait of row.waits) {
+    bar(track, wait.start, wait.end, "wait " + wait.kind, wait.why ? "waits for " + wait.why : "waits " + waitWords[wait.kind]);
+  }
+  for (const slot of row.slots) bar(track, slot.start, slot.end, "slot", "has a slot");
+  // Over the slot: a wait that begins before the slot is given back.
+  for (const wait of row.waits) if (wait.kind === "other") bar(track, wait.start, wait.end, "wait other", "waits for " + wait.why);
+  for (const attempt of row.attempts) {
+    bar(track, attempt.start, attempt.end, "attempt", attempt.reason + ": " + attempt.request);
+    for (const phase of attempt.phases ?? none) bar(track, phase.start, phase.end, "phase " + phase.kind, phases[phase.kind]);
+    const problem = attempt.error === "cancelled" ? "" : attempt.error || (attempt.status >= 400 ? "status " + attempt.status : "");
+    if (problem) bar(track, attempt.start, attempt.end, "broken", problem);
+  }
+  for (const answer of row.cache) {
+    const hint = answer.miss ? "not in the cache: " + answer.miss : "from the cache";
+    symbol(answer.miss ? "miss" : "hit", track, hint).style.left = share(answer.at);
+  }
+  if (row.outcome !== "succeeded") symbol(row.outcome, track, words[row.outcome]).style.left = share(row.end);
+}
+// How many run at each time.
+function addProfile(track, { start, end, peak, profile }) {
+  const hint = "up to " + peak + " at a time";
+  bar(track, start, end, "span", hint);
+  const svg = draw("svg", track, { class: "profile", viewBox: `0 0 ${profile.length} ${Math.max(1, peak)}`,
+    preserveAspectRatio: "none", "aria-hidden": "true" });
+  svg.style.left = share(start);
+  svg.style.width = share(end - start);
+  const base = Math.max(1, peak);
+  draw("path", svg, { d: `M0 ${base}` + profile.map((count, n) => `V${base - count}H${n + 1}`).join("") + `V${base}Z` });
+}
+// Behind the bar, before it, or over the wait: where there is room.
+function addReason(track, text, start, end, wait) {
+  const width = widthOf(text, 12) + 2, all = trackWidth(), px = ms => ms / total * all;
+  const behindEnd = all + behind - px(end) - 24, beforeStart = px(start) - 8, over = px(wait.end - wait.start) - 20;
+  const room = [behindEnd, beforeStart, over], place = room.findIndex(one => one >= width);
+  const best = place >= 0 ? place : room.indexOf(Math.max(...room));
+  if (room[best] < 40) return;
+  const caption = make("span", track, text, best === 2 ? "why plate" : "why");
+  caption.style.maxWidth = Math.min(width + 10, room[best]) + "px";
+  if (best === 0) caption.style.left = `calc(${share(end)} + 18px)`;
+  else if (best === 1) caption.style.right = `calc(100% - ${share(start)} + 8px)`;
+  else caption.style.left = share(wait.start);
+}
+
+// Folding and details
+
+function fold(item, isOpen) {
+  if (!item.children.length || item.isShownOpen === isOpen) return;
+  item.isOpen = isOpen;
+  filter();
+}
+function foldAll(isOpen) {
+  const visit = item => {
+    if (!item.children.length) return;
+    item.isOpen = isOpen;
+    item.children.forEach(visit);
+  };
+  roots.forEach(visit);
+  id("unfold").textContent = isOpen ? "Fold all" : "Unfold all";
+  id("unfold").setAttribute("aria-pressed", isOpen);
+  current = null;
+  view.scrollTop = 0;
+  filter();
+}
+function toggle(item, isOpen = !item.details) {
+  if (!item.row || !!item.details === isOpen) return;
+  item.details = isOpen;
+  item.detailsHeight = 0;
+  openItems = seen.filter(one => one.details);
+  item.element.firstChild.setAttribute("aria-expanded", isOpen);
+  if (isOpen) item.element.append(addDetails(item.row)); else item.element.lastChild.remove();
+  render();
+}
+function addDetails(row) {
+  const box = document.createElement("div"), facts = make("dl", box);
+  box.className = "details";
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", "Details of " + row.name);
+  const fact = (name, text, className) => {
+    if (text === undefined || text === "") return null;
+    make("dt", facts, name);
+    return make("dd", facts, text, className);
+  };
+  const isEnded = row.outcome !== "unfinished";
+  fact("Name", row.name + (row.id ? " (" + row.id + ")" : ""));
+  fact("Request", row.request);
+  fact("Host", row.host);
+  fact("Tags", row.tags.join(", "));
+  fact("Priority", row.priority);
+  if (row.item.children.length) fact("Children", row.item.summary.what + row.item.summary.pace);
+  fact("Result", row.result);
+  fact("Error", row.error, "wrong");
+  fact("Root cause", row.rootCause, "wrong");
+  fact("Added", time(row.added));
+  if (!row.isCall) fact("Started", row.started === undefined ? "never" :
+    time(row.started) + ", after " + time(row.started - row.added));
+  fact(isEnded ? "Ended" : "Shown until", time(row.end));
+  fact("Cache", row.cache.map(a => (a.miss ? "no: " + a.miss : "yes") + " at " + time(a.at)).join("; "));
+  fact(isEnded ? "Waited" : "Waits", row.waits.map(wait =>
+    (wait.why ? "for " + wait.why : waitWords[wait.kind]) + ": " + time(wait.end - wait.start)).join("; "));
+  const jumps = (name, others, names = none) => {
+    const cell = others.length || names.length ? fact(name, names.join(", ") + " ") : null;
+    for (const other of others.slice(0, 50)) make("button", cell, rows[other].name, "jump").onclick = () => go(rows[other].item);
+    if (others.length > 50) make("span", cell, "and " + (others.length - 50) + " more");
+  };
+  if (row.parent !== undefined) jumps("Part of", [row.parent]);
+  jumps("Needs", row.dependencies, row.others);
+  jumps("Needed by", row.dependents);
+  if (row.attempts.length) {
+    make("h2", box, "Messages");
+    const attempts = make("ol", box);
+    for (const attempt of row.attempts) {
+      const end = attempt.status || attempt.error || "no answer";
+      const item = make("li", attempts, attempt.reason + ": " + attempt.request + " → " + end +
+        (attempt.status && attempt.error ? ", " + attempt.error : ""));
+      make("small", item, "at " + time(attempt.start) + ", took " + time(attempt.end - attempt.start) +
+        (attempt.phases ?? none).map(p => "; " + phases[p.kind] + " " + time(p.end - p.start)).join("") +
+        (attempt.note ? "; " + attempt.note : ""));
+    }
+  }
+  return box;
+}
+function go(item) {
+  for (let one = item.parent; one; one = one.parent) one.isOpen = true;
+  if (!item.hits) {
+    search.value = "";
+    id("critical").checked = false;
+  }
+  if (item.place < 0) filter();
+  view.scrollTo({ top: topOf(item) - view.clientHeight / 2, behavior: isStill.matches ? "auto" : "smooth" });
+  focus(item, false);
+}
+// - scrolls: whether the row is to be brought into sight at once.
+function focus(item, scrolls = true) {
+  if (current && current.element) current.element.firstChild.tabIndex = -1;
+  current = item;
+  if (scrolls) {
+    const y = topOf(item) + axisHeight;
+    if (y < view.scrollTop + axisHeight) view.scrollTop = y - axisHeight;
+    if (y + height > view.scrollTop + view.clientHeight) view.scrollTop = y + height - view.clientHeight + 12;
+  }
+  render();
+  item.element.firstChild.tabIndex = 0;
+  item.element.firstChild.focus({ preventScroll: true });
+}
+
+// Lines between rows
+
+const edges = [];
+for (const row of rows) if (row.isCritical) {
+  for (const other of row.dependencies) if (rows[other].isCritical) edges.push([rows[other], row]);
+}
+function lines() {
+  const links = id("links"), parts = { critical: [], before: [], after: [] };
+  const low = view.scrollTop - 500, high = view.scrollTop + view.clientHeight + 500;
+  const x = ms => (gutter + before + ms / total * trackWidth()).toFixed(1);
+  const y = item => Math.min(high, Math.max(low, axisHeight + topOf(item) + (isNarrow.matches ? 34 : height / 2)));
+  const line = (from, to, name) => {
+    const one = shownFor(from.item), other = shownFor(to.item);
+    if (!one || !other || one === other || parts[name].length > 400) return;
+    const [first, last] = [y(one), y(other)];
+    // Both are out of sight, on the same side.
+    if (first === last && (first === low || first === high)) return;
+    const end = to.started === undefined ? to.end : to.started;
+    parts[name].push(`M${x(Math.min(from.end, end))} ${first}V${last}H${x(end)}`);
+  };
+  for (const [from, to] of edges) line(from, to, "critical");
+  for (const element of list.querySelectorAll(".linked")) element.classList.remove("linked");
+  const row = hovered && hovered.row;
+  if (row) {
+    for (const other of row.dependencies) line(rows[other], row, "before");
+    for (const other of row.dependents) line(row, rows[other], "after");
+    const near = new Set([...row.dependencies, ...row.dependents].map(other => shownFor(rows[other].item)));
+    for (const element of list.children) if (near.has(element.item)) element.classList.add("linked");
+  }
+  links.replaceChildren();
+  for (const name in parts) if (parts[name].length) draw("path", links, { class: name, d: parts[name].join("") });
+}
+function hover(item) {
+  if (item === hovered) return;
+  hovered = item;
+  lines();
+}
+
+// Time axis and zoom
+
+const trackWidth = () => Math.max(1, (view.clientWidth - gutter) * zoom - before - behind);
+let lastTicks = "";
+function ticks() {
+  const rough = total / Math.max(1, trackWidth() / 68), size = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map(n => n * size).find(n => n >= rough);
+  const at = x => x / trackWidth() * total / step;
+  const first = Math.max(0, Math.floor(at(view.scrollLeft - before)) - 1);
+  const last = Math.min(Math.ceil(total / step) - 1, Math.ceil(at(view.scrollLeft + view.clientWidth)) + 1);
+  const key = [step, first, last, gutter].join();
+  if (key === lastTicks) return;
+  lastTicks = key;
+  const axis = id("axis").lastElementChild, grid = id("grid");
+  axis.replaceChildren();
+  grid.replaceChildren();
+  for (let n = first; n <= last; n++) {
+    make("i", grid).style.left = share(n * step);
+    if (n * step < total - step * 0.5 || n === 0) make("span", axis, time(n * step, step)).style.left = share(n * step);
+  }
+}
+// Around a place from 0 to 1 of what is seen; without it around the row that has the focus.
+function setZoom(value, at) {
+  const width = view.clientWidth - gutter, row = list.contains(document.activeElement) && current ? current.row : null;
+  const middle = row && (row.started === undefined ? row.end : (row.started + row.end) / 2) / total * width;
+  const place = at === undefined && row ? middle : (view.scrollLeft + (at ?? 0.5) * width) / zoom;
+  zoom = Math.min(400, Math.max(1, value));
+  sheet.style.width = gutter + width * zoom + "px";
+  sheet.style.setProperty("--shown", view.clientWidth + "px");
+  view.scrollLeft = place * zoom - (at ?? 0.5) * width;
+  // The reasons stand where there is room.
+  clear();
+  render();
+}
+// The names have the room that they need, up to two fifths of the width.
+function layOut() {
+  height = isNarrow.matches ? 46 : 26;
+  const width = item => {
+    const [name, more] = nameOf(item);
+    return widthOf(more ? name + ", " + more : name, 14) * 1.04 + 14 * item.depth + (item.children.length ? 18 : 0) +
+      (item.row && item.row.priority ? widthOf(item.row.priority, 11) + 18 : 0);
+  };
+  const longest = seen.slice(0, 300).reduce((most, item) => Math.max(most, width(item)), 0);
+  gutter = isNarrow.matches ? 0 : Math.round(Math.min(Math.max(200, longest + 118), 520, view.clientWidth * 0.4));
+  document.documentElement.style.setProperty("--gutter", gutter + "px");
+  setZoom(zoom);
+  paint();
+}
+function paint() {
+  overview.hidden = rows.length < 60;
+  if (overview.hidden) return;
+  const scale = devicePixelRatio || 1, context = overview.getContext("2d");
+  const width = overview.width = overview.clientWidth * scale, height = overview.height = 56 * scale;
+  const style = getComputedStyle(document.documentElement);
+  const colors = { wait: style.getPropertyValue("--edge"), slot: style.getPropertyValue("--firstByte"),
+    bad: style.getPropertyValue("--bad") };
+  const thick = Math.max(1, height / rows.length), fill = (start, end, top) =>
+    context.fillRect(start / total * width, top, Math.max(1, (end - start) / total * width), thick);
+  // One colour after the other, which is several times as fast.
+  context.fillStyle = colors.wait;
+  rows.forEach((row, index) => fill(row.added, row.end, index / rows.length * height));
+  for (const name of ["slot", "bad"]) {
+    context.fillStyle = colors[name];
+    rows.forEach((row, index) => {
+      if (/ailed/.test(row.outcome) !== (name === "bad")) return;
+      for (const slot of row.slots) fill(slot.start, slot.end, index / rows.length * height);
+    });
+  }
+}
+
+// Pointer and keys
+
+const itemOf = event => {
+  const element = event.target.closest("#list > li");
+  return element ? element.item : null;
+};
+list.addEventListener("click", event => {
+  const item = itemOf(event);
+  if (!item || !event.target.closest(".row")) return;
+  focus(item);
+  if (item.row && !event.target.closest(".twisty")) toggle(item); else fold(item, !item.isShownOpen);
+});
+list.addEventListener("pointerover", event => hover(itemOf(event)));
+list.addEventListener("pointerleave", () => hover(list.contains(document.activeElement) ? current : null));
+list.addEventListener("focusin", event => hover(itemOf(event)));
+list.addEventListener("keydown", event => {
+  const item = itemOf(event), page = Math.max(1, Math.floor(view.clientHeight / height) - 2);
+  if (!item || event.ctrlKey || event.metaKey || event.altKey) return;
+  const next = { ArrowDown: item.place + 1, ArrowUp: item.place - 1, Home: 0, End: seen.length - 1,
+    PageDown: item.place + page, PageUp: item.place - page }[event.key];
+  if (next !== undefined) focus(seen[Math.min(seen.length - 1, Math.max(0, next))]);
+  else if (event.key === "ArrowRight" && item.children.length && !item.isShownOpen) fold(item, true);
+  else if (event.key === "ArrowLeft" && item.isShownOpen) fold(item, false);
+  else if (event.key === "ArrowRight") view.scrollLeft += 80;
+  else if (event.key === "ArrowLeft") view.scrollLeft -= 80;
+  else if (event.key === "Escape") toggle(item, false), focus(item);
+  else return;
+  event.preventDefault();
+});
+document.addEventListener("keydown", event => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target === search) return;
+  if (event.key === "+" || event.key === "=") setZoom(zoom * 1.5);
+  else if (event.key === "-") setZoom(zoom / 1.5);
+  else if (event.key === "0") setZoom(1);
+  else if (event.key === "/") search.focus(), event.preventDefault();
+});
+view.addEventListener("wheel", event => {
+  if (!event.ctrlKey) return;
+  event.preventDefault();
+  const place = Math.max(0, event.clientX - gutter) / (view.clientWidth - gutter);
+  setZoom(zoom * Math.exp(-event.deltaY / 200), place);
+}, { passive: false });
+let isDue = false;
+view.addEventListener("scroll", () => {
+  if (isDue) return;
+  isDue = true;
+  requestAnimationFrame(() => {
+    isDue = false;
+    render();
+  });
+}, { passive: true });
+id("in").onclick = () => setZoom(zoom * 1.5);
+id("out").onclick = () => setZoom(zoom / 1.5);
+id("fit").onclick = () => setZoom(1);
+id("unfold").onclick = () => foldAll(id("unfold").getAttribute("aria-pressed") !== "true");
+id("unfold").hidden = !hasFolds;
+search.oninput = id("critical").onchange = () => {
+  view.scrollTop = 0;
+  filter();
+};
+overview.onclick = event => {
+  const row = rows[Math.floor(event.offsetY / overview.clientHeight * rows.length)];
+  if (row) go(row.item);
+};
+
+// The legend has what the page shows.
+const kinds = new Set();
+for (const row of rows) {
+  kinds.add(row.outcome);
+  if (row.isCritical) kinds.add("path");
+  for (const wait of row.waits) kinds.add(wait.kind);
+  for (const answer of row.cache) kinds.add(answer.miss ? "miss" : "hit");
+  for (const attempt of row.attempts) {
+    if (!attempt.phases) kinds.add("attempt");
+    if (attempt.error || attempt.status >= 400) kinds.add("broken");
+    for (const phase of attempt.phases ?? none) kinds.add(phase.kind);
+  }
+}
+if (hasFolds) kinds.add("profile");
+for (const entry of document.querySelectorAll("#legend [data-kind]")) entry.hidden = !kinds.has(entry.dataset.kind);
+id("legend").open = innerWidth > 640 && innerHeight >= 560;
+
+filter();
+new ResizeObserver(layOut).observe(view);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+// So that the first letter of a filter waits for nothing.
+setTimeout(() => rows.forEach(textOf));
