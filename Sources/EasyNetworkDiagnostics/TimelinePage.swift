@@ -182,7 +182,7 @@ enum TimelinePage {
         """#
 
     /// The SHA-256 of the text of the script's element, in Base64: the script, and a line feed at either end.
-    static let scriptDigest = "hUHfpR6NjlaqGk580UhytSRrh2thF6ahh/SveQiyeUE="
+    static let scriptDigest = "H1i5hfhxGTHp1cWxf9Si5DVueVaxSERM4YWuz7XXcCA="
 
     static let script = #"""
         "use strict";
@@ -480,8 +480,7 @@ enum TimelinePage {
           make("span", label, time(end - start), "time");
 
           const track = make("span", button, undefined, "track");
-          if (isFolded) addProfile(track, parts);
-          else if (row) addBars(track, row);
+          if (isFolded || !row) addProfile(track, parts); else addBars(track, row);
           if (reason && !isNarrow.matches) {
             const wait = row && row.waits.findLast(one => one.why === why);
             addReason(track, reason, start, end, wait ?? { start, end });

@@ -7,25 +7,29 @@ extension TimelinePicture {
         let width = max(40, width)
         let times = rows.map { Self.time($0.end - $0.added) }
         // The names have the room that they need, as long as the bars have half of the width.
-        let nameWidth = min(max(4, rows.map { Self.columns($0.name) }.max() ?? 4), max(width / 4, width * 2 / 5 - 8))
+        let names = rows.map { row in row.name + (row.priority.map { ", \($0)" } ?? "") }
+        let nameWidth = min(max(4, names.map { Self.columns($0) }.max() ?? 4), max(width / 4, width * 2 / 5 - 8))
         let timeWidth = max(4, times.map(\.count).max() ?? 4)
         let resultWidth = min(max(6, rows.map { Self.columns($0.result) }.max() ?? 6), width / 5)
-        // The marks and the spaces between the columns take six.
-        let barWidth = max(4, width - nameWidth - timeWidth - resultWidth - 6)
+        let longest = rows.map { Self.columns($0.why ?? "") }.max() ?? 0
+        let whyWidth = width < 110 || longest == 0 ? 0 : min(max(10, longest), width / 5)
+        // The marks and the spaces between the columns take seven.
+        let barWidth = max(4, width - nameWidth - timeWidth - resultWidth - whyWidth - (whyWidth > 0 ? 7 : 6))
         var lines = Self.wrapped(summary, width)
         lines.append(
             [
                 "  ", Self.fitted("name", nameWidth), Self.scale(length, barWidth),
                 Self.fitted("time", timeWidth, isRight: true), Self.fitted("result", resultWidth),
+                whyWidth > 0 ? Self.fitted("waited for", whyWidth) : "",
             ]
             .joined(separator: " ")
         )
-        for (row, time) in zip(rows, times) {
+        for (index, row) in rows.enumerated() {
             lines.append(
                 [
-                    Self.mark(row.outcome) + (row.isCritical ? "*" : " "), Self.fitted(row.name, nameWidth),
-                    Self.bar(row, length, barWidth), Self.fitted(time, timeWidth, isRight: true),
-                    Self.fitted(row.result, resultWidth),
+                    Self.mark(row.outcome) + (row.isCritical ? "*" : " "), Self.fitted(names[index], nameWidth),
+                    Self.bar(row, length, barWidth), Self.fitted(times[index], timeWidth, isRight: true),
+                    Self.fitted(row.result, resultWidth), whyWidth > 0 ? Self.fitted(row.why ?? "", whyWidth) : "",
                 ]
                 .joined(separator: " ")
             )

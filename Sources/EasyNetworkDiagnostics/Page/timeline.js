@@ -293,8 +293,7 @@ function addItem(item) {
   make("span", label, time(end - start), "time");
 
   const track = make("span", button, undefined, "track");
-  if (isFolded) addProfile(track, parts);
-  else if (row) addBars(track, row);
+  if (isFolded || !row) addProfile(track, parts); else addBars(track, row);
   if (reason && !isNarrow.matches) {
     const wait = row && row.waits.findLast(one => one.why === why);
     addReason(track, reason, start, end, wait ?? { start, end });

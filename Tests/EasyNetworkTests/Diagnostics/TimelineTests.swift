@@ -268,6 +268,28 @@ struct TimelineTests {
         )
     }
 
+    @Test("BEY-20: a wide text says what each row waited for, and its priority")
+    func linesWithReasons() {
+        var record = TimelineRecord()
+        let origin = Date(timeIntervalSinceReferenceDate: 0)
+        let job = NetworkOperation()
+        job.name = "profile"
+        let note = WaitNote(since: 0, seconds: 0.01, reason: .limit(3), before: nil)
+        let events: [(NetworkEvent.Kind, Double)] = [
+            (.added(waitingFor: []), 0), (.started, 0.01), (.finished(nil), 0.02),
+        ]
+        for (kind, time) in events {
+            let date = origin.addingTimeInterval(time)
+            let event = NetworkEvent(kind, at: date, operation: job, priority: .high, wait: note)
+            record.note(event, fromQueue: true)
+        }
+        let picture = TimelinePicture(record, at: origin)
+        #expect(picture.lines(width: 120)[1].hasSuffix(" time result waited for"))
+        #expect(picture.lines(width: 120)[2].hasPrefix("✓* profile, high ░"))
+        #expect(picture.lines(width: 120)[2].hasSuffix("▒ 20 ms done   a slot of 3"), "\(picture.lines(width: 120))")
+        #expect(!picture.lines(width: 100)[1].contains("waited for"))
+    }
+
     @Test(
         "DIA-1: no line is wider than asked for, and wide characters are cut whole",
         arguments: [0, 40, 61, 80, 100, 233]
