@@ -171,7 +171,7 @@ enum TimelinePage {
           header { padding: 8px 10px 6px; } .search { flex: 1 1 100%; } .corner { display: none; }
           .row { display: block; height: 46px; } .row .track { height: 24px; }
           .label .why { flex: 0 1 auto; min-width: 0; overflow: hidden; text-overflow: ellipsis; }
-          .label b { flex: 0 1 auto; max-width: 62%; } .label .time { flex: none; margin-left: auto; }
+          .label b { flex: 0 1 auto; min-width: 0; } .label:has(.why) b { max-width: 62%; } .label .time { flex: none; margin-left: auto; }
           .label { width: var(--shown, 100%); height: 22px; padding: 0 10px 0 calc(10px + 10px * var(--depth, 0)); }
           .path .label { padding-left: calc(5px + 10px * var(--depth, 0)); }
           .details { padding: 8px 10px 12px; }
