@@ -35,16 +35,18 @@ extension TimelinePicture {
             """
     }
 
-    /// JSON that cannot end its element, and that older parsers of scripts read too.
+    /// JSON that cannot end its element. By bytes, since replacing in a string of ten megabytes takes longer than encoding it.
     private var json: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // It has finite numbers and texts only.
         let data = (try? encoder.encode(self)) ?? Data("{}".utf8)
-        return String(decoding: data, as: UTF8.self)
-            .replacingOccurrences(of: "<", with: "\\u003C")
-            .replacingOccurrences(of: "\u{2028}", with: "\\u2028")
-            .replacingOccurrences(of: "\u{2029}", with: "\\u2029")
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(data.count + data.count / 16)
+        for byte in data {
+            if byte == UInt8(ascii: "<") { bytes += #"\u003C"#.utf8 } else { bytes.append(byte) }
+        }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     private static func escaped(_ text: String) -> String {
