@@ -9,73 +9,75 @@ struct GetResource: BaseAPIRequest {
     var options: RequestOptions { RequestOptions(cache: .http) }
 }
 
-/// How the answer to a request is decoded as a resource.
-package struct ResourceDecoder<Resource: Sendable>: Sendable {
-    /// A decoded resource, its cost in memory, and whether it may be kept there.
-    package typealias Item = (resource: Resource, cost: Int, isStorable: Bool)
-
-    let decode: @Sendable (NetworkResponse) throws -> Resource
-    let cost: (@Sendable (Resource) -> Int)?
-    /// Whether nobody wants the resource any more. A call whose answer has come maps it although it was cancelled.
-    let isCancelled = Locked(false)
-
-    func item(from response: NetworkResponse) throws -> Item {
-        guard !isCancelled.withLock({ $0 }) else { throw NetworkError(code: .cancelled) }
-        let resource = try decode(response)
-        let cost = max(0, cost?(resource) ?? response.body.count)
-        return (resource, cost, !CacheControl(response: response.headers).noStore)
-    }
+/// What a load has made of its answer.
+package struct LoadedResource<Resource: Sendable>: Sendable {
+    /// Nil when nobody wanted more than the answer in the cache.
+    let resource: Resource?
+    /// Its cost in memory.
+    let cost: Int
+    /// Whether it may be kept there.
+    let isStorable: Bool
 }
 
 /// A load of a ``ResourceLoader``: a request that can tell what has come of its answer.
-package final class ResourceOperation<Resource: Sendable>: ItemOperation<ResourceDecoder<Resource>.Item>,
-    @unchecked Sendable
+package final class ResourceOperation<Resource: Sendable>: ItemOperation<LoadedResource<Resource>>, @unchecked Sendable
 {
-    // Sendable because everything that changes is in `partials`, behind its lock.
-    private struct Partials {
+    // Sendable because everything that changes is in `receivers`, behind its lock.
+    private struct Receivers {
         /// Nil while nobody wants partial resources.
-        var receive: (@Sendable (Resource) -> Void)?
+        var partial: (@Sendable (Resource) -> Void)?
+        /// Nil while nobody wants the bytes.
+        var count: (@Sendable (TransferMeter.Count) -> Void)?
         var lastCount = 0
     }
 
-    private let partials = Locked(Partials())
+    private let receivers = Locked(Receivers())
     private let decodePartial: (@Sendable (NetworkResponse) throws -> Resource?)?
     private let url: URL
-    private let decoder: ResourceDecoder<Resource>
+    private let ignoresCache: Bool
+    private let makeItem: @Sendable (NetworkResponse) async throws -> LoadedResource<Resource>
 
+    /// - Parameters:
+    ///   - ignoresCache: whether it goes past the host's cache.
+    ///   - makeItem: makes the resource, when the job has no slot any more.
     init(
         _ request: any BaseAPIRequest,
-        decoder: ResourceDecoder<Resource>,
+        _ options: RequestOptions,
         url: URL,
+        ignoresCache: Bool,
         service: EasyNetworkService,
-        decodePartial: (@Sendable (NetworkResponse) throws -> Resource?)?
+        decodePartial: (@Sendable (NetworkResponse) throws -> Resource?)?,
+        makeItem: @escaping @Sendable (NetworkResponse) async throws -> LoadedResource<Resource>
     ) {
         self.url = url
-        self.decoder = decoder
+        self.ignoresCache = ignoresCache
         self.decodePartial = decodePartial
+        self.makeItem = makeItem
         // The loader has one load for each key.
-        super.init(request, request.options.with { $0.repeatPolicy = .allow }, of: service)
-    }
-
-    package override func cancel() {
-        decoder.isCancelled.exchange(true)
-        super.cancel()
+        super.init(request, options.with { $0.repeatPolicy = .allow }, of: service)
     }
 
     package override func execute() {
-        sendRequest { [decoder] in try decoder.item(from: $0) }
+        sendRequest(ignoresCache: ignoresCache, makeItem: makeItem)
+    }
+
+    /// Passes the bytes on, as often as progress is told.
+    func receiveCounts(_ receive: @escaping @Sendable (TransferMeter.Count) -> Void) {
+        let old = receivers.withLock { exchange(&$0.count, with: receive) }
+        guard old == nil else { return }
+        meter.whenPublished { [weak self] count in self?.receivers.withLock { $0.count }?(count) }
     }
 
     /// Passes on what can be decoded while the answer comes, at most ten times a second, as often as progress is told.
     func receivePartials(_ receive: @escaping @Sendable (Resource) -> Void) {
         guard decodePartial != nil else { return }
-        let old = partials.withLock { exchange(&$0.receive, with: receive) }
+        let old = receivers.withLock { exchange(&$0.partial, with: receive) }
         if old == nil { meter.whenPublished { [weak self] _ in self?.passOn() } }
     }
 
     private func passOn() {
         guard let answer = answerSoFar, 200..<300 ~= answer.head.statusCode, !answer.body.isEmpty, !hasOutcome,
-            partials.withLock({ exchange(&$0.lastCount, with: answer.body.count) != answer.body.count })
+            receivers.withLock({ exchange(&$0.lastCount, with: answer.body.count) != answer.body.count })
         else { return }
         let response = NetworkResponse(
             statusCode: answer.head.statusCode,
@@ -85,6 +87,6 @@ package final class ResourceOperation<Resource: Sendable>: ItemOperation<Resourc
         )
         // Bytes that make no partial resource yet are no failure.
         let resource = try? WorkQueue.userCode { try decodePartial?(response) }
-        if let resource { partials.withLock { $0.receive }?(resource) }
+        if let resource { receivers.withLock { $0.partial }?(resource) }
     }
 }

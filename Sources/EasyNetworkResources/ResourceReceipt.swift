@@ -1,6 +1,18 @@
 import EasyNetwork
 import Foundation
 
+/// What the receipts of a loader need of it.
+protocol ResourceReceiptHolder: AnyObject, Sendable {
+    var callbackQueue: DispatchQueue { get }
+
+    func rankHasChanged(_ receipt: ObjectIdentifier, _ key: String)
+    func leave(_ receipt: ObjectIdentifier, _ key: String)
+    /// The receipt is to be told of the bytes.
+    ///
+    /// - Returns: those that are known already.
+    func wantsCounts(_ receipt: ObjectIdentifier, _ key: String) -> TransferMeter.Count?
+}
+
 /// The share of one caller in a load of a ``ResourceLoader``.
 ///
 /// ```swift
@@ -22,18 +34,22 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
         /// Nil after the end.
         var completion: (@Sendable (Result<Resource, NetworkError>) -> Void)?
         var partials: Partials?
+        var count: TransferMeter.Count?
+        var isOver = false
+        var listeners: [Int: AsyncStream<TransferMeter.Count>.Continuation] = [:]
+        var lastListener = 0
     }
 
     /// The key of the load.
     let key: String
-    private let loader: ResourceLoader<Resource>
+    private let loader: any ResourceReceiptHolder
     private let state: Locked<State>
     private let outcome = SharedResult<Result<Resource, NetworkError>>()
 
     init(
         _ key: String,
         _ rank: ResourceOrder.Rank,
-        _ loader: ResourceLoader<Resource>,
+        _ loader: any ResourceReceiptHolder,
         completion: (@Sendable (Result<Resource, NetworkError>) -> Void)? = nil,
         partials: Partials? = nil
     ) {
@@ -61,15 +77,50 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
         }
     }
 
+    /// The bytes of the answer that have come, and its length, nil when that is not known: the latest value now, the
+    /// next ones at most ten times a second, until the receipt ends. A slow reader misses the values between.
+    ///
+    /// ```swift
+    /// func show(_ receipt: ResourceReceipt<Data>) async {
+    ///     for await (completed, total) in receipt.updates { print(completed, "of", total ?? 0) }
+    /// }
+    /// ```
+    ///
+    /// Each receipt of a load tells of the same bytes, also one that has come later, or is for a variant. They begin
+    /// again with each message, as after a retry. A resource from memory has none, and an answer from the cache neither.
+    public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> {
+        let (stream, listener) = AsyncStream.makeStream(
+            of: TransferMeter.Count.self,
+            bufferingPolicy: .bufferingNewest(1)
+        )
+        let (number, isOver) = state.withLock { state in
+            state.lastListener += 1
+            if let count = state.count { listener.yield(count) }
+            if !state.isOver { state.listeners[state.lastListener] = listener }
+            return (state.lastListener, state.isOver)
+        }
+        guard !isOver else {
+            listener.finish()
+            return stream
+        }
+        listener.onTermination = { [weak self] _ in
+            // Released outside the lock.
+            let listener = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
+            withExtendedLifetime(listener) {}
+        }
+        if let count = loader.wantsCounts(ObjectIdentifier(self), key) { note(count, isLatest: false) }
+        return stream
+    }
+
     /// The priority of the load, as far as this receipt goes: the highest of all receipts counts. Default that of
-    /// ``ResourceLoader/load(_:priority:completion:)``; a prefetch has `veryLow`, and any value that is set makes it an
-    /// ordinary load.
+    /// ``ResourceLoader/load(_:variant:ignoresCache:priority:completion:)``; a prefetch has `veryLow`, and any value that
+    /// is set makes it an ordinary load.
     public var priority: Operation.QueuePriority {
         get { rank.priority }
         set {
             let rank = ResourceOrder.Rank(newValue)
             state.withLock { $0.rank = rank }
-            loader.rankHasChanged(self)
+            loader.rankHasChanged(ObjectIdentifier(self), key)
         }
     }
 
@@ -77,7 +128,7 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
     /// After the end it does nothing.
     public func cancel() {
         guard result == nil else { return }
-        loader.leave(self)
+        loader.leave(ObjectIdentifier(self), key)
         end(.failure(NetworkError(code: .cancelled)))
     }
 
@@ -92,9 +143,23 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
         state.withLock { _ = $0.partials?.yield(partial) }
     }
 
+    /// - Parameter isLatest: false for a count that a later one may have overtaken.
+    func note(_ count: TransferMeter.Count, isLatest: Bool = true) {
+        // Under the lock, as above.
+        state.withLock { state in
+            guard isLatest || state.count == nil else { return }
+            state.count = count
+            for listener in state.listeners.values { listener.yield(count) }
+        }
+    }
+
     func end(_ result: Result<Resource, NetworkError>) {
         guard outcome.set(result) else { return }
-        let (completion, partials) = state.withLock { ($0.completion.take(), $0.partials.take()) }
+        let (completion, partials, listeners) = state.withLock { state in
+            state.isOver = true
+            return (state.completion.take(), state.partials.take(), exchange(&state.listeners, with: [:]))
+        }
+        for listener in listeners.values { listener.finish() }
         switch result {
         case .success(let resource):
             partials?.yield(resource)

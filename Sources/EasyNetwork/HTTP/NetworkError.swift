@@ -214,7 +214,7 @@ public struct NetworkError: Error, Sendable {
 
 extension NetworkError {
     /// The error of a request that cannot be sent.
-    static func invalidRequest(_ message: String, underlying: (any Error)? = nil) -> NetworkError {
+    package static func invalidRequest(_ message: String, underlying: (any Error)? = nil) -> NetworkError {
         NetworkError(code: .invalidRequest, message: message, underlying: underlying)
     }
 

@@ -330,9 +330,17 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     /// Sends the operation's request, and ends with the item that is made of its answer.
-    package final func sendRequest(map: @escaping @Sendable (NetworkResponse) throws -> Item) {
+    ///
+    /// - Parameters:
+    ///   - ignoresCache: as ``RequestOperation/ignoresCache``.
+    ///   - makeItem: makes the item when the slot has been given back. It is not called for the answer that refreshes a
+    ///     stale one in the cache; that one is stored as it is, and sent for again if nothing can be made of it.
+    package final func sendRequest(
+        ignoresCache: Bool,
+        makeItem: @escaping @Sendable (NetworkResponse) async throws -> Item
+    ) {
         guard let source = takeRequest() else { return }
-        send(source, order: .standard) { try map($0) }
+        send(source, order: ignoresCache ? .ignore : .standard, makeItem: makeItem) { $0 }
     }
 
     /// Makes the operation's call, and ends with the item of its answer.
@@ -341,12 +349,14 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     ///   - cached: called at most once before the end, with the item from the cache that the network's follows.
     ///   - sharedAnswer: gets the answer from another call, instead of sending the request. Default nil.
     ///   - mayStore: whether the cache may store an accepted answer. Default nil: it may.
+    ///   - makeItem: makes the item in place of `map`, without the slot. Default nil.
     final func send(
         _ source: RequestSource,
         order: CacheLookup.Order,
         cached: (@Sendable (any Sendable) -> Void)? = nil,
         sharedAnswer: (@Sendable () async -> CallAttempts.Answer)? = nil,
         mayStore: (@Sendable (NetworkResponse) -> Bool)? = nil,
+        makeItem: (@Sendable (NetworkResponse) async throws -> any Sendable)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> any Sendable
     ) {
         callGroup.begin(
@@ -357,6 +367,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
             sharedAnswer: sharedAnswer,
             mayStore: mayStore,
             map: map,
+            makeItem: makeItem,
             created: noteCall
         ) { _, result, keep in
             switch result {

@@ -67,7 +67,7 @@ extension NetworkResponse {
 
 extension NetworkError {
     /// The error for what a mapper, a decoder or a view threw.
-    static func mapping(_ error: any Error) -> NetworkError {
+    package static func mapping(_ error: any Error) -> NetworkError {
         switch error {
         case let error as NetworkError: error
         case let error as ResponseMapperError:

@@ -86,6 +86,11 @@ final class Call: Sendable {
         if !isWanted { timer.cancel() }
     }
 
+    /// Ends the time of the call: its last byte has come.
+    func endDeadline() {
+        state.withLock { $0.deadline.take() }?.cancel()
+    }
+
     /// Records the end of the message sent last.
     ///
     /// - Returns: the messages sent so far.

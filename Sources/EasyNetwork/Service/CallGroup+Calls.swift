@@ -71,6 +71,8 @@ extension CallGroup {
     ///   - isAnnounced: whether notifications are posted for the call. Default true.
     ///   - mayStore: whether the cache may store an accepted answer. Default nil: it may.
     ///   - sharedAnswer: gets the answer from another call, instead of sending the request. Default nil.
+    ///   - makeItem: makes the item in place of `map`, without the slot of the job; `map` then only serves for answers
+    ///     that refresh the cache. Default nil.
     ///   - created: gets the call before it begins.
     ///   - completion: gets the answer too, if there is one, even when it could not be mapped; and a closure that
     ///     stores it in the cache, to be called when the user's callbacks have returned, nil when there is nothing to
@@ -84,6 +86,7 @@ extension CallGroup {
         sharedAnswer: (@Sendable () async -> CallAttempts.Answer)? = nil,
         mayStore: (@Sendable (NetworkResponse) -> Bool)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> any Sendable,
+        makeItem: (@Sendable (NetworkResponse) async throws -> any Sendable)? = nil,
         created: (Call) -> Void = { _ in },
         completion:
             @escaping @Sendable (
@@ -126,13 +129,29 @@ extension CallGroup {
                 }
                 var answer: CallAttempts.Answer
                 var item: Result<any Sendable, NetworkError>
+                var hasLeftSlot = false
                 repeat {
+                    if hasLeftSlot {
+                        hasLeftSlot = false
+                        await caller?.returnToSlot(call)
+                        guard !Task.isCancelled else { return }
+                    }
                     if let sharedAnswer {
                         answer = await sharedAnswer()
                     } else {
                         answer = await self.answer(to: &source, call, caller, order, consumer, cached)
                     }
                     item = answer.result.flatMap { $0.item(map) }
+                    if let makeItem, case .success(let response) = answer.result {
+                        call.endDeadline()
+                        caller?.leaveSlot(call)
+                        hasLeftSlot = true
+                        do {
+                            item = .success(try await makeItem(response))
+                        } catch {
+                            item = .failure(response.mappingError(error))
+                        }
+                    }
                     // When a stored answer can no longer be read, the request is sent.
                     (order, cached) = (.pass(.unreadable), nil)
                 } while !Task.isCancelled && self.removeUnusable(answer, after: item.failure)

@@ -48,11 +48,21 @@ extension CallOwner {
 
     /// Waits without the slot, which goes back when all calls of the job wait: for a delay, a credential, the network.
     func withoutSlot(_ call: Call, _ wait: () async -> Void) async {
+        leaveSlot(call)
+        await wait()
+        await returnToSlot(call)
+    }
+
+    /// Gives the slot back when all calls of the job do without.
+    func leaveSlot(_ call: Call) {
         let group = callGroup
         group.noteWaiting(call)
         releaseSlot { !call.isOver && group.allCallsWait() }
-        await wait()
-        group.noteGoingOn(call)
+    }
+
+    /// Waits for the slot after ``leaveSlot(_:)``.
+    func returnToSlot(_ call: Call) async {
+        callGroup.noteGoingOn(call)
         await waitForSlot(call)
     }
 

@@ -172,7 +172,7 @@ public struct HostSettings: Sendable {
 extension HostSettings {
     /// The cache policy of a request without its own. The answer to a method other than GET and HEAD must not serve a
     /// later request.
-    func cachePolicy(for method: NetworkService.Method) -> CachePolicy {
+    package func cachePolicy(for method: NetworkService.Method) -> CachePolicy {
         method == .get || method == .head ? cachePolicy : .never
     }
 }

@@ -3,7 +3,7 @@
 ///
 /// `NSCache` is not usable: on Linux it keeps the oldest values.
 package struct RecencyList<Value: Sendable>: Sendable {
-    let costLimit: Int
+    package let costLimit: Int
     package let countLimit: Int
     private var entries: [String: (value: Value, cost: Int, lastUse: Int)] = [:]
     /// All uses in their order. The ones that are not the last use of their key are skipped.
@@ -20,6 +20,12 @@ package struct RecencyList<Value: Sendable>: Sendable {
     var count: Int { entries.count }
     var cost: Int { Int(clamping: sum) }
     var keys: some Collection<String> { entries.keys }
+
+    /// The keys of some values, in any order.
+    package func keys(where isWanted: (Value) -> Bool) -> [String] {
+        entries.compactMap { isWanted($0.value.value) ? $0.key : nil }
+    }
+
     var values: [Value] { entries.values.map(\.value) }
 
     /// Whether the values exceed a limit. The list itself removes none.
