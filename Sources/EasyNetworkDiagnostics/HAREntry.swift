@@ -23,26 +23,12 @@ struct HAREntry: Sendable {
         }
     }
 
-    /// The beginning of a body. The whole is kept where its secrets can be looked for.
-    struct Body: Sendable {
-        static let limit = 4_194_304
-
-        let bytes: Data
-        /// The length of the whole.
-        let count: Int
-
-        init(_ body: Data, count: Int? = nil) {
-            // Copied, so that the beginning does not keep the whole alive.
-            bytes = body.count > Self.limit ? Data(Array(body.prefix(Self.limit))) : body
-            self.count = count ?? body.count
-        }
-
-        var isWhole: Bool { bytes.count == count }
-    }
+    /// The bytes of a body that are kept, so that its secrets can be looked for.
+    private static let maximumBody = 4_194_304
 
     enum RequestBody: Sendable {
         case none
-        case data(Body)
+        case data(BodyExcerpt)
         /// A file or a stream; nil for an unknown length.
         case elsewhere(count: Int?)
     }
@@ -63,7 +49,7 @@ struct HAREntry: Sendable {
     /// Nil if there was none.
     let response: TransportHead?
     /// Nil if there was no response, or its body went elsewhere.
-    let responseBody: Body?
+    let responseBody: BodyExcerpt?
     let error: NetworkError?
 
     init(
@@ -78,7 +64,7 @@ struct HAREntry: Sendable {
         (method, url, headers) = (message.method.rawValue, message.url, message.headers)
         switch message.body {
         case .none: body = .none
-        case .data(let data): body = .data(Body(data))
+        case .data(let data): body = .data(Self.excerpt(data))
         case .file: body = .elsewhere(count: nil)
         case .stream(let stream): body = .elsewhere(count: stream.length)
         }
@@ -90,16 +76,20 @@ struct HAREntry: Sendable {
             let mayHaveBody = message.method != .head && ![204, 304].contains(statusCode)
             let isElsewhere = answer.body.isEmpty && mayHaveBody && length > 0
             response = TransportHead(statusCode: statusCode, headers: answer.headers)
-            responseBody = isElsewhere ? nil : Body(answer.body)
+            responseBody = isElsewhere ? nil : Self.excerpt(answer.body)
             error = nil
         case .failure(let failure):
             let bytes = failure.responseBody ?? Data()
             // The length of a longer one is not known.
             let isCut = bytes.count == NetworkError.responseBodyLimit
             response = failure.statusCode.map { TransportHead(statusCode: $0, headers: failure.headers) }
-            responseBody = response == nil ? nil : Body(bytes, count: isCut ? bytes.count + 1 : nil)
+            responseBody = response == nil ? nil : Self.excerpt(bytes, isCut ? bytes.count + 1 : nil)
             error = failure
         }
+    }
+
+    private static func excerpt(_ body: Data, _ count: Int? = nil) -> BodyExcerpt {
+        BodyExcerpt(body, count: count, limit: maximumBody)
     }
 
     /// Of a message that was sent.

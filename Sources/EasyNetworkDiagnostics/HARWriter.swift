@@ -202,14 +202,6 @@ extension HARWriter {
 // MARK: - Bodies
 
 extension HARWriter {
-    /// A body as HAR has it.
-    private enum Form {
-        case text(String)
-        case bytes(Data)
-        /// For this reason.
-        case leftOut(String)
-    }
-
     private func addPostData(_ entry: HAREntry, to text: inout JSONText) {
         let contentType = entry.headers["Content-Type"] ?? ""
         var content = ""
@@ -219,7 +211,7 @@ extension HARWriter {
         case .elsewhere: comment = "left out: it is read or made while it is sent"
         case .data(let body):
             guard body.count > 0 else { return }
-            switch form(of: body, contentType) {
+            switch ShownBody(body, contentType: contentType, redaction) {
             case .text(let text): (content, comment) = cut(text)
             case .bytes: comment = "left out: \(body.count) bytes that are no text"
             case .leftOut(let reason): comment = reason
@@ -243,7 +235,7 @@ extension HARWriter {
         var comment: String?
         if let body = entry.responseBody {
             size = body.count
-            switch form(of: body, contentType) {
+            switch ShownBody(body, contentType: contentType, redaction) {
             case .text(let text):
                 let (text, reason) = cut(text)
                 (content, comment) = (text, reason ?? (body.isWhole ? nil : Self.beginning))
@@ -270,53 +262,7 @@ extension HARWriter {
 
     private func cut(_ text: String) -> (text: String, comment: String?) {
         guard text.utf8.count > maximumBodyCount else { return (text, nil) }
-        var end = text.utf8.index(text.startIndex, offsetBy: maximumBodyCount)
-        while end.samePosition(in: text.unicodeScalars) == nil { end = text.utf8.index(before: end) }
-        return (String(text[..<end]), Self.beginning)
-    }
-
-    private func form(of body: HAREntry.Body, _ contentType: String?) -> Form {
-        if let redaction {
-            if body.isWhole, let text = redaction.redactedText(of: body.bytes, contentType: contentType) {
-                return .text(text)
-            }
-            guard let text = Self.text(body) else {
-                return contentType.flatMap(MediaType.init)?.isText == true
-                    ? .leftOut("left out: its secrets cannot be found") : .bytes(body.bytes)
-            }
-            guard body.isWhole else { return .leftOut("left out: secrets cannot be found in its beginning alone") }
-            guard !redaction.hasSecretName(text) else { return .leftOut("left out: it has secrets") }
-            return .text(redaction.redacted(text))
-        }
-        return Self.text(body).map { .text($0) } ?? .bytes(body.bytes)
-    }
-
-    /// The body as text; nil for bytes that are no text in UTF-8.
-    private static func text(_ body: HAREntry.Body) -> String? {
-        // The last character of a beginning may be cut.
-        for cut in 0...(body.isWhole ? 0 : 3) {
-            guard let text = String(data: body.bytes.dropLast(cut), encoding: .utf8) else { continue }
-            // All of them, without branches, so that the processor compares many at once.
-            let found = text.utf8.withContiguousStorageIfAvailable { $0.reduce(0) { $0 | $1.isBinary } }
-            return (found ?? text.utf8.reduce(0) { $0 | $1.isBinary }) == 0 ? text : nil
-        }
-        return nil
-    }
-}
-
-extension UInt8 {
-    /// 1 for a control character that is in no text, else 0.
-    fileprivate var isBinary: UInt8 {
-        func equals(_ character: Unicode.Scalar) -> UInt8 { self == UInt8(ascii: character) ? 1 : 0 }
-        let isText = equals("\t") | equals("\n") | equals("\u{C}") | equals("\r") | equals("\u{1B}")
-        return (self < 0x20 ? 1 : 0) ^ isText
-    }
-}
-
-extension MediaType {
-    fileprivate var isText: Bool {
-        essence.hasPrefix("text/") || essence.hasPrefix("multipart/") || isJSON || essence.hasSuffix("xml")
-            || essence.hasSuffix("javascript") || essence == "application/x-www-form-urlencoded"
+        return (ShownBody.beginning(of: text, maximumBodyCount), Self.beginning)
     }
 }
 

@@ -19,7 +19,8 @@ import Foundation
 /// of a write, while the program runs, may get a part of an entry, and reads it again. It is written on a serial
 /// queue of the recorder. The first entry is written at once; those that follow within two milliseconds are written
 /// together after that time. If the disk is slower than the traffic, at most 32 MiB of bodies wait, and further
-/// entries are dropped; `_dropped` in the file is their number. The file may be read and written by its owner only,
+/// entries are dropped; so are those for which a full disk has no room. `_dropped` in the file is the number of all that
+/// were dropped by then. The file may be read and written by its owner only,
 /// also one that was there; a symbolic link in its place is not followed, but an error.
 ///
 /// A kill, a crash, or an exit without ``finish()`` loses what is not in the file yet: the attempts under way, the
@@ -34,6 +35,8 @@ import Foundation
 /// | bytes of an answer | Base64, as they came |
 /// | bytes of a request | left out: HAR has no place for them |
 /// | a download, a stream | left out |
+///
+/// With a ``FileRotation`` the recording goes on in a new file when the current one is full or old; each is a whole HAR.
 ///
 /// A body that is left out or cut has a comment. Recording ends with ``finish()``, or when the recorder is released.
 public final class TrafficRecorder: Sendable {
@@ -72,7 +75,8 @@ public final class TrafficRecorder: Sendable {
     private let file: HARFile
     private let state = Locked(State())
 
-    /// Creates the file, or overwrites the one that is there and takes it away from all but its owner.
+    /// Creates the file. One that is there is overwritten and taken away from all but its owner, or, with a rotation,
+    /// kept beside it.
     ///
     /// - Parameters:
     ///   - file: in a directory that exists.
@@ -80,31 +84,35 @@ public final class TrafficRecorder: Sendable {
     ///     ``/EasyNetwork/Redaction/standard``; nil keeps them.
     ///   - maximumBodyCount: in bytes; of longer bodies the file has the beginning. Default 64 KiB. More than 4 MiB of
     ///     a body are never kept: a longer text is left out, since secrets cannot be found in its beginning alone.
+    ///   - rotation: when the recording goes on in a new file. Default nil: never.
+    ///   - clock: for the age of a file. Default ``/EasyNetwork/SystemClock``.
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``.
     public init(
         file: URL,
         redaction: Redaction? = .standard,
-        maximumBodyCount: Int = 65_536
+        maximumBodyCount: Int = 65_536,
+        rotation: FileRotation? = nil,
+        clock: any NetworkClock = SystemClock()
     ) throws(NetworkError) {
         writer = HARWriter(redaction: redaction, maximumBodyCount: max(0, maximumBodyCount))
-        self.file = try HARFile(file)
+        self.file = try HARFile(file, rotation, clock)
     }
 
     /// Records the calls of the queue's jobs from now on. Does nothing after ``finish()``.
     public func record(_ queue: NetworkQueue) {
-        record(queue.broadcast, queue.subscribe)
+        record(queue.broadcast) { queue.subscribe($0) }
     }
 
     /// Records the calls to the host from now on, those of jobs too. A call of a queue that is also recorded appears
     /// once. Does nothing after ``finish()``.
     public func record(_ host: HostConfiguration) {
-        record(host.broadcast, host.subscribe)
+        record(host.broadcast) { host.subscribe($0) }
     }
 
     /// Ends the recording. When it returns, every attempt is in the file, those under way as cancelled.
     ///
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` if an entry could not be written; the file has
-    ///   those that were written before.
+    ///   the others.
     public func finish() async throws(NetworkError) {
         await told()
         let (subscriptions, calls) = state.withLock { state in

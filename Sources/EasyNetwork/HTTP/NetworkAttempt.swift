@@ -63,6 +63,17 @@ public struct NetworkAttempt: Sendable {
 
     /// The reason why the cache did not answer instead; nil if it was not asked.
     public internal(set) var cacheMiss: CacheMiss?
+
+    /// The beginning of a body that was used while it came, for a listener that asked for it.
+    package internal(set) var beginning: BodyExcerpt?
+
+    /// The attempt for listeners; the history does not keep what they are told of the body.
+    func told(with beginning: BodyExcerpt?) -> NetworkAttempt {
+        guard let beginning else { return self }
+        var copy = self
+        copy.beginning = beginning
+        return copy
+    }
 }
 
 extension NetworkAttempt: CustomStringConvertible, CustomReflectable {

@@ -18,9 +18,14 @@ extension NetworkQueue {
         broadcast.stream(keeping: 4_096 + 2 * operationCount, add: listen)
     }
 
-    /// - Parameter receive: called on any thread, possibly the transport's: it must not block.
-    package func subscribe(_ receive: @escaping @Sendable (NetworkEvent) -> Void) -> EventSubscription {
-        EventSubscription(broadcast, listen(EventBroadcast.Listener(receive: receive)))
+    /// - Parameters:
+    ///   - bodyCount: the first bytes that are wanted of bodies that are used while they come. Default 0.
+    ///   - receive: called on any thread, possibly the transport's: it must not block.
+    package func subscribe(
+        bodyCount: Int = 0,
+        _ receive: @escaping @Sendable (NetworkEvent) -> Void
+    ) -> EventSubscription {
+        EventSubscription(broadcast, listen(EventBroadcast.Listener(receive: receive, bodyCount: bodyCount)))
     }
 
     /// Adds a listener, which first receives what is there.

@@ -60,6 +60,8 @@ final class BodyStream: Sendable {
         var unreadLimit = BodyStream.unreadLimit
         /// How many bytes the body may have, and the error if it has more.
         var maximum: (count: Int, error: NetworkError)?
+        /// The first bytes of the body and their highest number; nil when nobody wants them.
+        var beginning: (bytes: Data, limit: Int)?
         /// Whether the exchange is to be paused, and how often that has changed.
         var isPaused = false
         var pauseChangeCount = 0
@@ -88,6 +90,9 @@ final class BodyStream: Sendable {
 
         mutating func append(_ data: Data) {
             guard !data.isEmpty else { return }
+            if let limit = beginning?.limit, let kept = beginning?.bytes.count, kept < limit {
+                beginning?.bytes.append(data.prefix(limit - kept))
+            }
             unreadCount += data.count
             let joins = isCollecting || (chunks.last.map { $0.count + data.count <= chunkSize } ?? false)
             if joins, !chunks.isEmpty { chunks[chunks.count - 1].append(data) } else { chunks.append(data) }
@@ -232,6 +237,18 @@ final class BodyStream: Sendable {
     var unreadCount: Int { state.withLock { $0.unreadCount } }
 
     // MARK: - Bounds
+
+    /// Keeps the first bytes of the body also when they have been read. Call it before the start.
+    func keepBeginning(_ limit: Int) {
+        state.withLock { $0.beginning = (Data(), limit) }
+    }
+
+    /// What has come of a body whose beginning is kept; nil when it is not.
+    var beginning: BodyExcerpt? {
+        state.withLock { state in
+            state.beginning.map { BodyExcerpt($0.bytes, count: state.counts.received, limit: $0.limit) }
+        }
+    }
 
     /// Ends the stream with `error` when the body has more than `count` bytes. The bytes up to there can be read.
     func limit(to count: Int, otherwise error: NetworkError) {

@@ -257,6 +257,7 @@ struct CallAttempts {
         attempt.cacheMiss = history.isEmpty ? cache.miss : nil
         history.append(attempt)
         let body = BodyStream()
+        if read != nil, case let count = context.wantedBodyCount, count > 0 { body.keepBeginning(count) }
         call.note(history.take(), message, body)
         cache.acceptedAnswer = nil
         if context.cache != nil {
@@ -277,7 +278,8 @@ struct CallAttempts {
         case .success(let response): outcome = .success(snapshot.prepared(response, message.method))
         case .failure(let error): outcome = .failure(error)
         }
-        noteEnd(of: outcome, outgoing.message, startsOver: arrival.startsOver)
+        let beginning = arrival.isBodyUsed ? body.beginning : nil
+        noteEnd(of: outcome, outgoing.message, startsOver: arrival.startsOver, beginning)
         if case .success(var response) = outcome {
             response.history = history
             outcome = .success(response)
@@ -290,7 +292,13 @@ struct CallAttempts {
         )
     }
 
-    private mutating func noteEnd(of outcome: Outcome, _ message: TransportRequest, startsOver: Bool) {
+    /// - Parameter beginning: of a body that was used while it came, if a listener wants it.
+    private mutating func noteEnd(
+        of outcome: Outcome,
+        _ message: TransportRequest,
+        startsOver: Bool,
+        _ beginning: BodyExcerpt?
+    ) {
         let mayHaveReached: Bool
         switch outcome {
         case .success(let response):
@@ -307,7 +315,7 @@ struct CallAttempts {
             }
             mayHaveReached = adopted(error).mayHaveReachedServer
         }
-        context.tell(call, .attemptEnded(history[history.count - 1], outcome))
+        context.tell(call, .attemptEnded(history[history.count - 1].told(with: beginning), outcome))
         guard mayHaveReached, !snapshot.retry.methods.contains(message.method) else { return }
         let key = message.headers[Self.keyField]
         if !safety.mayHaveActed, let key { safety = .withKey(key) } else { safety = .unsafe(key: key) }

@@ -53,6 +53,11 @@ final class CallContext: Sendable {
     /// Whether anything listens to the host, or to the queue of the operation.
     var isHeard: Bool { host.broadcast.isHeard || queueBroadcast?.isHeard == true }
 
+    /// The first bytes that a listener wants of a body that is used while it comes; 0 when none does.
+    var wantedBodyCount: Int {
+        isHeard ? max(host.broadcast.wantedBodyCount, queueBroadcast?.wantedBodyCount ?? 0) : 0
+    }
+
     /// Tells the listeners of the operation's queue and of the host, if there are any.
     func tell(_ call: Call, _ kind: @autoclosure () -> NetworkEvent.Kind) {
         guard isHeard else { return }

@@ -10,6 +10,8 @@ package final class EventBroadcast: Sendable {
         let receive: @Sendable (NetworkEvent) -> Void
         /// Called when there will be no more events.
         var finish: @Sendable () -> Void = {}
+        /// The first bytes that it wants of bodies that are used while they come.
+        var bodyCount = 0
     }
 
     private enum Delivery {
@@ -37,27 +39,38 @@ package final class EventBroadcast: Sendable {
         self.state = Locked(state)
     }
 
-    /// Writes the events to standard error when the environment asks for it: `EASYNETWORK_LOG=debug`, `info` or
-    /// `error`.
+    /// Writes the events to standard error when the environment asks for it: `EASYNETWORK_LOG=bodies`, `heads`,
+    /// `debug`, `info` or `error`. `bodies:1000` shows so many bytes of each body.
     private static let environmentLog: Listener? = {
-        guard let name = ProcessInfo.processInfo.environment["EASYNETWORK_LOG"],
-            let level = NetworkEvent.Level(name: name)
-        else { return nil }
+        guard let order = ProcessInfo.processInfo.environment["EASYNETWORK_LOG"], let setting = LogSetting(order) else {
+            return nil
+        }
         _ = atexit {
             // The last lines, unless the target is blocked.
             let isSettled = DispatchSemaphore(value: 0)
-            EventBroadcast.environmentWriter.settle { isSettled.signal() }
+            guard let writer = EventBroadcast.environmentWriter.withLock({ $0 }) else { return }
+            writer.settle { isSettled.signal() }
             _ = isSettled.wait(timeout: .now() + 1)
         }
-        return Listener { event in
-            guard event.level >= level, !event.isRepeated else { return }
-            environmentWriter.add(event.level) { event.logLine }
-        }
+        environmentWriter.exchange(LogWriter(setting) { LogWriter.write($0.text, to: STDERR_FILENO) })
+        let writer = environmentWriter.withLock { $0 }
+        return Listener(
+            receive: { event in
+                if !event.isRepeated { writer?.add(event) { event.logLine } }
+            },
+            bodyCount: setting.wantedBodyCount
+        )
     }()
 
-    private static let environmentWriter = LogWriter { LogWriter.write($0.text, to: STDERR_FILENO) }
+    /// Set before the first event.
+    private static let environmentWriter = Locked<LogWriter?>(nil)
 
     var isHeard: Bool { heard.isSet }
+
+    /// The first bytes that a listener wants of bodies that are used while they come; 0 when none does.
+    var wantedBodyCount: Int {
+        state.withLock { $0.listeners.reduce(0) { max($0, $1.listener.bodyCount) } }
+    }
 
     /// - Returns: the number for ``remove(_:)``.
     func add(_ listener: Listener) -> Int {

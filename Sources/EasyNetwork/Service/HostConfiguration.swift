@@ -121,9 +121,14 @@ public final class HostConfiguration: Sendable {
         broadcast.stream(keeping: 4_096, add: broadcast.add)
     }
 
-    /// - Parameter receive: called on any thread, possibly the transport's: it must not block.
-    package func subscribe(_ receive: @escaping @Sendable (NetworkEvent) -> Void) -> EventSubscription {
-        EventSubscription(broadcast, broadcast.add(EventBroadcast.Listener(receive: receive)))
+    /// - Parameters:
+    ///   - bodyCount: the first bytes that are wanted of bodies that are used while they come. Default 0.
+    ///   - receive: called on any thread, possibly the transport's: it must not block.
+    package func subscribe(
+        bodyCount: Int = 0,
+        _ receive: @escaping @Sendable (NetworkEvent) -> Void
+    ) -> EventSubscription {
+        EventSubscription(broadcast, broadcast.add(EventBroadcast.Listener(receive: receive, bodyCount: bodyCount)))
     }
 
     /// Tells an event of a call, if there is a listener.

@@ -9,31 +9,41 @@ package final class LogWriter: Sendable {
     package typealias Line = (level: NetworkEvent.Level, text: String)
     /// - Returns: whether the line was written. May block.
     package typealias Write = @Sendable (Line) -> Bool
+    /// A line, and the message whose text is made when it is written.
+    private typealias Entry = (line: Line, message: LogMessage?)
 
     /// The bytes of the lines that wait or are being written.
     static let maximumLoad = 1_048_576
-    /// The bytes of a line. An ellipsis replaces the rest.
+    /// The same with the messages of ``NetworkEvent/Level/heads`` and ``NetworkEvent/Level/bodies``.
+    static let maximumMessageLoad = 8_388_608
+    /// The bytes of a line without the body of its message. An ellipsis replaces the rest.
     static let maximumLine = 16_384
 
     // A serial queue has threads of its own kind: one that blocks takes none from the executor.
-    private let queue = BatchQueue<Line>(label: "EasyNetwork.log")
+    private let queue = BatchQueue<Entry>(label: "EasyNetwork.log")
+    private let setting: LogSetting
     private let state: Locked<(load: Int, droppedCount: Int)>
-    private let work: BatchQueue<Line>.Work
+    private let work: BatchQueue<Entry>.Work
 
-    package init(_ write: @escaping Write) {
+    package init(_ setting: LogSetting = LogSetting(level: .debug), _ write: @escaping Write) {
         let state = Locked((load: 0, droppedCount: 0))
+        self.setting = setting
         self.state = state
-        work = { lines in
+        work = { entries in
             func report() {
                 let count = state.withLock { exchange(&$0.droppedCount, with: 0) }
                 guard count > 0, !write((.error, "\(count) lines of the log were dropped")) else { return }
                 state.withLock { $0.droppedCount += count }
             }
             report()
-            for line in lines {
-                let isWritten = write(line)
+            for (line, message) in entries {
+                var shown = line
+                if let message {
+                    shown.text = Self.bounded(shown.text + message.text, Self.maximumLine + setting.wantedBodyCount)
+                }
+                let isWritten = write(shown)
                 state.withLock { state in
-                    state.load -= Self.cost(line.text)
+                    state.load -= Self.cost(line.text, message)
                     if !isWritten { state.droppedCount += 1 }
                 }
             }
@@ -42,22 +52,33 @@ package final class LogWriter: Sendable {
         }
     }
 
-    /// - Parameter text: called at once, unless there is no room: what it is made of may be large, or change.
-    package func add(_ level: NetworkEvent.Level, _ text: () -> String) {
+    /// Writes an event, with its message, if its level is one that is written.
+    ///
+    /// - Parameter text: as for ``add(_:message:_:)``.
+    package func add(_ event: NetworkEvent, _ text: () -> String) {
+        guard event.level >= setting.level else { return }
+        add(event.level, message: LogMessage(event, setting.level, bodyCount: setting.bodyCount), text)
+    }
+
+    /// - Parameters:
+    ///   - message: follows the text. Default nil.
+    ///   - text: called at once, unless there is no room: what it is made of may be large, or change.
+    func add(_ level: NetworkEvent.Level, message: LogMessage? = nil, _ text: () -> String) {
+        let limit = setting.level <= .heads ? Self.maximumMessageLoad : Self.maximumLoad
         let isFull = state.withLock { state in
-            let isFull = state.load >= Self.maximumLoad
+            let isFull = state.load >= limit
             if isFull { state.droppedCount += 1 }
             return isFull
         }
         guard !isFull else { return }
-        let text = Self.bounded(text())
+        let text = Self.bounded(text(), Self.maximumLine)
         let hasRoom = state.withLock { state in
-            let load = state.load + Self.cost(text)
-            let hasRoom = load <= Self.maximumLoad
+            let load = state.load + Self.cost(text, message)
+            let hasRoom = load <= limit
             if hasRoom { state.load = load } else { state.droppedCount += 1 }
             return hasRoom
         }
-        if hasRoom { queue.add((level, text), work) }
+        if hasRoom { queue.add(((level, text), message), work) }
     }
 
     /// Calls `action` on the queue when all lines up to now have been written or dropped.
@@ -66,12 +87,14 @@ package final class LogWriter: Sendable {
     }
 
     /// The bytes of a line in memory, about.
-    private static func cost(_ text: String) -> Int { text.utf8.count + 64 }
+    private static func cost(_ text: String, _ message: LogMessage?) -> Int {
+        text.utf8.count + 64 + (message?.size ?? 0)
+    }
 
-    private static func bounded(_ text: String) -> String {
-        guard text.utf8.count > maximumLine else { return text }
+    private static func bounded(_ text: String, _ limit: Int) -> String {
+        guard text.utf8.count > limit else { return text }
         // A copy, since a part would keep the whole.
-        return String(decoding: Array(text.utf8.prefix(maximumLine - 3)), as: UTF8.self) + "…"
+        return String(decoding: Array(text.utf8.prefix(limit - 3)), as: UTF8.self) + "…"
     }
 
     /// Writes a line and its line feed to a descriptor, and blocks until they are there.
@@ -128,4 +151,32 @@ package final class LogWriter: Sendable {
         return isWritten
         #endif
     }
+}
+
+/// What a log shows.
+package struct LogSetting: Sendable {
+    package let level: NetworkEvent.Level
+    /// The bytes of the beginning of a body that are shown.
+    package let bodyCount: Int
+
+    package init(level: NetworkEvent.Level, bodyCount: Int = LogMessage.standardBodyCount) {
+        self.level = level
+        // A line must fit into what may wait.
+        self.bodyCount = min(max(0, bodyCount), LogMessage.maximumBody)
+    }
+
+    /// `debug`, or `bodies:1000`; nil for something else.
+    init?(_ text: String) {
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let level = parts.first.flatMap({ NetworkEvent.Level(name: String($0)) }) else { return nil }
+        guard parts.count > 1 else {
+            self.init(level: level)
+            return
+        }
+        guard level == .bodies, let count = Int(parts[1]), count >= 0 else { return nil }
+        self.init(level: level, bodyCount: count)
+    }
+
+    /// The first bytes that are wanted of bodies that are used while they come.
+    package var wantedBodyCount: Int { level == .bodies ? bodyCount : 0 }
 }

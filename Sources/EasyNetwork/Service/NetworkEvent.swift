@@ -68,12 +68,16 @@ public struct NetworkEvent: Sendable {
         case shutDown
     }
 
-    /// How important an event is.
+    /// How important an event is, and how much a log shows.
     ///
     /// ```swift
     /// let logger = NetworkLogger(level: .debug)
     /// ```
     public enum Level: Int, Comparable, Sendable {
+        /// For a log: what ``heads`` has, and the beginnings of bodies as text. No event has this level.
+        case bodies = -2
+        /// For a log: everything, with the heads of messages and answers. No event has this level.
+        case heads
         /// Everything.
         case debug
         /// The end of an attempt, of a job, and of a call without a job.
@@ -83,6 +87,8 @@ public struct NetworkEvent: Sendable {
 
         init?(name: String) {
             switch name.lowercased() {
+            case "bodies": self = .bodies
+            case "heads": self = .heads
             case "debug": self = .debug
             case "info": self = .info
             case "error": self = .error
@@ -180,7 +186,7 @@ extension NetworkEvent: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 
     /// The line of a log: time, level and description.
-    var logLine: String {
+    package var logLine: String {
         let time = date.timestamp
         return "\(time) \(level) \(description)"
     }

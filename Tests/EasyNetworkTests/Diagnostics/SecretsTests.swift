@@ -99,7 +99,7 @@ struct SecretsTests {
 
         let shown = Locked<[String]>([])
         func show(_ texts: String?...) { shown.withLock { $0 += texts.compactMap { $0 } } }
-        let logger = NetworkLogger(level: .debug) { _, line in shown.withLock { $0.append(line) } }
+        let logger = NetworkLogger(level: .bodies) { _, line in shown.withLock { $0.append(line) } }
         let recorder = try TrafficRecorder(file: file)
         let timeline = Timeline()
         var listeners: [EventSubscription] = []
@@ -233,7 +233,7 @@ struct SecretsTests {
 
         let shown = Locked<[String]>([])
         func show(_ texts: String?...) { shown.withLock { $0 += texts.compactMap { $0 } } }
-        let loggers = [NetworkEvent.Level.debug, .info, .error].map { level in
+        let loggers = [NetworkEvent.Level.bodies, .debug, .info, .error].map { level in
             NetworkLogger(level: level) { _, line in shown.withLock { $0.append(line) } }
         }
         let recorder = try TrafficRecorder(file: file, maximumBodyCount: .max)

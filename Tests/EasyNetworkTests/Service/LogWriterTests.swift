@@ -118,10 +118,11 @@ struct LogWriterTests {
     }
 
     @Test(
-        "DIA-1: EASYNETWORK_LOG is debug, info or error, in any case; another value logs nothing",
+        "DIA-1, DIA-2: EASYNETWORK_LOG is a level, in any case; another value logs nothing",
         arguments: [
             ("debug", ["debug", "info", "error"]), ("info", ["info", "error"]), ("error", ["error"]),
-            ("ERROR", ["error"]), ("all", []), ("", []),
+            ("ERROR", ["error"]), ("heads", ["debug", "info", "error"]), ("Bodies:20", ["debug", "info", "error"]),
+            ("all", []), ("bodies:x", []), ("info:20", []), ("", []),
         ]
     )
     func levels(value: String, levels: [String]) async throws {
@@ -129,8 +130,13 @@ struct LogWriterTests {
         // Nothing else of the program goes there.
         try await run(#"EASYNETWORK_LOG=$2 "$1" 2>log"#, [value], in: folder.url)
         let text = String(decoding: try #require(folder.data("log")), as: UTF8.self)
-        let words = text.split(separator: "\n").map { $0.split(separator: " ").dropFirst().first ?? $0 }
+        let words = text.split(separator: "\n").filter { !$0.hasPrefix("  ") }.map {
+            $0.split(separator: " ").dropFirst().first ?? $0
+        }
         #expect(Set(words.map(String.init)) == Set(levels), "\(text)")
+        let isDetailed = ["heads", "bodies:20"].contains(value.lowercased())
+        #expect(text.lowercased().contains("\n  < content-") == isDetailed, "\(text)")
+        #expect(text.contains("\n  <\n  < ") == value.hasPrefix("Bodies"), "\(text)")
     }
     #endif
 
