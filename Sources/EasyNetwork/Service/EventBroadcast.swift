@@ -34,36 +34,29 @@ package final class EventBroadcast: Sendable {
 
     init() {
         var state = State()
-        if let log = Self.environmentLog { state.listeners = [(0, log)] }
+        if let log = Self.environmentLog { state.listeners = [(0, log.listener)] }
         heard = Flag(!state.listeners.isEmpty)
         self.state = Locked(state)
     }
 
     /// Writes the events to standard error when the environment asks for it: `EASYNETWORK_LOG=bodies`, `heads`,
     /// `debug`, `info` or `error`. `bodies:1000` shows so many bytes of each body.
-    private static let environmentLog: Listener? = {
+    private static let environmentLog: (writer: LogWriter, listener: Listener)? = {
         guard let order = ProcessInfo.processInfo.environment["EASYNETWORK_LOG"], let setting = LogSetting(order) else {
             return nil
         }
         _ = atexit {
             // The last lines, unless the target is blocked.
             let isSettled = DispatchSemaphore(value: 0)
-            guard let writer = EventBroadcast.environmentWriter.withLock({ $0 }) else { return }
-            writer.settle { isSettled.signal() }
+            EventBroadcast.environmentLog?.writer.settle { isSettled.signal() }
             _ = isSettled.wait(timeout: .now() + 1)
         }
-        environmentWriter.exchange(LogWriter(setting) { LogWriter.write($0.text, to: STDERR_FILENO) })
-        let writer = environmentWriter.withLock { $0 }
-        return Listener(
-            receive: { event in
-                if !event.isRepeated { writer?.add(event) { event.logLine } }
-            },
-            bodyCount: setting.wantedBodyCount
-        )
+        let writer = LogWriter(setting) { LogWriter.write($0.text, to: STDERR_FILENO) }
+        let receive: @Sendable (NetworkEvent) -> Void = { event in
+            if !event.isRepeated { writer.add(event) { event.logLine } }
+        }
+        return (writer, Listener(receive: receive, bodyCount: setting.wantedBodyCount))
     }()
-
-    /// Set before the first event.
-    private static let environmentWriter = Locked<LogWriter?>(nil)
 
     var isHeard: Bool { heard.isSet }
 

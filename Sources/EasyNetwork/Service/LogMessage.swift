@@ -65,8 +65,9 @@ package struct LogMessage: Sendable {
 
     /// The bytes that it keeps in memory, roughly.
     package var size: Int {
-        guard case .excerpt(let excerpt) = body else { return 1_024 }
-        return 1_024 + excerpt.bytes.count
+        let head = headers.reduce(256) { $0 + $1.name.utf8.count + $1.value.utf8.count + 64 }
+        guard case .excerpt(let excerpt) = body else { return head }
+        return head + excerpt.bytes.count
     }
 
     /// The lines, each after a line feed. Secrets are looked for here, which may take long.
