@@ -12,15 +12,13 @@
 /// All variants of an address share one message and one decoding. The whole resource is kept in memory only if somebody
 /// asks for it as well; while it is there, a variant is made of it without a message.
 public struct ResourceVariant<Resource: Sendable>: Sendable {
-    /// Tells the variant from others of the same address. Two with the same key count as one: put sizes into it.
-    public let key: String
-    /// See ``init(_:make:)``.
-    public let make: @Sendable (Resource) throws -> Resource
+    let key: String
+    let make: @Sendable (Resource) throws -> Resource
 
     /// Creates a variant.
     ///
     /// - Parameters:
-    ///   - key: tells it from other variants of the same address.
+    ///   - key: tells it from other variants of the same address. Two with the same key count as one: put sizes into it.
     ///   - make: makes it of the whole resource. Called on a background thread, once for all who wait for it, and not
     ///     when all receipts were cancelled. It counts among those that decode. An error that it throws is the error of
     ///     the variant alone.
