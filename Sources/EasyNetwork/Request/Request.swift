@@ -67,7 +67,9 @@ public struct Request<Item: Sendable>: APIRequest {
         Item.self == Void.self || Item.self == NetworkResponse.self || Item.self is any Decodable.Type
     }
 
-    /// - Throws: ``NetworkError/Code/invalidRequest`` for an item that nothing can make.
+    /// Refuses a request whose item nothing can make.
+    ///
+    /// - Throws: ``NetworkError/Code/invalidRequest``, which says how to make one.
     public func validateParameters() throws {
         guard makeItem != nil || Self.isReadable else {
             throw NetworkError(
