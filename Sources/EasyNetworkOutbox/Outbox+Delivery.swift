@@ -73,32 +73,18 @@ extension Outbox {
     /// Looks again when it is time.
     private func schedule() {
         let now = clock.now
-        let (isWanted, time, old) = state.withLock { state -> (Bool, TimeInterval, (any ClockTimer)?) in
+        let time = state.withLock { state -> TimeInterval? in
             #if os(Linux) || canImport(Darwin)
             let isTold = state.watch != nil && (OutboxWatch.tellsOfLocks || state.logic.phase == .delivering)
             #else
             let isTold = false
             #endif
-            guard let next = state.logic.nextLook(at: now, isTold: isTold) else {
-                return (false, 0, state.ticker.take()?.timer)
-            }
-            let time = min(next, state.nextLoad)
-            if let ticker = state.ticker, ticker.time <= time { return (false, 0, nil) }
-            return (true, time, state.ticker.take()?.timer)
+            return state.logic.nextLook(at: now, isTold: isTold).map { min($0, state.nextLoad) }
         }
-        old?.cancel()
-        guard isWanted else { return }
-        let timer = clock.schedule(after: max(0, time - now)) { [weak self] in
+        alarm.set(time, clock) { [weak self] in
             guard let self else { return }
-            state.withLock { if let ticker = $0.ticker, ticker.time <= time { $0.ticker = nil } }
             WorkQueue.shared.async { self.look() }
         }
-        // Another thread may have been faster.
-        let unneeded = state.withLock { state -> (any ClockTimer)? in
-            if let ticker = state.ticker, ticker.time <= time { return timer }
-            return exchange(&state.ticker, with: (timer, time))?.timer
-        }
-        unneeded?.cancel()
     }
 
     /// Takes an event to the ``OutboxState``, and does what that says.

@@ -78,8 +78,6 @@ public final class Outbox: Sendable {
         var details: [UUID: Detail] = [:]
         /// Whether the numbers of the directory are known to be in order.
         var hasSequence = false
-        /// What it looks at, and when it does so the next time in any case.
-        var ticker: (timer: any ClockTimer, time: TimeInterval)?
         #if os(Linux) || canImport(Darwin)
         var watch: OutboxWatch?
         #endif
@@ -110,6 +108,8 @@ public final class Outbox: Sendable {
     let service: EasyNetworkService
     let activity: ExpiringActivity?
     let state: Locked<State>
+    /// For the next look.
+    let alarm = Alarm()
 
     var clock: any NetworkClock { service.configuration.settings.clock }
 
@@ -148,7 +148,6 @@ public final class Outbox: Sendable {
 
     deinit {
         let state = state.withLock { $0 }
-        state.ticker?.timer.cancel()
         state.networkTask?.cancel()
         for listener in state.listeners.values { listener.continuation.finish() }
     }

@@ -23,7 +23,7 @@ extension NetworkOperation {
 
     /// The dependencies of an operation that becomes a job, whether anything outside of that queue waits for it, and
     /// whether it only has to end.
-    typealias Adoption = (dependencies: [OperationDependency], isAwaited: Bool, isOver: Bool)
+    typealias Adoption = (dependencies: [OperationDependency], isAwaited: Bool, isOver: Bool, deadline: TimeInterval?)
 
     /// Assigns the operation to a queue, once: an operation that has a queue or has been started is not assigned again.
     ///
@@ -32,7 +32,9 @@ extension NetworkOperation {
         core.withLock { state -> Adoption? in
             guard state.scheduling == nil, state.lifecycle.phase == .waiting else { return nil }
             state.scheduling = scheduling
-            return (state.dependencies, !state.waiters.isEmpty, state.lifecycle.outcome != nil)
+            return (
+                state.dependencies, !state.waiters.isEmpty, state.lifecycle.outcome != nil, state.options?.deadline
+            )
         }
     }
 

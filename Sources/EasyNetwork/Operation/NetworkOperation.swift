@@ -266,6 +266,21 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         proceed(with: action)
     }
 
+    /// Ends the operation since its deadline has passed.
+    ///
+    /// - Parameter reasons: what it was waiting for.
+    final func endOverdue(_ reasons: [WaitReason]) {
+        let seconds = String(format: "%.3g", option { $0.deadline } ?? 0)
+        let reason = reasons.map(\.description).joined(separator: ", ")
+        let error = NetworkError(code: .timedOut, message: "its deadline of \(seconds) s has passed: it \(reason)")
+        let (wins, action) = core.withLock { $0.lifecycle.end(.failure(error)) }
+        guard wins else { return }
+        stop()
+        // For subclasses that stop their work there; the outcome stays.
+        WorkQueue.userCode { cancel() }
+        proceed(with: action)
+    }
+
     /// Whether `cancel()` decided how the operation ended. Cancelling one whose outcome is known changes nothing.
     public final override var isCancelled: Bool {
         core.withLock { $0.lifecycle.isCancelled }

@@ -29,6 +29,8 @@ final class OperationOptions: @unchecked Sendable {
     /// Nil: as the host says.
     var silencesCancellation: Bool?
     var progressWeight: Int64 = 1
+    /// Nil without a deadline.
+    var deadline: TimeInterval?
     /// The limit of a transfer alone.
     var bandwidth: BandwidthLimit?
     /// Given when it is first read.
@@ -76,6 +78,23 @@ extension NetworkOperation {
     public final var mutualExclusionCategories: Set<String> {
         get { option { $0.mutualExclusionCategories } }
         set { setOption(newValue) { swap(&$0.mutualExclusionCategories, &$1) } }
+    }
+
+    /// The seconds from when the operation is added to a ``NetworkQueue`` until it must have ended: waits for dependencies,
+    /// slots, conditions and the network included, and retries; of a batch or chain with all its children. Then it ends
+    /// with ``NetworkError/Code/timedOut``, whose message says what it was waiting for, and its work is cancelled. Read when
+    /// it is added. Default nil: none. Not kept in a plain `OperationQueue`.
+    ///
+    /// ```swift
+    /// let price = RequestOperation(GetPrice(article: "a"))
+    /// price.deadline = 10
+    /// NetworkQueue.shared.addOperation(price)
+    /// ```
+    ///
+    /// It differs from ``RequestOptions/overallTimeout``, which begins when the request is sent.
+    public final var deadline: TimeInterval? {
+        get { option { $0.deadline } }
+        set { setOption(newValue) { swap(&$0.deadline, &$1) } }
     }
 
     private static let lastID = Locked<UInt64>(0)

@@ -29,6 +29,7 @@ extension NetworkQueue {
         var outside: [Job] = []
         var mayBeInCycle = false
         var shutDownPlace: String?
+        var hasDeadline = false
         let added = executor.announcing(.jobs) {
             step { state, actions -> Job? in
                 let id = ObjectIdentifier(operation)
@@ -49,6 +50,10 @@ extension NetworkQueue {
                 mayBeInCycle =
                     !job.dependencies.isEmpty
                     && (adoption.isAwaited || operation is GroupOperation || !job.dependents.isEmpty)
+                if let deadline = adoption.deadline {
+                    hasDeadline = true
+                    state.deadlines.add(job, at: actions.now + (deadline > 0 ? deadline : 0))
+                }
                 // It waits for nothing, not even for a slot.
                 if adoption.isOver || shutDownPlace != nil { state.graph.end(job, &actions) }
                 if !isHeld, workWhenAdded == nil { state.graph.release(job, &actions) }
@@ -60,6 +65,7 @@ extension NetworkQueue {
                 operation.finish(NetworkError(code: .refused, message: message))
             }
         }
+        if hasDeadline { awaitDeadlines() }
         for other in outside { watch(other) }
         if mayBeInCycle { endIfInCycle(operation) }
         guard let job = added else { return nil }

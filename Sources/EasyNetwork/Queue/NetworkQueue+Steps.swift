@@ -117,16 +117,38 @@ extension NetworkQueue {
 
     /// - Parameter error: nil after success.
     func operationDidFinish(_ job: Job, _ error: NetworkError?) {
+        var hasNoDeadlines = false
         let emptyWaiters = executor.announcing(.jobs) {
             stepMakingRoom { state, actions -> [@Sendable () -> Void] in
                 if broadcast.isHeard { note(.finished(error), job) }
                 state.graph.finish(job, succeeded: error == nil, &actions)
+                if !state.deadlines.isEmpty {
+                    state.deadlines.remove(job)
+                    hasNoDeadlines = state.deadlines.isEmpty
+                }
                 guard state.graph.isEmpty else { return [] }
                 state.foreignWatch.removeAll()
                 return state.emptyWaiters.take()
             }
         }
+        if hasNoDeadlines { awaitDeadlines() }
         for waiter in emptyWaiters { waiter() }
+    }
+
+    // MARK: - Deadlines
+
+    /// Sets the alarm to the next deadline.
+    func awaitDeadlines() {
+        deadlineAlarm.set(state.withLock { $0.deadlines.next }, clock) { [weak self] in
+            guard let self else { return }
+            WorkQueue.shared.async { self.endOverdue() }
+        }
+    }
+
+    private func endOverdue() {
+        let due = state.withLock { $0.deadlines.takeDue(now: clock.now) }
+        awaitDeadlines()
+        for operation in due.compactMap(\.payload) { operation.endOverdue(explain(operation.original)) }
     }
 }
 

@@ -61,6 +61,7 @@ public final class NetworkQueue: Sendable {
         var wake: (time: TimeInterval, number: Int)?
         var wakeCount = 0
         var wakeTimer: (any ClockTimer)?
+        var deadlines = JobDeadlines<Job>()
         /// Where it was shut down, so that no more jobs are accepted.
         var shutDownPlace: String?
         var bandwidth: BandwidthLimit?
@@ -70,6 +71,8 @@ public final class NetworkQueue: Sendable {
     }
 
     let state: Locked<State>
+    /// For the next deadline of a job.
+    let deadlineAlarm = Alarm()
 
     package let broadcast = EventBroadcast()
 

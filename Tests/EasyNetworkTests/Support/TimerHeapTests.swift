@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import EasyNetworkTesting
+@testable import EasyNetwork
 
 @Suite("TimerHeap")
 struct TimerHeapTests {

@@ -3,8 +3,8 @@ import Foundation
 /// A binary heap of timed elements: the earliest first, elements of the same time in the order of their insertion.
 ///
 /// An element stays until its time or until ``sweep(_:)``.
-struct TimerHeap<Element> {
-    struct Entry {
+package struct TimerHeap<Element> {
+    fileprivate struct Entry {
         var time: TimeInterval
         var order: Int
         var element: Element
@@ -17,13 +17,13 @@ struct TimerHeap<Element> {
     private var entries: [Entry] = []
     private var lastOrder = 0
 
-    init() {}
+    package init() {}
 
-    var count: Int { entries.count }
+    package var count: Int { entries.count }
     /// The time of the first element; nil when the heap is empty.
-    var earliest: TimeInterval? { entries.first?.time }
+    package var earliest: TimeInterval? { entries.first?.time }
 
-    mutating func add(_ element: Element, at time: TimeInterval) {
+    package mutating func add(_ element: Element, at time: TimeInterval) {
         lastOrder += 1
         entries.append(Entry(time: time, order: lastOrder, element: element))
         var child = entries.count - 1
@@ -34,7 +34,7 @@ struct TimerHeap<Element> {
     }
 
     /// Removes and returns the first element whose time has come.
-    mutating func takeDue(now: TimeInterval) -> Element? {
+    package mutating func takeDue(now: TimeInterval) -> Element? {
         guard let first = entries.first, first.time <= now else { return nil }
         entries.swapAt(0, entries.count - 1)
         entries.removeLast()
@@ -43,7 +43,7 @@ struct TimerHeap<Element> {
     }
 
     /// Removes the elements that are not wanted.
-    mutating func sweep(_ isWanted: (Element) -> Bool) {
+    package mutating func sweep(_ isWanted: (Element) -> Bool) {
         // A sorted array is a heap.
         entries = entries.filter { isWanted($0.element) }.sorted { $0.isBefore($1) }
     }

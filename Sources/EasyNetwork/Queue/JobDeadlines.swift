@@ -1,0 +1,34 @@
+import Foundation
+
+/// The deadlines of a queue's jobs, earliest first.
+struct JobDeadlines<Job: AnyObject> {
+    private var heap = TimerHeap<Job>()
+    /// The jobs in the heap that have not ended.
+    private var waiting: Set<ObjectIdentifier> = []
+
+    var isEmpty: Bool { waiting.isEmpty }
+    /// No deadline passes earlier; nil without deadlines. It may be that of a job that has ended.
+    var next: TimeInterval? { isEmpty ? nil : heap.earliest }
+
+    mutating func add(_ job: Job, at time: TimeInterval) {
+        waiting.insert(ObjectIdentifier(job))
+        heap.add(job, at: time)
+    }
+
+    /// Forgets a job that has ended, at a constant average cost.
+    mutating func remove(_ job: Job) {
+        guard waiting.remove(ObjectIdentifier(job)) != nil, heap.count > 64, heap.count > 2 * waiting.count else {
+            return
+        }
+        heap.sweep { waiting.contains(ObjectIdentifier($0)) }
+    }
+
+    /// The jobs whose deadlines have passed, which are forgotten.
+    mutating func takeDue(now: TimeInterval) -> [Job] {
+        var due: [Job] = []
+        while let job = heap.takeDue(now: now) {
+            if waiting.remove(ObjectIdentifier(job)) != nil { due.append(job) }
+        }
+        return due
+    }
+}

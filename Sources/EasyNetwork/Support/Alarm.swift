@@ -1,0 +1,53 @@
+import Foundation
+
+/// One timer for the earliest of the times that it is set to.
+package final class Alarm: Sendable {
+    private struct State {
+        /// Of the timer that counts: one that was replaced may fire all the same.
+        var number = 0
+        var time: TimeInterval?
+        var timer: (any ClockTimer)?
+    }
+
+    private let state = Locked(State())
+
+    package init() {}
+
+    deinit {
+        state.withLock { $0.timer }?.cancel()
+    }
+
+    /// Has `action` called at a time, unless it is set to an earlier one.
+    ///
+    /// - Parameters:
+    ///   - time: on the clock; nil for never, which also holds for times set before.
+    ///   - action: called on the clock's thread. The time is over then, and may be set again.
+    package func set(_ time: TimeInterval?, _ clock: any NetworkClock, _ action: @escaping @Sendable () -> Void) {
+        let (number, old) = state.withLock { state -> (Int?, (any ClockTimer)?) in
+            if let time, let earlier = state.time, earlier <= time { return (nil, nil) }
+            guard time != nil || state.time != nil else { return (nil, nil) }
+            state.number += 1
+            state.time = time
+            return (time == nil ? nil : state.number, state.timer.take())
+        }
+        old?.cancel()
+        guard let number, let time else { return }
+        let timer = clock.schedule(after: max(0, time - clock.now)) { [weak self] in
+            guard let self, isDue(number) else { return }
+            action()
+        }
+        // It may have fired by now, or another one may count.
+        let superfluous = state.withLock { state in
+            state.number == number && state.time != nil ? exchange(&state.timer, with: timer) : timer
+        }
+        superfluous?.cancel()
+    }
+
+    private func isDue(_ number: Int) -> Bool {
+        state.withLock { state in
+            guard state.number == number, state.time != nil else { return false }
+            (state.time, state.timer) = (nil, nil)
+            return true
+        }
+    }
+}

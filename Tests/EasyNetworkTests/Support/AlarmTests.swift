@@ -1,0 +1,73 @@
+import EasyNetworkTesting
+import Foundation
+import Testing
+
+@testable import EasyNetwork
+
+@Suite("Alarm")
+struct AlarmTests {
+    /// A clock whose timers without delay fire before `schedule` returns.
+    private struct EagerClock: NetworkClock {
+        let base: ManualClock
+        var now: TimeInterval { base.now }
+        var date: Date { base.date }
+        func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer {
+            let timer = base.schedule(after: delay, action)
+            if delay <= 0 { base.advance(by: 0) }
+            return timer
+        }
+    }
+
+    private let clock = ManualClock()
+    private let alarm = Alarm()
+    private let calls = Locked<[TimeInterval]>([])
+
+    private func set(_ time: TimeInterval?) {
+        alarm.set(time, clock) { [clock, calls] in calls.withLock { $0.append(clock.now) } }
+    }
+
+    @Test("OPQ-10: of several times the earliest counts, with one timer, and each time once")
+    func earliest() {
+        set(30)
+        set(20)
+        set(25)
+        #expect(clock.pendingCount == 1)
+        clock.advance(by: 19)
+        #expect(calls.withLock { $0.isEmpty })
+        clock.advance(by: 100)
+        #expect(calls.withLock { $0 } == [20] && clock.pendingCount == 0)
+        set(50)
+        clock.advance(by: 0)
+        #expect(calls.withLock { $0 } == [20, 119])
+    }
+
+    @Test("OPQ-10: never ends what was set")
+    func never() {
+        set(nil)
+        set(10)
+        set(nil)
+        #expect(clock.pendingCount == 0)
+        clock.advance(by: 20)
+        #expect(calls.withLock { $0.isEmpty })
+    }
+
+    @Test("OPQ-10, BEY-13: a timer that fires before it is known leaves no time behind, so that the next one is set")
+    func atOnce() {
+        let eager = EagerClock(base: clock)
+        let count = Locked(0)
+        for expected in 1...3 {
+            alarm.set(clock.now, eager) { count.withLock { $0 += 1 } }
+            #expect(count.withLock { $0 } == expected && clock.pendingCount == 0)
+        }
+    }
+
+    @Test("OPQ-10: one that is released has no timer")
+    func released() {
+        do {
+            let other = Alarm()
+            other.set(10, clock) {}
+            #expect(clock.pendingCount == 1)
+        }
+        #expect(clock.pendingCount == 0)
+    }
+}
