@@ -63,7 +63,7 @@ struct RotatedFiles: Sendable {
     func begin() -> Bool {
         guard rotation != nil else { return true }
         var number = count
-        while unlink(name(number)) == 0 { number += 1 }
+        while number < .max, unlink(name(number)) == 0 { number += 1 }
         var status = stat()
         // A device or a pipe stays.
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else { return true }
@@ -75,7 +75,11 @@ struct RotatedFiles: Sendable {
     /// - Returns: false when a file cannot be moved; `errno` says why.
     func moveAside() -> Bool {
         guard count > 1 else { return unlink(path) == 0 || errno == ENOENT }
-        for number in stride(from: count - 1, to: 0, by: -1) {
+        // Up to the first number that is free: a step that fails is done again without moving the others once more.
+        var last = 1
+        var status = stat()
+        while last < count - 1, lstat(name(last), &status) == 0 { last += 1 }
+        for number in stride(from: last, to: 0, by: -1) {
             let old = number > 1 ? name(number - 1) : path
             guard rename(old, name(number)) == 0 || errno == ENOENT else { return false }
         }

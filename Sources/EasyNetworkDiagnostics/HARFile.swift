@@ -55,11 +55,12 @@ final class HARFile: @unchecked Sendable {
 
     /// Begins a document.
     private func open() -> NetworkError? {
+        (end, hasEntries) = (0, false)
         guard let opened = files.open(O_RDWR) else {
             return .file("the recording \(files.path) cannot be made for its owner only")
         }
         (descriptor, isFile) = opened
-        (end, hasEntries, beginning) = (0, false, clock.now)
+        beginning = clock.now
         let failure = append(Array(Self.beginning.utf8))
         if failure != nil {
             // Without its beginning it is no document: it is opened anew.

@@ -23,15 +23,16 @@ extension Outbox {
 
     /// Looks for what has changed since the last time. Not on a user's thread.
     func look() {
-        let isReachable = service.configuration.settings.reachability?.status != .unreachable
+        // The system is not asked unless it is heard.
+        let isReachable = !state.withLock { $0.networkHasChanged } || network.status != .unreachable
         let (changes, now) = (folder.changes, clock.now)
         let look = state.withLock { state -> OutboxState.Event? in
             guard state.logic.isStarted else { return nil }
             let isDue = now >= state.nextLoad
             if isDue { state.nextLoad = now + Self.longInterval }
-            // All that waits tries at once when the network is back.
-            let isBack = isReachable && !state.wasReachable
-            state.wasReachable = isReachable
+            // All that waits tries at once when the network is back, or costs less.
+            let isBack = isReachable && state.networkHasChanged
+            if isBack { state.networkHasChanged = false }
             return .looked(changes: changes, isDue: isDue, isReachableAgain: isBack)
         }
         if let look { post(look) }
@@ -57,14 +58,14 @@ extension Outbox {
         state.withLock { state in
             guard state.networkTask == nil else { return }
             state.networkTask = Task { [weak self] in
-                var last: NetworkReachability.Status?
-                for await status in network.statuses {
+                var isFirst = true
+                for await _ in network.statuses {
                     guard let self else { return }
-                    // Before it may be back. The same again is one that costs less, or more.
-                    let isNew = status == .unreachable || status == last
-                    last = status
-                    if isNew { self.state.withLock { $0.wasReachable = false } }
-                    WorkQueue.shared.async { self.look() }
+                    if !isFirst {
+                        self.state.withLock { $0.networkHasChanged = true }
+                        WorkQueue.shared.async { self.look() }
+                    }
+                    isFirst = false
                 }
             }
         }
@@ -130,9 +131,12 @@ extension Outbox {
                 return false
             }
             state.lock = lock
+            // Another process may have tried meanwhile.
+            for id in state.details.keys { state.details[id]?.triedAt = nil }
             return true
         }
-        if !isNew { endActivity() }
+        // Two questions may have been under way.
+        if state.withLock({ $0.lock == nil }) { endActivity() }
         post(.locked(isNew))
     }
 
@@ -191,14 +195,35 @@ extension Outbox {
     private func list() {
         // Before the list: what changes meanwhile is a change afterwards.
         let changes = folder.changes
-        let found = (try? folder.wholeList()).map { names in
+        let isDelivering = state.withLock { $0.logic.phase == .delivering }
+        let found = (try? folder.wholeList()).map { all in
+            // A drain beside another process does not wait for what has its time.
+            let names = isDelivering ? all : all.filter { !isEarly($0) }
             let unknown = state.withLock { state in names.filter { $0.hasDependencies && !state.logic.knows($0.id) } }
             var found = Dictionary(names.map { ($0, [UUID]()) }) { first, _ in first }
             // A damaged one is found when its turn comes.
             for name in unknown { found[name] = (try? folder.read(name))?.after ?? [] }
             return found
         }
+        if let found, isDelivering { forget(allBut: Set(found.keys.map(\.id))) }
         post(.listed(found, changes: changes))
+    }
+
+    private func isEarly(_ name: OutboxName) -> Bool {
+        guard name.hasOptions, let record = try? folder.read(name), let options = record.options else { return false }
+        return record.begin.map(options.due) ?? .distantPast > clock.date
+    }
+
+    /// Forgets what is known of entries that other processes have removed.
+    private func forget(allBut ids: Set<UUID>) {
+        let old = state.withLock { state in
+            let gone = state.details.filter { id, _ in
+                !ids.contains(id) && !state.logic.knows(id) && state.jobs[id] == nil
+            }
+            for id in gone.keys { state.details[id] = nil }
+            return gone
+        }
+        withExtendedLifetime(old) {}
     }
 
     /// Looks whether an entry that this one depends on is a dead letter.
@@ -240,17 +265,28 @@ extension Outbox {
 
     /// The entries that come after another one.
     private func dependents(of id: UUID) throws(NetworkError) -> [UUID] {
-        try folder.list(.entries).filter { name in
-            name.hasDependencies && (try? folder.read(name))?.after.contains(id) ?? false
+        var found: [UUID] = []
+        for name in try folder.list(.entries) where name.hasDependencies {
+            do throws(NetworkError) {
+                if try folder.read(name).after.contains(id) { found.append(name.id) }
+            } catch  where [.cancelled, .cannotParseResponse].contains(error.code) {
+                // It has left, or becomes a dead letter.
+            }
         }
-        .map(\.id)
+        return found
     }
 
     /// Adds the entry of the next period of one that was delivered, unless another one has taken its place.
     private func addNextPeriod(of name: OutboxName) throws(NetworkError) {
-        guard let record = try? folder.read(name), let options = record.options, let period = options.period,
-            let unique = options.unique
-        else { return }
+        let record: OutboxRecord
+        do throws(NetworkError) {
+            record = try folder.read(name)
+        } catch {
+            // It was removed. Anything else is tried again.
+            guard [.cancelled, .cannotParseResponse].contains(error.code) else { throw error }
+            return
+        }
+        guard let options = record.options, let period = options.period, let unique = options.unique else { return }
         // The same name each time, since a kill may have this done again.
         let next = OutboxName(
             sequence: name.sequence,
@@ -350,6 +386,7 @@ extension Outbox {
         }
     }
 
+    /// Asked of the system only once an entry has conditions.
     private var network: NetworkReachability { service.configuration.settings.reachability ?? .system }
 
     private func areMet(_ conditions: Set<OutboxOptions.Condition>) -> Bool {
@@ -375,7 +412,9 @@ extension Outbox {
         if clock.date.timeIntervalSince(start) > maximumAge {
             throw NetworkError(code: .timedOut, message: "not delivered within \(maximumAge) seconds, the maximum age")
         }
-        let inputs = record.after.isEmpty ? [] : try folder.inputs(of: name.id, from: record.after)
+        // A later period comes after the one before it, which leaves nothing.
+        let after = record.after.filter { Self.id(after: $0) != name.id }
+        let inputs = after.isEmpty ? [] : try folder.inputs(of: name.id, from: after)
         let request = try request(in: record, of: name.type, inputs: inputs)
         let files = record.fileCount > 0 ? try folder.attachments(of: request.body, name) : [:]
         var options = request.options
@@ -434,9 +473,16 @@ extension Outbox {
         if error.code == .cannotParseResponse, 200..<300 ~= error.statusCode ?? 0 {
             return post(.ended(name.id, .verdict(.delivered)))
         }
-        if error.code == .cancelled, !folder.has(name) { return post(.ended(name.id, .gone)) }
+        if error.code == .cancelled, !folder.has(name) {
+            let detail = state.withLock { $0.details.removeValue(forKey: name.id) }
+            withExtendedLifetime(detail) {}
+            return post(.ended(name.id, .gone))
+        }
         let detail = state.withLock { $0.details[name.id] } ?? Detail()
-        let isLast = error.code != .cancelled && detail.attemptCount + 1 >= detail.options.maximumAttemptCount ?? .max
+        // A cancel by the queue, or its end, is no failure.
+        let isLast =
+            ![.cancelled, .refused].contains(error.code)
+            && detail.attemptCount + 1 >= detail.options.maximumAttemptCount ?? .max
         guard !isFinal, !isLast else {
             state.withLock { $0.reasons[name.id] = error }
             return post(.ended(name.id, .verdict(.dead)))

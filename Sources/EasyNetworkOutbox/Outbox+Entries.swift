@@ -93,23 +93,32 @@ extension Outbox {
         }
         var (added, replaced): (OutboxName?, [UUID]) = (nil, [])
         var after = after
-        try folder.changeUnique(unique.name) { names throws(NetworkError) in
-            switch unique {
-            case .keep:
-                if let last = names.last {
-                    id = last.id
-                    return names
+        do throws(NetworkError) {
+            try folder.changeUnique(unique.name) { names throws(NetworkError) in
+                switch unique {
+                case .keep:
+                    if let last = names.last {
+                        id = last.id
+                        return names
+                    }
+                case .replace: replaced = names.map(\.id)
+                case .append: if let last = names.last, !after.contains(last.id) { after.append(last.id) }
                 }
-            case .replace: replaced = names.map(\.id)
-            case .append: if let last = names.last, !after.contains(last.id) { after.append(last.id) }
+                let name = try place(after: after)
+                added = name
+                return replaced.isEmpty ? names + [name] : [name]
             }
-            let name = try place(after: after)
-            added = name
-            return replaced.isEmpty ? names + [name] : [name]
+            // A new one is there first, so that a kill loses neither.
+            if let added { announce(added, after: after, options) }
+            try remove(replaced)
+        } catch {
+            // Then there is no entry.
+            if let added {
+                _ = try? folder.remove(added, from: .entries)
+                post(.removed(added.id), onCallersThread: true)
+            }
+            throw error
         }
-        // A new one is there first, so that a kill loses neither.
-        if let added { announce(added, after: after, options) }
-        try remove(replaced)
         return id
     }
 
@@ -140,8 +149,7 @@ extension Outbox {
 
     /// Tells of an entry that is in the directory now.
     func announce(_ name: OutboxName, after: [UUID], _ options: OutboxOptions) {
-        if name.hasOptions { state.withLock { $0.details[name.id] = Detail(options: options) } }
-        tell(.added(name.id))
+        tell(.added(name.id), options)
         post(.added(name, after: after, changes: folder.changes), onCallersThread: true)
     }
 
@@ -252,12 +260,17 @@ extension Outbox {
     ///
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Then some of them are still there.
     public func remove(_ ids: some Collection<UUID>) throws(NetworkError) {
-        let ids = Set(ids)
+        var ids = Set(ids)
         guard !ids.isEmpty else { return }
         let entries = try folder.list(.entries)
-        let found = entries.filter { ids.contains($0.id) }
+        // The next period of an entry has its number, and goes with it.
+        let series = Set(entries.filter { $0.hasOptions && ids.contains($0.id) }.map(\.sequence))
+        let isMeant = { (name: OutboxName) in ids.contains(name.id) || name.hasOptions && series.contains(name.sequence)
+        }
+        let found = entries.filter(isMeant)
         let dead = found.count == ids.count ? [] : try folder.list(.dead).filter { ids.contains($0.id) }
         guard !found.isEmpty || !dead.isEmpty else { return }
+        ids.formUnion(found.map(\.id))
         // Before: once it has left, they would be sent.
         let error = NetworkError(code: .cancelled, message: "it was removed")
         for name in entries where name.hasDependencies && !ids.contains(name.id) {
@@ -271,6 +284,11 @@ extension Outbox {
         }
         for name in found { try remove(name, from: .entries) }
         for name in dead { try remove(name, from: .dead) }
+        // A period may have begun meanwhile.
+        guard !series.isEmpty else { return }
+        for name in try folder.list(.entries) where name.hasOptions && series.contains(name.sequence) {
+            try remove(name, from: .entries)
+        }
     }
 
     /// Removes all entries and dead letters with a tag, see ``remove(_:)-(UUID)`` and ``OutboxOptions/tags``.
@@ -286,15 +304,18 @@ extension Outbox {
 
     private func remove(_ name: OutboxName, from place: OutboxFolder.Place) throws(NetworkError) {
         let options = name.hasOptions ? (try? folder.read(name, in: place))?.options : nil
+        var isRemoved = false
         if let unique = options?.unique, place == .entries {
             // Its next period must not be added meanwhile.
             try folder.changeUnique(unique.name) { names throws(NetworkError) in
-                try folder.remove(name, from: place)
+                isRemoved = try folder.remove(name, from: place)
                 return names.filter { $0 != name }
             }
         } else {
-            try folder.remove(name, from: place)
+            isRemoved = try folder.remove(name, from: place)
         }
+        // It has become a dead letter meanwhile.
+        if !isRemoved, place == .entries { try folder.remove(name, from: .dead) }
         tell(.removed(name.id), options)
         let detail = state.withLock { $0.details.removeValue(forKey: name.id) }
         withExtendedLifetime(detail) {}
@@ -342,20 +363,20 @@ extension Outbox {
     private func revive(_ name: OutboxName) throws(NetworkError) {
         let needsRecord = name.hasDependencies || name.hasOptions
         let record = needsRecord ? try? folder.read(name, in: .dead) : nil
-        if let unique = record?.options?.unique {
+        // Before others may send it. Its tries are counted anew.
+        folder.forgetTries(of: name.id)
+        if let options = record?.options, let unique = options.unique {
             var isRevived = false
             try folder.changeUnique(unique.name) { names throws(NetworkError) in
                 isRevived = try folder.revive(name)
-                return isRevived ? names + [name] : names
+                // Another row of periods has begun: this one is sent, and ends.
+                return isRevived && (options.period == nil || names.isEmpty) ? names + [name] : names
             }
             guard isRevived else { return }
         } else {
             guard try folder.revive(name) else { return }
         }
-        folder.forgetTries(of: name.id)
-        let old = state.withLock { state in
-            exchange(&state.details[name.id], with: record?.options.map { Detail(options: $0) })
-        }
+        let old = state.withLock { $0.details.removeValue(forKey: name.id) }
         withExtendedLifetime(old) {}
         tell(.retried(name.id), record?.options)
         post(.added(name, after: record?.after ?? [], changes: folder.changes), onCallersThread: true)

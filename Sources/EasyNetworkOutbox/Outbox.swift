@@ -84,7 +84,8 @@ public final class Outbox: Sendable {
         var networkTask: Task<Void, Never>?
         /// When the directory is read again without a sign of a change, which a killed process may have left out.
         var nextLoad: TimeInterval = 0
-        var wasReachable = true
+        /// Whether the network has changed since the last look at one that is there.
+        var networkHasChanged = false
         var listeners: [Int: (tag: String?, continuation: AsyncStream<OutboxEvent>.Continuation)] = [:]
         /// The tasks that wait for a drain or a stop, by its number.
         var waits: [Int: OneShot] = [:]

@@ -12,16 +12,7 @@ struct OutboxName: Hashable, Sendable {
     let type: String
     /// nil without an order.
     let lane: String?
-
-    var text: String {
-        let digits = String(sequence, radix: 16)
-        let padded = String(repeating: "0", count: 16 - digits.count) + digits
-        let flags = (hasDependencies ? "d" : "") + (hasOptions ? "o" : "") + (lane == nil ? "u" : "")
-        let texts = [
-            padded, id.uuidString, "\(priority.rawValue)" + flags, Self.encoded(type), Self.encoded(lane ?? ""),
-        ]
-        return texts.joined(separator: ".")
-    }
+    let text: String
 
     init(
         sequence: UInt64,
@@ -34,26 +25,75 @@ struct OutboxName: Hashable, Sendable {
     ) {
         (self.sequence, self.id, self.priority) = (sequence, id, priority)
         (self.hasDependencies, self.hasOptions, self.type, self.lane) = (hasDependencies, hasOptions, type, lane)
+        let digits = String(sequence, radix: 16)
+        let padded = String(repeating: "0", count: 16 - digits.count) + digits
+        let flags =
+            "\(priority.rawValue)" + (hasDependencies ? "d" : "") + (hasOptions ? "o" : "") + (lane == nil ? "u" : "")
+        text = [padded, id.uuidString, flags, Self.encoded(type), Self.encoded(lane ?? "")].joined(separator: ".")
     }
 
     /// - Returns: nil for a name that is not one of an entry.
     init?(_ text: String) {
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 5, parts[0].utf8.count == 16, let sequence = UInt64(parts[0], radix: 16),
-            let id = UUID(uuidString: String(parts[1])),
-            let flag = parts[2].first?.wholeNumberValue, let priority = JobPriority(rawValue: UInt8(clamping: flag)),
-            let type = Self.decoded(parts[3]), let lane = Self.decoded(parts[4])
+        // By its bytes, since there may be a hundred thousand of them when an outbox starts.
+        var bytes = text
+        let name = bytes.withUTF8 { bytes in Self.read(bytes, text) }
+        guard let name else { return nil }
+        self = name
+    }
+
+    private static func read(_ bytes: UnsafeBufferPointer<UInt8>, _ text: String) -> OutboxName? {
+        // Numbers beyond 2^62 are none of ours, and leave no room for the next ones.
+        guard bytes.count > 54, bytes[16] == UInt8(ascii: "."), bytes[53] == UInt8(ascii: "."),
+            let sequence = number(bytes[..<16]), sequence < 1 << 62, let id = id(bytes[17..<53])
         else { return nil }
-        let flags = parts[2].dropFirst()
-        self.init(
-            sequence: sequence,
-            id: id,
-            priority: priority,
-            hasDependencies: flags.contains("d"),
-            hasOptions: flags.contains("o"),
-            type: type,
-            lane: flags.contains("u") ? nil : lane
-        )
+        let parts = bytes[54...].split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 3, let digit = parts[0].first,
+            let priority = JobPriority(rawValue: digit &- UInt8(ascii: "0")), let type = decoded(parts[1]),
+            let lane = decoded(parts[2])
+        else { return nil }
+        return OutboxName(text, sequence, id, priority, flags: parts[0].dropFirst(), type, lane)
+    }
+
+    private init(
+        _ text: String,
+        _ sequence: UInt64,
+        _ id: UUID,
+        _ priority: JobPriority,
+        flags: Bytes,
+        _ type: String,
+        _ lane: String
+    ) {
+        // As it is called, though a later version may write it in another way.
+        (self.text, self.sequence, self.id, self.priority, self.type) = (text, sequence, id, priority, type)
+        hasDependencies = flags.contains(UInt8(ascii: "d"))
+        hasOptions = flags.contains(UInt8(ascii: "o"))
+        self.lane = flags.contains(UInt8(ascii: "u")) ? nil : lane
+    }
+
+    private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
+
+    /// Of up to 16 hexadecimal digits.
+    private static func number(_ bytes: Bytes) -> UInt64? {
+        var number: UInt64 = 0
+        for byte in bytes {
+            let letter = byte | 0x20
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): number = number << 4 | UInt64(byte - UInt8(ascii: "0"))
+            case _ where letter >= UInt8(ascii: "a") && letter <= UInt8(ascii: "f"):
+                number = number << 4 | UInt64(letter - UInt8(ascii: "a") + 10)
+            default: return nil
+            }
+        }
+        return number
+    }
+
+    private static func id(_ bytes: Bytes) -> UUID? {
+        let groups = bytes.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+        guard groups.map(\.count) == [8, 4, 4, 4, 12], let a = number(groups[0]), let b = number(groups[1]),
+            let c = number(groups[2]), let d = number(groups[3]), let e = number(groups[4])
+        else { return nil }
+        let (high, low) = (a << 32 | b << 16 | c, d << 48 | e)
+        return withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
     }
 
     /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` for a text that does not fit into the name of a
@@ -65,15 +105,19 @@ struct OutboxName: Hashable, Sendable {
     }
 
     /// A text as the name of a file.
-    static func fileName(_ text: String) -> String { "name-" + encoded(text) }
+    static func fileName(_ text: String) -> String {
+        // Some file systems take capitals for small letters.
+        "name-" + (text.addingPercentEncoding(withAllowedCharacters: letters.subtracting(.uppercaseLetters)) ?? "")
+    }
 
     private static let letters = CharacterSet(
         charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
     )
 
-    private static func decoded(_ text: Substring) -> String? {
+    private static func decoded(_ bytes: Bytes) -> String? {
+        let text = String(decoding: bytes, as: UTF8.self)
         // Foundation takes its time.
-        text.utf8.contains(UInt8(ascii: "%")) ? text.removingPercentEncoding : String(text)
+        return bytes.contains(UInt8(ascii: "%")) ? text.removingPercentEncoding : text
     }
 
     private static func encoded(_ text: String) -> String {
@@ -262,8 +306,12 @@ struct OutboxFolder: Sendable {
         }
         let parts = data.split(separator: UInt8(ascii: "\n"), maxSplits: 1)
         guard parts.count == 2, Self.digest(Data(parts[1])) == String(decoding: parts[0], as: UTF8.self),
-            let value = try? JSONDecoder().decode(OutboxRecord.self, from: Data(parts[1]))
-        else { throw NetworkError(code: .cannotParseResponse, message: "the file \(record) is damaged") }
+            let value = try? JSONDecoder().decode(OutboxRecord.self, from: Data(parts[1])), value.fileCount >= 0,
+            (try? value.options?.check(lane: name.lane)) != nil || value.options == nil
+        else {
+            guard exists(entry) else { throw NetworkError(code: .cancelled, message: "the entry was removed") }
+            throw NetworkError(code: .cannotParseResponse, message: "the file \(record) is damaged")
+        }
         return value
     }
 
@@ -291,18 +339,24 @@ struct OutboxFolder: Sendable {
     /// The name of a file of the body.
     static func attachment(_ index: Int) -> String { "file\(index)" }
 
-    /// Removes an entry in one step. Does nothing when it is not here any more.
-    func remove(_ name: OutboxName, from place: Place) throws(NetworkError) {
+    /// Removes an entry in one step.
+    ///
+    /// - Returns: false when it is not here any more.
+    @discardableResult
+    func remove(_ name: OutboxName, from place: Place) throws(NetworkError) -> Bool {
         let temporary = newTemporary()
         // Of a dead letter it stays when the rename fails; of an entry it is a leftover, which no other call would remove.
         if place == .entries { discard(reason(name.id)) }
-        try attempt {
-            do { try files.rename(path(place, name), to: temporary) } catch POSIXError.ENOENT {}
+        let isHere = try attempt {
+            do { try files.rename(path(place, name), to: temporary) } catch POSIXError.ENOENT { return false }
+            return true
         }
+        guard isHere else { return false }
         discard(reason(name.id))
         forgetTries(of: name.id)
         if name.hasDependencies { discardInputs(of: [name.id.uuidString]) }
         discard(temporary)
+        return true
     }
 
     /// Makes an entry a dead letter.
@@ -359,7 +413,10 @@ struct OutboxFolder: Sendable {
 
     func tries(of id: UUID) -> OutboxTries? {
         guard let data = try? files.read(path("tries/" + id.uuidString), count: { size in size }).0 else { return nil }
-        return try? JSONDecoder().decode(OutboxTries.self, from: data)
+        guard var tries = try? JSONDecoder().decode(OutboxTries.self, from: data) else { return nil }
+        // A damaged file must not overflow.
+        tries.count = min(max(0, tries.count), 1_000_000)
+        return tries
     }
 
     /// The entries that have failed.
@@ -457,6 +514,7 @@ struct OutboxFolder: Sendable {
         }
         let found = String(decoding: lines, as: UTF8.self).split(separator: "\n").compactMap { OutboxName(String($0)) }
         let names = try change(found.filter(has))
+        guard names != found else { return }
         let temporary = newTemporary()
         try attempt {
             do {
@@ -540,12 +598,19 @@ struct OutboxFolder: Sendable {
     /// The directory of an outbox for what is being written. It is locked, so that the others know that it is in use.
     private final class Scratch: Sendable {
         let path: String
-        private let lock: Lock
+        private let lock: Lock?
+
+        /// An app that is suspended while it holds a lock is ended, see ``ExpiringActivity``.
+        private static let isLocked = ExpiringActivity.system == nil
 
         init(in parent: String, _ files: CacheFiles) throws {
             while true {
                 let path = parent + "/" + UUID().uuidString
                 try files.makeDirectory(path)
+                guard Self.isLocked else {
+                    (self.path, lock) = (path, nil)
+                    return
+                }
                 // Another outbox may sweep it before it is locked.
                 if let lock = try? Lock.take(path), lock.isAt(path) {
                     (self.path, self.lock) = (path, lock)
@@ -561,7 +626,7 @@ struct OutboxFolder: Sendable {
         /// Removes what is in nobody's use: what can be locked, and a file, which earlier versions wrote, after a day.
         static func sweep(_ path: String) {
             let attributes = try? FileManager.default.attributesOfItem(atPath: path)
-            if attributes?[.type] as? FileAttributeType == .typeDirectory {
+            if attributes?[.type] as? FileAttributeType == .typeDirectory, isLocked {
                 guard let lock = try? Lock.take(path) else { return }
                 withExtendedLifetime(lock) { try? FileManager.default.removeItem(atPath: path) }
             } else if let date = attributes?[.modificationDate] as? Date, date < Date() - 86_400 {
@@ -654,10 +719,16 @@ struct OutboxFolder: Sendable {
         for name in (try? files.list(path("tmp"))) ?? [] where path("tmp/" + name) != scratch.path {
             Scratch.sweep(path("tmp/" + name))
         }
-        guard let dead = try? list(.dead), let entries = try? list(.entries) else { return }
-        let (deadIDs, ids) = (Set(dead.map(\.id.uuidString)), Set((dead + entries).map(\.id.uuidString)))
-        for (folder, kept) in [("errors", deadIDs), ("tries", ids), ("inputs", ids)] {
-            for name in (try? files.list(path(folder))) ?? [] where !kept.contains(String(name.prefix(36))) {
+        // What belongs to no entry; most often there is nothing.
+        for (folder, places) in [
+            ("errors", [Place.dead]), ("tries", [.entries, .dead]), ("inputs", [.entries, .dead]),
+        ] {
+            let names = (try? files.list(path(folder))) ?? []
+            guard !names.isEmpty, let kept = try? places.flatMap({ try files.list(path($0.rawValue)) }) else {
+                continue
+            }
+            let ids = Set(kept.map { $0.dropFirst(17).prefix(36) })
+            for name in names where !ids.contains(name.prefix(36)) {
                 // A newer one may be that of an entry which another process makes a dead letter now, or has just added.
                 let path = path(folder + "/" + name)
                 if let status = try? files.look(path), status.usedAt < Date() - 60 { discard(path) }

@@ -94,7 +94,10 @@ struct OutboxIndex: Hashable, Sendable {
         var index = lane.names.count
         while index > lane.first, lane.names[index - 1].sequence > name.sequence { index -= 1 }
         lane.names.insert(name, at: index)
+        // The wait was that of the one behind it.
+        let endsWait = index == lane.first && lane.notBefore != nil
         lanes[key] = lane
+        if endsWait { endWait(key) }
         makeReady(key)
     }
 

@@ -113,6 +113,7 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
     /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` for what cannot be meant.
     func check(lane: String?) throws(NetworkError) {
         func refuse(_ message: String) -> NetworkError { NetworkError(code: .invalidRequest, message: message) }
+        if let notBefore, !notBefore.timeIntervalSinceReferenceDate.isFinite { throw refuse("notBefore is no date") }
         if let unique { try OutboxName.check(unique.name, "name of unique entries") }
         if let period {
             guard period >= 60, period < .infinity else {

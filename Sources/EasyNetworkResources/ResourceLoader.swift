@@ -367,7 +367,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
             var policy = options.cache ?? service.configuration.settings.cachePolicy(for: request.method)
             guard policy.storesOnDisk else {
                 let error = NetworkError.invalidRequest("the cache policy of the request stores nothing on disk")
-                return conclude(state.withLock { $0.refuse(key, number, error) })
+                // Not by conclude(_:), which would start the next one within this call, and so on.
+                return tell(state.withLock { $0.refuse(key, number, error) })
             }
             policy.storesInMemory = false
             options.cache = policy
@@ -479,10 +480,14 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     }
 
     private func conclude(_ end: ResourceLoads<Resource>.End) {
+        tell(end)
+        startNext()
+    }
+
+    private func tell(_ end: ResourceLoads<Resource>.End) {
         for (receipt, result) in end.receipts { receipt.end(result) }
         for (receipt, result) in end.answers { receipt.end(result) }
         withExtendedLifetime(end.removed) {}
-        startNext()
     }
 }
 

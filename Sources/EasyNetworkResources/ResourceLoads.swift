@@ -416,7 +416,8 @@ struct ResourceLoads<Resource: Sendable> {
             }
             // A variant alone does not fill the memory with what it was made of.
             let isWanted = load.members.values.contains { !$0.member.isVariant && !$0.member.isAnswer }
-            let isNewest = memory[key.memory].map { $0.number <= made.number } ?? true
+            // A reload of what it was made of may have ended meanwhile.
+            let isNewest = [key.memory, key.resource].allSatisfy { memory[$0].map { $0.number <= made.number } ?? true }
             if made.isStorable, isWanted, isNewest {
                 end.removed += memory.store(made, cost: made.cost, for: key.memory)
             }

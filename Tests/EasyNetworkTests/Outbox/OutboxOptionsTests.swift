@@ -141,6 +141,30 @@ struct OutboxOptionsTests {
         #expect(fixture.transport.requests.map(\.body) == Array(repeating: Data("pixels".utf8), count: 3))
     }
 
+    @Test("BEY-19: a dead letter whose row was begun again is sent once more, and begins no second row")
+    func oneRow() async throws {
+        fixture.answers(422, 204)
+        let outbox = try fixture.outbox()
+        let options = OutboxOptions(unique: .keep("sync"), period: 100)
+        let dead = try outbox.add(OutboxMessage(text: "old"), options: options)
+        try await outbox.drain(deadline: 60)
+        let new = try outbox.add(OutboxMessage(text: "new"), options: options)
+        try outbox.retry(dead)
+        #expect(new != dead && fixture.count("entries") == 2)
+        #expect(try await outbox.drain(deadline: 60).count == 1)
+        #expect(fixture.texts.sorted() == ["new", "old", "old"])
+    }
+
+    @Test("BEY-19: a drain beside the process that delivers does not wait for what has its time")
+    func drainBeside() async throws {
+        let (outbox, other) = (try fixture.outbox(), try fixture.outbox())
+        try outbox.start()
+        let id = try outbox.add(OutboxMessage(text: "a"), options: OutboxOptions(notBefore: fixture.clock.date + 100))
+        #expect(try await other.drain(deadline: 60).map(\.id) == [id])
+        #expect(fixture.clock.now == 0)
+        try await outbox.drain(deadline: 0)
+    }
+
     // MARK: - Names and tags
 
     @Test("BEY-19: of a name the old one is kept, replaced, or comes first")
@@ -180,6 +204,24 @@ struct OutboxOptionsTests {
             return try await group.reduce(into: Set<UUID>()) { $0.insert($1) }
         }
         #expect(ids.count == 1 && fixture.count("entries") == 1)
+    }
+
+    @Test("BEY-19: where the name cannot be kept, there is no entry", arguments: 0..<12)
+    func uniqueOnFullDisk(step: Int) async throws {
+        let outbox = try fixture.outbox()
+        let options = OutboxOptions(unique: .replace("a"))
+        let old = try outbox.add(OutboxMessage(text: "old"), options: options)
+        fixture.files.fail(step..<step + 1)
+        var ids = [old]
+        do throws(NetworkError) {
+            ids = [try outbox.add(OutboxMessage(text: "new"), options: options)]
+        } catch {
+            #expect(error.code == .cannotWriteFile)
+        }
+        fixture.files.fail(0..<0)
+        #expect(try outbox.entries.map(\.id) == ids)
+        try await outbox.drain(deadline: 60)
+        #expect(fixture.keys == ids.map(\.uuidString))
     }
 
     @Test("BEY-19: a replaced entry that is being sent is cancelled")
@@ -391,6 +433,27 @@ struct OutboxOptionsTests {
         #expect(fixture.texts == ["plain", "shares nothing and 7"] && fixture.count("inputs") == 0)
     }
 
+    @Test("BEY-19: a later period has no inputs")
+    func inputsOfPeriods() async throws {
+        let outputs = Locked<[Int]>([])
+        let outbox = try fixture.outbox()
+        outbox.register(
+            OutboxMessage.self,
+            name: "message",
+            prepare: { request, inputs in
+                outputs.withLock { $0.append(inputs.count) }
+                return request
+            }
+        )
+        let first = try outbox.add(OutboxMessage(text: "first"))
+        let options = OutboxOptions(unique: .keep("sync"), period: 100)
+        try outbox.add(OutboxMessage(text: "sync"), after: [first], options: options)
+        try await outbox.drain(deadline: 60)
+        fixture.clock.advance(by: 100)
+        #expect(try await outbox.drain(deadline: 60).count == 1)
+        #expect(fixture.texts == ["first", "sync", "sync"] && outputs.withLock { $0 } == [1])
+    }
+
     // MARK: - Many, and bad input
 
     @Test("BEY-19: many are retried and removed at once, with those that depend on them")
@@ -441,6 +504,19 @@ struct OutboxOptionsTests {
         let error = #expect(throws: NetworkError.self) { try outbox.add(OutboxMessage(text: "a"), options: options) }
         #expect(error?.code == .invalidRequest && error?.message?.contains(word) == true, "\(error?.message ?? "")")
         #expect(fixture.count("entries") == 0)
+    }
+
+    @Test("BEY-19: a date that is none is refused")
+    func badDate() throws {
+        let outbox = try fixture.outbox()
+        for seconds in [Double.nan, .infinity] {
+            // Not in an argument: Foundation stops the program when such a date is described.
+            let date = Date(timeIntervalSinceReferenceDate: seconds)
+            let error = #expect(throws: NetworkError.self) {
+                try outbox.add(OutboxMessage(text: "a"), options: OutboxOptions(notBefore: date))
+            }
+            #expect(error?.code == .invalidRequest)
+        }
     }
 
     @Test("BEY-19: what has a period has no lane")
