@@ -86,9 +86,8 @@ extension NetworkOperation {
     /// it is added. Default nil: none. Not kept in a plain `OperationQueue`.
     ///
     /// ```swift
-    /// let price = RequestOperation(GetPrice(article: "a"))
-    /// price.deadline = 10
-    /// NetworkQueue.shared.addOperation(price)
+    /// report.deadline = 10
+    /// queue.addOperation(report)
     /// ```
     ///
     /// It differs from ``RequestOptions/overallTimeout``, which begins when the request is sent.
