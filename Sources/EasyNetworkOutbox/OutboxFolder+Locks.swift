@@ -1,0 +1,92 @@
+import EasyNetwork
+import Foundation
+
+extension OutboxFolder {
+    /// A lock of a directory, given back when it is released or the process ends.
+    final class Lock: Sendable {
+        private let descriptor: Int32
+
+        private init(_ descriptor: Int32) {
+            self.descriptor = descriptor
+        }
+
+        /// A lock that is not held yet.
+        static func open(_ directory: String) throws -> Lock {
+            let descriptor = Foundation.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+            return Lock(descriptor)
+        }
+
+        /// - Returns: false while another one has it.
+        func take() throws -> Bool {
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
+            guard errno == EWOULDBLOCK || errno == EINTR else {
+                throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+            }
+            return false
+        }
+
+        /// Waits until it is free, which those that hold it do only for some steps on the disk.
+        func wait() throws {
+            while flock(descriptor, LOCK_EX) != 0 {
+                guard errno == EINTR else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+            }
+        }
+
+        /// - Returns: nil while another one has it.
+        static func take(_ directory: String) throws -> Lock? {
+            let lock = try open(directory)
+            return try lock.take() ? lock : nil
+        }
+
+        /// Whether the directory is still in its place.
+        func isAt(_ path: String) -> Bool {
+            var (one, other) = (stat(), stat())
+            return fstat(descriptor, &one) == 0 && lstat(path, &other) == 0 && one.st_ino == other.st_ino
+        }
+
+        deinit {
+            close(descriptor)
+        }
+    }
+
+    /// The directory of an outbox for what is being written. It is locked, so that the others know that it is in use.
+    final class Scratch: Sendable {
+        let path: String
+        private let lock: Lock?
+
+        /// An app that is suspended while it holds a lock is ended, see ``ExpiringActivity``.
+        private static let isLocked = ExpiringActivity.system == nil
+
+        init(in parent: String, _ files: CacheFiles) throws {
+            while true {
+                let path = parent + "/" + UUID().uuidString
+                try files.makeDirectory(path)
+                guard Self.isLocked else {
+                    (self.path, lock) = (path, nil)
+                    return
+                }
+                // Another outbox may sweep it before it is locked.
+                if let lock = try? Lock.take(path), lock.isAt(path) {
+                    (self.path, self.lock) = (path, lock)
+                    return
+                }
+            }
+        }
+
+        deinit {
+            try? FileManager.default.removeItem(atPath: path)
+        }
+
+        /// Removes what is in nobody's use: what can be locked, and a file, which earlier versions wrote, after a day.
+        static func sweep(_ path: String) {
+            let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+            if attributes?[.type] as? FileAttributeType == .typeDirectory, isLocked {
+                guard let lock = try? Lock.take(path) else { return }
+                withExtendedLifetime(lock) { try? FileManager.default.removeItem(atPath: path) }
+            } else if let date = attributes?[.modificationDate] as? Date, date < Date() - 86_400 {
+                try? FileManager.default.removeItem(atPath: path)
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import EasyNetwork
+import Foundation
+
+/// The name of an entry's file: what the outbox has to know before it reads the file.
+struct OutboxName: Hashable, Sendable {
+    /// The order of entries, also across processes and restarts: nanoseconds since 1970, or more.
+    let sequence: UInt64
+    let id: UUID
+    let priority: JobPriority
+    let hasDependencies: Bool
+    let hasOptions: Bool
+    let type: String
+    /// nil without an order.
+    let lane: String?
+    let text: String
+
+    init(
+        sequence: UInt64,
+        id: UUID,
+        priority: JobPriority,
+        hasDependencies: Bool,
+        hasOptions: Bool = false,
+        type: String,
+        lane: String?
+    ) {
+        (self.sequence, self.id, self.priority) = (sequence, id, priority)
+        (self.hasDependencies, self.hasOptions, self.type, self.lane) = (hasDependencies, hasOptions, type, lane)
+        let digits = String(sequence, radix: 16)
+        let padded = String(repeating: "0", count: 16 - digits.count) + digits
+        let flags =
+            "\(priority.rawValue)" + (hasDependencies ? "d" : "") + (hasOptions ? "o" : "") + (lane == nil ? "u" : "")
+        text = [padded, id.uuidString, flags, Self.encoded(type), Self.encoded(lane ?? "")].joined(separator: ".")
+    }
+
+    /// - Returns: nil for a name that is not one of an entry.
+    init?(_ text: String) {
+        // By its bytes, since there may be a hundred thousand of them when an outbox starts.
+        var bytes = text
+        let name = bytes.withUTF8 { bytes in Self.read(bytes, text) }
+        guard let name else { return nil }
+        self = name
+    }
+
+    private static func read(_ bytes: UnsafeBufferPointer<UInt8>, _ text: String) -> OutboxName? {
+        // Numbers beyond 2^62 are none of ours, and leave no room for the next ones.
+        guard bytes.count > 54, bytes[16] == UInt8(ascii: "."), bytes[53] == UInt8(ascii: "."),
+            let sequence = number(bytes[..<16]), sequence < 1 << 62, let id = id(bytes[17..<53])
+        else { return nil }
+        let parts = bytes[54...].split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 3, let digit = parts[0].first,
+            let priority = JobPriority(rawValue: digit &- UInt8(ascii: "0")), let type = decoded(parts[1]),
+            let lane = decoded(parts[2])
+        else { return nil }
+        return OutboxName(text, sequence, id, priority, flags: parts[0].dropFirst(), type, lane)
+    }
+
+    private init(
+        _ text: String,
+        _ sequence: UInt64,
+        _ id: UUID,
+        _ priority: JobPriority,
+        flags: Bytes,
+        _ type: String,
+        _ lane: String
+    ) {
+        // As it is called, though a later version may write it in another way.
+        (self.text, self.sequence, self.id, self.priority, self.type) = (text, sequence, id, priority, type)
+        hasDependencies = flags.contains(UInt8(ascii: "d"))
+        hasOptions = flags.contains(UInt8(ascii: "o"))
+        self.lane = flags.contains(UInt8(ascii: "u")) ? nil : lane
+    }
+
+    private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
+
+    /// Of up to 16 hexadecimal digits.
+    private static func number(_ bytes: Bytes) -> UInt64? {
+        var number: UInt64 = 0
+        for byte in bytes {
+            let letter = byte | 0x20
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): number = number << 4 | UInt64(byte - UInt8(ascii: "0"))
+            case _ where letter >= UInt8(ascii: "a") && letter <= UInt8(ascii: "f"):
+                number = number << 4 | UInt64(letter - UInt8(ascii: "a") + 10)
+            default: return nil
+            }
+        }
+        return number
+    }
+
+    private static func id(_ bytes: Bytes) -> UUID? {
+        let groups = bytes.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+        guard groups.map(\.count) == [8, 4, 4, 4, 12], let a = number(groups[0]), let b = number(groups[1]),
+            let c = number(groups[2]), let d = number(groups[3]), let e = number(groups[4])
+        else { return nil }
+        let (high, low) = (a << 32 | b << 16 | c, d << 48 | e)
+        return withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
+    }
+
+    /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` for a text that does not fit into the name of a
+    ///   file.
+    static func check(_ text: String, _ role: String) throws(NetworkError) {
+        guard encoded(text).utf8.count > 80 else { return }
+        let message = "the \(role) \"\(text.prefix(40))…\" is too long; 80 letters and digits fit"
+        throw NetworkError(code: .invalidRequest, message: message)
+    }
+
+    /// A text as the name of a file.
+    static func fileName(_ text: String) -> String {
+        // Some file systems take capitals for small letters.
+        "name-" + (text.addingPercentEncoding(withAllowedCharacters: letters.subtracting(.uppercaseLetters)) ?? "")
+    }
+
+    private static let letters = CharacterSet(
+        charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+    )
+
+    private static func decoded(_ bytes: Bytes) -> String? {
+        let text = String(decoding: bytes, as: UTF8.self)
+        // Foundation takes its time.
+        return bytes.contains(UInt8(ascii: "%")) ? text.removingPercentEncoding : text
+    }
+
+    private static func encoded(_ text: String) -> String {
+        text.addingPercentEncoding(withAllowedCharacters: letters) ?? ""
+    }
+}

@@ -1,0 +1,54 @@
+import EasyNetwork
+import Foundation
+
+/// The contents of an entry's file.
+struct OutboxRecord: Codable, Sendable {
+    /// The version of the request's type.
+    var version: Int
+    var addedAt: Date
+    /// The entries that come first.
+    var after: [UUID]
+    /// The number of the body's files, which are beside the record.
+    var fileCount: Int
+    /// The request as JSON.
+    var request: Data
+    var options: OutboxOptions?
+    /// When its time comes, or its period begins. nil at once.
+    var begin: Date?
+}
+
+/// How often, and with which error at last, an entry has failed, and when it is tried again.
+struct OutboxTries: Codable, Sendable {
+    var count: Int
+    var next: Date
+    var failure: OutboxFailure
+}
+
+/// Why an entry is a dead letter, as it is kept in a file.
+struct OutboxFailure: Codable, Sendable {
+    var code: Int
+    var message: String?
+    var statusCode: Int?
+    /// The beginning of the answer's text without secrets, which may tell why.
+    var responseBody: Data?
+
+    /// The number of bytes that are kept of an answer.
+    private static let bodyLimit = 1_024
+
+    init(_ error: NetworkError) {
+        (code, message) = (error.code.rawValue, error.message.map(Redaction().redacted))
+        statusCode = error.statusCode
+        let text = error.responseBody.map { body in
+            Redaction().redactedText(of: body, contentType: error.headers["Content-Type"])
+                ?? Redaction().redacted(String(decoding: body, as: UTF8.self))
+        }
+        responseBody = text.map { Data($0.utf8.prefix(Self.bodyLimit)) }
+    }
+
+    var error: NetworkError {
+        var error = NetworkError(code: NetworkError.Code(rawValue: code), message: message)
+        error.statusCode = statusCode
+        error.responseBody = responseBody
+        return error
+    }
+}
