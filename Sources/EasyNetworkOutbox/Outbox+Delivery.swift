@@ -518,7 +518,8 @@ extension Outbox {
             let error = state.problems.removeValue(forKey: id) ?? NetworkError(code: .cancelled)
             let old = state.details[id]
             var detail = old ?? Detail()
-            detail.attemptCount += 1
+            // A cancel by the queue, or its end, is no failure.
+            if ![.cancelled, .refused].contains(error.code) { detail.attemptCount += 1 }
             detail.error = error
             state.details[id] = detail
             return (detail.attemptCount, error, old)
