@@ -369,8 +369,8 @@ extension Outbox {
             return detail.attemptCount
         }
         // Of a process before.
-        if let next = tries?.next, next > now {
-            let delay = min(next.timeIntervalSince(now), Self.delays.maximumRetryAfter)
+        if let tries, tries.next > now {
+            let delay = min(tries.next.timeIntervalSince(now), tries.delay)
             return OutboxIndex.Wait(delay: delay, reason: .oldFailure, leavesLane: count >= options.yieldsAfter ?? .max)
         }
         guard let conditions = options.conditions, !areMet(conditions) else { return nil }
@@ -526,7 +526,10 @@ extension Outbox {
         }
         // Objects of the user are released outside the lock.
         withExtendedLifetime(old) {}
-        folder.note(OutboxTries(count: tries, next: clock.date + delay, failure: OutboxFailure(error)), of: id)
+        folder.note(
+            OutboxTries(count: tries, next: clock.date + delay, delay: delay, failure: OutboxFailure(error)),
+            of: id
+        )
         tell(.failed(id, error, retryDelay: delay))
     }
 

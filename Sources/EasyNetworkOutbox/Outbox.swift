@@ -166,8 +166,8 @@ public final class Outbox: Sendable {
     ///   - migrate: makes a request of JSON of another version, which is its second parameter. Called on a background
     ///     thread. An error makes the entry a dead letter. Default nil: all JSON is decoded like that of this version.
     ///   - prepare: called on a background thread before an entry is sent that was added with `after`: with its request and
-    ///     what `delivered` returned for each of those, in their order; nil where it returned nil, or had been called
-    ///     before this entry was added. Returns the request to send, with the same files. An error makes the entry a dead
+    ///     what `delivered` returned for each of those, in their order; nil where it returned nil, was not called, or
+    ///     had been called a day or more before this entry was added. Returns the request to send, with the same files. An error makes the entry a dead
     ///     letter.
     ///   - delivered: called with the request and its item when the server has accepted it, before the entry leaves; in
     ///     another process, if that delivers. After a kill the request may be sent again and this called again. Its value

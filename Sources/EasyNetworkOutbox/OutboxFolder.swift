@@ -275,10 +275,10 @@ struct OutboxFolder: Sendable {
 
     // MARK: - Inputs
 
-    /// Keeps what an entry leaves for those that come after it.
+    /// Keeps what an entry leaves for those that come after it, and for those that are added within a day.
     func leave(_ output: Data, of id: UUID, for others: [UUID]) throws(NetworkError) {
         try attempt {
-            for other in others {
+            for other in others + [id] {
                 let temporary = newTemporary()
                 do {
                     try files.create(temporary, [output], usedAt: Date())
@@ -289,7 +289,7 @@ struct OutboxFolder: Sendable {
                     throw error
                 }
             }
-            if !others.isEmpty { try files.sync(path("inputs"), isLast: false) }
+            try files.sync(path("inputs"), isLast: false)
         }
     }
 
@@ -297,11 +297,10 @@ struct OutboxFolder: Sendable {
     func inputs(of id: UUID, from others: [UUID]) throws(NetworkError) -> [Data?] {
         try attempt {
             try others.map { other in
-                do {
-                    return try files.read(input(of: id, from: other)) { size in size }.0
-                } catch POSIXError.ENOENT {
-                    return nil
+                for path in [input(of: id, from: other), input(of: other, from: other)] {
+                    do { return try files.read(path) { size in size }.0 } catch POSIXError.ENOENT {}
                 }
+                return nil
             }
         }
     }
@@ -311,7 +310,8 @@ struct OutboxFolder: Sendable {
     }
 
     private func discardInputs(of ids: Set<String>) {
-        for name in (try? files.list(path("inputs"))) ?? [] where ids.contains(String(name.prefix(36))) {
+        for name in (try? files.list(path("inputs"))) ?? []
+        where ids.contains(String(name.prefix(36))) && name.prefix(36) != name.suffix(36) {
             discard(path("inputs/" + name))
         }
     }
@@ -467,7 +467,9 @@ struct OutboxFolder: Sendable {
             for name in names where !ids.contains(name.prefix(36)) {
                 // A newer one may be that of an entry which another process makes a dead letter now, or has just added.
                 let path = path(folder + "/" + name)
-                if let status = try? files.look(path), status.usedAt < Date() - 60 { discard(path) }
+                let isOwn = folder == "inputs" && name.prefix(36) == name.suffix(36)
+                let age: TimeInterval = isOwn ? 86_400 : 60
+                if let status = try? files.look(path), status.usedAt < Date() - age { discard(path) }
             }
         }
     }

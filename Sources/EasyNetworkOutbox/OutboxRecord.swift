@@ -21,6 +21,8 @@ struct OutboxRecord: Codable, Sendable {
 struct OutboxTries: Codable, Sendable {
     var count: Int
     var next: Date
+    /// The seconds until then, when it failed: the clock may have been another one.
+    var delay: TimeInterval
     var failure: OutboxFailure
 }
 

@@ -16,11 +16,30 @@ private struct Numbered: APIRequest, Codable {
     var body: RequestBody? { file.map { .file($0) } }
 }
 
+/// A clock that is wrong, as that of a machine may be.
+private struct SkewedClock: NetworkClock {
+    let seconds: TimeInterval
+    private let system = SystemClock()
+    var now: TimeInterval { system.now }
+    var date: Date { system.date + seconds }
+
+    init(seconds: TimeInterval) {
+        self.seconds = seconds
+    }
+
+    func schedule(after delay: TimeInterval, _ action: @escaping @Sendable () -> Void) -> any ClockTimer {
+        system.schedule(after: delay, action)
+    }
+}
+
 /// Adds requests to an outbox without end.
 func fill(_ directory: URL, seed: UInt64, first: Int, server: URL?) throws {
     let queue = NetworkQueue()
     // No delay between two tries but the time until the outbox looks again.
-    let host = HostConfiguration(baseURL: server) { $0.random = { 0 } }
+    let host = HostConfiguration(baseURL: server) {
+        $0.random = { 0 }
+        $0.clock = SkewedClock(seconds: [-86_400, 0, 86_400][Int(seed % 3)])
+    }
     let outbox = try Outbox(directory: directory, queue: queue, service: EasyNetworkService(host))
     outbox.register(Numbered.self, name: "numbered")
     try outbox.start()

@@ -304,6 +304,30 @@ struct OutboxOptionsTests {
         #expect(fixture.count("tries") == 0)
     }
 
+    @Test("BEY-19: a next try by a clock that was a day ahead is waited for no longer than its delay")
+    func otherClock() async throws {
+        fixture.answers(503)
+        fixture.clock.advance(by: 86_400)
+        let outbox = try fixture.outbox()
+        let events = outbox.events
+        try outbox.add(OutboxMessage(text: "a"))
+        try outbox.start()
+        for await case .failed in events { break }
+        try await outbox.drain(deadline: 0)
+        fixture.answers(204)
+        let (right, transport) = (ManualClock(), fixture.transport)
+        let next = try fixture.outbox { $0.clock = right }
+        try next.start()
+        #expect(
+            await eventually {
+                right.advance(by: 1)
+                return transport.requests.count == 2
+            }
+        )
+        #expect(right.now < 60)
+        try await next.drain(deadline: 0)
+    }
+
     @Test("BEY-19: so many failures, counted over processes, make a dead letter, whose retry counts anew")
     func attempts() async throws {
         fixture.answers(503)
@@ -425,12 +449,22 @@ struct OutboxOptionsTests {
             options: OutboxOptions(notBefore: date)
         )
         #expect(try await outbox.drain(deadline: 60).map(\.id) == [share])
-        #expect(handed.withLock { $0 } == [7] && fixture.count("inputs") == 1)
+        #expect(handed.withLock { $0 } == [7] && fixture.count("inputs") == 2)
+        // Also for one that is added when the upload has left.
+        try outbox.add(OutboxMessage(text: "late"), after: [upload])
+        #expect(try await outbox.drain(deadline: 60).count == 1)
         fixture.clock.advance(by: 10)
         let other = try open()
         #expect(try (other.request(of: #require(other.entries.first)) as? OutboxMessage)?.text == "shares")
         #expect(try await other.drain(deadline: 60).isEmpty)
-        #expect(fixture.texts == ["plain", "shares nothing and 7"] && fixture.count("inputs") == 0)
+        #expect(fixture.texts == ["plain", "late 7", "shares nothing and 7"] && fixture.count("inputs") == 1)
+        // Its own is kept for a day.
+        let inputs = fixture.directory.appendingPathComponent("inputs")
+        let name = try #require(FileManager.default.contentsOfDirectory(atPath: inputs.path).first)
+        let old = [FileAttributeKey.modificationDate: Date() - 90_000]
+        try FileManager.default.setAttributes(old, ofItemAtPath: inputs.appendingPathComponent(name).path)
+        try await open().drain(deadline: 60)
+        #expect(fixture.count("inputs") == 0)
     }
 
     @Test("BEY-19: a later period has no inputs")
