@@ -315,13 +315,11 @@ extension Outbox {
 
     /// The id of the entry that follows another one.
     private static func id(after id: UUID) -> UUID {
-        let bytes = withUnsafeBytes(of: id.uuid) { Array(SHA256.digest(of: Data($0))) }
-        return UUID(
-            uuid: (
-                bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6] & 0x0F | 0x80, bytes[7],
-                bytes[8] & 0x3F | 0x80, bytes[9], bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]
-            )
-        )
+        var bytes = withUnsafeBytes(of: id.uuid) { Array(SHA256.digest(of: Data($0))) }
+        // Version 8 and the variant of RFC 9562, section 5.8.
+        bytes[6] = bytes[6] & 0x0F | 0x80
+        bytes[8] = bytes[8] & 0x3F | 0x80
+        return bytes.withUnsafeBytes { UUID(bytes: $0) }
     }
 
     // MARK: - Sending

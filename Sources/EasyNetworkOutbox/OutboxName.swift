@@ -93,7 +93,7 @@ struct OutboxName: Hashable, Sendable {
             let c = number(groups[2]), let d = number(groups[3]), let e = number(groups[4])
         else { return nil }
         let (high, low) = (a << 32 | b << 16 | c, d << 48 | e)
-        return withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
+        return withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { UUID(bytes: $0) }
     }
 
     /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` for a text that does not fit into the name of a
@@ -122,5 +122,17 @@ struct OutboxName: Hashable, Sendable {
 
     private static func encoded(_ text: String) -> String {
         text.addingPercentEncoding(withAllowedCharacters: letters) ?? ""
+    }
+}
+
+extension UUID {
+    /// - Parameter bytes: 16 of them, or more.
+    init(bytes: UnsafeRawBufferPointer) {
+        self.init(
+            uuid: (
+                bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8], bytes[9],
+                bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]
+            )
+        )
     }
 }
