@@ -126,7 +126,7 @@ struct NetworkOperationTests {
     func wordsForUsers() async throws {
         let refused = TestJob { $0.finish(.thrown(Refusal(), otherwise: .refused)) }
         refused.name = "step token=abcdef"
-        let cancelled = BlockOperation()
+        let cancelled = BlockOperation {}
         cancelled.cancel()
         let batch = BatchOperation([TestJob { $0.finish(NetworkError(code: .timedOut)) }])
         let request = RequestOperation(Get(api: "no base"))
