@@ -24,7 +24,7 @@ struct KeyValueObservingTests {
         let job = TestJob()
         queue.addOperation(job)
         queue.queue.isSuspended = false
-        await job.finished()
+        await job.ended()
         #expect(await eventually { heard.withLock { $0.count >= 6 } })
         for observation in observations { observation.invalidate() }
         let expected = ["limit 2", "limit 3", "suspended true", "1 jobs", "suspended false", "0 jobs"]
@@ -46,7 +46,7 @@ struct KeyValueObservingTests {
         #expect(job.isCancelled && heard.withLock { $0 } == [[false, true]])
         observation.invalidate()
         queue.isSuspended = false
-        if isAdded { await job.finished() }
+        if isAdded { await job.ended() }
     }
 }
 #endif
