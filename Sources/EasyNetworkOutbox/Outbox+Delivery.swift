@@ -74,17 +74,20 @@ extension Outbox {
     /// Looks again when it is time.
     private func schedule() {
         let now = clock.now
-        let time = state.withLock { state -> TimeInterval? in
+        alarm.set(nextLook(at: now), clock) { [weak self] in
+            guard let self else { return }
+            WorkQueue.shared.async { self.look() }
+        }
+    }
+
+    private func nextLook(at now: TimeInterval) -> TimeInterval? {
+        state.withLock { state in
             #if os(Linux) || canImport(Darwin)
             let isTold = state.watch != nil && (OutboxWatch.tellsOfLocks || state.logic.phase == .delivering)
             #else
             let isTold = false
             #endif
             return state.logic.nextLook(at: now, isTold: isTold).map { min($0, state.nextLoad) }
-        }
-        alarm.set(time, clock) { [weak self] in
-            guard let self else { return }
-            WorkQueue.shared.async { self.look() }
         }
     }
 

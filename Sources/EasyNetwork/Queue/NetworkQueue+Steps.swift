@@ -11,7 +11,6 @@ extension NetworkQueue {
         var actions: Actions
         var reachability: NetworkReachability?
         var isHeard = false
-        var wakeNumber = 0
     }
 
     /// Performs one step of the graph, and the work that it leaves.
@@ -41,13 +40,6 @@ extension NetworkQueue {
             state.graph.notesWaits = broadcast.isHeard
             let result = body(&state, &work.actions)
             for operation in work.actions.forget { state.outside[ObjectIdentifier(operation)] = nil }
-            // Unless an earlier look is due.
-            if let wake = state.wake, wake.time <= work.actions.wake ?? .infinity { work.actions.wake = nil }
-            if let time = work.actions.wake {
-                state.wakeCount += 1
-                state.wake = (time, state.wakeCount)
-            }
-            work.wakeNumber = state.wakeCount
             work.reachability = state.reachability
             work.isHeard = broadcast.isHeard
             if work.isHeard {
@@ -70,7 +62,10 @@ extension NetworkQueue {
     /// - Returns: whether a job has given its slot back, since it cannot run yet.
     private func act(on work: Work) -> Bool {
         var isSlotFree = false
-        if let wake = work.actions.wake { look(again: work.wakeNumber, in: wake - work.actions.now) }
+        if let time = work.actions.wake {
+            // Looks again at the jobs that a rate holds back.
+            rateAlarm.set(time, clock) { [weak self] in self?.stepMakingRoom { $0.graph.admit(&$1) } }
+        }
         for operation in work.actions.end { WorkQueue.run { operation.startOnWorkQueue() } }
         for action in work.actions.granted { WorkQueue.shared.async(execute: action) }
         for operation in work.actions.start {
@@ -96,23 +91,6 @@ extension NetworkQueue {
     private func cannotRunYet(_ operation: NetworkOperation, _ reachability: NetworkReachability?) -> Bool {
         if let foreign = operation as? ForeignJob { return postpone(foreign) }
         return hold(operation, until: reachability) || hold(operation, until: operation.hostReachability)
-    }
-
-    /// Looks again at the jobs that a rate holds back.
-    ///
-    /// - Parameter number: of the look, since two may be due at the same time.
-    private func look(again number: Int, in delay: TimeInterval) {
-        let timer = clock.schedule(after: delay) { [weak self] in
-            self?.stepMakingRoom { state, actions in
-                if state.wake?.number == number { state.wake = nil }
-                state.graph.admit(&actions)
-            }
-        }
-        // Keeps a single timer: this one, unless it has fired already or another one is set for an earlier time.
-        let superfluous = state.withLock { state in
-            state.wake?.number == number ? exchange(&state.wakeTimer, with: timer) : timer
-        }
-        superfluous?.cancel()
     }
 
     /// - Parameter error: nil after success.
@@ -146,9 +124,11 @@ extension NetworkQueue {
     }
 
     private func endOverdue() {
-        let due = state.withLock { $0.deadlines.takeDue(now: clock.now) }
+        let now = clock.now
+        // The payload of a job is behind the lock, too.
+        let due = state.withLock { $0.deadlines.takeDue(now: now).compactMap(\.payload) }
         awaitDeadlines()
-        for operation in due.compactMap(\.payload) { operation.endOverdue(explain(operation.original)) }
+        for operation in due { operation.endOverdue(explain(operation.original)) }
     }
 }
 

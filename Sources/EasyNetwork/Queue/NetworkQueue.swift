@@ -57,10 +57,6 @@ public final class NetworkQueue: Sendable {
         var foreignWatch = ForeignJobWatch()
         /// Called when the queue becomes empty.
         var emptyWaiters: [@Sendable () -> Void] = []
-        /// When the next look at the jobs that a rate holds back is due.
-        var wake: (time: TimeInterval, number: Int)?
-        var wakeCount = 0
-        var wakeTimer: (any ClockTimer)?
         var deadlines = JobDeadlines<Job>()
         /// Where it was shut down, so that no more jobs are accepted.
         var shutDownPlace: String?
@@ -71,8 +67,9 @@ public final class NetworkQueue: Sendable {
     }
 
     let state: Locked<State>
-    /// For the next deadline of a job.
+    /// For the next deadline of a job, and for the next one that a rate holds back.
     let deadlineAlarm = Alarm()
+    let rateAlarm = Alarm()
 
     package let broadcast = EventBroadcast()
 

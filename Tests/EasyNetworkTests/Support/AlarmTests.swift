@@ -61,6 +61,19 @@ struct AlarmTests {
         }
     }
 
+    @Test("OPQ-10: of two threads that set it, the later one knows what the earlier one did")
+    func twoThreads() {
+        let wanted = Locked<TimeInterval?>(nil)
+        for round in 0..<TestLoad.count(20_000, part: 4_000) {
+            let times: [TimeInterval?] = [nil, 10]
+            DispatchQueue.concurrentPerform(iterations: 2) { index in
+                wanted.exchange(times[(index + round) % 2])
+                alarm.set(wanted.withLock { $0 }, clock) {}
+            }
+            #expect(clock.pendingCount == (wanted.withLock { $0 } == nil ? 0 : 1), "round \(round)")
+        }
+    }
+
     @Test("OPQ-10: one that is released has no timer")
     func released() {
         do {
