@@ -11,7 +11,7 @@ extension Outbox {
     static let window = 32
     /// Between two readings of the directory without a sign of a change, and two looks at a condition, in seconds.
     private static let longInterval: TimeInterval = 120
-    /// Between two looks at a date, in seconds, since the system's clock may be changed, or sleep.
+    /// Between two looks at a date, in seconds, since the system's clock may be changed, or sleep; and two sweeps.
     private static let longWait: TimeInterval = 3_600
     /// The bounds of the delay after a failure, and of a delay that a server asks for, in seconds.
     private static let delays = RetryPolicy(
@@ -127,7 +127,6 @@ extension Outbox {
         guard hasActivity() else { return post(.locked(false)) }
         var lock = state.withLock { $0.missedLock.take() }
         let isTaken = folder.take(&lock)
-        if isTaken { folder.sweep() }
         let isNew = state.withLock { state in
             guard isTaken, state.lock == nil else {
                 if !isTaken { state.missedLock = lock }
@@ -198,7 +197,13 @@ extension Outbox {
     private func list() {
         // Before the list: what changes meanwhile is a change afterwards.
         let changes = folder.changes
-        let isDelivering = state.withLock { $0.logic.phase == .delivering }
+        let now = clock.now
+        let (isDelivering, sweeps) = state.withLock { state in
+            let (isDelivering, sweeps) = (state.logic.phase == .delivering, now >= state.nextSweep)
+            if isDelivering, sweeps { state.nextSweep = now + Self.longWait }
+            return (isDelivering, isDelivering && sweeps)
+        }
+        if sweeps { folder.sweep() }
         let found = (try? folder.wholeList()).map { all in
             // A drain beside another process does not wait for what has its time.
             let names = isDelivering ? all : all.filter { !isEarly($0) }
@@ -252,7 +257,7 @@ extension Outbox {
             switch verdict {
             case .delivered:
                 if let output = state.withLock({ $0.outputs[name.id] }) {
-                    try folder.leave(output, of: name.id, for: dependents(of: name.id))
+                    try folder.leave(output, of: name.id)
                 }
                 if name.hasOptions { try addNextPeriod(of: name) }
                 try folder.remove(name, from: .entries)
@@ -264,19 +269,6 @@ extension Outbox {
         } catch {
             post(.settled(name.id, retryDelay: delay(of: name.id, after: error)))
         }
-    }
-
-    /// The entries that come after another one.
-    private func dependents(of id: UUID) throws(NetworkError) -> [UUID] {
-        var found: [UUID] = []
-        for name in try folder.list(.entries) where name.hasDependencies {
-            do throws(NetworkError) {
-                if try folder.read(name).after.contains(id) { found.append(name.id) }
-            } catch  where [.cancelled, .cannotParseResponse].contains(error.code) {
-                // It has left, or becomes a dead letter.
-            }
-        }
-        return found
     }
 
     /// Adds the entry of the next period of one that was delivered, unless another one has taken its place.
@@ -415,7 +407,7 @@ extension Outbox {
         }
         // A later period comes after the one before it, which leaves nothing.
         let after = record.after.filter { Self.id(after: $0) != name.id }
-        let inputs = after.isEmpty ? [] : try folder.inputs(of: name.id, from: after)
+        let inputs = after.isEmpty ? [] : try folder.outputs(of: after)
         let request = try request(in: record, of: name.type, inputs: inputs)
         let files = record.fileCount > 0 ? try folder.attachments(of: request.body, name) : [:]
         var options = request.options

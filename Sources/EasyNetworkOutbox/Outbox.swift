@@ -84,6 +84,7 @@ public final class Outbox: Sendable {
         var networkTask: Task<Void, Never>?
         /// When the directory is read again without a sign of a change, which a killed process may have left out.
         var nextLoad: TimeInterval = 0
+        var nextSweep: TimeInterval = -.infinity
         /// Whether the network has changed since the last look at one that is there.
         var networkHasChanged = false
         var listeners: [Int: (tag: String?, continuation: AsyncStream<OutboxEvent>.Continuation)] = [:]

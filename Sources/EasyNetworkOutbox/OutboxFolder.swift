@@ -8,7 +8,7 @@ import Foundation
 /// dead/      the same for dead letters
 /// errors/    why, by the id of the dead letter, which shows others that depend on it that it is one
 /// tries/     by the id of an entry, how often it has failed, and when it is tried again
-/// inputs/    by the id of an entry and that of one before it, what that one left for it
+/// outputs/   by the id of an entry that was delivered, what it left for those that come after it
 /// unique/    by the name that entries share, the names of their files; locked while it is changed
 /// tmp/       what is being written or removed, in a directory for each outbox, which has it locked
 /// sequence   its length is the number of entries that have been added; holds the number before the first one
@@ -35,7 +35,7 @@ struct OutboxFolder: Sendable {
             while let path = made.last, path != "/", !FileManager.default.fileExists(atPath: path) {
                 made.append((path as NSString).deletingLastPathComponent)
             }
-            for name in ["entries", "dead", "errors", "tries", "inputs", "unique", "tmp"] {
+            for name in ["entries", "dead", "errors", "tries", "outputs", "unique", "tmp"] {
                 try files.makeDirectory(root + "/" + name)
             }
             for path in made {
@@ -178,7 +178,6 @@ struct OutboxFolder: Sendable {
         guard isHere else { return false }
         discard(reason(name.id))
         forgetTries(of: name.id)
-        if name.hasDependencies { discardInputs(of: [name.id.uuidString]) }
         discard(temporary)
         return true
     }
@@ -273,47 +272,51 @@ struct OutboxFolder: Sendable {
         }
     }
 
-    // MARK: - Inputs
+    // MARK: - Outputs
 
-    /// Keeps what an entry leaves for those that come after it, and for those that are added within a day.
-    func leave(_ output: Data, of id: UUID, for others: [UUID]) throws(NetworkError) {
+    /// Keeps what an entry leaves for those that come after it: as long as there are any, and for a day.
+    func leave(_ output: Data, of id: UUID) throws(NetworkError) {
+        let temporary = newTemporary()
+        do throws(NetworkError) {
+            try attempt {
+                try files.create(temporary, [output], usedAt: Date())
+                try files.sync(temporary, isLast: false)
+                try files.rename(temporary, to: path("outputs/" + id.uuidString))
+                try files.sync(path("outputs"), isLast: false)
+            }
+        } catch {
+            discard(temporary)
+            throw error
+        }
+    }
+
+    /// What entries left, nil for one that left nothing.
+    func outputs(of ids: [UUID]) throws(NetworkError) -> [Data?] {
         try attempt {
-            for other in others + [id] {
-                let temporary = newTemporary()
+            try ids.map { id in
                 do {
-                    try files.create(temporary, [output], usedAt: Date())
-                    try files.sync(temporary, isLast: false)
-                    try files.rename(temporary, to: input(of: other, from: id))
-                } catch {
-                    discard(temporary)
-                    throw error
+                    return try files.read(path("outputs/" + id.uuidString)) { size in size }.0
+                } catch POSIXError.ENOENT {
+                    return nil
                 }
             }
-            try files.sync(path("inputs"), isLast: false)
         }
     }
 
-    /// What those before an entry left for it, nil for one that left nothing.
-    func inputs(of id: UUID, from others: [UUID]) throws(NetworkError) -> [Data?] {
-        try attempt {
-            try others.map { other in
-                for path in [input(of: id, from: other), input(of: other, from: other)] {
-                    do { return try files.read(path) { size in size }.0 } catch POSIXError.ENOENT {}
-                }
-                return nil
+    private func sweepOutputs() {
+        let old = ((try? files.list(path("outputs"))) ?? []).filter { name in
+            guard let status = try? files.look(path("outputs/" + name)) else { return false }
+            return status.usedAt < Date() - 86_400
+        }
+        guard !old.isEmpty else { return }
+        var wanted: Set<String> = []
+        for place in [Place.entries, .dead] {
+            guard let names = try? list(place) else { return }
+            for name in names where name.hasDependencies {
+                for id in (try? read(name, in: place))?.after ?? [] { wanted.insert(id.uuidString) }
             }
         }
-    }
-
-    private func input(of id: UUID, from other: UUID) -> String {
-        path("inputs/" + id.uuidString + "." + other.uuidString)
-    }
-
-    private func discardInputs(of ids: Set<String>) {
-        for name in (try? files.list(path("inputs"))) ?? []
-        where ids.contains(String(name.prefix(36))) && name.prefix(36) != name.suffix(36) {
-            discard(path("inputs/" + name))
-        }
+        for name in old where !wanted.contains(name) { discard(path("outputs/" + name)) }
     }
 
     // MARK: - Unique entries
@@ -456,22 +459,19 @@ struct OutboxFolder: Sendable {
             Scratch.sweep(path("tmp/" + name))
         }
         // What belongs to no entry; most often there is nothing.
-        for (folder, places) in [
-            ("errors", [Place.dead]), ("tries", [.entries, .dead]), ("inputs", [.entries, .dead]),
-        ] {
+        for (folder, places) in [("errors", [Place.dead]), ("tries", [.entries, .dead])] {
             let names = (try? files.list(path(folder))) ?? []
             guard !names.isEmpty, let kept = try? places.flatMap({ try files.list(path($0.rawValue)) }) else {
                 continue
             }
             let ids = Set(kept.map { $0.dropFirst(17).prefix(36) })
-            for name in names where !ids.contains(name.prefix(36)) {
+            for name in names where !ids.contains(name[...]) {
                 // A newer one may be that of an entry which another process makes a dead letter now, or has just added.
                 let path = path(folder + "/" + name)
-                let isOwn = folder == "inputs" && name.prefix(36) == name.suffix(36)
-                let age: TimeInterval = isOwn ? 86_400 : 60
-                if let status = try? files.look(path), status.usedAt < Date() - age { discard(path) }
+                if let status = try? files.look(path), status.usedAt < Date() - 60 { discard(path) }
             }
         }
+        sweepOutputs()
     }
 
     // MARK: - Paths

@@ -211,14 +211,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         _ urls: some Sequence<URL>,
         variant: ResourceVariant<Resource>? = nil
     ) -> [ResourceReceipt<Resource>] {
-        let pairs = urls.map { url in
-            let wish = wish(url, variant)
-            return (wish, ResourceReceipt<Resource>(wish.key.memory, .prefetch, self))
-        }
-        for (wish, receipt) in startsNewestFirst ? pairs.reversed() : pairs {
-            enter(.resource(receipt), .prefetch, wish)
-        }
-        return pairs.map(\.1)
+        prefetch(urls, variant) { .resource($0) }
     }
 
     /// Fetches the answers for resources that may be wanted later into the host's cache on disk. Nothing is decoded, and
@@ -239,12 +232,20 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     /// - Returns: the receipts, which end when the answer has been handed to the cache.
     @discardableResult
     public func prefetchToDisk(_ urls: some Sequence<URL>) -> [ResourceReceipt<Void>] {
+        prefetch(urls, nil) { .answer($0) }
+    }
+
+    private func prefetch<Item>(
+        _ urls: some Sequence<URL>,
+        _ variant: ResourceVariant<Resource>?,
+        _ member: (ResourceReceipt<Item>) -> ResourceLoads<Resource>.Member
+    ) -> [ResourceReceipt<Item>] {
         let pairs = urls.map { url in
-            let wish = wish(url, nil)
-            return (wish, ResourceReceipt<Void>(wish.key.memory, .prefetch, self))
+            let wish = wish(url, variant)
+            return (wish, ResourceReceipt<Item>(wish.key.memory, .prefetch, self))
         }
         for (wish, receipt) in startsNewestFirst ? pairs.reversed() : pairs {
-            enter(.answer(receipt), .prefetch, wish)
+            enter(member(receipt), .prefetch, wish)
         }
         return pairs.map(\.1)
     }

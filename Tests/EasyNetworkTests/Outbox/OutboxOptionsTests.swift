@@ -449,7 +449,7 @@ struct OutboxOptionsTests {
             options: OutboxOptions(notBefore: date)
         )
         #expect(try await outbox.drain(deadline: 60).map(\.id) == [share])
-        #expect(handed.withLock { $0 } == [7] && fixture.count("inputs") == 2)
+        #expect(handed.withLock { $0 } == [7] && fixture.count("outputs") == 1)
         // Also for one that is added when the upload has left.
         try outbox.add(OutboxMessage(text: "late"), after: [upload])
         #expect(try await outbox.drain(deadline: 60).count == 1)
@@ -457,14 +457,18 @@ struct OutboxOptionsTests {
         let other = try open()
         #expect(try (other.request(of: #require(other.entries.first)) as? OutboxMessage)?.text == "shares")
         #expect(try await other.drain(deadline: 60).isEmpty)
-        #expect(fixture.texts == ["plain", "late 7", "shares nothing and 7"] && fixture.count("inputs") == 1)
+        #expect(fixture.texts == ["plain", "late 7", "shares nothing and 7"] && fixture.count("outputs") == 1)
         // Its own is kept for a day.
-        let inputs = fixture.directory.appendingPathComponent("inputs")
-        let name = try #require(FileManager.default.contentsOfDirectory(atPath: inputs.path).first)
+        let output = fixture.directory.appendingPathComponent("outputs/\(upload)")
         let old = [FileAttributeKey.modificationDate: Date() - 90_000]
-        try FileManager.default.setAttributes(old, ofItemAtPath: inputs.appendingPathComponent(name).path)
+        try FileManager.default.setAttributes(old, ofItemAtPath: output.path)
+        let later = OutboxOptions(notBefore: fixture.clock.date + 10)
+        let last = try open().add(OutboxMessage(text: "last"), after: [upload], options: later)
         try await open().drain(deadline: 60)
-        #expect(fixture.count("inputs") == 0)
+        #expect(fixture.count("outputs") == 1, "one that waits wants it")
+        try open().remove(last)
+        try await open().drain(deadline: 60)
+        #expect(fixture.count("outputs") == 0)
     }
 
     @Test("BEY-19: a later period has no inputs")
