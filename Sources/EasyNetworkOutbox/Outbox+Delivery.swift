@@ -523,6 +523,8 @@ extension Outbox {
             OutboxTries(count: tries, next: clock.date + delay, delay: delay, failure: OutboxFailure(error)),
             of: id
         )
+        // Another process may have removed it before this was written.
+        if let name = state.withLock({ $0.logic.index.name(of: id) }), !folder.has(name) { folder.forgetTries(of: id) }
         tell(.failed(id, error, retryDelay: delay))
     }
 

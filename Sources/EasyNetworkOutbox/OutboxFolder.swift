@@ -170,13 +170,17 @@ struct OutboxFolder: Sendable {
     func remove(_ name: OutboxName, from place: Place) throws(NetworkError) -> Bool {
         let temporary = newTemporary()
         // Of a dead letter it stays when the rename fails; of an entry it is a leftover, which no other call would remove.
-        if place == .entries { discard(reason(name.id)) }
+        if place == .entries {
+            discard(reason(name.id))
+            forgetTries(of: name.id)
+        }
         let isHere = try attempt {
             do { try files.rename(path(place, name), to: temporary) } catch POSIXError.ENOENT { return false }
             return true
         }
         guard isHere else { return false }
         discard(reason(name.id))
+        // Once more: it may have failed meanwhile.
         forgetTries(of: name.id)
         discard(temporary)
         return true

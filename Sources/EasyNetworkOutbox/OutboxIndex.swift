@@ -78,6 +78,8 @@ struct OutboxIndex: Hashable, Sendable {
 
     func contains(_ id: UUID) -> Bool { names[id] != nil }
 
+    func name(of id: UUID) -> OutboxName? { names[id] }
+
     private func key(of name: OutboxName) -> LaneKey {
         guard let lane = name.lane, !strays.contains(name.id) else { return .alone(name.id) }
         return .named(lane)
