@@ -176,7 +176,7 @@ struct HarnessTests {
     func deferredOutbox() async throws {
         defer { clean() }
         let directory = try file("mail")
-        for _ in 1...2 { #expect(await run(["outbox", "add", directory, "only=sync", "every=60"]) == 0) }
+        for _ in 1...2 { #expect(await run(["outbox", "add", directory, "only=sync", "every=3600"]) == 0) }
         #expect(await run(["outbox", "add", directory, "delay=1000", "tag=later"]) == 0)
         let ids = output.text.split(separator: "\n").map { String($0.dropFirst("added  ".count)) }
         #expect(ids.count == 3 && ids[0] == ids[1] && ids[1] != ids[2])

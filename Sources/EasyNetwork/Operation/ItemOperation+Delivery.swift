@@ -44,6 +44,7 @@ extension ItemOperation {
             let isCalled = error == nil ? state.closures.success != nil : state.closures.failure != nil
             let hasOthers =
                 state.closures.preprocess != nil || state.closures.willDeliver != nil || state.closures.onMain != nil
+                || error == nil && state.closures.successWithResponse != nil
             guard !isSilent, isCalled || hasOthers || delegate != nil else {
                 state.delegate = nil
                 swap(&state.closures, &unused)
@@ -61,6 +62,9 @@ extension ItemOperation {
         }
     }
 
+    /// The response of an operation that has succeeded with a message, as every ``RequestOperation`` does.
+    final var responseOfItem: NetworkResponse { response ?? NetworkResponse() }
+
     private func hand(over result: Result<any Sendable, NetworkError>, _ done: @escaping @Sendable () -> Void) {
         WorkQueue.call(on: deliveryQueue) {
             let isAwaitedOnMain = WorkQueue.userCode {
@@ -76,6 +80,7 @@ extension ItemOperation {
                 case .success(let item):
                     delegate?.requestOperationDidSucceed(self)
                     closures.success?(item)
+                    if let closure = closures.successWithResponse { closure(item, self.responseOfItem) }
                 case .failure(let error):
                     delegate?.requestOperation(self, didFailWith: error)
                     closures.failure?(error)
@@ -92,7 +97,7 @@ extension ItemOperation {
                 // As above, they may have been released.
                 let closures = self.state.withLock { $0.closures.onMain.take() }
                 switch result {
-                case .success(let item): closures?.success?(item)
+                case .success(let item): closures?.success?(item, self.response)
                 case .failure(let error): closures?.failure?(error)
                 }
             },

@@ -98,7 +98,18 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         failure: (@MainActor (NetworkError) -> Void)? = nil,
         cached: (@MainActor (Item) -> Void)? = nil
     ) {
-        let (success, cached) = (Self.erasedOnMain(success), Self.erasedOnMain(cached))
+        var erased: (@MainActor (any Sendable, NetworkResponse?) -> Void)?
+        if let success { erased = { item, _ in success(Self.typed(item)) } }
+        setOnMain(erased, failure, cached)
+    }
+
+    final func setOnMain(
+        _ success: (@MainActor (any Sendable, NetworkResponse?) -> Void)?,
+        _ failure: (@MainActor (NetworkError) -> Void)?,
+        _ typedCached: (@MainActor (Item) -> Void)?
+    ) {
+        var cached: (@MainActor (any Sendable) -> Void)?
+        if let typedCached { cached = { typedCached(Self.typed($0)) } }
         state.setClosure(isRemoved: false) { closures in
             let old = closures.onMain
             closures.onMain = ItemOperationState.ClosuresOnMain(
@@ -107,11 +118,6 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
                 cached: cached ?? old?.cached
             )
         }
-    }
-
-    private static func erasedOnMain(_ closure: (@MainActor (Item) -> Void)?) -> (@MainActor (any Sendable) -> Void)? {
-        guard let closure else { return nil }
-        return { closure(typed($0)) }
     }
 
     /// The closure for the items of the state.
@@ -161,6 +167,25 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         guard hasOutcome else { return nil }
         if let error { return .failure(error) }
         return state.withLock { $0.item }.map { .success(Self.typed($0)) }
+    }
+
+    /// The response that the item was made of, when the operation has succeeded: status, headers, source, trailers,
+    /// metrics, history, and the values that interceptors attached (``NetworkResponse/userInfo``). Nil before, after a
+    /// failure, whose ``error`` has what came, and for a download that found its file in place. Known before the closures
+    /// are called.
+    ///
+    /// ```swift
+    /// let users = RequestOperation(GetUsers())
+    /// NetworkQueue.shared.addOperation(users)
+    /// let list = try await users.value
+    /// let next = users.response?.headers["Link"]
+    /// ```
+    ///
+    /// Its body is empty, as it would stay in memory as long as the operation; see
+    /// ``RequestOperation/keepsResponseBody``. Of a download it is the response to its last message.
+    public final var response: NetworkResponse? {
+        guard hasOutcome, error == nil else { return nil }
+        return state.withLock { $0.response }
     }
 
     /// The item, when the operation has finished and its closures have run. Several tasks may wait for it.
@@ -359,6 +384,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         makeItem: (@Sendable (NetworkResponse) async throws -> any Sendable)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> any Sendable
     ) {
+        let keepsBody = state.withLock { $0.keepsResponseBody }
         callGroup.begin(
             source,
             isAnnounced: sharedAnswer == nil,
@@ -368,12 +394,14 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
             mayStore: mayStore,
             map: map,
             makeItem: makeItem,
-            created: noteCall
-        ) { _, result, keep in
+            created: noteCall,
+            keepsBody: keepsBody
+        ) { response, result, keep in
             switch result {
             case .success(let item):
                 let isTooLate = self.state.withLock { state in
                     state.item = item
+                    state.response = response
                     if !state.isClosed { state.keep = keep }
                     return state.isClosed
                 }

@@ -18,18 +18,19 @@ struct ItemOperationState {
         var cached: (@Sendable (Item) -> Void)?
         var success: (@Sendable (Item) -> Void)?
         var failure: (@Sendable (NetworkError) -> Void)?
+        var successWithResponse: (@Sendable (Item, NetworkResponse) -> Void)?
         /// Nil for most operations.
         var onMain: ClosuresOnMain?
     }
 
     /// The closures for the main actor: an object of their own, as few operations have them.
     final class ClosuresOnMain: Sendable {
-        let success: (@MainActor (Item) -> Void)?
+        let success: (@MainActor (Item, NetworkResponse?) -> Void)?
         let failure: (@MainActor (NetworkError) -> Void)?
         let cached: (@MainActor (Item) -> Void)?
 
         init(
-            success: (@MainActor (Item) -> Void)?,
+            success: (@MainActor (Item, NetworkResponse?) -> Void)?,
             failure: (@MainActor (NetworkError) -> Void)?,
             cached: (@MainActor (Item) -> Void)?
         ) {
@@ -48,6 +49,8 @@ struct ItemOperationState {
     /// Whether the priority was given to the operation itself, so that its request's does not count.
     var hasOwnPriority = false
     var item: Item?
+    var response: NetworkResponse?
+    var keepsResponseBody = false
     var cachedItem: Item?
     /// Stores the answer in the cache, when the callbacks have returned.
     var keep: (@Sendable () -> Void)?

@@ -46,6 +46,62 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         ownTraits.startRunsUserCode = type(of: self) != RequestOperation<Request>.self
     }
 
+    // MARK: - The response
+
+    /// Called once with the item and the ``ItemOperation/response``, on the callback queue, after
+    /// ``ItemOperation/success``. Set it before the operation is added to a queue. Default nil.
+    ///
+    /// ```swift
+    /// let users = RequestOperation(GetUsers())
+    /// users.successWithResponse = { list, response in
+    ///     print(list.count, response.headers["X-RateLimit-Remaining"] ?? "")
+    /// }
+    /// NetworkQueue.shared.addOperation(users)
+    /// ```
+    public final var successWithResponse: (@Sendable (Request.Item, NetworkResponse) -> Void)? {
+        get { state.withLock { $0.closures.successWithResponse } }
+        set {
+            var erased: (@Sendable (any Sendable, NetworkResponse) -> Void)?
+            if let newValue { erased = { newValue(Self.typed($0), $1) } }
+            state.setClosure(isRemoved: newValue == nil) { $0.successWithResponse = erased }
+        }
+    }
+
+    /// Sets closures that run on the main actor, as `onMain(success:failure:cached:)`, with the
+    /// ``ItemOperation/response`` beside the item.
+    ///
+    /// - Parameters:
+    ///   - successWithResponse: gets the item and the response; it takes the place of the success closure on the main
+    ///     actor.
+    ///   - failure: gets the error. Default nil.
+    ///   - cached: gets the cache's item. Default nil.
+    public final func onMain(
+        successWithResponse: @escaping @MainActor (Request.Item, NetworkResponse) -> Void,
+        failure: (@MainActor (NetworkError) -> Void)? = nil,
+        cached: (@MainActor (Request.Item) -> Void)? = nil
+    ) {
+        setOnMain({ successWithResponse(Self.typed($0), $1 ?? NetworkResponse()) }, failure, cached)
+    }
+
+    /// The item and the ``ItemOperation/response``, when the operation has finished and its closures have run. It waits
+    /// as ``ItemOperation/value`` does.
+    ///
+    /// ```swift
+    /// let (list, response) = try await users.valueWithResponse
+    /// ```
+    ///
+    /// - Throws: the operation's error.
+    public final var valueWithResponse: (item: Request.Item, response: NetworkResponse) {
+        get async throws(NetworkError) { (try await value, responseOfItem) }
+    }
+
+    /// Whether the ``ItemOperation/response`` keeps its body, which then stays in memory as long as the operation. Set it
+    /// before the operation is added to a queue. Default false.
+    public final var keepsResponseBody: Bool {
+        get { state.withLock { $0.keepsResponseBody } }
+        set { state.withLock { $0.keepsResponseBody = newValue } }
+    }
+
     // MARK: - The cache
 
     /// Called at most once with the cache's item, before all callbacks of the end, when the network's will follow: the

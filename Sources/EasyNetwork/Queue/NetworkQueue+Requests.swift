@@ -81,6 +81,15 @@ extension NetworkQueue {
         /// The index of the request in the sequence, and its result.
         public typealias Element = (index: Int, result: Result<Requests.Element.Item, NetworkError>)
 
+        /// The same results with the response of each request beside its item, with its body.
+        ///
+        /// ```swift
+        /// for await (index, result) in queue.results(of: requests).withResponses {
+        ///     if case .success(let (item, response)) = result { print(index, item, response.statusCode) }
+        /// }
+        /// ```
+        public var withResponses: WithResponses { WithResponses(results: self) }
+
         fileprivate let queue: NetworkQueue
         fileprivate let requests: Requests
         fileprivate let room: Int
@@ -105,6 +114,11 @@ extension NetworkQueue {
         ///
         /// - Returns: nil when every result has been returned, or the task is cancelled.
         public mutating func next() async -> Element? {
+            await nextOperation(keepingBody: false).map { ($0.index, $0.operation.knownResult) }
+        }
+
+        /// - Returns: the next operation that has finished.
+        fileprivate mutating func nextOperation(keepingBody: Bool) async -> Window.Element? {
             let window = window ?? Window()
             if rest == nil { rest = requests.makeIterator() }
             self.window = window
@@ -113,7 +127,7 @@ extension NetworkQueue {
                     isExhausted = true
                     break
                 }
-                begin(request, in: window)
+                begin(request, in: window, keepingBody)
                 nextIndex += 1
                 pendingCount += 1
             }
@@ -123,21 +137,22 @@ extension NetworkQueue {
             return element
         }
 
-        private func begin(_ request: Requests.Element, in window: Window) {
+        private func begin(_ request: Requests.Element, in window: Window, _ keepsBody: Bool) {
             let operation = RequestOperation(request, of: service)
+            operation.keepsResponseBody = keepsBody
             let (index, continuation) = (nextIndex, window.continuation)
             operation.owner = window.owner.withLock { $0 }
             queue.addOperation(operation)
-            operation.whenFinished {
-                continuation.yield((index, operation.result ?? .failure(NetworkError(code: .cancelled))))
-            }
+            operation.whenFinished { continuation.yield((index, operation)) }
             // The task may have been cancelled just before.
             if window.owner.withLock({ $0 == nil }) { operation.cancel() }
         }
 
         /// The results that have come, and the owner of the running operations. They are cancelled with it when the
         /// iterator is released, or the task that waits for a result is cancelled.
-        private struct Window {
+        fileprivate struct Window {
+            typealias Element = (index: Int, operation: RequestOperation<Requests.Element>)
+
             let results: AsyncStream<Element>
             let continuation: AsyncStream<Element>.Continuation
             let owner = Locked<OperationOwner?>(OperationOwner())
@@ -150,4 +165,32 @@ extension NetworkQueue {
     }
 }
 
+extension NetworkQueue.Results {
+    /// The results of ``NetworkQueue/Results/withResponses``.
+    public struct WithResponses: AsyncSequence, AsyncIteratorProtocol {
+        /// The index of the request in the sequence; its item and its response.
+        public typealias Element = (
+            index: Int, result: Result<(item: Requests.Element.Item, response: NetworkResponse), NetworkError>
+        )
+
+        fileprivate var results: NetworkQueue.Results<Requests>
+
+        public func makeAsyncIterator() -> WithResponses {
+            WithResponses(results: results.makeAsyncIterator())
+        }
+
+        /// As ``NetworkQueue/Results/next()``.
+        public mutating func next() async -> Element? {
+            guard let (index, operation) = await results.nextOperation(keepingBody: true) else { return nil }
+            return (index, operation.knownResult.map { ($0, operation.responseOfItem) })
+        }
+    }
+}
+
+extension ItemOperation {
+    /// The result of an operation that has finished.
+    fileprivate final var knownResult: Result<Item, NetworkError> { result ?? .failure(NetworkError(code: .cancelled)) }
+}
+
+extension NetworkQueue.Results.WithResponses: Sendable where Requests: Sendable, Requests.Iterator: Sendable {}
 extension NetworkQueue.Results: Sendable where Requests: Sendable, Requests.Iterator: Sendable {}

@@ -180,6 +180,25 @@ public final class NetworkQueue: Sendable {
         return try await operation.value
     }
 
+    /// Runs a request as a job and returns its item and its response, with its body.
+    ///
+    /// ```swift
+    /// let (users, response) = try await queue.performWithResponse(GetUsers())
+    /// if let next = response.headers["Link"] { print(users.count, "users, and more at", next) }
+    /// ```
+    ///
+    /// Otherwise as ``perform(_:service:)-(Request,_)``.
+    public func performWithResponse<Request: APIRequest>(
+        _ request: Request,
+        service: EasyNetworkService? = nil
+    ) async throws(NetworkError) -> (item: Request.Item, response: NetworkResponse) {
+        guard !Task.isCancelled else { throw NetworkError(code: .cancelled) }
+        let operation = RequestOperation(request, of: service)
+        operation.keepsResponseBody = true
+        addOperation(operation)
+        return try await operation.valueWithResponse
+    }
+
     // MARK: - Queries and waiting
 
     /// The jobs that have not finished, in the order in which they were added. Linear in their number.

@@ -12,7 +12,7 @@ public struct NetworkResponse: Sendable {
     private struct Values: Sendable {
         let statusCode: Int
         let headers: HTTPHeaders
-        let body: Data
+        var body: Data
         var source: Source
         let url: URL?
         var trailers = HTTPHeaders()
@@ -76,6 +76,13 @@ public struct NetworkResponse: Sendable {
         values.value.decoder = decoder
         if let first = body.first, "{[".utf8.contains(first) { values.value.index = Locked(nil) }
         return self
+    }
+
+    /// Lets the body go. Nothing is copied when nobody else has the answer.
+    mutating func dropBody() {
+        guard !body.isEmpty || values.value.index != nil else { return }
+        values.value.body = Data()
+        values.value.index = nil
     }
 
     /// The index over the body as JSON. For the answer of a call it is made once, by whoever asks first.

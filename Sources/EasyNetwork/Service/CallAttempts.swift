@@ -114,11 +114,21 @@ struct CallAttempts {
 
     /// How the attempts ended.
     struct Answer: Sendable {
-        let result: Outcome
+        private(set) var result: Outcome
         /// The cache's work that follows when the item has been made.
         var pendingStore: PendingStore?
         /// The last accepted answer of the network: the one that the cache may store, whatever interceptors make of it.
         var acceptedAnswer: NetworkResponse?
+
+        private static let taken = Outcome.failure(NetworkError(code: .cancelled))
+
+        /// The response; nil for an error. It is not in the answer any more.
+        mutating func takeResponse() -> NetworkResponse? {
+            acceptedAnswer = nil
+            var taken = Self.taken
+            swap(&taken, &result)
+            return try? taken.get()
+        }
     }
 
     init(_ context: CallContext, of call: Call) {

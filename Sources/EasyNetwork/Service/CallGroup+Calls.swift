@@ -74,6 +74,7 @@ extension CallGroup {
     ///   - makeItem: makes the item in place of `map`, without the slot of the job; `map` then only serves for answers
     ///     that refresh the cache. Default nil.
     ///   - created: gets the call before it begins.
+    ///   - keepsBody: whether the completion gets the answer with its body. Default true.
     ///   - completion: gets the answer too, if there is one, even when it could not be mapped; and a closure that
     ///     stores it in the cache, to be called when the user's callbacks have returned, nil when there is nothing to
     ///     store.
@@ -88,6 +89,7 @@ extension CallGroup {
         map: @escaping @Sendable (NetworkResponse) throws -> any Sendable,
         makeItem: (@Sendable (NetworkResponse) async throws -> any Sendable)? = nil,
         created: (Call) -> Void = { _ in },
+        keepsBody: Bool = true,
         completion:
             @escaping @Sendable (
                 NetworkResponse?, Result<any Sendable, NetworkError>, _ keep: (@Sendable () -> Void)?
@@ -104,6 +106,8 @@ extension CallGroup {
             ) in
             self.tell(.callEnded(result.failure), of: call)
             if isAnnounced { self.host.postEnd(of: source.request, response, result.failure) }
+            var response = response
+            if !keepsBody { response?.dropBody() }
             completion(response, result, keep)
         }
         let call = Call { call, error in
@@ -162,7 +166,10 @@ extension CallGroup {
                 if case .success = item, answer.pendingStore != nil {
                     keep = { [answer, source] in self.keep(answer, source, mayStore, map) }
                 }
-                WorkQueue.finish { [answer, item, keep] in end(call, try? answer.result.get(), item, keep) }
+                var response = answer.takeResponse()
+                // Here nobody else has it, so that it is not copied.
+                if !keepsBody, !(isAnnounced && self.host.settings.postsNotifications) { response?.dropBody() }
+                WorkQueue.finish { [response, item, keep] in end(call, response, item, keep) }
             }
         }
         if let caller { caller.beginCall(run) } else { run(nil) }

@@ -43,6 +43,34 @@ public final class EasyNetworkService: Sendable {
         success: (@Sendable (Any?) -> Void)? = nil,
         failure: (@Sendable (NetworkError) -> Void)? = nil
     ) {
+        var successWithResponse: (@Sendable (Any?, NetworkResponse) -> Void)?
+        if let success { successWithResponse = { json, _ in success(json) } }
+        self.request(request, successWithResponse, failure)
+    }
+
+    /// Sends a request, and calls back with the body as JSON and the whole response, for its headers, its
+    /// ``NetworkResponse/source`` or what interceptors attached.
+    ///
+    /// ```swift
+    /// service.request(GetUsers(), successWithResponse: { json, response in
+    ///     print(json ?? "no body", response.headers["X-RateLimit-Remaining"] ?? "")
+    /// })
+    /// ```
+    ///
+    /// Otherwise as ``request(_:success:failure:)``.
+    public func request(
+        _ request: some BaseAPIRequest,
+        successWithResponse: @escaping @Sendable (Any?, NetworkResponse) -> Void,
+        failure: (@Sendable (NetworkError) -> Void)? = nil
+    ) {
+        self.request(request, successWithResponse, failure)
+    }
+
+    private func request(
+        _ request: some BaseAPIRequest,
+        _ success: (@Sendable (Any?, NetworkResponse) -> Void)?,
+        _ failure: (@Sendable (NetworkError) -> Void)?
+    ) {
         let caller = group.caller
         let callbackQueue =
             caller?.deliveryQueue ?? group.lastCallbackQueue ?? configuration.deliveryQueue
@@ -52,7 +80,7 @@ public final class EasyNetworkService: Sendable {
                 caller?.callGroup.noteEnd(of: result.failure)
                 WorkQueue.userCode {
                     switch result {
-                    case .success(let json): success?(json.value)
+                    case .success(let answer): success?(answer.json, answer.response)
                     case .failure(let error): failure?(error)
                     }
                 }
@@ -68,13 +96,13 @@ public final class EasyNetworkService: Sendable {
         _ caller: (any CallOwner)?,
         hearsSuccess: Bool,
         hearsFailure: Bool,
-        _ deliver: @escaping @Sendable (Result<JSONValue, NetworkError>, _ keep: (@Sendable () -> Void)?) -> Void
+        _ deliver: @escaping @Sendable (Result<JSONAnswer, NetworkError>, _ keep: (@Sendable () -> Void)?) -> Void
     ) {
         caller?.callGroup.callbackIsPending()
         group.begin(
             RequestSource(request),
             order: .standard,
-            map: { JSONValue(value: $0.body.isEmpty ? nil : try $0.json()) }
+            map: { JSONAnswer(json: $0.body.isEmpty ? nil : try $0.json(), response: $0) }
         ) { _, result, keep in
             let error = result.failure
             if let error, caller?.endsSilently(after: error) ?? self.group.isSilenced(error) {
@@ -138,13 +166,32 @@ public final class EasyNetworkService: Sendable {
         success: (@MainActor (Any?) -> Void)?,
         failure: (@MainActor (NetworkError) -> Void)? = nil
     ) {
+        var successWithResponse: (@MainActor (Any?, NetworkResponse) -> Void)?
+        if let success { successWithResponse = { json, _ in success(json) } }
+        requestOnMain(request, successWithResponse, failure)
+    }
+
+    /// `request(_:successWithResponse:failure:)` with closures that run on the main actor, whatever the callback queue is.
+    public func requestOnMain(
+        _ request: some BaseAPIRequest,
+        successWithResponse: @escaping @MainActor (Any?, NetworkResponse) -> Void,
+        failure: (@MainActor (NetworkError) -> Void)? = nil
+    ) {
+        requestOnMain(request, successWithResponse, failure)
+    }
+
+    private func requestOnMain(
+        _ request: some BaseAPIRequest,
+        _ success: (@MainActor (Any?, NetworkResponse) -> Void)?,
+        _ failure: (@MainActor (NetworkError) -> Void)?
+    ) {
         let caller = group.caller
         self.request(request, caller, hearsSuccess: success != nil, hearsFailure: failure != nil) { result, keep in
             WorkQueue.callOnMain(
                 {
                     caller?.callGroup.noteEnd(of: result.failure)
                     switch result {
-                    case .success(let json): success?(json.value)
+                    case .success(let answer): success?(answer.json, answer.response)
                     case .failure(let error): failure?(error)
                     }
                 },
@@ -174,8 +221,9 @@ public final class EasyNetworkService: Sendable {
     }
 
     /// Sendable because one closure makes the value and the next reads it, without other references.
-    private struct JSONValue: @unchecked Sendable {
-        let value: Any?
+    private struct JSONAnswer: @unchecked Sendable {
+        let json: Any?
+        let response: NetworkResponse
     }
 
     /// Sends a request and returns the answer.
@@ -208,6 +256,21 @@ public final class EasyNetworkService: Sendable {
         ignoringCache: Bool = false
     ) async throws(NetworkError) -> Request.Item {
         try await perform(request, ignoringCache, map: request.item)
+    }
+
+    /// Sends a request and returns its item and its response, with its body.
+    ///
+    /// ```swift
+    /// let (users, response) = try await service.performWithResponse(GetUsers())
+    /// print(users.count, response.headers["X-RateLimit-Remaining"] ?? "")
+    /// ```
+    ///
+    /// Otherwise as ``perform(_:ignoringCache:)``.
+    public func performWithResponse<Request: APIRequest>(
+        _ request: Request,
+        ignoringCache: Bool = false
+    ) async throws(NetworkError) -> (item: Request.Item, response: NetworkResponse) {
+        try await perform(request, ignoringCache) { (try request.item(from: $0), $0) }
     }
 
     private func perform<Item: Sendable>(

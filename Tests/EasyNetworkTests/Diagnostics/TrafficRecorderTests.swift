@@ -249,7 +249,7 @@ struct TrafficRecorderTests {
         server.route("GET", "/slow") { _ in .fault(.stall) }
         let recorder = try TrafficRecorder(file: file)
         recorder.record(queue)
-        let operation = RequestOperation(Send(api: "slow"), service: service)
+        let operation = RequestOperation(Send(api: "slow"), service: EasyNetworkService(server.host()))
         queue.addOperation(operation)
         await server.waitForRequests(1)
         try await recorder.finish()

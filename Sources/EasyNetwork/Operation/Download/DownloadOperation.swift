@@ -256,7 +256,10 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
                 do throws(NetworkError) {
                     try await writer.fetchMissing { consumer in
-                        await self.callGroup.result(of: .read(snapshot), consumer: consumer) { _ in }
+                        await self.callGroup.result(of: .read(snapshot), consumer: consumer) { response in
+                            let old = self.state.withLock { exchange(&$0.response, with: response) }
+                            withExtendedLifetime(old) {}
+                        }
                     }
                     return .success(())
                 } catch {
