@@ -206,6 +206,7 @@ struct TimelinePicture: Encodable, Sendable {
             case .turn: ("slot", "its turn")
             case .condition(let name): ("other", "the condition \(name)")
             case .slotReleased: ("other", "a pause")
+            case .slotYielded: ("slot", "urgent jobs")
             }
         return (kind, why.map { TimelineRecord.text($0) })
     }

@@ -266,7 +266,7 @@ extension TimelineRecord.Row {
             waitForSlot(until: event, since: added)
             started = date
             openSlot(date)
-        case .slotReleased: closeSlot(date)
+        case .slotReleased, .slotYielded: closeSlot(date)
         case .slotRegained:
             if let released = slots.last?.end { waitForSlot(until: event, since: released) }
             openSlot(date)

@@ -8,6 +8,7 @@ struct Arguments {
         case diagnostics
         case outbox
         case json
+        case urgent
 
         var summary: String {
             switch self {
@@ -17,6 +18,7 @@ struct Arguments {
             case .diagnostics: "the costs of a log, a recording of traffic and a timeline; half a minute"
             case .outbox: "the costs of an outbox with many entries; a minute"
             case .json: "JSON that becomes structs and trees, also by Foundation; two minutes"
+            case .urgent: "requests behind bulk downloads; four minutes"
             }
         }
     }

@@ -2,10 +2,10 @@ import Foundation
 
 /// `swift run -c release Benchmark queue` measures the queue, `Benchmark transport` the transports, `Benchmark cache`
 /// the cache, `Benchmark diagnostics` what shows them, `Benchmark outbox` an outbox, `Benchmark json` the reading of JSON,
-/// and compares them with the bars of the project.
+/// `Benchmark urgent` requests behind bulk downloads, and compares them with the bars of the project.
 @main
 struct Benchmark {
-    static func main() {
+    static func main() async {
         let arguments: Arguments
         do {
             arguments = try Arguments(Array(CommandLine.arguments.dropFirst()))
@@ -24,6 +24,7 @@ struct Benchmark {
             case .diagnostics: try DiagnosticsBenchmark(report: report).run()
             case .outbox: try OutboxBenchmark(report: report).run()
             case .json: try JSONBenchmark(report: report).run()
+            case .urgent: try await urgentWork(report)
             }
         } catch {
             report.line("Benchmark: \(error)")
@@ -31,5 +32,17 @@ struct Benchmark {
         }
         report.printBars()
         exit(arguments.isStrict && report.misses > 0 ? EXIT_FAILURE : EXIT_SUCCESS)
+    }
+
+    private static func urgentWork(_ report: Report) async throws {
+        #if os(Linux) || os(macOS)
+        let server = try LocalServer(in: ScratchFolder.choose().parent)
+        defer { server.stop() }
+        try await UrgentWork(report: report, server: server).run()
+        #else
+        throw TransportBenchmark.Unavailable(
+            description: "no program may start another here: there is no server to measure with"
+        )
+        #endif
     }
 }

@@ -123,6 +123,13 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     /// The traits of its kind. They do not change.
     var traits: JobTraits { JobTraits() }
 
+    /// The slot was given to an urgent job: nothing more is to move until ``goOn()``. Called without the queue's lock;
+    /// the two may come in any order. Only for ``JobTraits/mayYield``.
+    func yieldSlot() {}
+
+    /// There is a slot again after ``yieldSlot()``.
+    func goOn() {}
+
     /// Whether it only waits for another job that does its work. Asked when it is added, and when it has been prepared.
     var joinsAnother: Bool { false }
 

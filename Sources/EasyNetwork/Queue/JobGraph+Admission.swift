@@ -42,7 +42,7 @@ extension JobGraph {
                 leaveLane(job)
                 join(full, job)
             } else {
-                noteOvertaking(by: job)
+                noteOvertaking(by: job, at: now)
                 noteEndOfWait(of: job, at: now)
                 leaveLane(job)
                 takeSlot(for: job, at: now)
@@ -70,11 +70,15 @@ extension JobGraph {
     }
 
     /// Counts the start of a job for those of lower priority that might have started instead.
-    private func noteOvertaking(by job: Job) {
+    private func noteOvertaking(by job: Job, at now: TimeInterval) {
         let lowest = Row.index(.veryLow, needsSlot: job.needsSlot)
         let own = Row.index(job.priority, needsSlot: job.needsSlot)
         for lane in openLanes {
             for index in lowest..<own where lane.rows[index].first != nil { lane.rows[index].overtakenCount += 1 }
+        }
+        if let limit = overtakingLimit, let row = job.lane?.rows[own], row.overtakenCount >= limit {
+            // It does not yield what it has waited for so long.
+            job.wentOnAt = now
         }
         job.lane?.rows[own].overtakenCount = 0
     }
@@ -85,6 +89,7 @@ extension JobGraph {
     }
 
     private mutating func takeSlot(for job: Job, at now: TimeInterval) {
+        if job.traits.mayYield, job.needsSlot { yielding.append(job) }
         changeCounts(of: job) { lane in
             lane.runningCount += 1
             if !job.isReturning { lane.gate?.take(at: now) }
@@ -93,6 +98,7 @@ extension JobGraph {
 
     /// - Parameter withTokens: whether the tokens of the rates are given back too, since the job did not start.
     mutating func giveBackSlot(of job: Job, withTokens: Bool = false) {
+        if job.traits.mayYield { yielding.removeAll { $0 === job } }
         changeCounts(of: job) { lane in
             lane.runningCount -= 1
             if withTokens, !job.isReturning { lane.gate?.giveBack() }
@@ -106,6 +112,80 @@ extension JobGraph {
             refresh(lane)
         }
         refresh(everything)
+    }
+
+    // MARK: - Urgent jobs
+
+    /// Takes the slot of a running job for one of higher priority that waits for nothing but a slot.
+    ///
+    /// - Parameter wake: becomes the time at which a job may yield that may not yet.
+    /// - Returns: the job that has yielded; it is in its row again, before all others of its priority that have not
+    ///   started. Nil when no urgent job could start instead.
+    mutating func yieldSlot(at now: TimeInterval, _ wake: inout TimeInterval?) -> Job? {
+        guard let ceiling = yieldingPriority, !isSuspended, let lowest = yielding.lazy.map(\.priority).min(),
+            lowest <= ceiling
+        else { return nil }
+        var best: (urgent: Job, job: Job)?
+        var tooYoung: TimeInterval?
+        for lane in lanesOfUrgentJobs {
+            for priority in (Int(lowest.rawValue) + 1..<JobPriority.count).reversed() {
+                for urgent in firstJobs(of: lane, priority, at: now) {
+                    if let best, (best.urgent.priority, -best.urgent.turn) > (urgent.priority, -urgent.turn) { break }
+                    let jobs = jobs(yieldingTo: urgent, ceiling, at: now)
+                    guard let first = jobs.map({ $0.wentOnAt + Self.yieldingInterval }).min() else { continue }
+                    // Of the lowest priority, and of those the one that has run longest.
+                    let job = jobs.filter { $0.wentOnAt + Self.yieldingInterval <= now }
+                        .min { ($0.priority, $0.wentOnAt) < ($1.priority, $1.wentOnAt) }
+                    if let job { best = (urgent, job) } else { tooYoung = min(tooYoung ?? first, first) }
+                    break
+                }
+            }
+        }
+        guard let job = best?.job else {
+            wake = tooYoung
+            return nil
+        }
+        giveBackSlot(of: job)
+        (job.phase, job.isReturning, job.hasYielded) = (.returning, true, true)
+        noteReady(job, at: now)
+        join(mainLane, job)
+        return job
+    }
+
+    /// The lanes in which jobs wait that could start if one of ``yielding`` gave its slot.
+    private var lanesOfUrgentJobs: [Lane] {
+        var lanes = openLanes
+        for lane in yielding.lazy.flatMap(\.lanes) where !lanes.contains(where: { $0 === lane }) { lanes.append(lane) }
+        return lanes
+    }
+
+    /// The first jobs of a row, of which one may start when another job yields.
+    private mutating func firstJobs(of lane: Lane, _ priority: Int, at now: TimeInterval) -> [Job] {
+        let index = Row.index(.veryLow, needsSlot: true) + priority
+        guard lane.isOpen else {
+            // Each waits for this lane; of those that wait for others as well, a few are looked at.
+            return Array(sequence(first: lane.rows[index].first) { $0?.next }.lazy.compactMap(\.self).prefix(16))
+        }
+        while let job = lane.rows[index].first {
+            let full = job.lanes.first { $0 !== lane && job.counts(in: $0) && !$0.hasRoom(for: job, at: now) }
+            guard let full else { return [job] }
+            // As when slots are free.
+            if let wait = job.wait { job.wait = wait.held(by: obstacle(in: full, at: now)) }
+            leaveLane(job)
+            join(full, job)
+        }
+        return []
+    }
+
+    /// The jobs of which each could give its slot to this one.
+    private func jobs(yieldingTo urgent: Job, _ ceiling: JobPriority, at now: TimeInterval) -> [Job] {
+        let full = (urgent.lanes + [everything]).filter { urgent.counts(in: $0) && !$0.hasRoom(for: urgent, at: now) }
+        // One more slot is enough. A rate has no room even then.
+        guard full.allSatisfy({ !$0.isBelowLimit && $0.runningCount == $0.limit }) else { return [] }
+        return yielding.filter { job in
+            job.priority < urgent.priority && job.priority <= ceiling && job.mayYield
+                && full.allSatisfy { lane in lane === everything || job.lanes.contains { $0 === lane } }
+        }
     }
 
     // MARK: - Limits
@@ -195,7 +275,9 @@ extension JobGraph {
     private func noteEndOfWait(of job: Job, at now: TimeInterval) {
         guard let wait = job.wait, let lane = job.lane, wait.since < now else { return }
         let last: WaitReason?
-        if isResuming {
+        if job.hasYielded {
+            last = .slotYielded
+        } else if isResuming {
             last = .suspended
         } else if lane === mainLane {
             // Its heads are looked at whenever a slot is free.

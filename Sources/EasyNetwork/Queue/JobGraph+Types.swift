@@ -37,6 +37,8 @@ struct JobTraits {
     var isHidden = false
     /// Whether code that may block runs in `start()`: that of a subclass of the user's.
     var startRunsUserCode = true
+    /// Whether it can give its slot to an urgent job while it runs, and go on later.
+    var mayYield = false
 
     // Those that it is given when it is added.
 
@@ -56,6 +58,10 @@ extension JobGraph {
         var start: [Payload] = []
         /// Jobs that gave their slot back and have one again.
         var resume: [Payload] = []
+        /// Jobs whose slot was given to urgent ones.
+        var yield: [Payload] = []
+        /// Jobs whose slot was given to urgent ones, and that have one again.
+        var goOn: [Payload] = []
         /// The ``Job/slotActions`` of those.
         var granted: [@Sendable () -> Void] = []
         /// Expected jobs that have finished elsewhere, or that no job waits for any more.
@@ -123,6 +129,10 @@ extension JobGraph {
         unowned(unsafe) var next: Job?
         /// It has started before: rates do not apply to it.
         var isReturning = false
+        /// Whether its slot was given to an urgent job, and it has none again yet.
+        var hasYielded = false
+        /// When it went on after that.
+        var wentOnAt = -TimeInterval.infinity
         /// Whether the listeners of the queue are about to be told that it was started.
         var isStartUntold = false
         /// Why it waits or waited for its slot; nil unless ``JobGraph/notesWaits``.
@@ -134,6 +144,11 @@ extension JobGraph {
 
         /// Whether the job has not been started.
         var isWaiting: Bool { phase == .expected || phase == .blocked || phase == .ready }
+
+        /// Whether its slot may be given to an urgent job. One that excludes others holds its categories.
+        var mayYield: Bool {
+            traits.mayYield && !lanes.contains { if case .exclusion = $0.key { true } else { false } }
+        }
 
         var needsSlot: Bool { traits.occupiesSlot && !traits.needsPreparing }
 

@@ -12,6 +12,8 @@ import Foundation
 ///                                                    unpark
 /// ```
 ///
+/// A running job that yields its slot to an urgent one is `returning` at once.
+///
 /// ``end(_:_:)`` makes a job that has not started `ending`: it is started without a slot, only to finish.
 ///
 /// Each step returns in ``Actions`` which jobs are to be started or ended, and the owner of the graph does it. A job
@@ -41,6 +43,13 @@ struct JobGraph<Payload> {
     /// The number of starts of higher priority in a row after which a lower one is next; nil means no such number.
     /// Without it a steady flow of urgent jobs would starve the others (OPQ-3).
     var overtakingLimit: Int?
+    /// Running jobs of this priority and lower give their slots to waiting ones of higher priority, if they can; nil
+    /// means that none does.
+    var yieldingPriority: JobPriority? = .low
+    /// The running jobs that can: mostly none.
+    var yielding: [Job] = []
+    /// A job that has yielded runs at least so many seconds before it does so again.
+    static var yieldingInterval: TimeInterval { 0.5 }
     /// The limit of each host that has none of its own.
     var hostLimit: Int? { didSet { refreshLimits() } }
     var limits: [LimitKey: Int] = [:]
@@ -203,18 +212,35 @@ struct JobGraph<Payload> {
     mutating func admit(_ actions: inout Actions) {
         // The memory of a burst is given back when the last job has left.
         if isEmpty { submitted.removeAll(keepingCapacity: submitted.count < 64) }
+        var wakeToYield: TimeInterval?
+        repeat { giveSlots(&actions) } while yieldSlot(&wakeToYield, &actions)
+        isResuming = false
+        actions.wake = wake(after: actions.now)
+        if let wakeToYield { actions.wake = min(actions.wake ?? wakeToYield, wakeToYield) }
+    }
+
+    private mutating func giveSlots(_ actions: inout Actions) {
         while let job = takeNext(at: actions.now) {
             guard let payload = job.payload else { continue }
             if job.phase == .returning {
                 actions.resume.append(payload)
                 actions.granted += job.slotActions.take()
+                if job.hasYielded {
+                    (job.hasYielded, job.wentOnAt) = (false, actions.now)
+                    actions.goOn.append(payload)
+                }
             } else {
                 actions.start.append(payload)
             }
             job.phase = .running
         }
-        isResuming = false
-        actions.wake = wake(after: actions.now)
+    }
+
+    /// - Returns: whether a job gave its slot to an urgent one.
+    private mutating func yieldSlot(_ wake: inout TimeInterval?, _ actions: inout Actions) -> Bool {
+        guard !yielding.isEmpty, let job = yieldSlot(at: actions.now, &wake) else { return false }
+        if let payload = job.payload { actions.yield.append(payload) }
+        return true
     }
 
     /// Takes the slot of a job that has started and waits for something else.

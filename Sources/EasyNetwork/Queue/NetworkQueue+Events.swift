@@ -39,7 +39,7 @@ extension NetworkQueue {
                     continue
                 }
                 note(.started, job, for: number)
-                if job.phase != .running { note(.slotReleased, job, for: number) }
+                if job.phase != .running { note(job.hasYielded ? .slotYielded : .slotReleased, job, for: number) }
             }
             if state.graph.isSuspended { broadcast.note(event(.suspended), for: number) }
             return number

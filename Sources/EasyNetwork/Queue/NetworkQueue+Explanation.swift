@@ -19,7 +19,11 @@ extension NetworkQueue {
             guard let job = operation.job(in: self) else { return }
             phase = job.phase
             others = job.dependencies.compactMap(\.job.payload)
-            if phase == .ready || phase == .returning { reason = state.graph.obstacle(of: job, at: now) }
+            if phase == .returning, job.hasYielded {
+                reason = .slotYielded
+            } else if phase == .ready || phase == .returning {
+                reason = state.graph.obstacle(of: job, at: now)
+            }
             if state.foreignWatch.unready[ObjectIdentifier(job)] != nil { reason = .notReady }
             if state.offline.values.contains(where: { $0.jobs.contains { $0 === job } }) {
                 reason = .network

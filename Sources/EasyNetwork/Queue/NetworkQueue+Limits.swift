@@ -47,6 +47,25 @@ extension NetworkQueue {
         changeAdmission { $0.setLimit(Self.limit(count), for: .tag(tag)) }
     }
 
+    /// The highest priority at which a running download gives its slot to a waiting job of higher priority. It goes on
+    /// by itself, before others of its priority, when there is a slot for it. Default `.low`: downloads that were given
+    /// a priority below normal make way; nil: none does.
+    ///
+    /// ```swift
+    /// download.queuePriority = .low   // the request behind a tap does not wait for it
+    /// ```
+    ///
+    /// No byte comes twice after a short pause: for two seconds the connection is kept, over ``URLSessionTransport``
+    /// only if the server speaks HTTP/2 or later; after that the rest is asked for as after
+    /// ``DownloadOperation/pause()``. A download that has gone on runs for half a second at least, and is
+    /// overtaken a hundred times at most. One that has categories
+    /// (``NetworkOperation/mutualExclusionCategories``) keeps its slot. A job lends its priority to those that it
+    /// depends on: a download that an urgent one waits for is urgent itself.
+    public var yieldingPriority: Operation.QueuePriority? {
+        get { state.withLock { $0.graph.yieldingPriority }?.operationPriority }
+        set { changeAdmission { $0.yieldingPriority = newValue.map { JobPriority($0) } } }
+    }
+
     /// The rate at which jobs start, of all hosts together. Default nil: no limit.
     public var rateLimit: RateLimit? {
         get { state.withLock { $0.graph.rate } }

@@ -44,6 +44,9 @@ extension NetworkQueue {
             work.isHeard = broadcast.isHeard
             if work.isHeard {
                 for operation in work.actions.start { operation.job(in: self)?.isStartUntold = true }
+                for operation in work.actions.yield {
+                    if let job = operation.job(in: self) { note(.slotYielded, job) }
+                }
                 for operation in work.actions.resume {
                     guard let job = operation.job(in: self) else { continue }
                     // A job that was prepared first has its first slot now.
@@ -66,6 +69,8 @@ extension NetworkQueue {
             // Looks again at the jobs that a rate holds back.
             rateAlarm.set(time, clock) { [weak self] in self?.stepMakingRoom { $0.graph.admit(&$1) } }
         }
+        for operation in work.actions.yield { operation.yieldSlot() }
+        for operation in work.actions.goOn { operation.goOn() }
         for operation in work.actions.end { WorkQueue.run { operation.startOnWorkQueue() } }
         for action in work.actions.granted { WorkQueue.shared.async(execute: action) }
         for operation in work.actions.start {

@@ -27,6 +27,8 @@ public struct NetworkEvent: Sendable {
         case started
         /// The job gave its slot back, to wait for a retry, a credential or a pause.
         case slotReleased
+        /// The job gave its slot to one of higher priority: ``NetworkQueue/yieldingPriority``.
+        case slotYielded
         /// The job has a slot again.
         case slotRegained
         /// The job has ended and its callbacks have run: with an error, or nil for success. A plain `Operation` has an
@@ -205,6 +207,7 @@ extension NetworkEvent: CustomStringConvertible, CustomReflectable {
         case .added(let others): "added, waits for \(others.count == 1 ? "another job" : "\(others.count) other jobs")"
         case .started: "started"
         case .slotReleased: "gave its slot back"
+        case .slotYielded: "gave its slot to a job of higher priority"
         case .slotRegained: "has a slot again"
         case .finished(let error), .callEnded(let error): Self.end(error)
         case .callStarted: "began"

@@ -35,6 +35,9 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
     case condition(String)
     /// It has given its slot back while it waits, for instance for a retry.
     case slotReleased
+    /// It has given its slot to a job of higher priority, and goes on when there is one again:
+    /// ``NetworkQueue/yieldingPriority``.
+    case slotYielded
     /// Its outcome is known, and it is about to finish.
     case ending
     /// It runs.
@@ -61,6 +64,7 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
         case .turn: "waits for its turn"
         case .condition(let name): "waits for the condition \(name)"
         case .slotReleased: "has given its slot back while it waits"
+        case .slotYielded: "has given its slot to a job of higher priority"
         case .ending: "is about to finish"
         case .running: "runs"
         case .finished: "has finished"

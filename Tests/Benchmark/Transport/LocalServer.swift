@@ -1,13 +1,17 @@
 #if os(Linux) || os(macOS)
 import Foundation
 
-/// A local nginx on 127.0.0.1 without TLS: `/small` has ``smallCount`` bytes, `/big` has ``bigCount``, and `/upload`
-/// reads a whole body and answers with the number of bytes of head and body.
+/// A local nginx on 127.0.0.1 without TLS: `/small` has ``smallCount`` bytes, `/big` has ``bigCount``, `/bulk` sends
+/// ``bulkCount`` slowly, and `/upload` reads a whole body and answers with the number of bytes of head and body.
 ///
 /// The server and its folder disappear soon after ``stop()``, and after any end of this process.
 final class LocalServer {
     static let smallCount = 1_024
     static let bigCount = 1 << 30
+    static let bulkCount = 200_000_000
+    /// Bytes a second of all connections for `/bulk` together, each of which has its share.
+    static let bulkRate = 20_000_000
+    static let bulkConnections = 6
 
     /// The folder of all files of the server, with room for others.
     let folder: URL
@@ -61,6 +65,16 @@ final class LocalServer {
             throw TransportBenchmark.Unavailable(description: "\(text) is no URL")
         }
         return url
+    }
+
+    /// The file behind `/bulk`.
+    var bulk: URL { folder.appendingPathComponent("www/bulk") }
+
+    /// The bytes of the answers for `/bulk` so far.
+    func bulkBytesSent() throws -> Int64 {
+        let log = folder.appendingPathComponent("bulk.log")
+        guard let text = try? String(contentsOf: log, encoding: .utf8) else { return 0 }
+        return text.split(separator: "\n").compactMap { Int64($0) }.reduce(0, +)
     }
 
     // MARK: - The process

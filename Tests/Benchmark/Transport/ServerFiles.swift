@@ -14,8 +14,12 @@ struct ServerFiles {
         try Data(repeating: UInt8(ascii: "s"), count: LocalServer.smallCount).write(to: small)
         let big = served.appendingPathComponent("big")
         try Self.makeSparse(big)
+        let bulk = served.appendingPathComponent("bulk")
+        try Self.makeBulk(bulk)
         // The worker of an nginx of root runs as another user.
-        for file in [small, big] { try manager.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file.path) }
+        for file in [small, big, bulk] {
+            try manager.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file.path)
+        }
         for folder in [folder, served] {
             try manager.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.path)
         }
@@ -30,6 +34,19 @@ struct ServerFiles {
         try handle.close()
     }
 
+    /// Writes ``LocalServer/bulkCount`` bytes, each megabyte of which differs from the others.
+    private static func makeBulk(_ file: URL) throws {
+        try Data().write(to: file)
+        let handle = try FileHandle(forWritingTo: file)
+        var random = SystemRandomNumberGenerator()
+        var block = [UInt64](repeating: 0, count: 125_000)
+        for _ in 0..<LocalServer.bulkCount / 1_000_000 {
+            for index in block.indices { block[index] = random.next() }
+            try handle.write(contentsOf: block.withUnsafeBytes { Data($0) })
+        }
+        try handle.close()
+    }
+
     private var configuration: String {
         let folder = folder.path
         return """
@@ -40,6 +57,7 @@ struct ServerFiles {
             events { worker_connections 1024; }
             http {
                 access_log off;
+                log_format bytes '$body_bytes_sent';
                 client_body_temp_path "\(folder)/body"; proxy_temp_path "\(folder)/proxy";
                 fastcgi_temp_path "\(folder)/fastcgi"; uwsgi_temp_path "\(folder)/uwsgi"; scgi_temp_path "\(folder)/scgi";
                 types {}
@@ -55,6 +73,10 @@ struct ServerFiles {
                 server {
                     listen 127.0.0.1:\(port);
                     root "\(folder)/www";
+                    location = /bulk {
+                        access_log "\(folder)/bulk.log" bytes;
+                        limit_rate \(LocalServer.bulkRate / LocalServer.bulkConnections);
+                    }
                     # Buffered: whoever passes a body on while it comes gets an early answer from one who does not read it.
                     location = /upload {
                         client_body_buffer_size 1m;

@@ -19,6 +19,7 @@ struct NetworkEventTests {
             case .added(let others): "added \(others.count)"
             case .started: "started"
             case .slotReleased: "released"
+            case .slotYielded: "yielded"
             case .slotRegained: "regained"
             case .finished(let error): "finished\(error.map { " \($0.code)" } ?? "")"
             case .callStarted: "call started"

@@ -41,6 +41,15 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         var isPaused = false
         /// Over when ``resume()`` was called; nil once the download has gone on.
         var resumed: OneShot?
+        /// Writes the file; nil before that is open.
+        var writer: DownloadWriter?
+        /// How often the slot was given to an urgent job, less how often the download has gone on: two threads may tell
+        /// of that in any order.
+        var yieldCount = 0
+        /// Runs while the connection is kept.
+        var connectionTimer: (any ClockTimer)?
+        /// Over when the download goes on whose connection was let go; nil for others.
+        var wentOn: OneShot?
     }
 
     /// Where the file goes: its name, or a directory.
@@ -64,6 +73,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     ) {
         self.destination = destination
         super.init(request, request.options, of: service)
+        ownTraits.mayYield = true
     }
 
     /// A download whose request is made as ``then(downloadTo:_:)`` has it.
@@ -74,6 +84,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     ) {
         self.destination = destination
         super.init(service: service) { try makeRequest() }
+        ownTraits.mayYield = true
     }
 
     // MARK: - Options
@@ -170,6 +181,52 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
         resumed?.end()
     }
 
+    // MARK: - Urgent jobs
+
+    /// The seconds for which the connection is kept while the slot is another job's.
+    private static let connectionInterval: TimeInterval = 2
+
+    override func yieldSlot() {
+        let (writer, isNew) = download.withLock { download in
+            download.yieldCount += 1
+            return (download.writer, download.yieldCount == 1)
+        }
+        guard isNew else { return }
+        meter.rest()
+        if let writer { WorkQueue.task { await writer.applyYield() } }
+        let settings = callGroup.host.settings
+        // Its connections are few, and the urgent job may need one.
+        let interval = settings.transport is URLSessionTransport ? 0 : Self.connectionInterval
+        let timer = settings.clock.schedule(after: interval) { [weak self] in self?.letConnectionGo() }
+        let old = download.withLock { download in
+            download.yieldCount > 0 ? exchange(&download.connectionTimer, with: timer) : timer
+        }
+        old?.cancel()
+    }
+
+    override func goOn() {
+        let (writer, timer, wentOn) = download.withLock { download in
+            download.yieldCount -= 1
+            return (download.writer, download.connectionTimer.take(), download.wentOn)
+        }
+        timer?.cancel()
+        wentOn?.end()
+        if let writer { WorkQueue.task { await writer.applyYield() } }
+    }
+
+    private func letConnectionGo() {
+        let fetching = download.withLock { download -> Task<Result<Void, NetworkError>, Never>? in
+            guard download.yieldCount > 0, !download.isPaused, !hasOutcome, let fetching = download.fetching else {
+                return nil
+            }
+            download.wentOn = OneShot()
+            return fetching
+        }
+        fetching?.cancel()
+    }
+
+    private var hasYielded: Bool { download.withLock { $0.yieldCount > 0 } }
+
     // MARK: - The work
 
     public override func execute() {
@@ -245,13 +302,17 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             replacesExistingFile: replacesExistingFile,
             sha256: sha256,
             meter: meter,
-            clock: clock
-        ) { [weak self] in self?.bandwidthLimits ?? [] }
+            clock: clock,
+            hasYielded: { [weak self] in self?.hasYielded ?? false },
+            limits: { [weak self] in self?.bandwidthLimits ?? [] }
+        )
     }
 
     /// Fetches what is missing, as often as the download is resumed, and puts the file in its place.
     private func file(of snapshot: RequestSnapshot, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
+        download.withLock { $0.writer = writer }
         while true {
+            await waitForSlotAfterYield()
             try await waitWhilePaused()
             let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
                 do throws(NetworkError) {
@@ -274,7 +335,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             let result = await fetching.value
             let wasPaused = download.withLock { download in
                 download.fetching = nil
-                return download.resumed != nil
+                return download.resumed != nil || download.wentOn != nil
             }
             switch result {
             case .success: return try await writer.finish { !self.hasOutcome }
@@ -282,6 +343,13 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             case .failure(let error): throw error
             }
         }
+    }
+
+    /// Waits after the connection was let go for an urgent job.
+    private func waitForSlotAfterYield() async {
+        guard let wentOn = download.withLock({ $0.wentOn }) else { return }
+        await wentOn.wait()
+        download.withLock { $0.wentOn = nil }
     }
 
     /// Waits without a slot.
@@ -334,7 +402,10 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     // MARK: - The end
 
     override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
-        let (task, fetching, filesAreDone) = download.withLock { ($0.task, $0.fetching, $0.filesAreDone) }
+        let (task, fetching, filesAreDone, timer) = download.withLock { download in
+            (download.task, download.fetching, download.filesAreDone, download.connectionTimer.take())
+        }
+        timer?.cancel()
         fetching?.cancel()
         task?.cancel()
         guard let filesAreDone else { return super.deliver(error, done) }

@@ -28,7 +28,10 @@ actor DownloadWriter {
     private let sha256: String?
     private let meter: TransferMeter
     private let clock: any NetworkClock
+    private let hasYielded: @Sendable () -> Bool
     private let limits: @Sendable () -> [BandwidthLimit]
+    /// The bodies that come, by their segments.
+    private var bodies: [Int: BodyStream] = [:]
     private var plan: DownloadPlan
     /// The server's name for the file, or else the end of its address.
     private var proposedName: String?
@@ -50,6 +53,7 @@ actor DownloadWriter {
         sha256: String? = nil,
         meter: TransferMeter,
         clock: any NetworkClock,
+        hasYielded: @escaping @Sendable () -> Bool = { false },
         limits: @escaping @Sendable () -> [BandwidthLimit] = { [] }
     ) {
         self.file = file
@@ -58,6 +62,7 @@ actor DownloadWriter {
         self.sha256 = sha256
         self.meter = meter
         self.clock = clock
+        self.hasYielded = hasYielded
         self.limits = limits
         savedAt = clock.now
         syncedAt = clock.now
@@ -182,7 +187,9 @@ actor DownloadWriter {
         try file.check(room: max(0, (plan.total ?? 0) - plan.count))
         meter.begin(completed: plan.count, total: plan.total)
         if end == nil { for other in plan.segments.indices.dropFirst() { events?.yield(.fetch(other)) } }
-        body.setUnreadLimit(Self.unreadLimit)
+        bodies[index] = body
+        defer { if bodies[index] === body { bodies[index] = nil } }
+        applyYield()
         let beginning = plan.beginningCount
         while let chunk = try await body.next() {
             // Given up by the answer to another segment.
@@ -202,6 +209,12 @@ actor DownloadWriter {
         // More may be on its way.
         body.cancel()
         if beginning == plan.beginningCount { try plan.end(of: index) }
+    }
+
+    /// Pauses the bodies while the slot is another job's, and resumes them. What has come is written.
+    func applyYield() {
+        let limit = hasYielded() ? 0 : Self.unreadLimit
+        for body in bodies.values { body.setUnreadLimit(limit) }
     }
 
     /// Gives up what is there.

@@ -10,13 +10,20 @@ struct DownloadFixture: Sendable {
     let file: RangedFile
     let service: EasyNetworkService
 
-    init(_ count: Int = 300_000, tag: String? = "\"one\"", retries: Int = 0, over wire: Wire = .standard) throws {
+    init(
+        _ count: Int = 300_000,
+        tag: String? = "\"one\"",
+        retries: Int = 0,
+        over wire: Wire = .standard,
+        clock: any NetworkClock = SystemClock()
+    ) throws {
         let file = RangedFile(RangedFile.bytes(count), tag: tag)
         server = try MockServer()
         server.route("*", "/file") { file.answer($0) }
         self.file = file
         let host = server.host(transport: wire.transport) { settings in
             settings.retry = RetryPolicy(maximumRetryCount: retries, baseDelay: 0)
+            settings.clock = clock
         }
         service = EasyNetworkService(host)
     }
