@@ -12,6 +12,9 @@ extension Registry {
             api("articles", "one page of a list") { GetArticles(page: try $0.int("page", default: 1)) },
             api("slow", "an answer that takes its time") { Wait(seconds: try $0.double("seconds", default: 2)) },
             api("flaky", "503 the first time, then 200") { _ in GetFlaky() },
+            api("down", "503 so many times, then 200; the calls wait for the circuit") {
+                GetDown(count: try $0.int("count", default: 4), waits: try $0.bool("waits", default: true))
+            },
             api("contact", "posts a form") {
                 PostForm(name: try $0.string("name"), isUrgent: try $0.bool("urgent", default: false))
             },
@@ -79,6 +82,18 @@ struct GetFlaky: APIRequest {
     /// The same for each attempt: the server knows by it that it has refused this request before.
     var api: String { "flaky" }
     let options = RequestOptions(retry: RetryPolicy(baseDelay: 0.1), idempotencyKey: UUID().uuidString)
+}
+
+struct GetDown: APIRequest {
+    typealias Item = Void
+    let count: Int
+    let waits: Bool
+    var api: String { "down" }
+    var params: [String: Any]? { ["count": count] }
+    var options: RequestOptions {
+        let breaker = CircuitBreaker(opensAfter: .failuresInRow(3), openTime: 0.2, waits: waits)
+        return RequestOptions(retry: RetryPolicy(maximumRetryCount: 9, baseDelay: 0.1), circuitBreaker: breaker)
+    }
 }
 
 struct PostForm: APIRequest {

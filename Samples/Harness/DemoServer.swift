@@ -39,6 +39,10 @@ enum DemoServer {
         server.route("GET", "/flaky") { request in
             isFirst(request, of: server) ? .json(["error": "try again"], status: 503) : .status(204)
         }
+        server.route("GET", "/down") { request in
+            let count = item("count", of: request).flatMap(Int.init) ?? 0
+            return .status(server.requests(to: "/down").count > count ? 204 : 503)
+        }
         server.route("POST", "/messages") { request in
             let message = request.json() as? [String: Any]
             guard let number = message?["number"] as? Int, let text = message?["text"] as? String, !text.isEmpty else {

@@ -205,6 +205,7 @@ struct TimelinePicture: Encodable, Sendable {
             case .rate: ("slot", "its rate")
             case .turn: ("slot", "its turn")
             case .condition(let name): ("other", "the condition \(name)")
+            case .circuit(let host, _): ("other", "the circuit to \(host)")
             case .slotReleased: ("other", "a pause")
             case .slotYielded: ("slot", "urgent jobs")
             }
@@ -243,6 +244,7 @@ struct TimelinePicture: Encodable, Sendable {
             case .queue(let reason): (part.kind, part.why) = words(for: reason)
             case .retry: (part.kind, part.why) = ("other", "the delay before a retry")
             case .credential: (part.kind, part.why) = ("other", "a credential")
+            case .circuit: (part.kind, part.why) = ("other", "an open circuit")
             }
             return part
         }

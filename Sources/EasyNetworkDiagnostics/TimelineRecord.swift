@@ -45,7 +45,7 @@ struct TimelineRecord: Sendable {
             /// For what its queue says: a slot, a rate, a condition; nil when it was not noted.
             case queue(WaitReason?)
             /// Of a call.
-            case retry, credential
+            case retry, credential, circuit
         }
 
         var call: UInt64?
@@ -315,6 +315,7 @@ extension TimelineRecord.Row {
         case .retryScheduled(let delay, _):
             wait(.retry, event, until: date.addingTimeInterval(delay))
         case .credentialAwaited: wait(.credential, event)
+        case .circuitAwaited: wait(.circuit, event)
         case .servedFromCache: note(cacheMiss: nil, event)
         case .missedCache(let miss): note(cacheMiss: "\(miss)", event)
         default: break

@@ -474,7 +474,7 @@ extension Outbox {
         let detail = state.withLock { $0.details[name.id] } ?? Detail()
         // A cancel by the queue, or its end, is no failure.
         let isLast =
-            ![.cancelled, .refused].contains(error.code)
+            ![.cancelled, .refused, .circuitOpen].contains(error.code)
             && detail.attemptCount + 1 >= detail.options.maximumAttemptCount ?? .max
         guard !isFinal, !isLast else {
             state.withLock { $0.reasons[name.id] = error }
@@ -512,7 +512,7 @@ extension Outbox {
             let old = state.details[id]
             var detail = old ?? Detail()
             // A cancel by the queue, or its end, is no failure.
-            if ![.cancelled, .refused].contains(error.code) { detail.attemptCount += 1 }
+            if ![.cancelled, .refused, .circuitOpen].contains(error.code) { detail.attemptCount += 1 }
             detail.error = error
             state.details[id] = detail
             return (detail.attemptCount, error, old)

@@ -28,6 +28,10 @@ extension NetworkError {
         /// It was not allowed to begin, and nothing was sent: a condition does not hold, it repeats another request,
         /// its queue has been shut down, or its group has ended.
         public static let refused = Code(rawValue: 5)
+        /// Too many calls to the server failed, so that none is sent until a trial succeeds: ``CircuitBreaker``. The
+        /// message has the host, what was counted, the last failure, and the time of the next trial, which
+        /// ``NetworkError/headers`` have as `Retry-After` in seconds.
+        public static let circuitOpen = Code(rawValue: 6)
 
         /// The host's name could not be resolved, or the connection was refused. The request was not sent.
         public static let cannotConnect = Code(rawValue: 100)
@@ -84,6 +88,7 @@ extension NetworkError.Code: CustomStringConvertible {
         .dependencyFailed: ("dependencyFailed", "A job that this one waits for did not succeed"),
         .cycle: ("cycle", "The job waits for itself"),
         .refused: ("refused", "The request was refused before it was sent"),
+        .circuitOpen: ("circuitOpen", "The server failed too often"),
         .cannotConnect: ("cannotConnect", "Cannot connect to the server"),
         .tls: ("tls", "No secure connection to the server"),
         .timedOut: ("timedOut", "The server took too long"),

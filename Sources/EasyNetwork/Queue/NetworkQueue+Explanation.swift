@@ -33,7 +33,9 @@ extension NetworkQueue {
         case .expected, .passed, .gone: return [.notHere]
         case .blocked where !others.isEmpty: return others.map(self.reason(waitingFor:))
         case .blocked, .ready, .returning: return [reason]
-        case .parked: return [condition(of: operation) ?? .slotReleased]
+        case .parked:
+            let calls = (operation as? any CallOwner)?.callGroup
+            return [condition(of: operation) ?? calls?.waitReason ?? .slotReleased]
         case .running: return [condition(of: operation) ?? .running]
         case .ending: return [.ending]
         }

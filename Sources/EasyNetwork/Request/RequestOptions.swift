@@ -36,6 +36,7 @@ public struct RequestOptions: Sendable {
         var deadlines: TransportDeadlines?
         var overallTimeout: TimeInterval?
         var retry: RetryPolicy?
+        var circuitBreaker: CircuitBreaker?
         var redirects: RedirectPolicy?
         var cache: CachePolicy?
         var validation: ResponseValidation?
@@ -184,6 +185,13 @@ public struct RequestOptions: Sendable {
         set { values.value.retry = newValue }
     }
 
+    /// The rule for holding the request back while its server fails. It shares the circuit of the host's calls. Default
+    /// nil: the host's, by default none; ``CircuitBreaker/never`` switches it off.
+    public var circuitBreaker: CircuitBreaker? {
+        get { values.value.circuitBreaker }
+        set { values.value.circuitBreaker = newValue }
+    }
+
     /// The redirects that are followed. Default nil: the host's, by default up to 20.
     public var redirects: RedirectPolicy? {
         get { values.value.redirects }
@@ -262,6 +270,7 @@ public struct RequestOptions: Sendable {
         isAuthenticated: Bool = true,
         cookies: CookieJar? = nil,
         usesCookies: Bool = true,
+        circuitBreaker: CircuitBreaker? = nil,
         redirects: RedirectPolicy? = nil,
         validation: ResponseValidation? = nil,
         decoder: ResponseDecoder? = nil,
@@ -291,6 +300,7 @@ public struct RequestOptions: Sendable {
                 deadlines: deadlines,
                 overallTimeout: overallTimeout,
                 retry: retry,
+                circuitBreaker: circuitBreaker,
                 redirects: redirects,
                 cache: cache,
                 validation: validation,

@@ -235,7 +235,19 @@ struct CallAttempts {
             if credentialState != nil { message = try await authorized(message) }
         }
         try checkCancellation()
-        let exchange = await exchange(outgoing, as: message)
+        var pass: CircuitPass?
+        if let breaker = context.circuitBreaker {
+            let circuit = context.host.circuit(to: message.url)
+            do throws(NetworkError) {
+                pass = try circuit.pass(breaker)
+            } catch {
+                guard breaker.waits else { return .judge(.failure(error), nil) }
+                await context.wait(for: circuit, call)
+                // The network and the credential may have gone meanwhile.
+                return .send(outgoing)
+            }
+        }
+        let exchange = await exchange(outgoing, as: message, pass)
         try checkCancellation()
         return .follow(exchange)
     }
@@ -256,8 +268,13 @@ struct CallAttempts {
     }
 
     /// - Parameter message: with its credential; it is given its cookies, and the range of a download.
-    private mutating func exchange(_ outgoing: Outgoing, as message: TransportRequest) async -> Exchange {
+    private mutating func exchange(
+        _ outgoing: Outgoing,
+        as message: TransportRequest,
+        _ pass: CircuitPass?
+    ) async -> Exchange {
         var message = message
+        if history.isEmpty { context.host.payForRetries() }
         // First, so that what is told of the message is what is sent.
         context.addCookies(to: &message)
         var read: BodyReading?
@@ -277,7 +294,8 @@ struct CallAttempts {
             }
         }
         context.tell(call, .attemptStarted(attempt, message))
-        var (outcome, arrival) = await context.exchange(message, body, read)
+        var (outcome, arrival) = await context.exchange(message, body, read, pass, call)
+        if let pass { context.end(pass, outcome, call) }
         if !arrival.isBodyUsed, !arrival.startsOver, case .success(let response) = outcome,
             let confirmed = cache.candidate?.confirmed(by: response, at: context.clock.date)
         {
@@ -489,11 +507,18 @@ struct CallAttempts {
                 random: context.host.settings.random(),
                 mayHaveActed: safety.mayHaveActed
             ),
+            !isHeldBack(for: delay),
             context.host.takeRetry(afterProgress: arrival.hasProgressed)
         else { return nil }
         counts.retriesSinceProgress += 1
         counts.retries += 1
         return delay
+    }
+
+    /// Whether a retry after so many seconds would fail by the open circuit.
+    private func isHeldBack(for delay: TimeInterval) -> Bool {
+        guard let breaker = context.circuitBreaker, !breaker.waits else { return false }
+        return context.host.circuit(to: snapshot.message.url).isOpen(for: delay)
     }
 
     /// A stale answer instead of an error, if the policy and the answer allow it.

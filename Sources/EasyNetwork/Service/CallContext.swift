@@ -133,8 +133,35 @@ final class CallContext: Sendable {
         await withoutSlot(call) { await network.wait() }
     }
 
-    private func withoutSlot(_ call: Call, _ wait: () async -> Void) async {
-        if let caller { await caller.withoutSlot(call, wait) } else { await wait() }
+    private func withoutSlot(
+        _ call: Call,
+        reason: (@Sendable () -> WaitReason)? = nil,
+        _ wait: () async -> Void
+    ) async {
+        if let caller { await caller.withoutSlot(call, reason: reason, wait) } else { await wait() }
+    }
+
+    // MARK: - The circuit breaker
+
+    /// Nil when it has no effect.
+    var circuitBreaker: CircuitBreaker? {
+        let breaker = snapshot.options.circuitBreaker ?? host.settings.circuitBreaker
+        return breaker?.threshold == .never ? nil : breaker
+    }
+
+    /// Waits until the circuit may let a message through.
+    func wait(for circuit: Circuit, _ call: Call) async {
+        tell(call, .circuitAwaited)
+        await withoutSlot(call, reason: { circuit.waitReason }) { await circuit.wait() }
+        // It may have been the one to send the trial.
+        if Task.isCancelled { circuit.wakeNext() }
+    }
+
+    /// Tells the circuit how a message ended.
+    func end(_ pass: CircuitPass, _ outcome: Outcome, _ call: Call) {
+        // What fails without a network says nothing of the server.
+        if case .failure = outcome, missingNetwork != nil { return }
+        if let change = pass.end(outcome, at: clock.date) { tell(call, change) }
     }
 
     // MARK: - The cache
@@ -256,9 +283,15 @@ final class CallContext: Sendable {
     func exchange(
         _ message: TransportRequest,
         _ body: BodyStream,
-        _ read: BodyReading?
+        _ read: BodyReading?,
+        _ pass: CircuitPass?,
+        _ call: Call
     ) async -> (outcome: Outcome, arrival: Arrival) {
         body.start(message, over: host.settings.transport)
+        // The others need not wait for its body.
+        if let pass, pass.isTrial, let head = try? await body.head(), let change = pass.end(head, at: clock.date) {
+            tell(call, change)
+        }
         guard let read else {
             let collected = await body.collect(upTo: snapshot.validation.maximumBodyCount)
             let outcome = outcome(collected, from: message.url)

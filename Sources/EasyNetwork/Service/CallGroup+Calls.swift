@@ -199,7 +199,6 @@ extension CallGroup {
                 consumer: consumer,
                 cached: cached
             )
-            host.payForRetries()
             if let timeout = snapshot.overallTimeout { call.setDeadline(timeout, context.clock) }
             var attempts = CallAttempts(context, of: call)
             return await attempts.run()

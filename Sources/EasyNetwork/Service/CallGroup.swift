@@ -13,8 +13,8 @@ final class CallGroup: Sendable {
         var calls: [ObjectIdentifier: Call] = [:]
         /// The running operation that makes the calls; nil for a group without an operation.
         var operation: (any CallOwner)?
-        /// The calls that wait, and need no slot.
-        var waiting: Set<ObjectIdentifier> = []
+        /// The calls that wait, and need no slot, and why if that is told.
+        var waiting: [ObjectIdentifier: (@Sendable () -> WaitReason)?] = [:]
         /// Whether the operation has given its slot back once, so that it may be without it from then on.
         var mayLackSlot = false
         /// How the last call of the operation ended; nil before that.
@@ -89,7 +89,7 @@ final class CallGroup: Sendable {
     func leave(_ call: Call) {
         let operation = state.withLock { state in
             state.calls[ObjectIdentifier(call)] = nil
-            if !state.waiting.isEmpty { state.waiting.remove(ObjectIdentifier(call)) }
+            if !state.waiting.isEmpty { state.waiting.removeValue(forKey: ObjectIdentifier(call)) }
             return state.waiting.isEmpty ? nil : state.operation
         }
         // The last active call has begun to wait or has ended.
@@ -97,15 +97,20 @@ final class CallGroup: Sendable {
         parent?.leave(call)
     }
 
-    func noteWaiting(_ call: Call) {
+    func noteWaiting(_ call: Call, _ reason: (@Sendable () -> WaitReason)?) {
         state.withLock { state in
             let id = ObjectIdentifier(call)
-            if state.calls[id] != nil { state.waiting.insert(id) }
+            if state.calls[id] != nil { state.waiting.updateValue(reason, forKey: id) }
         }
     }
 
     func noteGoingOn(_ call: Call) {
-        state.withLock { _ = $0.waiting.remove(ObjectIdentifier(call)) }
+        state.withLock { _ = $0.waiting.removeValue(forKey: ObjectIdentifier(call)) }
+    }
+
+    /// Why a call waits; nil when none does, or it is not told.
+    var waitReason: WaitReason? {
+        state.withLock { $0.waiting.values.lazy.compactMap { $0 }.first }?()
     }
 
     /// Whether no call is at work, so that the slot is given back. Asked under the queue's lock.

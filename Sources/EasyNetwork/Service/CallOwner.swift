@@ -47,16 +47,18 @@ extension CallOwner {
     }
 
     /// Waits without the slot, which goes back when all calls of the job wait: for a delay, a credential, the network.
-    func withoutSlot(_ call: Call, _ wait: () async -> Void) async {
-        leaveSlot(call)
+    ///
+    /// - Parameter reason: why, for who asks meanwhile.
+    func withoutSlot(_ call: Call, reason: (@Sendable () -> WaitReason)? = nil, _ wait: () async -> Void) async {
+        leaveSlot(call, reason)
         await wait()
         await returnToSlot(call)
     }
 
     /// Gives the slot back when all calls of the job do without.
-    func leaveSlot(_ call: Call) {
+    func leaveSlot(_ call: Call, _ reason: (@Sendable () -> WaitReason)? = nil) {
         let group = callGroup
-        group.noteWaiting(call)
+        group.noteWaiting(call, reason)
         releaseSlot { !call.isOver && group.allCallsWait() }
     }
 

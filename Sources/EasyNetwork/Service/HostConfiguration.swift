@@ -61,6 +61,9 @@ public final class HostConfiguration: Sendable {
     /// The number of retries that are left.
     private let retryBudget: Locked<Double>
 
+    /// The circuits to the servers that were called by a ``CircuitBreaker``, by their origins.
+    private let circuits = Locked<[String: Circuit]>([:])
+
     package let broadcast = EventBroadcast()
 
     /// Creates a host with settings.
@@ -250,6 +253,19 @@ public final class HostConfiguration: Sendable {
     /// The cookies of a request; nil for one without.
     func jar(_ options: RequestOptions) -> CookieJar? {
         options.usesCookies && options.customURLRequest == nil ? options.cookies ?? settings.cookies : nil
+    }
+
+    /// The circuit to the server of this address.
+    func circuit(to url: URL) -> Circuit {
+        let origin = url.origin ?? ""
+        return circuits.withLock { circuits in
+            if let circuit = circuits[origin] { return circuit }
+            // A program that visits very many servers.
+            if circuits.count >= 1_000 { circuits = circuits.filter { !$0.value.isForgettable } }
+            let circuit = Circuit(host: url.hostAndPort ?? origin, clock: settings.clock)
+            circuits[origin] = circuit
+            return circuit
+        }
     }
 
     /// Adds a request's part of a retry to the budget.

@@ -93,9 +93,16 @@ public struct HostSettings: Sendable {
     /// The number of retries that all requests together may have beyond one for each five requests, which limits the
     /// load on a server that is down. Default 10; `.infinity` means that only each request's policy limits its retries.
     ///
-    /// Every request adds a fifth of a retry, up to 100 in all, and every retry takes one. The retry of a download that
+    /// Every request that is sent adds a fifth of a retry, up to 100 in all, and every retry takes one. The retry of a download that
     /// gained bytes with its last attempt takes a tenth.
     public var retryBudget: Double = 10
+
+    /// When the calls to a server that fails are held back, unless the request says otherwise. Default nil: never.
+    ///
+    /// ```swift
+    /// host.circuitBreaker = CircuitBreaker(opensAfter: .failuresInRow(5))
+    /// ```
+    public var circuitBreaker: CircuitBreaker?
 
     /// The redirects that are followed, unless the request says otherwise. Default: up to 20, never from https to http.
     public var redirects = RedirectPolicy()

@@ -51,6 +51,12 @@ public struct NetworkEvent: Sendable {
         case retryScheduled(delay: TimeInterval, after: NetworkError?)
         /// The call waits for a credential: a sign-in or a refresh is under way.
         case credentialAwaited
+        /// The call waits until the circuit to its server may be closed: ``CircuitBreaker/waits``.
+        case circuitAwaited
+        /// The call's message, or its answer, has opened the circuit to its server. The error is that of the next call.
+        case circuitOpened(NetworkError)
+        /// The call's message was a trial, and has closed the circuit to its server.
+        case circuitClosed
         /// The cache had this answer.
         indirect case servedFromCache(NetworkResponse)
         /// The cache had no answer, for this reason.
@@ -218,6 +224,9 @@ extension NetworkEvent: CustomStringConvertible, CustomReflectable {
         case .retryScheduled(let delay, let error):
             "waits \(Self.seconds(delay)) before it is sent again" + (error.map { ", after \($0.code)" } ?? "")
         case .credentialAwaited: "waits for a credential"
+        case .circuitAwaited: "waits because the circuit to its server is open"
+        case .circuitOpened(let error): "opened the circuit: \(error.localizedDescription)"
+        case .circuitClosed: "closed the circuit"
         case .servedFromCache(let response): "\(response.statusCode) from the cache"
         case .missedCache(let miss): "not from the cache: \(miss)"
         case .progress(let completed, let total): "\(completed) of \(total.map { "\($0)" } ?? "unknown") bytes"

@@ -33,6 +33,9 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
     case turn
     /// It is being held by the condition with this name.
     case condition(String)
+    /// It has given its slot back while the circuit to its server is open: ``CircuitBreaker``. The seconds are those
+    /// until a trial may go, nil while one is under way.
+    case circuit(host: String, seconds: TimeInterval?)
     /// It has given its slot back while it waits, for instance for a retry.
     case slotReleased
     /// It has given its slot to a job of higher priority, and goes on when there is one again:
@@ -63,6 +66,9 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
         case .rate(let seconds): "waits for its rate limit, \(String(format: "%.3g", seconds)) s"
         case .turn: "waits for its turn"
         case .condition(let name): "waits for the condition \(name)"
+        case .circuit(let host, let seconds?):
+            "waits for the open circuit to \(host), \(String(format: "%.3g", seconds)) s"
+        case .circuit(let host, nil): "waits for the trial of the open circuit to \(host)"
         case .slotReleased: "has given its slot back while it waits"
         case .slotYielded: "has given its slot to a job of higher priority"
         case .ending: "is about to finish"

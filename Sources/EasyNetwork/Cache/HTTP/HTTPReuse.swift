@@ -59,7 +59,7 @@ extension StoredResponse {
     /// must not be hidden.
     func standsIn(for error: NetworkError, of request: HTTPHeaders, at now: Date) -> Bool {
         switch error.code {
-        case .cannotConnect, .notConnected, .timedOut, .connectionLost, .badServerResponse: break
+        case .cannotConnect, .notConnected, .timedOut, .connectionLost, .badServerResponse, .circuitOpen: break
         case .unacceptableStatus where [500, 502, 503, 504].contains(error.statusCode): break
         default: return false
         }
