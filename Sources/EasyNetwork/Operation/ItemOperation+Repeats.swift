@@ -1,9 +1,19 @@
 import Foundation
 
 /// The handling of repeated operations by a queue, see ``RepeatPolicy``.
-extension ItemOperation {
+extension ServiceOperation {
     /// The policy for the operation while an equal one waits or runs in its ``NetworkQueue``. Default: the
     /// request's ``RequestOptions/repeatPolicy``.
+    ///
+    /// What an operation that makes its own calls will send is not known before: such operations are equal by their
+    /// ``repeatKey`` only, and ``RepeatPolicy/join`` means ``RepeatPolicy/allow``.
+    ///
+    /// ```swift
+    /// let signIn = SignIn()
+    /// signIn.repeatPolicy = .ignoreNewer   // a second tap is refused while the first is under way
+    /// signIn.repeatKey = "sign in"
+    /// NetworkQueue.shared.addOperation(signIn)
+    /// ```
     ///
     /// Set it before the operation is added to a queue; later it is ignored. For an operation whose request is made
     /// when it starts, see ``then(_:)``, the policy acts then; that of its request is not told here.
@@ -19,6 +29,13 @@ extension ItemOperation {
         set { if scheduling == nil { setOption(newValue) { swap(&$0.repeatKey, &$1) } } }
     }
 
+    /// Tells the queue what an operation that makes its own calls repeats.
+    final func applyRepeatPolicy(_ key: String) {
+        if !hasOutcome { _ = scheduling?.queue.operation(self, repeats: .named(key), policy: repeatPolicy) }
+    }
+}
+
+extension ItemOperation {
     /// Whether the operation is a repeat for others, or they for it.
     final func mayRepeat(_ options: RequestOptions) -> Bool {
         let (policy, key) = repeats(options)

@@ -115,6 +115,11 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         finish(NetworkError(bridged: error))
     }
 
+    override var workWhenAdded: (() -> Void)? {
+        let key = option { $0.repeatKey }
+        return key.map { key in { self.applyRepeatPolicy(key) } }
+    }
+
     override func didStart() {
         callGroup.setOperation(self)
     }

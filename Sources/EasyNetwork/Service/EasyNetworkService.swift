@@ -38,14 +38,17 @@ public final class EasyNetworkService: Sendable {
     ///   - request: the request.
     ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty. Default nil.
     ///   - failure: gets the error; a body that is not JSON is ``NetworkError/Code/cannotParseResponse``. Default nil.
+    ///   - cached: called at most once before the other two, on the same queue, with the cache's body as JSON, when the
+    ///     network's will follow: the policy is ``CachePolicy/Reading/cacheThenNetwork``. Default nil.
     public func request(
         _ request: some BaseAPIRequest,
         success: (@Sendable (Any?) -> Void)? = nil,
-        failure: (@Sendable (NetworkError) -> Void)? = nil
+        failure: (@Sendable (NetworkError) -> Void)? = nil,
+        cached: (@Sendable (Any?) -> Void)? = nil
     ) {
         var successWithResponse: (@Sendable (Any?, NetworkResponse) -> Void)?
         if let success { successWithResponse = { json, _ in success(json) } }
-        self.request(request, successWithResponse, failure)
+        self.request(request, successWithResponse, failure, cached)
     }
 
     /// Sends a request, and calls back with the body as JSON and the whole response, for its headers, its
@@ -63,18 +66,34 @@ public final class EasyNetworkService: Sendable {
         successWithResponse: @escaping @Sendable (Any?, NetworkResponse) -> Void,
         failure: (@Sendable (NetworkError) -> Void)? = nil
     ) {
-        self.request(request, successWithResponse, failure)
+        self.request(request, successWithResponse, failure, nil)
     }
 
     private func request(
         _ request: some BaseAPIRequest,
         _ success: (@Sendable (Any?, NetworkResponse) -> Void)?,
-        _ failure: (@Sendable (NetworkError) -> Void)?
+        _ failure: (@Sendable (NetworkError) -> Void)?,
+        _ cached: (@Sendable (Any?) -> Void)?
     ) {
         let caller = group.caller
         let callbackQueue =
             caller?.deliveryQueue ?? group.lastCallbackQueue ?? configuration.deliveryQueue
-        self.request(request, caller, hearsSuccess: success != nil, hearsFailure: failure != nil) { result, keep in
+        var deliverCached: CachedDelivery?
+        if let cached {
+            deliverCached = { answer, done in
+                WorkQueue.call(on: callbackQueue) {
+                    WorkQueue.userCode { cached(answer.json) }
+                    done()
+                }
+            }
+        }
+        self.request(
+            request,
+            caller,
+            hearsSuccess: success != nil,
+            hearsFailure: failure != nil,
+            deliverCached
+        ) { result, keep in
             WorkQueue.call(on: callbackQueue) {
                 // Not before, so that a finish() in the closure finds this end.
                 caller?.callGroup.noteEnd(of: result.failure)
@@ -90,18 +109,34 @@ public final class EasyNetworkService: Sendable {
         }
     }
 
-    /// - Parameter deliver: called when one of the closures is to be called, with what stores the answer afterwards.
+    /// Hands over the cache's answer, and calls the closure when that is done.
+    private typealias CachedDelivery = @Sendable (JSONAnswer, _ done: @escaping @Sendable () -> Void) -> Void
+
+    /// - Parameters:
+    ///   - deliverCached: called at most once before the end, which waits for it; nil for none.
+    ///   - deliver: called when one of the closures is to be called, with what stores the answer afterwards.
     private func request(
         _ request: some BaseAPIRequest,
         _ caller: (any CallOwner)?,
         hearsSuccess: Bool,
         hearsFailure: Bool,
+        _ deliverCached: CachedDelivery?,
         _ deliver: @escaping @Sendable (Result<JSONAnswer, NetworkError>, _ keep: (@Sendable () -> Void)?) -> Void
     ) {
         caller?.callGroup.callbackIsPending()
+        let cachedDelivery = deliverCached.map { _ in Locked<OneShot?>(nil) }
+        var cached: (@Sendable (any Sendable) -> Void)?
+        if let deliverCached, let cachedDelivery {
+            cached = { item in
+                let delivery = OneShot()
+                cachedDelivery.exchange(delivery)
+                deliverCached(CallGroup.typed(item), delivery.end)
+            }
+        }
         group.begin(
             RequestSource(request),
             order: .standard,
+            cached: cached,
             map: { JSONAnswer(json: $0.body.isEmpty ? nil : try $0.json(), response: $0) }
         ) { _, result, keep in
             let error = result.failure
@@ -115,7 +150,10 @@ public final class EasyNetworkService: Sendable {
                 caller?.callbackIsDone()
                 return
             }
-            deliver(result.map(CallGroup.typed), keep)
+            guard let delivery = cachedDelivery?.withLock({ $0 }) else {
+                return deliver(result.map(CallGroup.typed), keep)
+            }
+            delivery.whenOver { deliver(result.map(CallGroup.typed), keep) }
         }
     }
 
@@ -127,15 +165,18 @@ public final class EasyNetworkService: Sendable {
     ///   - request: the request.
     ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty. Default nil.
     ///   - failure: gets the error in ``NetworkError/errorDomain``, with the number of its ``NetworkError/code``.
+    ///   - cached: gets the cache's body as JSON, when the network's will follow. Default nil.
     // Without the attribute, a closure with an untyped parameter would fit both.
     @_disfavoredOverload
     public func request(
         _ request: some BaseAPIRequest,
         success: (@Sendable (Any?) -> Void)? = nil,
-        failure: (@Sendable (NSError) -> Void)?
+        failure: (@Sendable (NSError) -> Void)?,
+        cached: (@Sendable (Any?) -> Void)? = nil
     ) {
-        guard let failure else { return self.request(request, success: success) }
-        self.request(request, success: success) { (error: NetworkError) in failure(error.bridged) }
+        var typed: (@Sendable (NetworkError) -> Void)?
+        if let failure { typed = { failure($0.bridged) } }
+        self.request(request, success: success, failure: typed, cached: cached)
     }
 
     /// `request(_:success:failure:)` with closures that run on the main actor, whatever the callback queue is: those of
@@ -161,14 +202,16 @@ public final class EasyNetworkService: Sendable {
     ///   - request: the request.
     ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty; nil for none.
     ///   - failure: gets the error; a body that is not JSON is ``NetworkError/Code/cannotParseResponse``. Default nil.
+    ///   - cached: gets the cache's body as JSON, when the network's will follow. Default nil.
     public func requestOnMain(
         _ request: some BaseAPIRequest,
         success: (@MainActor (Any?) -> Void)?,
-        failure: (@MainActor (NetworkError) -> Void)? = nil
+        failure: (@MainActor (NetworkError) -> Void)? = nil,
+        cached: (@MainActor (Any?) -> Void)? = nil
     ) {
         var successWithResponse: (@MainActor (Any?, NetworkResponse) -> Void)?
         if let success { successWithResponse = { json, _ in success(json) } }
-        requestOnMain(request, successWithResponse, failure)
+        requestOnMain(request, successWithResponse, failure, cached)
     }
 
     /// `request(_:successWithResponse:failure:)` with closures that run on the main actor, whatever the callback queue is.
@@ -177,16 +220,27 @@ public final class EasyNetworkService: Sendable {
         successWithResponse: @escaping @MainActor (Any?, NetworkResponse) -> Void,
         failure: (@MainActor (NetworkError) -> Void)? = nil
     ) {
-        requestOnMain(request, successWithResponse, failure)
+        requestOnMain(request, successWithResponse, failure, nil)
     }
 
     private func requestOnMain(
         _ request: some BaseAPIRequest,
         _ success: (@MainActor (Any?, NetworkResponse) -> Void)?,
-        _ failure: (@MainActor (NetworkError) -> Void)?
+        _ failure: (@MainActor (NetworkError) -> Void)?,
+        _ cached: (@MainActor (Any?) -> Void)?
     ) {
         let caller = group.caller
-        self.request(request, caller, hearsSuccess: success != nil, hearsFailure: failure != nil) { result, keep in
+        var deliverCached: CachedDelivery?
+        if let cached {
+            deliverCached = { answer, done in WorkQueue.callOnMain({ cached(answer.json) }, then: done) }
+        }
+        self.request(
+            request,
+            caller,
+            hearsSuccess: success != nil,
+            hearsFailure: failure != nil,
+            deliverCached
+        ) { result, keep in
             WorkQueue.callOnMain(
                 {
                     caller?.callGroup.noteEnd(of: result.failure)
@@ -209,15 +263,18 @@ public final class EasyNetworkService: Sendable {
     ///   - request: the request.
     ///   - success: gets the body as `JSONSerialization` reads it, nil when the body is empty; nil for none.
     ///   - failure: gets the error in ``NetworkError/errorDomain``, with the number of its ``NetworkError/code``.
+    ///   - cached: gets the cache's body as JSON, when the network's will follow. Default nil.
     // See the other one.
     @_disfavoredOverload
     public func requestOnMain(
         _ request: some BaseAPIRequest,
         success: (@MainActor (Any?) -> Void)?,
-        failure: (@MainActor (NSError) -> Void)?
+        failure: (@MainActor (NSError) -> Void)?,
+        cached: (@MainActor (Any?) -> Void)? = nil
     ) {
-        guard let failure else { return requestOnMain(request, success: success) }
-        requestOnMain(request, success: success) { (error: NetworkError) in failure(error.bridged) }
+        var typed: (@MainActor (NetworkError) -> Void)?
+        if let failure { typed = { failure($0.bridged) } }
+        requestOnMain(request, success: success, failure: typed, cached: cached)
     }
 
     /// Sendable because one closure makes the value and the next reads it, without other references.
