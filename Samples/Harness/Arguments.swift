@@ -16,6 +16,7 @@ struct Arguments: Equatable {
     var base: URL?
     var harFile: String?
     var timelineFile: String?
+    var traceFile: String?
     var isLogged = false
     var isJSON = false
     /// How often the job or the plan runs, all at once.
@@ -35,6 +36,7 @@ struct Arguments: Equatable {
             case .option("--base"): arguments.base = try reader.value("an http or https URL", url)
             case .option("--har"): arguments.harFile = try reader.value("a file")
             case .option("--timeline"): arguments.timelineFile = try reader.value("a file")
+            case .option("--trace"): arguments.traceFile = try reader.value("a file")
             case .option("--repeat"): arguments.repeatCount = try reader.number(1 ... .max)
             case .option("-j"): arguments.jobCount = try reader.number(1 ... .max)
             case .option("--log"): arguments.isLogged = try reader.flag()
@@ -105,6 +107,8 @@ struct Arguments: Equatable {
           --base URL       the address of the APIs (default a demo server on this machine)
           --har FILE       records the traffic as HAR 1.2, without secrets
           --timeline FILE  draws the jobs over time as a page of HTML
+          --trace FILE     writes the spans of jobs and messages for Perfetto, or, if its name ends in .jsonl, as
+                           lines of OTLP/JSON, which Jaeger reads
           --log            logs the events on standard error
           --json           the results as JSON on standard output, all else on standard error
           --repeat n       n times at once

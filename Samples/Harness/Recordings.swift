@@ -7,7 +7,9 @@ import SampleSupport
 struct Recordings {
     private var log: Task<Void, Never>?
     private var traffic: TrafficRecorder?
-    private var timeline: (timeline: Timeline, file: URL)?
+    private var timeline: Timeline?
+    private var timelineFile: URL?
+    private var traceFile: URL?
 
     /// - Throws: when a file cannot be written, before anything runs.
     init(_ arguments: Arguments, _ queue: NetworkQueue, log console: Console) throws {
@@ -15,12 +17,11 @@ struct Recordings {
             traffic = try TrafficRecorder(file: URL(fileURLWithPath: path))
             traffic?.record(queue)
         }
-        if let path = arguments.timelineFile {
-            let file = URL(fileURLWithPath: path)
-            do { try Data().write(to: file) } catch { throw Misuse("\(path): \(error.localizedDescription)") }
-            let timeline = Timeline()
-            timeline.record(queue)
-            self.timeline = (timeline, file)
+        timelineFile = try arguments.timelineFile.map(Self.file)
+        traceFile = try arguments.traceFile.map(Self.file)
+        if timelineFile != nil || traceFile != nil {
+            timeline = Timeline()
+            timeline?.record(queue)
         }
         guard arguments.isLogged else { return }
         let events = queue.events
@@ -36,8 +37,19 @@ struct Recordings {
     func finish() async throws {
         await log?.value
         try await traffic?.finish()
-        if let timeline {
-            try Data(await timeline.timeline.html(title: "Harness").utf8).write(to: timeline.file)
+        guard let timeline else { return }
+        if let timelineFile { try Data(await timeline.html(title: "Harness").utf8).write(to: timelineFile) }
+        if let traceFile {
+            let isLines = traceFile.pathExtension == "jsonl"
+            let text = isLines ? await timeline.openTelemetry(service: "Harness") : await timeline.chromeTrace()
+            try Data(text.utf8).write(to: traceFile)
         }
+    }
+
+    /// A file that can be written: it is empty now.
+    private static func file(_ path: String) throws -> URL {
+        let file = URL(fileURLWithPath: path)
+        do { try Data().write(to: file) } catch { throw Misuse("\(path): \(error.localizedDescription)") }
+        return file
     }
 }

@@ -19,6 +19,21 @@ struct JSONText {
         bytes.append(quoted: value)
     }
 
+    /// For a key that is no constant.
+    mutating func add(key: String, _ value: (inout JSONText) -> Void) {
+        begin(nil)
+        bytes.append(quoted: key)
+        bytes.append(UInt8(ascii: ":"))
+        needsComma = false
+        value(&self)
+        needsComma = true
+    }
+
+    mutating func add(_ element: some FixedWidthInteger) {
+        begin(nil)
+        bytes += String(element).utf8
+    }
+
     mutating func add(_ element: String) {
         begin(nil)
         bytes.append(quoted: element)

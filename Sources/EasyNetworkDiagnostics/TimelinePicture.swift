@@ -189,7 +189,7 @@ struct TimelinePicture: Encodable, Sendable {
     }
 
     /// The kind of a wait, and what it was for.
-    private static func words(for reason: WaitReason?) -> (kind: String, why: String?) {
+    static func words(for reason: WaitReason?) -> (kind: String, why: String?) {
         let (kind, why): (String, String?) =
             switch reason {
             case nil, .running, .finished, .ending, .notHere: ("slot", nil)

@@ -31,10 +31,16 @@ struct TimelineRecord: Sendable {
         let isRepeated: Bool
         let reason: String
         let request: Request
+        /// How many messages of the call went before it.
+        let resendCount: Int
+        /// Nil for a message that was sent before anything used traces.
+        let trace: TraceSpan?
         var span: Span
         var status: Int?
         var error: String?
         var metrics: TransportMetrics?
+        /// Whether a file of traces has it.
+        var isWritten = false
     }
 
     /// A wait of a job for what its queue makes it wait for, or of a call between its attempts.
@@ -54,6 +60,8 @@ struct TimelineRecord: Sendable {
         var span: Span
         /// The end of a delay, or the moment from which a slot was waited for.
         var limit: Date?
+        /// Whether a file of traces has it.
+        var isWritten = false
     }
 
     /// `miss` is the reason of a miss; nil for a hit.
@@ -83,6 +91,10 @@ struct TimelineRecord: Sendable {
         var outcome = Outcome.unfinished
         var error: String?
         var rootCause: String?
+        /// Its span, as soon as it has one.
+        var trace: TraceSpan?
+        /// Whether a file of traces has the span of the row.
+        var isWritten = false
         /// Why it waits at the moment of a picture.
         var reason: WaitReason?
         /// Whether a queue tells of it, so that what its host repeats is left out.
@@ -205,6 +217,36 @@ struct TimelineRecord: Sendable {
         return number
     }
 
+    /// What an event has completed, for a file of traces: a job, a call, or a message of a call whose end nobody tells.
+    /// Each part is returned once.
+    mutating func takeEnded(by event: NetworkEvent) -> TracedRow? {
+        switch event.kind {
+        case .finished, .callEnded, .attemptEnded: break
+        default: return nil
+        }
+        let key: Key
+        if let operation = event.operation {
+            key = self.key(of: operation)
+        } else if let call = event.callNumber {
+            key = .call(call)
+        } else {
+            return nil
+        }
+        guard let number = numbers[key], ring[number % limit].ended != nil else { return nil }
+        let isNew = !ring[number % limit].isWritten
+        let row = ring[number % limit].takeUnwritten(by: event.callNumber)
+        guard let traced = TracedRow(row, in: self, isNew: isNew), traced.hasOwnSpan || !row.attempts.isEmpty else {
+            return nil
+        }
+        return traced
+    }
+
+    /// The rows that are in recorded traces, the oldest first.
+    var tracedRows: [TracedRow] { rows.compactMap { TracedRow($0, in: self) } }
+
+    /// The context of a job or a call; nil when its row was dropped.
+    func context(of key: Key) -> TraceContext? { numbers[key].flatMap { ring[$0 % limit].trace?.context } }
+
     /// Notes why the jobs that wait in a queue do so now.
     mutating func noteReasons(of queue: NetworkQueue) {
         for job in queue.drawnJobs.jobs where !job.isRunning {
@@ -256,6 +298,7 @@ extension TimelineRecord.Row {
     fileprivate mutating func note(_ event: NetworkEvent) {
         let date = event.date
         if host == nil { host = event.host }
+        if trace == nil { trace = event.trace }
         if tags.isEmpty { tags = event.tags }
         if event.priority != .normal { priority = JobPriority(event.priority) }
         switch event.kind {
@@ -299,6 +342,8 @@ extension TimelineRecord.Row {
                     isRepeated: event.isRepeated,
                     reason: attempt.reason.rawValue,
                     request: request,
+                    resendCount: attempts.last { $0.call == event.callNumber }.map { $0.resendCount + 1 } ?? 0,
+                    trace: attempt.span,
                     span: TimelineRecord.Span(start: date)
                 )
             )
@@ -328,7 +373,7 @@ extension TimelineRecord.Row {
     }
 
     /// Whether its end must be taken from its attempts: a message that several jobs share, without its host's events.
-    private var isCallOfQueue: Bool {
+    var isCallOfQueue: Bool {
         if case .call = key { !hasCallEvents } else { false }
     }
 
@@ -428,6 +473,24 @@ extension TimelineRecord.Row {
     var waitsSince: Date? {
         guard isToldByQueue, ended == nil else { return nil }
         return slots.isEmpty ? added : slots.last?.end
+    }
+
+    /// The row with the parts that are over and have not been written; they are marked as written.
+    ///
+    /// - Parameter call: whose parts are over.
+    fileprivate mutating func takeUnwritten(by call: UInt64?) -> Self {
+        func isOver(_ span: TimelineRecord.Span, _ other: UInt64?) -> Bool {
+            isToldByQueue || span.end != nil || other == call
+        }
+        var new = self
+        new.attempts.removeAll { $0.isWritten || !isOver($0.span, $0.call) }
+        new.waits.removeAll { $0.isWritten || !isOver($0.span, $0.call) }
+        for index in attempts.indices where isOver(attempts[index].span, attempts[index].call) {
+            attempts[index].isWritten = true
+        }
+        for index in waits.indices where isOver(waits[index].span, waits[index].call) { waits[index].isWritten = true }
+        isWritten = true
+        return new
     }
 
     /// Drops what the host told, since the queue tells the same.

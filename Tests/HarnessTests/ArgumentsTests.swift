@@ -23,11 +23,18 @@ struct ArgumentsTests {
 
     @Test("TOL-1: options stand anywhere, and bring their value along or behind them")
     func options() throws {
-        let apart = try parse("-j 2 run --repeat 3 user --base https://h/v1 --log --json --har a --timeline t.html")
-        let attached = try parse("run user -j2 --repeat=3 --base=https://h/v1 --har=a --timeline=t.html --json --log")
+        let apart = try parse(
+            "-j 2 run --repeat 3 user --base https://h/v1 --log --json --har a --timeline t.html --trace s"
+        )
+        let attached = try parse(
+            "run user -j2 --repeat=3 --base=https://h/v1 --har=a --timeline=t.html --json --log --trace=s"
+        )
         #expect(apart == attached)
         #expect(apart.jobCount == 2 && apart.repeatCount == 3 && apart.base == URL(string: "https://h/v1"))
-        #expect(apart.harFile == "a" && apart.timelineFile == "t.html" && apart.isJSON && apart.isLogged)
+        #expect(
+            apart.harFile == "a" && apart.timelineFile == "t.html" && apart.traceFile == "s" && apart.isJSON
+                && apart.isLogged
+        )
         let none = try parse("list")
         #expect(none.jobCount == nil && none.repeatCount == 1 && none.base == nil && !none.isJSON && !none.isLogged)
     }

@@ -341,7 +341,10 @@ struct HarnessTests {
         #expect(errors == ["cancelled", "cancelled"])
     }
 
-    @Test("TOL-1: a file that cannot be written is told before anything runs", arguments: ["--timeline", "--har"])
+    @Test(
+        "TOL-1: a file that cannot be written is told before anything runs",
+        arguments: ["--timeline", "--trace", "--har"]
+    )
     func badFile(option: String) async throws {
         defer { clean() }
         let path = try file("none/x")

@@ -64,6 +64,9 @@ public struct NetworkAttempt: Sendable {
     /// The reason why the cache did not answer instead; nil if it was not asked.
     public internal(set) var cacheMiss: CacheMiss?
 
+    /// The span of the message; nil without a trace.
+    package internal(set) var span: TraceSpan?
+
     /// The beginning of a body that was used while it came, for a listener that asked for it.
     package internal(set) var beginning: BodyExcerpt?
 

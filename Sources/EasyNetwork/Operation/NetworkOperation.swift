@@ -49,6 +49,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
 
     public override init() {
         super.init()
+        if TraceContext.isUsed.isSet, let current = TraceContext.current { setTraceOrigin(current) }
     }
 
     deinit {
@@ -219,8 +220,8 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func begin(_ obstacle: NetworkError?, _ conditions: [OperationCondition]) {
-        let (action, holdsCalls) = core.withLock { state in
-            (state.lifecycle.began(obstacle: obstacle), state.options?.heldCalls != nil)
+        let (action, holdsCalls, trace) = core.withLock { state in
+            (state.lifecycle.began(obstacle: obstacle), state.options?.heldCalls != nil, state.options?.trace)
         }
         guard action == .execute else {
             stop()
@@ -233,7 +234,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
             return
         }
         let needsPreparing = traits.needsPreparing
-        guard holdsCalls || needsPreparing else { return execute() }
+        guard holdsCalls || needsPreparing else { return execute(in: trace) }
         guard needsPreparing, let scheduling else { return work(when: conditions) }
         prepare()
         guard !hasOutcome else { return }
@@ -245,9 +246,14 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func work() {
-        let calls = core.withLock { $0.options?.heldCalls.take() ?? [] }
-        execute()
+        let (calls, trace) = core.withLock { ($0.options?.heldCalls.take() ?? [], $0.options?.trace) }
+        execute(in: trace)
         for call in calls { call.end() }
+    }
+
+    private func execute(in trace: TraceSpan?) {
+        guard let trace else { return execute() }
+        TraceContext.$current.withValue(trace.context) { execute() }
     }
 
     /// Cancels the operation, unless it has an outcome. Override it to stop the work, and call `super`.

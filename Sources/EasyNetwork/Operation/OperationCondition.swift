@@ -221,6 +221,7 @@ extension NetworkOperation {
         }
         let over = OneShot()
         prerequisite.whenFinished { over.end() }
+        if let trace { prerequisite.setTraceOrigin(trace.context) }
         (queue ?? .shared).add(prerequisite, passesBarriers: true)
         await over.wait()
     }

@@ -36,6 +36,11 @@ final class OperationOptions: @unchecked Sendable {
     /// Given when it is first read.
     var operationID: UInt64?
 
+    /// The span of the operation in its trace. Nil until it is added to a queue or makes a call, and without traces.
+    var trace: TraceSpan?
+    /// The trace that the operation will be a part of.
+    var traceOrigin: TraceContext?
+
     fileprivate static let defaults = OperationOptions()
 }
 

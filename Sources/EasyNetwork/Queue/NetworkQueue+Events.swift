@@ -91,7 +91,8 @@ extension NetworkQueue {
             tags: tags,
             priority: job?.ownPriority.operationPriority ?? .normal,
             group: group,
-            wait: hasWait ? job?.wait : nil
+            wait: hasWait ? job?.wait : nil,
+            trace: TraceContext.isUsed.isSet ? job?.payload?.trace : nil
         )
     }
 

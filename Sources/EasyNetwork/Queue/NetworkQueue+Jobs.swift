@@ -4,7 +4,7 @@ import Foundation
 extension NetworkQueue {
     /// - Parameters:
     ///   - passesBarriers: whether no barrier holds the job, because one that a barrier waits for waits for this one.
-    ///   - group: counts together with the other children of this group.
+    ///   - group: the group of which it is a child: counts together with the group's other children.
     ///   - groupLimit: the number of children of the group that may have a slot at once; nil means no limit.
     ///   - isHeld: whether the job is not to start before it is released. Default false.
     /// - Returns: the job that is to be released; nil when there is none.
@@ -13,12 +13,14 @@ extension NetworkQueue {
         _ operation: NetworkOperation,
         isBarrier: Bool = false,
         passesBarriers: Bool = false,
-        group: ObjectIdentifier? = nil,
+        group: GroupOperation? = nil,
         groupLimit: Int? = nil,
         isHeld: Bool = false
     ) -> Job? {
         let foreign = operation as? ForeignJob
         if let foreign, !foreign.prepareForQueue() { return nil }
+        if TraceContext.isUsed.isSet { operation.joinTrace(of: group) }
+        let group = group.map { ObjectIdentifier($0) }
         let priority = JobPriority(operation.queuePriority)
         var (traits, keys) = operation.traitsAndKeys
         traits.isBarrier = isBarrier
@@ -86,7 +88,7 @@ extension NetworkQueue {
             return add(
                 child,
                 passesBarriers: true,
-                group: ObjectIdentifier(group),
+                group: group,
                 groupLimit: limit,
                 isHeld: children.count > 1
             )

@@ -36,6 +36,7 @@ extension NetworkQueue {
         }
         if isFirst {
             carrier.tags = operation.tags
+            if let trace = operation.trace { carrier.setTraceOrigin(trace.context) }
             carrier.whenFinished {
                 self.repeats.withLock { repeats in
                     if repeats.carriers[message.key] === carrier { repeats.carriers[message.key] = nil }

@@ -143,6 +143,10 @@ public final class NetworkQueue: Sendable {
     ///     the thread of a callback queue: the jobs may need the blocked thread. A wait lends no priority to what is
     ///     waited for: on the main thread of an app, work of lower quality of service may hold it up.
     public func addOperations(_ operations: [Operation], waitUntilFinished wait: Bool) {
+        // From the last one on, since that mostly waits for those before it: a graph is in one trace.
+        if TraceContext.isUsed.isSet {
+            for operation in operations.reversed() { operation.asNetworkOperation.findTrace() }
+        }
         let held = operations.compactMap { add($0.asNetworkOperation, isHeld: true) }
         step { $0.graph.release(held, &$1) }
         guard wait else { return }

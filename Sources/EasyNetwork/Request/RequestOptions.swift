@@ -25,6 +25,7 @@ public struct RequestOptions: Sendable {
         var filters: [@Sendable (inout RequestDraft) throws -> Void]?
         var interceptors: [any RequestInterceptor]
         var idempotencyKey: String?
+        var sendsTraceContext: Bool?
         var customURLRequest: URLRequest?
         var allowsCellularAccess: Bool
         var networkServiceType: URLRequest.NetworkServiceType
@@ -102,8 +103,14 @@ public struct RequestOptions: Sendable {
         set { values.value.idempotencyKey = newValue }
     }
 
+    /// Whether the messages carry their trace, see ``HostSettings/sendsTraceContext``. Default nil: as the host says.
+    public var sendsTraceContext: Bool? {
+        get { values.value.sendsTraceContext }
+        set { values.value.sendsTraceContext = newValue }
+    }
+
     /// A finished message. It replaces all of the request but ``timeout``, ``deadlines`` and the rules for answers, and
-    /// goes out as it is, without the host's headers, filters, credentials and cookies, and those of its answer are not
+    /// goes out as it is, without the host's headers, filters, credentials, cookies and traces, and those of its answer are not
     /// stored. Interceptors see it. Default nil.
     ///
     /// Its URL, method, headers, body and timeout are used. A body stream can be read once: such a request is never
@@ -266,6 +273,7 @@ public struct RequestOptions: Sendable {
         filters: [@Sendable (inout RequestDraft) throws -> Void]? = nil,
         interceptors: [any RequestInterceptor] = [],
         idempotencyKey: String? = nil,
+        sendsTraceContext: Bool? = nil,
         credential: HTTPCredential? = nil,
         isAuthenticated: Bool = true,
         cookies: CookieJar? = nil,
@@ -289,6 +297,7 @@ public struct RequestOptions: Sendable {
                 filters: filters,
                 interceptors: interceptors,
                 idempotencyKey: idempotencyKey,
+                sendsTraceContext: sendsTraceContext,
                 customURLRequest: customURLRequest,
                 allowsCellularAccess: allowsCellularAccess,
                 networkServiceType: networkServiceType,

@@ -38,10 +38,16 @@ final class Call: Sendable {
 
     private static let lastNumber = Locked<UInt64>(0)
 
+    /// The span of the job, or of the call itself if it has none; nil without traces.
+    let trace: TraceSpan?
+
     private let state: Locked<State>
 
-    /// - Parameter failed: called at most once, on ``WorkQueue``, with the error that ended the call from outside.
-    init(failed: @escaping @Sendable (Call, NetworkError) -> Void) {
+    /// - Parameters:
+    ///   - trace: see ``trace``. Default nil.
+    ///   - failed: called at most once, on ``WorkQueue``, with the error that ended the call from outside.
+    init(trace: TraceSpan? = nil, failed: @escaping @Sendable (Call, NetworkError) -> Void) {
+        self.trace = trace
         state = Locked(State(failed: failed))
     }
 

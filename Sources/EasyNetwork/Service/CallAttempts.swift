@@ -267,7 +267,7 @@ struct CallAttempts {
         return authorized
     }
 
-    /// - Parameter message: with its credential; it is given its cookies, and the range of a download.
+    /// - Parameter message: with its credential; it is given its cookies, its trace, and the range of a download.
     private mutating func exchange(
         _ outgoing: Outgoing,
         as message: TransportRequest,
@@ -277,10 +277,13 @@ struct CallAttempts {
         if history.isEmpty { context.host.payForRetries() }
         // First, so that what is told of the message is what is sent.
         context.addCookies(to: &message)
+        let span = call.trace.map { TraceSpan(in: $0.context) }
+        if let span { context.addTrace(span.context, to: &message) }
         var read: BodyReading?
         if let consumer = context.consumer { (message, read) = await consumer(message) }
         let line = NetworkError.Request(method: message.method.rawValue, url: message.url, headers: message.headers)
         var attempt = NetworkAttempt(reason: outgoing.cause.reason, request: line, delay: outgoing.cause.delay)
+        attempt.span = span
         attempt.cacheMiss = history.isEmpty ? cache.miss : nil
         history.append(attempt)
         let body = BodyStream()

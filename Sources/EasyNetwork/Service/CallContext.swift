@@ -65,7 +65,7 @@ final class CallContext: Sendable {
         var reportedBy = caller?.tell(kind, callNumber: call.number)
         if caller == nil, let queueBroadcast, queueBroadcast.isHeard {
             // Without a job, as several may wait for the refresh.
-            queueBroadcast.post(NetworkEvent(kind, callNumber: call.number, host: host.host))
+            queueBroadcast.post(NetworkEvent(kind, callNumber: call.number, host: host.host, trace: call.trace))
             reportedBy = ObjectIdentifier(queueBroadcast)
         }
         host.tell(kind, of: call, caller, reportedBy: reportedBy)
@@ -216,7 +216,7 @@ final class CallContext: Sendable {
         )
     }
 
-    // MARK: - Credentials and cookies
+    // MARK: - Credentials, cookies and traces
 
     /// Its messages are told to the queue of the operation that begins the refresh.
     private var refreshService: EasyNetworkService { EasyNetworkService(CallGroup(host, heardBy: queueBroadcast)) }
@@ -254,6 +254,16 @@ final class CallContext: Sendable {
     func addCookies(to message: inout TransportRequest) {
         guard let cookies = host.cookies(for: snapshot.options, message) else { return }
         message.headers["Cookie"] = cookies
+    }
+
+    /// Adds the trace, unless the message has its own.
+    func addTrace(_ trace: TraceContext, to message: inout TransportRequest) {
+        let options = snapshot.options
+        guard options.sendsTraceContext ?? host.settings.sendsTraceContext, options.customURLRequest == nil,
+            message.headers["traceparent"] == nil
+        else { return }
+        message.headers["traceparent"] = trace.traceparent
+        if let state = trace.tracestate, message.headers["tracestate"] == nil { message.headers["tracestate"] = state }
     }
 
     func keepCookies(of result: Outcome, from url: URL) {

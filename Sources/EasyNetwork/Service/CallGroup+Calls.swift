@@ -110,7 +110,7 @@ extension CallGroup {
             if !keepsBody { response?.dropBody() }
             completion(response, result, keep)
         }
-        let call = Call { call, error in
+        let call = Call(trace: TraceContext.isUsed.isSet ? traceOfCall : nil) { call, error in
             self.leave(call)
             self.forgetStored(after: .failure(error))
             end(call, nil, .failure(error), nil)
@@ -175,6 +175,10 @@ extension CallGroup {
         if let caller { caller.beginCall(run) } else { run(nil) }
     }
 
+    private var traceOfCall: TraceSpan {
+        caller?.joinTrace() ?? TraceSpan(in: TraceContext.current ?? TraceContext())
+    }
+
     private func tell(_ kind: @autoclosure () -> NetworkEvent.Kind, of call: Call) {
         guard host.broadcast.isHeard else { return }
         host.tell(kind(), of: call, caller)
@@ -188,6 +192,11 @@ extension CallGroup {
         _ consumer: BodyConsumer?,
         _ cached: (@Sendable (NetworkResponse) -> Void)?
     ) async -> CallAttempts.Answer {
+        if let trace = call.trace, TraceContext.current != trace.context {
+            return await TraceContext.$current.withValue(trace.context) {
+                await answer(to: &source, call, caller, order, consumer, cached)
+            }
+        }
         do throws(NetworkError) {
             let snapshot = try source.snapshot(for: host)
             source = .read(snapshot)

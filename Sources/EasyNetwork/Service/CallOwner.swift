@@ -22,6 +22,8 @@ protocol CallOwner: Operation, Sendable {
     /// - Parameter begin: gets the beginning of the work that the call is to wait for; nil when it may begin now.
     func beginCall(_ begin: (OneShot?) -> Void)
 
+    /// - Returns: the span of the job, which it gets with the first call.
+    func joinTrace() -> TraceSpan
     /// Its number in events; nil for a part of other jobs, which no event names.
     var shownID: UInt64? { get }
     /// The listeners of its queue.

@@ -70,6 +70,7 @@ public final class HostConfiguration: Sendable {
     public init(_ settings: HostSettings) {
         // First, since they say which headers are credentials.
         Redaction.addHostNames(settings.secretNames)
+        if settings.sendsTraceContext { TraceContext.isUsed.isSet = true }
         self.settings = settings
         host = settings.baseURL?.hostAndPort
         base = settings.baseURL.map { url in
@@ -152,6 +153,7 @@ public final class HostConfiguration: Sendable {
                 operationID: id,
                 callNumber: call.number,
                 host: host,
+                trace: call.trace,
                 reportedBy: reportedBy
             )
         )

@@ -140,6 +140,19 @@ public struct HostSettings: Sendable {
     /// any case.
     public var postsNotifications = false
 
+    /// Whether messages carry the trace that they belong to, in `traceparent` and `tracestate`
+    /// ([W3C Trace Context](https://www.w3.org/TR/trace-context/)), also those of redirects to other hosts. Default
+    /// false.
+    ///
+    /// ```swift
+    /// host.sendsTraceContext = true
+    /// ```
+    ///
+    /// The jobs of one graph are in one trace, or in that of ``TraceContext/current``. Each message has a span id of its
+    /// own. A `traceparent` that a request, the host's ``headers`` or an interceptor sets stays as it is, without a
+    /// `tracestate` of the package.
+    public var sendsTraceContext = false
+
     /// The source of the network's status. While there is no network, no message to this host begins; an unknown status
     /// counts as reachable. Default nil: messages are sent, and fail.
     ///

@@ -139,6 +139,9 @@ public struct NetworkEvent: Sendable {
     /// the wait began before anybody listened.
     package let wait: WaitNote?
 
+    /// The span of the job, or of a call without one; nil without traces.
+    package let trace: TraceSpan?
+
     /// The broadcast of the queue that told the event before; nil if none did.
     package let reportedBy: ObjectIdentifier?
 
@@ -156,6 +159,7 @@ public struct NetworkEvent: Sendable {
         priority: Operation.QueuePriority = .normal,
         group: ObjectIdentifier? = nil,
         wait: WaitNote? = nil,
+        trace: TraceSpan? = nil,
         reportedBy: ObjectIdentifier? = nil
     ) {
         self.kind = kind
@@ -168,6 +172,7 @@ public struct NetworkEvent: Sendable {
         self.priority = priority
         self.group = group
         self.wait = wait
+        self.trace = trace
         self.reportedBy = reportedBy
     }
 

@@ -65,26 +65,26 @@ package enum LockCounter {
 #endif
 
 /// A flag that is read often and set rarely: without a lock, where all versions of the system have atomic values.
-final class Flag: Sendable {
+package final class Flag: Sendable {
     #if canImport(Darwin)
     private let value: Locked<Bool>
 
-    init(_ isSet: Bool) {
+    package init(_ isSet: Bool) {
         value = Locked(isSet)
     }
 
-    var isSet: Bool {
+    package var isSet: Bool {
         get { value.withLock { $0 } }
         set { value.exchange(newValue) }
     }
     #else
     private let value: Atomic<Bool>
 
-    init(_ isSet: Bool) {
+    package init(_ isSet: Bool) {
         value = Atomic(isSet)
     }
 
-    var isSet: Bool {
+    package var isSet: Bool {
         get { value.load(ordering: .acquiring) }
         set { value.store(newValue, ordering: .releasing) }
     }

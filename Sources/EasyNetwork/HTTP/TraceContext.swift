@@ -1,0 +1,197 @@
+/// A place in a distributed trace, as a `traceparent` header names it
+/// ([W3C Trace Context](https://www.w3.org/TR/trace-context/), levels 1 and 2).
+///
+/// ```swift
+/// let context = TraceContext(traceparent: message.headers["traceparent"] ?? "") ?? TraceContext()
+/// let profile = try await TraceContext.$current.withValue(context) {
+///     try await NetworkQueue.shared.perform(GetProfile())
+/// }
+/// ```
+///
+/// Messages carry it to hosts with ``HostSettings/sendsTraceContext``. `Timeline` of the product EasyNetworkDiagnostics
+/// records the spans.
+public struct TraceContext: Hashable, Sendable {
+    /// The context of what the current task does: jobs that are made or added in the task, and calls that it makes, are
+    /// parts of its trace. Default nil: each graph of jobs, and each call without a job, begins a trace of its own.
+    ///
+    /// While a job or a call is traced, it is the context of that job or call in ``NetworkOperation/execute()``, in
+    /// filters, interceptors, authenticators, and in redirects that a closure decides.
+    @TaskLocal public static var current: TraceContext?
+
+    /// Whether anything in the process uses traces. While not, no task-local value is read and no id is made.
+    package static let isUsed = Flag(false)
+
+    private let high: UInt64
+    private let low: UInt64
+    package let span: UInt64
+    private let flags: UInt8
+
+    /// The `tracestate` that came with the trace, and is passed on as it is; nil for none.
+    public let tracestate: String?
+
+    /// Whether there is a span with the ``spanID``, and not only the beginning of a trace.
+    let hasSpan: Bool
+
+    private static let sampled: UInt8 = 1
+    /// Level 2: the last seven bytes of the trace's id are random.
+    private static let random: UInt8 = 2
+
+    /// Begins a trace with a random id. What is done in it has no parent.
+    ///
+    /// - Parameter isSampled: see ``isSampled``. Default true.
+    public init(isSampled: Bool = true) {
+        self.init(isSampled: isSampled) { UInt64.random(in: .min ... .max) }
+    }
+
+    init(isSampled: Bool = true, random: () -> UInt64) {
+        self.init(
+            high: random(),
+            low: Self.id(random),
+            span: Self.id(random),
+            flags: Self.random | (isSampled ? Self.sampled : 0),
+            tracestate: nil,
+            hasSpan: false
+        )
+    }
+
+    private init(high: UInt64, low: UInt64, span: UInt64, flags: UInt8, tracestate: String?, hasSpan: Bool) {
+        (self.high, self.low, self.span) = (high, low, span)
+        (self.flags, self.tracestate, self.hasSpan) = (flags, tracestate, hasSpan)
+        if !Self.isUsed.isSet { Self.isUsed.isSet = true }
+    }
+
+    /// No id is zero.
+    private static func id(_ random: () -> UInt64) -> UInt64 {
+        let id = random()
+        return id == 0 ? 1 : id
+    }
+
+    /// A span of this trace with an id of its own.
+    func child(random: () -> UInt64 = { UInt64.random(in: .min ... .max) }) -> TraceContext {
+        TraceContext(
+            high: high,
+            low: low,
+            span: Self.id(random),
+            flags: flags,
+            tracestate: tracestate,
+            hasSpan: true
+        )
+    }
+
+    /// The trace without its span.
+    var beginning: TraceContext {
+        TraceContext(high: high, low: low, span: span, flags: flags, tracestate: tracestate, hasSpan: false)
+    }
+
+    package func isInTrace(of other: TraceContext) -> Bool { high == other.high && low == other.low }
+
+    /// The id of the trace: 32 hexadecimal digits in lower case.
+    public var traceID: String { Self.hex(high) + Self.hex(low) }
+
+    /// The id of the span, the `parent-id` of the specification: 16 hexadecimal digits in lower case.
+    public var spanID: String { Self.hex(span) }
+
+    /// Whether the trace is recorded. If not, it is passed on, and no span of it is recorded.
+    public var isSampled: Bool { flags & Self.sampled != 0 }
+
+    /// The value of the header: `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01`.
+    public var traceparent: String { "00-\(traceID)-\(spanID)-0\(flags)" }
+
+    package static func hex(_ value: UInt64) -> String {
+        let digits = String(value, radix: 16)
+        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+    }
+}
+
+// MARK: - Reading
+
+extension TraceContext {
+    /// Reads the headers of a caller.
+    ///
+    /// - Parameters:
+    ///   - traceparent: the value of the header. Nil is returned for one that the specification has a receiver ignore:
+    ///     with digits in upper case, an id of zeros, the version `ff`, or another length. Of a later version the
+    ///     fields of version `00` are read (section 3.2.4 of level 1, "Versioning of traceparent").
+    ///   - tracestate: the value of the header; several are joined by commas. A malformed one is left out, as the
+    ///     specification asks. Default nil.
+    public init?(traceparent: String, tracestate: String? = nil) {
+        let text = Array(traceparent.utf8)
+        func number(_ range: Range<Int>) -> UInt64? {
+            var value: UInt64 = 0
+            for byte in text[range] {
+                switch byte {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"): value = value << 4 | UInt64(byte - UInt8(ascii: "0"))
+                case UInt8(ascii: "a")...UInt8(ascii: "f"): value = value << 4 | UInt64(byte - UInt8(ascii: "a") + 10)
+                default: return nil
+                }
+            }
+            return value
+        }
+        let dash = UInt8(ascii: "-")
+        guard text.count >= 55, [2, 35, 52].allSatisfy({ text[$0] == dash }), let version = number(0..<2),
+            version != 0xff, text.count == 55 || (version > 0 && text[55] == dash), let high = number(3..<19),
+            let low = number(19..<35), high != 0 || low != 0, let span = number(36..<52), span != 0,
+            let flags = number(53..<55)
+        else { return nil }
+        self.init(
+            high: high,
+            low: low,
+            span: span,
+            flags: UInt8(flags) & (Self.sampled | Self.random),
+            tracestate: tracestate.flatMap { Self.isValid($0) ? $0 : nil },
+            hasSpan: true
+        )
+    }
+
+    /// Whether it has at most 32 members `key=value` (section 3.3.1), no key twice.
+    private static func isValid(_ tracestate: String) -> Bool {
+        let blanks: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+        var keys: Set<[UInt8]> = []
+        for part in tracestate.utf8.split(separator: UInt8(ascii: ",")) {
+            // An empty member is allowed.
+            let member = part.drop(while: blanks)
+            guard !member.isEmpty else { continue }
+            guard let equals = member.firstIndex(of: UInt8(ascii: "=")) else { return false }
+            let key = Array(member[..<equals])
+            // Blanks at the end belong to the list, and not to the value.
+            let value = Array(member[member.index(after: equals)...].reversed().drop(while: blanks))
+            guard isKey(key), (1...256).contains(value.count), value.allSatisfy(isPartOfValue),
+                keys.insert(key).inserted
+            else { return false }
+        }
+        return (1...32).contains(keys.count)
+    }
+
+    private static func isKey(_ key: [UInt8]) -> Bool {
+        func isLetterOrDigit(_ byte: UInt8) -> Bool {
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+        }
+        return (1...256).contains(key.count) && isLetterOrDigit(key[0])
+            && key.allSatisfy { isLetterOrDigit($0) || "_-*/@".utf8.contains($0) }
+    }
+
+    private static func isPartOfValue(_ byte: UInt8) -> Bool {
+        (0x20...0x7e).contains(byte) && byte != UInt8(ascii: ",") && byte != UInt8(ascii: "=")
+    }
+}
+
+extension TraceContext: CustomStringConvertible {
+    /// The ``traceparent``.
+    public var description: String { traceparent }
+}
+
+/// A span of a job, a call or a message.
+package final class TraceSpan: Sendable {
+    package let context: TraceContext
+    private let parent: TraceContext
+
+    /// - Parameter parent: with a span, that is the parent; else the new one begins the trace, or goes on in it.
+    package init(in parent: TraceContext) {
+        context = parent.child()
+        self.parent = parent
+    }
+
+    /// The id of its parent; nil for the first span of its trace, or one of several.
+    package var parentID: String? { parent.hasSpan ? parent.spanID : nil }
+}

@@ -1,0 +1,75 @@
+import Foundation
+
+/// How the jobs of a graph become parts of one trace.
+///
+/// | a job | its parent |
+/// |-|-|
+/// | is a child of a batch or a chain | the group |
+/// | was made or added in a task with a ``TraceContext/current`` | that |
+/// | depends on others | the first of them that is in its trace; the others are links |
+/// | otherwise | none |
+///
+/// A job without a context goes on in the trace of a job that it depends on, also indirectly. Those of them that are not
+/// in a trace yet will be in this one, so that a graph has one trace wherever it is known as a whole before it begins.
+extension NetworkOperation {
+    /// The span of the operation; nil while it is in no trace.
+    package final var trace: TraceSpan? { option { $0.trace } }
+
+    final func setTraceOrigin(_ context: TraceContext) {
+        changeOptions { options, _ in if options.traceOrigin == nil { options.traceOrigin = context } }
+    }
+
+    /// - Returns: the span of the operation, which it gets with the first call.
+    @discardableResult
+    final func joinTrace() -> TraceSpan { joinTrace(of: nil) }
+
+    /// - Parameter group: of which the operation is a child.
+    @discardableResult
+    final func joinTrace(of group: NetworkOperation?) -> TraceSpan {
+        if let trace { return trace }
+        if let group { return setTrace(TraceSpan(in: group.joinTrace().context)) }
+        let origin = findTrace()
+        guard !origin.hasSpan else { return setTrace(TraceSpan(in: origin)) }
+        let dependencies = core.withLock { $0.dependencies }
+        let parent = dependencies.lazy.compactMap { $0.operation.trace?.context }.first { $0.isInTrace(of: origin) }
+        return setTrace(TraceSpan(in: parent ?? origin))
+    }
+
+    /// - Returns: the one that was there, if there was one.
+    private func setTrace(_ trace: TraceSpan) -> TraceSpan {
+        changeOptions { options, _ in
+            let trace = options.trace ?? trace
+            (options.trace, options.traceOrigin) = (trace, nil)
+            return trace
+        }
+    }
+
+    /// Decides the trace of the operation, and of those that it waits for and that have none.
+    @discardableResult
+    final func findTrace() -> TraceContext {
+        var found = option { $0.trace?.context ?? $0.traceOrigin } ?? TraceContext.current
+        var isKnown: Set<ObjectIdentifier> = []
+        var undecided: [NetworkOperation] = []
+        var next = [self]
+        // A job that is decided has decided for those that it waits for.
+        while let operation = next.popLast() {
+            let (context, dependencies) = operation.core.withLock { state in
+                (state.options?.trace?.context ?? state.options?.traceOrigin, state.dependencies)
+            }
+            if let context, operation !== self {
+                if found == nil { found = context.beginning }
+                continue
+            }
+            undecided.append(operation)
+            // The first one is looked at first.
+            for other in dependencies.lazy.reversed().map(\.operation)
+            where isKnown.insert(ObjectIdentifier(other)).inserted {
+                next.append(other)
+            }
+        }
+        let context = found ?? TraceContext()
+        setTraceOrigin(context)
+        for operation in undecided where operation !== self { operation.setTraceOrigin(context.beginning) }
+        return context
+    }
+}
