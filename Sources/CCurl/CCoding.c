@@ -202,4 +202,59 @@ bool ccoding_is_at_end(const struct ccoding *decoder) {
     return decoder->is_at_end;
 }
 
+// MARK: Gzip
+
+enum { ZLIB_FINISH = 4, ZLIB_DEFLATED = 8, ZLIB_LEVEL = -1, ZLIB_MEMORY = 8, ZLIB_STRATEGY = 0 };
+
+static int (*zlib_deflate_init)(struct zlib_stream *, int level, int method, int window_bits, int memory, int strategy, const char *version, int size);
+static int (*zlib_deflate)(struct zlib_stream *, int flush);
+static int (*zlib_deflate_end)(struct zlib_stream *);
+
+bool cgzip_load(void) {
+    void *zlib = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+    return find(zlib, "deflateInit2_", &zlib_deflate_init) && find(zlib, "deflate", &zlib_deflate)
+        && find(zlib, "deflateEnd", &zlib_deflate_end);
+}
+
+struct cgzip {
+    struct zlib_stream zlib;
+    bool is_at_end;
+};
+
+struct cgzip *cgzip_new(void) {
+    struct cgzip *writer = calloc(1, sizeof(*writer));
+    if (!writer) { return NULL; }
+    int result = zlib_deflate_init(
+        &writer->zlib, ZLIB_LEVEL, ZLIB_DEFLATED, ZLIB_GZIP, ZLIB_MEMORY, ZLIB_STRATEGY, "1.2.0", (int)sizeof(writer->zlib));
+    if (result == ZLIB_OK) { return writer; }
+    free(writer);
+    return NULL;
+}
+
+void cgzip_free(struct cgzip *writer) {
+    if (!writer) { return; }
+    zlib_deflate_end(&writer->zlib);
+    free(writer);
+}
+
+bool cgzip_write(struct cgzip *writer, const uint8_t *input, size_t *input_count, uint8_t *output, size_t *output_count, bool is_last) {
+    if (writer->is_at_end) {
+        *output_count = 0;
+        return *input_count == 0;
+    }
+    // zlib counts in 32 bits.
+    const size_t most = 1 << 30;
+    size_t taken = *input_count < most ? *input_count : most;
+    size_t room = *output_count < most ? *output_count : most;
+    writer->zlib.next_in = input;
+    writer->zlib.avail_in = (unsigned int)taken;
+    writer->zlib.next_out = output;
+    writer->zlib.avail_out = (unsigned int)room;
+    int result = zlib_deflate(&writer->zlib, is_last && taken == *input_count ? ZLIB_FINISH : ZLIB_NO_FLUSH);
+    *input_count = taken - writer->zlib.avail_in;
+    *output_count = room - writer->zlib.avail_out;
+    writer->is_at_end = result == ZLIB_STREAM_END;
+    return result == ZLIB_OK || result == ZLIB_STREAM_END || result == ZLIB_BUF_ERROR;
+}
+
 #endif

@@ -38,6 +38,25 @@ bool ccoding_decode(struct ccoding *decoder, const uint8_t *input, size_t *input
 // Whether the input so far is whole. Bytes after its end are ignored, as in browsers.
 bool ccoding_is_at_end(const struct ccoding *decoder);
 
+// Finds zlib for the functions below. Called once, before them.
+bool cgzip_load(void);
+
+struct cgzip;
+
+// Makes a writer of gzip (RFC 1952), without a time and a name; NULL without memory.
+struct cgzip *cgzip_new(void);
+
+void cgzip_free(struct cgzip *writer);
+
+// Compresses some bytes. Everything is written when all input is taken and the output is not full.
+//
+// input_count: the bytes of input; afterwards how many of them were taken.
+// output_count: the room for output; afterwards how many bytes were written.
+// is_last: whether nothing follows this input.
+//
+// Returns false without memory.
+bool cgzip_write(struct cgzip *writer, const uint8_t *input, size_t *input_count, uint8_t *output, size_t *output_count, bool is_last);
+
 #endif
 
 #endif

@@ -66,12 +66,14 @@ extension RequestBody {
     ///   - clock: default ``SystemClock``.
     /// - Returns: a body that fails its request with ``NetworkError/Code/invalidRequest`` for other values.
     public func paced(pieceSize: Int, delay: TimeInterval, clock: any NetworkClock = SystemClock()) -> RequestBody {
-        RequestBody { (places) throws(NetworkError) in
+        var paced = RequestBody { (places) throws(NetworkError) in
             guard pieceSize > 0, delay >= 0, delay.isFinite else {
                 throw .invalidRequest("a body is paced by pieces of at least 1 byte and a delay of 0 seconds or more")
             }
             let (body, contentType) = try self.build(places)
             return (try body.paced(pieceSize: { pieceSize }, delay: { _ in delay }, clock: clock), contentType)
         }
+        paced.isGzipped = isGzipped
+        return paced
     }
 }

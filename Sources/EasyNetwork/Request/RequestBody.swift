@@ -16,6 +16,8 @@ public struct RequestBody: Sendable {
     package typealias FilePlaces = (URL) throws(NetworkError) -> URL
 
     private let content: @Sendable (FilePlaces) throws(NetworkError) -> Content
+    /// Whether the bytes are compressed, unless they are already.
+    var isGzipped = false
 
     init(_ content: @escaping @Sendable (FilePlaces) throws(NetworkError) -> Content) {
         self.content = content
@@ -162,7 +164,9 @@ public struct RequestBody: Sendable {
 
     /// The same body with its files in other places.
     package func placed(_ places: @escaping @Sendable (URL) -> URL) -> RequestBody {
-        RequestBody { (_) throws(NetworkError) in try build(places) }
+        var body = RequestBody { (_) throws(NetworkError) in try build(places) }
+        body.isGzipped = isGzipped
+        return body
     }
 
     private static let role = "a body"

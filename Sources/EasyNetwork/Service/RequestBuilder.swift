@@ -41,7 +41,17 @@ package enum RequestBuilder {
             filtered = try Self.filtered(draft, filters)
         }
         let method = filtered?.method ?? ownMethod
-        let (query, content) = try place(filtered?.parameters, given, of: request, ownMethod, options, encoder, host)
+        let ownBody = options.body ?? request.body
+        let (query, content) = try place(
+            filtered?.parameters,
+            given,
+            ownBody,
+            of: request,
+            ownMethod,
+            options,
+            encoder,
+            host
+        )
         if content != nil, method == .get || method == .head {
             throw failure("a \(method) request has no body; send its params with query .path, or use another method")
         }
@@ -52,12 +62,19 @@ package enum RequestBuilder {
         if let type = content?.contentType, headers["Content-Type"] == nil || own["Content-Type"] == nil {
             headers["Content-Type"] = type
         }
+        var body = content?.body ?? .none
+        if let ownBody, ownBody.isGzipped, headers["Content-Encoding"] == nil,
+            !RequestBody.isCompressed(headers["Content-Type"]), let compressed = try body.gzipped()
+        {
+            body = compressed
+            headers["Content-Encoding"] = "gzip"
+        }
         if let key = options.idempotencyKey { headers["Idempotency-Key"] = key }
         var message = TransportRequest(
             method: method,
             url: url,
             headers: headers,
-            body: content?.body ?? .none,
+            body: body,
             deadlines: deadlines
         )
         message.allowsCellularAccess = options.allowsCellularAccess
@@ -154,13 +171,13 @@ package enum RequestBuilder {
     private static func place(
         _ filtered: [String: Any]?,
         _ given: [String: Any]?,
+        _ body: RequestBody?,
         of request: some BaseAPIRequest,
         _ method: NetworkService.Method,
         _ options: RequestOptions,
         _ encoder: QueryEncoder,
         _ host: HostConfiguration
     ) throws(NetworkError) -> (query: String?, content: RequestBody.Content?) {
-        let body = options.body ?? request.body
         let hasNone = given == nil && filtered?.isEmpty != false
         guard !hasNone, let params = filtered ?? given else { return (nil, try body?.build()) }
         let values = try JSONValue.object(from: params, encoder)

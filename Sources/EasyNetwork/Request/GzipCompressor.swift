@@ -1,0 +1,127 @@
+import Foundation
+
+#if canImport(Compression)
+import Compression
+#elseif os(Linux) && canImport(CCurl)
+internal import CCurl
+#endif
+
+/// Writes gzip (RFC 1952), piece by piece. The same bytes always become the same: neither a time nor a name is written.
+final class GzipCompressor {
+    #if canImport(Compression)
+    private final class Output {
+        // The header: DEFLATE, no fields, no time, made on Unix.
+        var bytes = Data([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3])
+    }
+
+    private let output: Output
+    private let filter: OutputFilter
+    private var checksum = CRC32()
+    /// Modulo 2³².
+    private var count: UInt32 = 0
+
+    init() throws(NetworkError) {
+        let output = Output()
+        self.output = output
+        do {
+            // The framework's zlib is bare DEFLATE.
+            filter = try OutputFilter(.compress, using: .zlib) { output.bytes += $0 ?? Data() }
+        } catch {
+            throw Self.failure(error.localizedDescription)
+        }
+    }
+
+    /// Whether there is a compressor.
+    static func check() throws(NetworkError) {}
+
+    /// - Returns: what is finished of the bytes so far; often empty.
+    func compress(_ data: Data) throws(NetworkError) -> Data {
+        checksum.append(data)
+        count &+= UInt32(truncatingIfNeeded: data.count)
+        do { try filter.write(data) } catch { throw Self.failure(error.localizedDescription) }
+        return exchange(&output.bytes, with: Data())
+    }
+
+    /// - Returns: the rest.
+    func finish() throws(NetworkError) -> Data {
+        do { try filter.finalize() } catch { throw Self.failure(error.localizedDescription) }
+        var rest = exchange(&output.bytes, with: Data())
+        for number in [checksum.value, count] {
+            for shift in stride(from: UInt32(0), to: 32, by: 8) {
+                rest.append(UInt8(truncatingIfNeeded: number >> shift))
+            }
+        }
+        return rest
+    }
+    #elseif os(Linux) && canImport(CCurl)
+    private let writer: OpaquePointer
+    private let output: UnsafeMutablePointer<UInt8>
+
+    private static let capacity = 65_536
+    private static let isFound = cgzip_load()
+
+    init() throws(NetworkError) {
+        try Self.check()
+        guard let writer = cgzip_new() else { throw Self.failure("no memory is left") }
+        self.writer = writer
+        output = .allocate(capacity: Self.capacity)
+    }
+
+    deinit {
+        cgzip_free(writer)
+        output.deallocate()
+    }
+
+    /// Whether there is a compressor.
+    static func check() throws(NetworkError) {
+        guard isFound else { throw failure("the system has no zlib (libz.so.1)") }
+    }
+
+    /// - Returns: what is finished of the bytes so far; often empty.
+    func compress(_ data: Data) throws(NetworkError) -> Data {
+        try write(data, isLast: false)
+    }
+
+    /// - Returns: the rest.
+    func finish() throws(NetworkError) -> Data {
+        try write(Data(), isLast: true)
+    }
+
+    private func write(_ data: Data, isLast: Bool) throws(NetworkError) -> Data {
+        var result = Data()
+        let isWritten = data.withUnsafeBytes { bytes in
+            let input = bytes.assumingMemoryBound(to: UInt8.self).baseAddress
+            var position = 0
+            while true {
+                var inputCount = bytes.count - position
+                var outputCount = Self.capacity
+                let isGood = cgzip_write(writer, input.map { $0 + position }, &inputCount, output, &outputCount, isLast)
+                position += inputCount
+                result.append(output, count: outputCount)
+                // A writer that makes no progress would loop for ever.
+                guard isGood, inputCount + outputCount > 0 || position == bytes.count else { return false }
+                if position == bytes.count, outputCount < Self.capacity { return true }
+            }
+        }
+        guard isWritten else { throw Self.failure("zlib has failed") }
+        return result
+    }
+    #else
+    init() throws(NetworkError) {
+        try Self.check()
+    }
+
+    /// Whether there is a compressor.
+    static func check() throws(NetworkError) {
+        throw failure("the platform has no compressor")
+    }
+
+    func compress(_ data: Data) throws(NetworkError) -> Data { data }
+
+    func finish() throws(NetworkError) -> Data { Data() }
+    #endif
+
+    private static func failure(_ reason: String) -> NetworkError {
+        .invalidRequest("the body cannot be compressed: \(reason)")
+    }
+}

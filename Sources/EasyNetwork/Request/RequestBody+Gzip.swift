@@ -1,0 +1,103 @@
+import Foundation
+
+extension RequestBody {
+    /// The body compressed with gzip (RFC 1952) while it is sent, in constant memory, with `Content-Encoding: gzip`
+    /// (RFC 9110, section 8.4.1.3).
+    ///
+    /// ```swift
+    /// let body = RequestBody.file(file).gzipped()
+    /// ```
+    ///
+    /// Only for servers that are known to accept it: one that does not answers 415 or takes the bytes for the body.
+    ///
+    /// - A body in memory is compressed when the request is built, and sent with its `Content-Length`. That of a file, a
+    ///   stream or a form is not known before its end: over HTTP/1.1 it is sent in chunks, and an upload has no total.
+    ///   ``URLSessionTransport`` writes such a body to a file first, as it does with every stream.
+    /// - It can be sent again, by a retry or a redirect, if the body itself can.
+    /// - A body without bytes is sent as it is, as is one that is compressed already: when the request has a
+    ///   `Content-Encoding`, or its `Content-Type` is that of an image, a video, audio, a PDF or an archive. Of these,
+    ///   formats without compression of their own, such as SVG, BMP and WAV, are compressed. A form is, whatever its
+    ///   parts are.
+    ///
+    /// It is made by the Compression framework on Apple's platforms, on Linux by zlib (libz.so.1), which is looked for at
+    /// run time. Without it the request ends with ``NetworkError/Code/invalidRequest``.
+    public func gzipped() -> RequestBody {
+        var body = self
+        body.isGzipped = true
+        return body
+    }
+
+    /// Whether bytes of this type get hardly smaller.
+    static func isCompressed(_ contentType: String?) -> Bool {
+        guard let type = contentType.flatMap(MediaType.init)?.essence else { return false }
+        if plainTypes.contains(type) || type.hasSuffix("+xml") { return false }
+        return compressedPrefixes.contains(where: type.hasPrefix) || compressedTypes.contains(type)
+            || type.hasSuffix("+zip")
+    }
+
+    private static let plainTypes: Set = [
+        "image/bmp", "image/tiff", "image/vnd.microsoft.icon", "image/x-icon", "audio/wav", "audio/x-wav", "audio/midi",
+    ]
+
+    private static let compressedPrefixes = [
+        "image/", "video/", "audio/", "application/vnd.openxmlformats-officedocument.",
+        "application/vnd.oasis.opendocument.",
+    ]
+
+    private static let compressedTypes: Set = [
+        "application/zip", "application/gzip", "application/x-gzip", "application/zstd", "application/x-bzip2",
+        "application/x-xz", "application/x-7z-compressed", "application/vnd.rar", "application/java-archive",
+        "application/vnd.android.package-archive", "application/pdf", "font/woff", "font/woff2",
+    ]
+}
+
+extension TransportBody {
+    /// The same bytes in gzip; nil for a body without bytes.
+    func gzipped() throws(NetworkError) -> TransportBody? {
+        if case .data(let data) = self {
+            guard !data.isEmpty else { return nil }
+            let compressor = try GzipCompressor()
+            return .data(try compressor.compress(data) + compressor.finish())
+        }
+        guard let stream = try stream(), stream.length != 0 else { return nil }
+        try GzipCompressor.check()
+        return .stream(
+            TransportBodyStream(isReplayable: stream.isReplayable, pieces: { GzippedPieces(stream: stream) })
+        )
+    }
+}
+
+/// The bytes of a body in gzip.
+private struct GzippedPieces: AsyncSequence, Sendable {
+    let stream: TransportBodyStream
+
+    func makeAsyncIterator() -> Iterator { Iterator(stream: stream) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        let stream: TransportBodyStream
+        private var state: (reader: any BodyReader, compressor: GzipCompressor)?
+        private var count = 0
+        private var isOver = false
+
+        init(stream: TransportBodyStream) {
+            self.stream = stream
+        }
+
+        mutating func next() async throws -> Data? {
+            if isOver { return nil }
+            let (reader, compressor) = try state ?? (stream.reader(), GzipCompressor())
+            state = (reader, compressor)
+            while let piece = try await reader.next() {
+                count += piece.count
+                // The transport cannot tell.
+                if let length = stream.length, count > length { break }
+                let bytes = try compressor.compress(piece)
+                if !bytes.isEmpty { return bytes }
+            }
+            if let error = stream.lengthError(count) { throw error }
+            isOver = true
+            state = nil
+            return try compressor.finish()
+        }
+    }
+}
