@@ -122,6 +122,7 @@ struct TracedRow: Sendable {
         case .queue(let reason): TimelinePicture.words(for: reason)
         case .retry: ("retry", "the delay before a retry")
         case .credential: ("credential", "a credential")
+        case .circuit: ("circuit", "an open circuit")
         }
     }
 
