@@ -113,6 +113,9 @@ public final class Timeline: Sendable {
     /// `ExportTraceServiceRequest` each. OpenTelemetry's collector and Jaeger read them.
     ///
     /// ```swift
+    /// let timeline = Timeline()
+    /// timeline.record(NetworkQueue.shared)
+    /// // … run the jobs …
     /// let lines = await timeline.openTelemetry(service: "shop")
     /// try Data(lines.utf8).write(to: URL(fileURLWithPath: "traces.jsonl"))
     /// ```

@@ -213,6 +213,23 @@ struct TraceTests {
         #expect(Set(sent().map(\.traceID)) == Set(roots.map(\.traceId)) && sent().count == 6)
     }
 
+    @Test("DIA-3: 2,000 jobs in a row are one trace, in whatever order they are added")
+    func row() {
+        _ = TraceContext()
+        for isReversed in [false, true] {
+            let queue = NetworkQueue()
+            queue.isSuspended = true
+            let jobs = (0..<2_000).map { _ in Inner() }
+            for index in jobs.indices.dropFirst() { jobs[index].addDependency(jobs[index - 1]) }
+            for job in isReversed ? jobs.reversed() : jobs { queue.addOperation(job) }
+            #expect(Set(jobs.compactMap { $0.trace?.context.traceID }).count == 1)
+            let parents = zip(jobs, jobs.dropFirst()).filter { $0.trace?.context.spanID == $1.trace?.parentID }
+            // A job that is added before the one that it waits for cannot know its id.
+            #expect(parents.count == (isReversed ? 0 : 1_999))
+            queue.cancelAllOperations()
+        }
+    }
+
     @Test("DIA-3: the children of a batch and the steps of a chain have the group as their parent")
     func groups() async throws {
         let timeline = Timeline()
