@@ -1,3 +1,4 @@
+import Dispatch
 import EasyNetworkTesting
 import Foundation
 import Testing
@@ -514,6 +515,13 @@ struct TraceTests {
 
     // MARK: - Files
 
+    /// Blocks a thread of the transport's until it is opened.
+    private final class Latch: Sendable {
+        private let semaphore = DispatchSemaphore(value: 0)
+        func open() { semaphore.signal() }
+        func wait() { semaphore.wait() }
+    }
+
     @Test("DIA-3: a file has each job once, as the recording has it, also of a host whose queue is not recorded")
     func file() async throws {
         let folder = try TemporaryFolder()
@@ -540,6 +548,52 @@ struct TraceTests {
         #expect(Set(host.map(\.name)).isSuperset(of: ["job 1", "job 2", "job 3", "GET /item"]))
         let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
         #expect(mode == 0o600)
+    }
+
+    private final class TwoCalls: ServiceOperation, @unchecked Sendable {
+        // Sendable because nothing changes here.
+        override func execute() {
+            Task {
+                async let one = service.send(Fetch(api: "first"))
+                async let two = service.send(Fetch(api: "second"))
+                _ = try? await (one, two)
+                finish()
+            }
+        }
+    }
+
+    @Test("DIA-3: calls of one job at once are in lanes of their own, and in the file of a host once each")
+    func callsAtOnce() async throws {
+        let folder = try TemporaryFolder()
+        let file = folder.url.appendingPathComponent("a.jsonl")
+        let (first, second) = (Latch(), Latch())
+        // Each answers when the other one has been sent, so that both are under way at once.
+        transport.route("GET", "/first") { _ in
+            second.open()
+            first.wait()
+            return .text("a")
+        }
+        transport.route("GET", "/second") { _ in
+            first.open()
+            second.wait()
+            return .text("b")
+        }
+        let service = service()
+        let timeline = Timeline()
+        timeline.record(queue)
+        let hostTimeline = try Timeline(traces: file)
+        hostTimeline.record(service.group.host)
+        let job = TwoCalls(service: service)
+        queue.addOperation(job)
+        await job.ended()
+        await isEmpty()
+        try await hostTimeline.finish()
+        let written = try spans(in: try String(contentsOf: file, encoding: .utf8))
+        #expect(written.filter { $0.kind == 3 }.count == 2 && Set(written.map(\.spanId)).count == written.count)
+        #expect(written.count { $0.name == "TwoCalls" } == 1)
+        let json = try JSONSerialization.jsonObject(with: Data(await timeline.chromeTrace().utf8)) as? [String: Any]
+        let events = try #require(json?["traceEvents"] as? [[String: Any]]).filter { $0["cat"] as? String == "message" }
+        #expect(events.count == 2 && Set(events.compactMap { $0["tid"] as? Int }).count == 2)
     }
 
     @Test("DIA-3: files are bounded, and a line that cannot be written is an error of the end")
