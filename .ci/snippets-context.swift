@@ -37,6 +37,7 @@ enum Answer { case user(User), notice(String) }
 struct TokenAnswer: Decodable, Sendable { let token, refreshToken: String }
 
 struct GetUser: APIRequest { typealias Item = User; let id: Int; var api: String { "users/\(id)" } }
+struct GetUsers: APIRequest { typealias Item = [User]; var api: String { "users" } }
 struct GetProfile: APIRequest { typealias Item = Profile; var token = ""; var api: String { "profile" } }
 struct ProfileRequest: APIRequest {
     typealias Item = Profile

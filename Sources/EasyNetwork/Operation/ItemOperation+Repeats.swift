@@ -9,14 +9,15 @@ extension ServiceOperation {
     /// ``repeatKey`` only, and ``RepeatPolicy/join`` means ``RepeatPolicy/allow``.
     ///
     /// ```swift
-    /// let signIn = SignIn()
-    /// signIn.repeatPolicy = .ignoreNewer   // a second tap is refused while the first is under way
-    /// signIn.repeatKey = "sign in"
-    /// NetworkQueue.shared.addOperation(signIn)
+    /// func begin(_ signIn: ServiceOperation) {
+    ///     signIn.repeatPolicy = .ignoreNewer   // a second tap is refused while the first is under way
+    ///     signIn.repeatKey = "sign in"
+    ///     NetworkQueue.shared.addOperation(signIn)
+    /// }
     /// ```
     ///
     /// Set it before the operation is added to a queue; later it is ignored. For an operation whose request is made
-    /// when it starts, see ``then(_:)``, the policy acts then; that of its request is not told here.
+    /// when it starts, see ``ItemOperation/then(_:)``, the policy acts then; that of its request is not told here.
     public final var repeatPolicy: RepeatPolicy {
         get { option({ $0.repeatPolicy }) ?? .allow }
         set { if scheduling == nil { setOption(newValue) { swap(&$0.repeatPolicy, &$1) } } }

@@ -170,9 +170,9 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     /// The response that the item was made of, when the operation has succeeded: status, headers, source, trailers,
-    /// metrics, history, and the values that interceptors attached (``NetworkResponse/userInfo``). Nil before, after a
-    /// failure, whose ``error`` has what came, and for a download that found its file in place. Known before the closures
-    /// are called.
+    /// metrics, history, and the values that interceptors attached (``NetworkResponse/userInfo``). Nil before; after a
+    /// failure, where ``NetworkOperation/error`` has what came; and for a download that found its file in place. Known
+    /// before the closures are called.
     ///
     /// ```swift
     /// let users = RequestOperation(GetUsers())

@@ -87,7 +87,10 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// as ``ItemOperation/value`` does.
     ///
     /// ```swift
+    /// let users = RequestOperation(GetUsers())
+    /// NetworkQueue.shared.addOperation(users)
     /// let (list, response) = try await users.valueWithResponse
+    /// print(list.count, response.headers["Link"] ?? "the only page")
     /// ```
     ///
     /// - Throws: the operation's error.

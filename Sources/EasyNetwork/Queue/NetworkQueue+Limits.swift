@@ -52,6 +52,7 @@ extension NetworkQueue {
     /// a priority below normal make way; nil: none does.
     ///
     /// ```swift
+    /// let download = DownloadOperation(FileRequest(), to: file)
     /// download.queuePriority = .low   // the request behind a tap does not wait for it
     /// ```
     ///

@@ -167,6 +167,12 @@ extension NetworkQueue {
 
 extension NetworkQueue.Results {
     /// The results of ``NetworkQueue/Results/withResponses``.
+    ///
+    /// ```swift
+    /// for await (index, result) in queue.results(of: requests).withResponses {
+    ///     if case .success(let (_, response)) = result { print(index, response.headers) }
+    /// }
+    /// ```
     public struct WithResponses: AsyncSequence, AsyncIteratorProtocol {
         /// The index of the request in the sequence; its item and its response.
         public typealias Element = (

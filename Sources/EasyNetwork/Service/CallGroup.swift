@@ -21,7 +21,7 @@ final class CallGroup: Sendable {
         var lastEnd: Result<Void, NetworkError>?
         /// Whether a call of the operation has failed, and since then nobody was told of an end.
         var hasUnheardFailure = false
-        /// The number of calls by ``EasyNetworkService/request(_:success:failure:)`` whose closures have not returned.
+        /// The number of calls by `request(_:success:failure:cached:)` whose closures have not returned.
         var pendingCallbackCount = 0
         /// Runs when the closures of all those calls have returned.
         var callbacksDone: (@Sendable () -> Void)?

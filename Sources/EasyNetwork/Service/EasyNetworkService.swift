@@ -60,7 +60,7 @@ public final class EasyNetworkService: Sendable {
     /// })
     /// ```
     ///
-    /// Otherwise as ``request(_:success:failure:)``.
+    /// Otherwise as `request(_:success:failure:cached:)`.
     public func request(
         _ request: some BaseAPIRequest,
         successWithResponse: @escaping @Sendable (Any?, NetworkResponse) -> Void,
@@ -157,7 +157,7 @@ public final class EasyNetworkService: Sendable {
         }
     }
 
-    /// ``request(_:success:failure:)`` for a handler that takes an `NSError`, as `failure: handleFailure`.
+    /// `request(_:success:failure:cached:)` for a handler that takes an `NSError`, as `failure: handleFailure`.
     ///
     /// A closure that does not name the type of its parameter gets a ``NetworkError``.
     ///
@@ -179,8 +179,8 @@ public final class EasyNetworkService: Sendable {
         self.request(request, success: success, failure: typed, cached: cached)
     }
 
-    /// `request(_:success:failure:)` with closures that run on the main actor, whatever the callback queue is: those of
-    /// an operation for a user interface. The main queue must be running: an app's does.
+    /// `request(_:success:failure:cached:)` with closures that run on the main actor, whatever the callback queue is:
+    /// those of an operation for a user interface. The main queue must be running: an app's does.
     ///
     /// ```swift
     /// final class SignOut: ServiceOperation, @unchecked Sendable {
@@ -214,7 +214,8 @@ public final class EasyNetworkService: Sendable {
         requestOnMain(request, successWithResponse, failure, cached)
     }
 
-    /// `request(_:successWithResponse:failure:)` with closures that run on the main actor, whatever the callback queue is.
+    /// `request(_:successWithResponse:failure:)` with closures that run on the main actor, whatever the callback queue
+    /// is.
     public func requestOnMain(
         _ request: some BaseAPIRequest,
         successWithResponse: @escaping @MainActor (Any?, NetworkResponse) -> Void,
@@ -257,7 +258,7 @@ public final class EasyNetworkService: Sendable {
         }
     }
 
-    /// `requestOnMain(_:success:failure:)` for a handler that takes an `NSError`.
+    /// `requestOnMain(_:success:failure:cached:)` for a handler that takes an `NSError`.
     ///
     /// - Parameters:
     ///   - request: the request.
