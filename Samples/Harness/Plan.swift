@@ -18,6 +18,8 @@ struct Plan: Decodable {
         var after: [String]?
         var priority: String?
         var tags: Set<String>?
+        /// Seconds from the start of the plan, all waits included.
+        var deadline: Double?
     }
 
     struct Batch: Decodable {
@@ -100,16 +102,19 @@ struct Plan: Decodable {
         }
         try check(plan, "jobs, batches, limit, hostLimit, tagLimits")
         for (index, job) in (plan["jobs"] as? [Any] ?? []).enumerated() {
-            try check(job, "id, api, with, after, priority, tags", at: "jobs[\(index)].")
+            try check(job, "id, api, with, after, priority, tags, deadline", at: "jobs[\(index)].")
         }
         for (index, batch) in (plan["batches"] as? [Any] ?? []).enumerated() {
             try check(batch, "id, jobs, limit, policy", at: "batches[\(index)].")
         }
     }
 
-    /// Refuses unknown priorities, and limits with which no job would start.
+    /// Refuses unknown priorities, deadlines that have passed, and limits with which no job would start.
     private func checkNumbers() throws(Misuse) {
         for (index, job) in jobs.enumerated() {
+            if let deadline = job.deadline, deadline <= 0 {
+                throw Misuse("jobs[\(index)].deadline: \(deadline) is not a number above 0")
+            }
             guard let priority = job.priority, Self.priorities[priority] == nil else { continue }
             throw Misuse("jobs[\(index)].priority: there is no priority \"\(priority)\"")
         }

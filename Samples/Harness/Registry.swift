@@ -62,7 +62,7 @@ func api<Request: APIRequest>(
     API(name: name, summary: summary) { RequestOperation(try request($0), service: $1) }
 }
 
-/// Registers a download; the argument `to` is its file or directory.
+/// Registers a download; the argument `to` is its file or directory, `rate` the bytes a second, 0 for no limit.
 func download<Request: BaseAPIRequest>(
     _ name: String,
     _ summary: String,
@@ -70,7 +70,10 @@ func download<Request: BaseAPIRequest>(
 ) -> API {
     API(name: name, summary: summary) { values, service in
         let destination = URL(fileURLWithPath: try values.string("to"))
-        return DownloadOperation(try request(values), to: destination, service: service)
+        let operation = DownloadOperation(try request(values), to: destination, service: service)
+        let rate = try values.int("rate", default: 0)
+        if rate > 0 { operation.bandwidthLimit = rate }
+        return operation
     }
 }
 

@@ -43,6 +43,7 @@ struct Runner: Sendable {
             operation.name = job.id + suffix
             operation.tags.formUnion(job.tags ?? [])
             if let priority = job.priority.flatMap({ Plan.priorities[$0] }) { operation.queuePriority = priority }
+            operation.deadline = job.deadline
             operations[job.id] = operation
             jobs.append((job.id + suffix, job.api, operation))
         }

@@ -239,6 +239,21 @@ struct HarnessTests {
         )
     }
 
+    @Test("TOL-1, OPQ-10: a job of a plan ends at its deadline, also while it waits for another one")
+    func deadlines() async throws {
+        defer { clean() }
+        server.route("GET", "/slow") { _ in .fault(.stall) }
+        let plan = """
+            {"jobs": [
+                {"id": "slow", "api": "slow", "deadline": 0.1},
+                {"id": "next", "api": "me", "after": ["slow"], "deadline": 0.05}
+            ]}
+            """
+        #expect(await run(["plan", try file("plan.json", plan), "--json"]) == 1)
+        let errors = try results().compactMap(\.error)
+        #expect(errors.count == 2 && errors.allSatisfy { $0.contains("deadline") }, "\(errors)")
+    }
+
     @Test(
         "TOL-1: limits of all jobs, of a host, of a tag and of a batch are kept, and -j replaces the plan's",
         arguments: [
@@ -290,6 +305,7 @@ struct HarnessTests {
             (#"{"jobs": [{"id": "a", "api": "me", "with": {"x": 1}}]}"#, "jobs[0]: me: has no argument x"),
             (#"{"jobs": [{"id": "b", "api": "flaky"}, {"id": "a", "api": "mi"}]}"#, "jobs[1]: there is no API \"mi\""),
             (#"{"jobs": [{"id": "a", "api": "me", "priority": "top"}]}"#, "jobs[0].priority: there is no priority"),
+            (#"{"jobs": [{"id": "a", "api": "me", "deadline": 0}]}"#, "jobs[0].deadline: 0.0 is not a number above 0"),
             (#"{"jobs": [{"id": "a", "api": "me", "after": ["b"]}]}"#, "jobs[0].after[0]: there is no job or"),
             (#"{"jobs": [{"id": "a", "api": "me"}, {"id": "a", "api": "me"}]}"#, "jobs[1].id: \"a\" is the id of"),
             (#"{"jobs": [{"id": "a", "api": "me", "after": ["a"]}]}"#, "jobs[0]: waits for itself: a → a"),

@@ -56,10 +56,9 @@ extension NetworkQueue {
     /// download.queuePriority = .low   // the request behind a tap does not wait for it
     /// ```
     ///
-    /// No byte comes twice after a short pause: for two seconds the connection is kept, over ``URLSessionTransport``
-    /// only if the server speaks HTTP/2 or later; after that the rest is asked for as after
-    /// ``DownloadOperation/pause()``. A download that has gone on runs for half a second at least, and is
-    /// overtaken a hundred times at most. One that has categories
+    /// No byte comes twice after a short pause: the connection is kept for two seconds, but over ``URLSessionTransport``,
+    /// whose connections are few. After that the rest is asked for as after ``DownloadOperation/pause()``. A download that
+    /// has gone on runs for half a second at least, and is overtaken a hundred times at most. One that has categories
     /// (``NetworkOperation/mutualExclusionCategories``) keeps its slot. A job lends its priority to those that it
     /// depends on: a download that an urgent one waits for is urgent itself.
     public var yieldingPriority: Operation.QueuePriority? {

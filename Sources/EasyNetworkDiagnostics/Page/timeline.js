@@ -628,7 +628,8 @@ for (const row of rows) {
   for (const wait of row.waits) kinds.add(wait.kind);
   for (const answer of row.cache) kinds.add(answer.miss ? "miss" : "hit");
   for (const attempt of row.attempts) {
-    if (!attempt.phases) kinds.add("attempt");
+    // Also with phases: what is told of its end comes later than its last byte.
+    kinds.add("attempt");
     if (attempt.error || attempt.status >= 400) kinds.add("broken");
     for (const phase of attempt.phases ?? none) kinds.add(phase.kind);
   }

@@ -187,7 +187,7 @@ struct ResponseBesideItemTests {
 
     @Test("RSP-8: a shared answer and one of the cache say so, each beside its own item")
     func sources() async throws {
-        transport.route("GET", "/shared") { _ in .text("a", headers: ["Cache-Control": "max-age=60"]) }
+        transport.route("GET", "/shared") { _ in .text("a", headers: ["Cache-Control": "max-age=86400"]) }
         let service = service { ($0.cache, $0.cachePolicy) = (NetworkCache(diskBytes: 0), .http) }
         let jobs = (0..<2).map { _ in RequestOperation(Get(api: "shared"), service: service) }
         for job in jobs { job.repeatPolicy = .join }

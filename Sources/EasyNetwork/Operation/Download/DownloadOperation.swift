@@ -191,7 +191,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             download.yieldCount += 1
             return (download.writer, download.yieldCount == 1)
         }
-        guard isNew else { return }
+        guard isNew, !hasOutcome else { return }
         meter.rest()
         if let writer { WorkQueue.task { await writer.applyYield() } }
         let settings = callGroup.host.settings
