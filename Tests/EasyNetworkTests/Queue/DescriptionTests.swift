@@ -18,7 +18,7 @@ struct DescriptionTests {
     init() throws {
         let url = try #require(URL(string: "https://ada:s3cret@api.example.com"))
         service = EasyNetworkService(
-            HostConfiguration(baseURL: url, transport: transport) { host in
+            HostConfiguration(baseURL: url, deadlines: TransportDeadlines(idle: nil), transport: transport) { host in
                 host.retry = .never
             }
         )
