@@ -34,15 +34,6 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         var scheduling: Scheduling?
         var options: OperationOptions?
         var waiters = Waiters()
-        var startCall = StartCall.none
-    }
-
-    /// A call of `start()` by a ``NetworkQueue``. The code of a subclass that follows `super.start()` runs in it.
-    enum StartCall {
-        case none
-        case underWay
-        /// The operation ends when it returns.
-        case endsOperation
     }
 
     let core = Locked(State())
@@ -209,14 +200,9 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     final func startOnWorkQueue() {
         guard traits.startRunsUserCode else { return start() }
         // It may have been started by hand by now.
-        let isWaiting = core.withLock { state in
-            if state.lifecycle.phase == .waiting { state.startCall = .underWay }
-            return state.startCall == .underWay
-        }
-        guard isWaiting else { return }
+        guard core.withLock({ $0.lifecycle.startIsCalled() }) else { return }
         WorkQueue.userCode { start() }
-        let endsOperation = core.withLock { exchange(&$0.startCall, with: .none) == .endsOperation }
-        if endsOperation { deliverAndConclude() }
+        if core.withLock({ $0.lifecycle.startHasReturned() }) == .deliver { deliverAndConclude() }
     }
 
     private func begin(_ obstacle: NetworkError?, _ conditions: [OperationCondition]) {
@@ -225,12 +211,7 @@ open class NetworkOperation: Operation, @unchecked Sendable {
         }
         guard action == .execute else {
             stop()
-            // Calls that an overridden start() goes on to make are refused, and their closures run before the end.
-            let isLater = core.withLock { state in
-                if state.startCall == .underWay { state.startCall = .endsOperation }
-                return state.startCall == .endsOperation
-            }
-            if !isLater { deliverAndConclude() }
+            if action == .deliver { deliverAndConclude() }
             return
         }
         let needsPreparing = traits.needsPreparing
@@ -330,12 +311,11 @@ open class NetworkOperation: Operation, @unchecked Sendable {
     }
 
     private func proceed(with action: OperationLifecycle.Action) {
-        if action == .deliver {
-            deliverAndConclude()
-        } else if let scheduling {
-            scheduling.queue.operationDidEndEarly(scheduling.job)
-        } else {
-            announceReadiness()
+        switch action {
+        case .deliver: deliverAndConclude()
+        case .endEarly:
+            if let scheduling { scheduling.queue.operationDidEndEarly(scheduling.job) } else { announceReadiness() }
+        case .none, .announceStart, .execute: break
         }
     }
 

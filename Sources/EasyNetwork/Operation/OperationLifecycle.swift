@@ -6,7 +6,8 @@
 ///
 /// The outcome is set once, by the first ending. An ending before the start, or while the start is being announced, is
 /// stored and takes effect after the start: on Linux an operation that reports itself finished before its queue has
-/// started it stops the process.
+/// started it stops the process. One that comes while a queue's call of `start()` has not returned takes effect when it
+/// has, since the code that a subclass has there may go on to make calls.
 struct OperationLifecycle {
     enum Phase {
         /// Not started.
@@ -30,6 +31,8 @@ struct OperationLifecycle {
     enum Action {
         /// No step: another ending was first, or a later step acts on this one.
         case none
+        /// Tell the queue that the operation waits for nothing any more.
+        case endEarly
         /// Announce `isExecuting` around ``showExecuting()``, then call ``began(obstacle:)``.
         case announceStart
         /// Do the work.
@@ -45,6 +48,8 @@ struct OperationLifecycle {
     private(set) var isCancelled = false
     /// The value of `Operation.isExecuting`.
     private(set) var isExecuting = false
+    /// Whether a queue's call of `start()` has not returned.
+    private var startIsUnderWay = false
 
     var error: NetworkError? {
         if case .failure(let error) = outcome { error } else { nil }
@@ -57,6 +62,20 @@ struct OperationLifecycle {
         return .announceStart
     }
 
+    /// A queue is about to call `start()`, with the code that a subclass may have there.
+    ///
+    /// - Returns: false when the operation was started before.
+    mutating func startIsCalled() -> Bool {
+        if phase == .waiting { startIsUnderWay = true }
+        return phase == .waiting
+    }
+
+    /// The call after ``startIsCalled()`` has returned.
+    mutating func startHasReturned() -> Action {
+        startIsUnderWay = false
+        return phase == .executing ? deliverIfEnded() : .none
+    }
+
     mutating func showExecuting() {
         isExecuting = true
     }
@@ -67,8 +86,8 @@ struct OperationLifecycle {
     mutating func began(obstacle: NetworkError?) -> Action {
         guard phase == .starting else { return .none }
         if outcome == nil, let obstacle { outcome = .failure(obstacle) }
-        phase = outcome == nil ? .executing : .delivering
-        return outcome == nil ? .execute : .deliver
+        phase = .executing
+        return outcome == nil ? .execute : deliverIfEnded()
     }
 
     /// Ends the operation, from the work or from outside.
@@ -77,9 +96,13 @@ struct OperationLifecycle {
     mutating func end(_ outcome: Outcome) -> (wins: Bool, action: Action) {
         guard self.outcome == nil else { return (false, .none) }
         self.outcome = outcome
-        guard phase == .executing else { return (true, .none) }
+        return (true, phase == .waiting ? .endEarly : phase == .executing ? deliverIfEnded() : .none)
+    }
+
+    private mutating func deliverIfEnded() -> Action {
+        guard outcome != nil, !startIsUnderWay else { return .none }
         phase = .delivering
-        return (true, .deliver)
+        return .deliver
     }
 
     /// Ends the operation and sets `isCancelled`.

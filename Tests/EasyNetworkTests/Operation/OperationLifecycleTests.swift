@@ -39,7 +39,7 @@ struct OperationLifecycleTests {
     func endingBeforeStart() {
         var life = OperationLifecycle()
         let ending = life.cancel()
-        #expect(ending.wins && ending.action == .none)
+        #expect(ending.wins && ending.action == .endEarly)
         #expect(life.isCancelled && life.phase == .waiting)
         #expect(life.start() == .announceStart)
         #expect(life.began(obstacle: failure) == .deliver)
@@ -61,5 +61,37 @@ struct OperationLifecycleTests {
         #expect(life.began(obstacle: NetworkError(code: .dependencyFailed)) == .deliver)
         #expect(life.error?.code == .dependencyFailed)
         #expect(!life.isCancelled)
+    }
+
+    @Test("BEY-16: an ending while a queue's start() runs waits for its return, in whatever order they come")
+    func endingInStart() {
+        // The steps of the thread that starts, and an ending by another thread or by the code in start() between them.
+        for endsAfter in 0...4 {
+            var (life, actions) = (OperationLifecycle(), [OperationLifecycle.Action]())
+            for step in 0...4 {
+                switch step {
+                case 0: #expect(life.startIsCalled() == true)
+                case 1: #expect(life.start() == .announceStart)
+                case 2: life.showExecuting()
+                case 3: actions.append(life.began(obstacle: nil))
+                default: actions.append(life.startHasReturned())
+                }
+                #expect(step == 4 || life.phase != .delivering, "ended after step \(endsAfter)")
+                if step == endsAfter { actions.append(life.end(.failure(failure)).action) }
+            }
+            #expect(actions.filter { $0 == .deliver }.count == 1, "ended after step \(endsAfter)")
+            #expect(actions.contains(.execute) == (endsAfter > 2))
+            #expect(life.phase == .delivering)
+        }
+    }
+
+    @Test("BEY-16: a queue does not start what was started by hand, and that ends without it")
+    func startedByHand() {
+        var life = OperationLifecycle()
+        _ = life.start()
+        #expect(life.startIsCalled() == false)
+        _ = life.began(obstacle: nil)
+        #expect(life.end(.success).action == .deliver)
+        #expect(life.startHasReturned() == .none)
     }
 }
