@@ -187,19 +187,19 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     private static let connectionInterval: TimeInterval = 2
 
     override func yieldSlot() {
-        let (writer, isNew) = download.withLock { download in
+        let isNew = download.withLock { download in
             download.yieldCount += 1
-            return (download.writer, download.yieldCount == 1)
+            return download.yieldCount == 1
         }
         guard isNew, !hasOutcome else { return }
         meter.rest()
-        if let writer { WorkQueue.task { await writer.applyYield() } }
         let settings = callGroup.host.settings
         // Its connections are few, and the urgent job may need one.
         let interval = settings.transport is URLSessionTransport ? 0 : Self.connectionInterval
         let timer = settings.clock.schedule(after: interval) { [weak self] in self?.letConnectionGo() }
         let old = download.withLock { download in
-            download.yieldCount > 0 ? exchange(&download.connectionTimer, with: timer) : timer
+            // It may have gone on or ended by now.
+            download.yieldCount > 0 && !hasOutcome ? exchange(&download.connectionTimer, with: timer) : timer
         }
         old?.cancel()
     }
@@ -207,6 +207,8 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     override func goOn() {
         let (writer, timer, wentOn) = download.withLock { download in
             download.yieldCount -= 1
+            // It may have yielded again before this was told.
+            guard download.yieldCount <= 0 else { return (DownloadWriter?.none, (any ClockTimer)?.none, OneShot?.none) }
             return (download.writer, download.connectionTimer.take(), download.wentOn)
         }
         timer?.cancel()

@@ -32,6 +32,8 @@ actor DownloadWriter {
     private let limits: @Sendable () -> [BandwidthLimit]
     /// The bodies that come, by their segments.
     private var bodies: [Int: BodyStream] = [:]
+    /// Whether the bodies are paused, as the slot is another job's.
+    private var isHeld = false
     private var plan: DownloadPlan
     /// The server's name for the file, or else the end of its address.
     private var proposedName: String?
@@ -201,6 +203,8 @@ actor DownloadWriter {
             unsavedCount += count
             saveInTime()
             if isEnough { break }
+            // Here, as a task would wait for as long as chunks are there.
+            if hasYielded() != isHeld { applyYield() }
             let delay = limits().map { $0.delay(after: chunk.count) }.max() ?? 0
             if delay > 0 { await clock.sleep(delay) }
             // Chunks that are there are read without a pause, in which the other segments would have their turn.
@@ -213,7 +217,8 @@ actor DownloadWriter {
 
     /// Pauses the bodies while the slot is another job's, and resumes them. What has come is written.
     func applyYield() {
-        let limit = hasYielded() ? 0 : Self.unreadLimit
+        isHeld = hasYielded()
+        let limit = isHeld ? 0 : Self.unreadLimit
         for body in bodies.values { body.setUnreadLimit(limit) }
     }
 

@@ -21,6 +21,16 @@ struct UrgentDownloadTests {
         return download
     }
 
+    /// Lets an urgent job take the slot of a download, which is at its first write then.
+    private func yielded(
+        _ fixture: DownloadFixture,
+        segments: Int = 1
+    ) async -> (disk: HeldDisk, download: DownloadOperation, urgent: TestJob) {
+        let disk = HeldDisk()
+        let download = await started(fixture, disk, segments: segments)
+        return (disk, download, await urgentJob())
+    }
+
     /// A job of normal priority that has the only slot until it is finished by hand.
     private func urgentJob() async -> TestJob {
         let hasSlot = Gate()
@@ -37,10 +47,8 @@ struct UrgentDownloadTests {
     func keepsConnection(segments: Int) async throws {
         let fixture = try DownloadFixture(30_000_000, clock: ManualClock())
         fixture.server.route("GET", "/small") { _ in .text("a") }
-        let disk = HeldDisk()
         let events = queue.events
-        let download = await started(fixture, disk, segments: segments)
-        let urgent = await urgentJob()
+        let (disk, download, urgent) = await yielded(fixture, segments: segments)
         #expect(queue.explain(download) == [.slotYielded])
         disk.goOn()
         // All that while a download that does not stop would have come.
@@ -64,9 +72,7 @@ struct UrgentDownloadTests {
     func letsConnectionGo() async throws {
         let clock = ManualClock()
         let fixture = try DownloadFixture(30_000_000, clock: clock)
-        let disk = HeldDisk()
-        let download = await started(fixture, disk)
-        let urgent = await urgentJob()
+        let (disk, download, urgent) = await yielded(fixture)
         disk.goOn()
         await clock.waitForTimers(1)
         clock.advance(by: 2)
@@ -83,9 +89,7 @@ struct UrgentDownloadTests {
     func urlSession() async throws {
         let clock = ManualClock()
         let fixture = try DownloadFixture(30_000_000, over: .urlSession, clock: clock)
-        let disk = HeldDisk()
-        let download = await started(fixture, disk)
-        let urgent = await urgentJob()
+        let (disk, download, urgent) = await yielded(fixture)
         disk.goOn()
         await clock.waitForTimers(1)
         clock.advance(by: 0)
@@ -99,9 +103,7 @@ struct UrgentDownloadTests {
     func cancelled(isLetGo: Bool) async throws {
         let clock = ManualClock()
         let fixture = try DownloadFixture(30_000_000, clock: clock)
-        let disk = HeldDisk()
-        let download = await started(fixture, disk)
-        let urgent = await urgentJob()
+        let (disk, download, urgent) = await yielded(fixture)
         disk.goOn()
         if isLetGo {
             await clock.waitForTimers(1)
@@ -117,9 +119,7 @@ struct UrgentDownloadTests {
     @Test("OPQ-11: paused while it makes way, it waits for resume(), and gets a slot then")
     func paused() async throws {
         let fixture = try DownloadFixture(30_000_000)
-        let disk = HeldDisk()
-        let download = await started(fixture, disk)
-        let urgent = await urgentJob()
+        let (disk, download, urgent) = await yielded(fixture)
         download.pause()
         disk.goOn()
         urgent.finish()
