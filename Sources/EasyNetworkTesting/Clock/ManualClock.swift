@@ -85,10 +85,10 @@ public final class ManualClock: NetworkClock, Sendable {
     ///
     /// - Parameters:
     ///   - count: the number of timers.
-    ///   - timeout: the longest wait in real seconds, so that a broken test ends. Default 60.
+    ///   - timeout: the longest wait in real seconds, so that a broken test ends. Default 300.
     /// - Returns: false when the time ran out or the task was cancelled.
     @discardableResult
-    public func waitForTimers(_ count: Int, timeout: TimeInterval = 60) async -> Bool {
+    public func waitForTimers(_ count: Int, timeout: TimeInterval = 300) async -> Bool {
         await state.wait(timeout: timeout) { $0.actions.count >= count }
     }
 

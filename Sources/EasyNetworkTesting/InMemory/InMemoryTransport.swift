@@ -96,10 +96,10 @@ public final class InMemoryTransport: NetworkTransport, Sendable {
     ///
     /// - Parameters:
     ///   - count: the number of requests.
-    ///   - timeout: the longest wait in real seconds, so that a broken test ends. Default 60.
+    ///   - timeout: the longest wait in real seconds, so that a broken test ends. Default 300.
     /// - Returns: false when the time ran out or the task was cancelled.
     @discardableResult
-    public func waitForRequests(_ count: Int, timeout: TimeInterval = 60) async -> Bool {
+    public func waitForRequests(_ count: Int, timeout: TimeInterval = 300) async -> Bool {
         await received.wait(timeout: timeout) { $0.count >= count }
     }
 

@@ -98,10 +98,10 @@ public final class MockServer: Sendable {
     ///
     /// - Parameters:
     ///   - count: the number of requests.
-    ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 60.
+    ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 300.
     /// - Returns: false when the time ran out or the task was cancelled.
     @discardableResult
-    public func waitForRequests(_ count: Int, timeout: TimeInterval = 60) async -> Bool {
+    public func waitForRequests(_ count: Int, timeout: TimeInterval = 300) async -> Bool {
         await loop.state.wait(timeout: timeout) { $0.requests.count >= count }
     }
 
@@ -109,10 +109,10 @@ public final class MockServer: Sendable {
     ///
     /// - Parameters:
     ///   - count: the number of connections.
-    ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 60.
+    ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 300.
     /// - Returns: false when the time ran out or the task was cancelled.
     @discardableResult
-    public func waitForConnections(_ count: Int, timeout: TimeInterval = 60) async -> Bool {
+    public func waitForConnections(_ count: Int, timeout: TimeInterval = 300) async -> Bool {
         await loop.state.wait(timeout: timeout) { $0.connections.count == count }
     }
 
@@ -126,7 +126,7 @@ public final class MockServer: Sendable {
 
     /// Waits until the client of the only connection can see that the server has closed it, for tests. The client may
     /// keep it open.
-    func waitForClose(timeout: TimeInterval = 60) async -> Bool {
+    func waitForClose(timeout: TimeInterval = 300) async -> Bool {
         await loop.state.wait(timeout: timeout) { $0.hasEnded || $0.connections.isEmpty }
     }
 
@@ -168,10 +168,10 @@ extension MockServer {
     ///
     /// - Parameters:
     ///   - count: the number of faults.
-    ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 60.
+    ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 300.
     /// - Returns: false when the time ran out or the task was cancelled.
     @discardableResult
-    public func waitForFaults(_ count: Int, timeout: TimeInterval = 60) async -> Bool {
+    public func waitForFaults(_ count: Int, timeout: TimeInterval = 300) async -> Bool {
         await loop.state.wait(timeout: timeout) { $0.faultCount >= count }
     }
 
@@ -180,10 +180,10 @@ extension MockServer {
     ///
     /// - Parameters:
     ///   - bytes: the bytes to send.
-    ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 60.
+    ///   - timeout: the longest wait in seconds, so that a broken test ends. Default 300.
     /// - Returns: when the bytes have been handed to the system; false when the time ran out or the task was cancelled.
     @discardableResult
-    public func sendUnasked(_ bytes: Data, timeout: TimeInterval = 60) async -> Bool {
+    public func sendUnasked(_ bytes: Data, timeout: TimeInterval = 300) async -> Bool {
         let count = loop.state.value.unaskedCount
         loop.post(.sendUnasked(bytes))
         return await loop.state.wait(timeout: timeout) { $0.unaskedCount > count }

@@ -3,7 +3,7 @@ import EasyNetworkTesting
 import Foundation
 import Testing
 
-@Suite("Answers from a HAR file", .timeLimit(.minutes(5)))
+@Suite("Answers from a HAR file", .timeLimit(.minutes(10)))
 struct HARRecordingTests {
     /// As Chrome writes it: fields of HTTP/2, a coding that is gone, and repeated fields joined by a line break.
     private static let text = #"""

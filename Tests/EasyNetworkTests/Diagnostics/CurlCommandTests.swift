@@ -5,7 +5,7 @@ import Testing
 @testable import EasyNetwork
 @testable import EasyNetworkDiagnostics
 
-@Suite("cURL commands", .timeLimit(.minutes(5)))
+@Suite("cURL commands", .timeLimit(.minutes(10)))
 struct CurlCommandTests {
     private struct Send: BaseAPIRequest {
         var api = "x"

@@ -7,7 +7,7 @@ import Testing
 @testable import EasyNetworkDiagnostics
 
 /// The files of logs and recordings.
-@Suite("Rotation of files", .timeLimit(.minutes(5)))
+@Suite("Rotation of files", .timeLimit(.minutes(10)))
 struct FileRotationTests {
     private let folder = TestFolder()
 

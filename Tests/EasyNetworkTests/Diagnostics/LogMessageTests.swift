@@ -6,7 +6,7 @@ import Testing
 @testable import EasyNetworkDiagnostics
 
 /// What a log shows of heads and bodies.
-@Suite("Heads and bodies in a log", .timeLimit(.minutes(5)))
+@Suite("Heads and bodies in a log", .timeLimit(.minutes(10)))
 struct LogMessageTests {
     private struct Send: APIRequest {
         typealias Item = NetworkResponse

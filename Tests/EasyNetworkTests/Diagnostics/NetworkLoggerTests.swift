@@ -5,7 +5,7 @@ import Testing
 @testable import EasyNetwork
 @testable import EasyNetworkDiagnostics
 
-@Suite("NetworkLogger", .timeLimit(.minutes(5)))
+@Suite("NetworkLogger", .timeLimit(.minutes(10)))
 struct NetworkLoggerTests {
     private struct Secretive: APIRequest {
         typealias Item = NetworkResponse

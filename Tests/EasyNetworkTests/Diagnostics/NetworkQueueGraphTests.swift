@@ -4,7 +4,7 @@ import Testing
 @testable import EasyNetwork
 @testable import EasyNetworkDiagnostics
 
-@Suite("The graph of a queue", .timeLimit(.minutes(5)))
+@Suite("The graph of a queue", .timeLimit(.minutes(10)))
 struct NetworkQueueGraphTests {
     private func queue() -> (NetworkQueue, [NetworkOperation]) {
         let queue = NetworkQueue(name: "a \"queue\"")

@@ -7,7 +7,7 @@ import Testing
 @testable import EasyNetworkDiagnostics
 
 /// Plants secrets in all parts of real calls, with everything on that shows calls.
-@Suite("Secrets in what is shown", .timeLimit(.minutes(5)))
+@Suite("Secrets in what is shown", .timeLimit(.minutes(10)))
 struct SecretsTests {
     private struct Send: APIRequest {
         typealias Item = NetworkResponse

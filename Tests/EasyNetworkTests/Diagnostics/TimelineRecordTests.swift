@@ -4,7 +4,7 @@ import Testing
 @testable import EasyNetwork
 @testable import EasyNetworkDiagnostics
 
-@Suite("Rows of a timeline", .timeLimit(.minutes(5)))
+@Suite("Rows of a timeline", .timeLimit(.minutes(10)))
 struct TimelineRecordTests {
     private let origin = Date(timeIntervalSinceReferenceDate: 800_000_000)
     private let url = URL(fileURLWithPath: "/users")

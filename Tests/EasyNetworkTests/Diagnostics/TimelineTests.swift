@@ -5,7 +5,7 @@ import Testing
 @testable import EasyNetwork
 @testable import EasyNetworkDiagnostics
 
-@Suite("Timeline", .timeLimit(.minutes(5)))
+@Suite("Timeline", .timeLimit(.minutes(10)))
 struct TimelineTests {
     private struct Get: APIRequest {
         typealias Item = NetworkResponse

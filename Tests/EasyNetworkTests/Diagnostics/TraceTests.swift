@@ -10,7 +10,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Traces", .timeLimit(.minutes(5)))
+@Suite("Traces", .timeLimit(.minutes(10)))
 struct TraceTests {
     private struct Fetch: APIRequest {
         typealias Item = NetworkResponse

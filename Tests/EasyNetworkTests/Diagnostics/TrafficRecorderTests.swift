@@ -6,7 +6,7 @@ import Testing
 @testable import EasyNetwork
 @testable import EasyNetworkDiagnostics
 
-@Suite("Recordings of traffic", .timeLimit(.minutes(5)))
+@Suite("Recordings of traffic", .timeLimit(.minutes(10)))
 struct TrafficRecorderTests {
     private struct Send: APIRequest {
         typealias Item = NetworkResponse

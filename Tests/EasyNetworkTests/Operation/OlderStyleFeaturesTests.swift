@@ -48,7 +48,7 @@ private final class LoadNews: ServiceOperation, @unchecked Sendable {
     @MainActor private func mainFailure(_ error: NetworkError) { handleFailure(error.bridged) }
 }
 
-@Suite("The older way: features of the calls", .timeLimit(.minutes(5)))
+@Suite("The older way: features of the calls", .timeLimit(.minutes(10)))
 struct OlderStyleFeaturesTests {
     private let transport = InMemoryTransport()
     private let service: EasyNetworkService

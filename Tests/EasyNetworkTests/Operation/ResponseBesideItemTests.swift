@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("The response beside the item", .timeLimit(.minutes(5)))
+@Suite("The response beside the item", .timeLimit(.minutes(10)))
 struct ResponseBesideItemTests {
     private let transport = InMemoryTransport()
 

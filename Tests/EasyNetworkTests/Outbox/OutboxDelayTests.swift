@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("The delays of an outbox", .timeLimit(.minutes(5)))
+@Suite("The delays of an outbox", .timeLimit(.minutes(10)))
 struct OutboxDelayTests {
     /// The delays after failures, each of which is tried again at once.
     private func delays(

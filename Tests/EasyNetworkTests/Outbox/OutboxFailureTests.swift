@@ -7,7 +7,7 @@ import Testing
 
 /// The table of failures in the article "Jobs that survive", row by row. The rows of entries that depend on others, are too
 /// old or are damaged are in ``OutboxTests``, that of a full disk in ``OutboxFaultTests``.
-@Suite("The failures of an outbox", .timeLimit(.minutes(5)))
+@Suite("The failures of an outbox", .timeLimit(.minutes(10)))
 struct OutboxFailureTests {
     /// A request with a mistake.
     private struct Odd: APIRequest, Codable {

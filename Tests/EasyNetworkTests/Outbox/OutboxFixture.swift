@@ -70,12 +70,13 @@ final class FailingOutboxFiles: CacheFiles, @unchecked Sendable {
 
 final class OutboxFixture {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("outbox-\(UUID().uuidString)")
-    let transport = InMemoryTransport()
     let clock = ManualClock()
+    let transport: InMemoryTransport
     let files = FailingOutboxFiles()
     private let answer = Locked<[Int]>([])
 
     init() {
+        transport = InMemoryTransport(clock: clock)
         transport.route("POST", "*") { [answer] _ in
             .status(answer.withLock { $0.count > 1 ? $0.removeFirst() : $0.first ?? 204 })
         }

@@ -5,7 +5,7 @@ import Testing
 @testable import EasyNetwork
 @testable import EasyNetworkOutbox
 
-@Suite("What an entry of an outbox asks for", .timeLimit(.minutes(5)))
+@Suite("What an entry of an outbox asks for", .timeLimit(.minutes(10)))
 struct OutboxOptionsTests {
     private let fixture = OutboxFixture()
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Deadlines of jobs", .timeLimit(.minutes(5)))
+@Suite("Deadlines of jobs", .timeLimit(.minutes(10)))
 struct DeadlineTests {
     private let clock = ManualClock()
     private let queue: NetworkQueue
@@ -99,7 +99,7 @@ struct DeadlineTests {
 
     @Test("OPQ-10: a request that stalls ends at its deadline, its retries and dependents with it")
     func request() async throws {
-        let transport = InMemoryTransport()
+        let transport = InMemoryTransport(clock: clock)
         transport.route("GET", "*") { _ in .fault(.stall) }
         let host = HostConfiguration(baseURL: URL(string: "https://api.example.com"), transport: transport) {
             $0.clock = clock

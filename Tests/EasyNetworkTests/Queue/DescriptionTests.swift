@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("What print shows of operations and queues", .timeLimit(.minutes(2)))
+@Suite("What print shows of operations and queues", .timeLimit(.minutes(10)))
 struct DescriptionTests {
     private struct GetNews: APIRequest {
         typealias Item = NetworkResponse

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Calls", .timeLimit(.minutes(5)))
+@Suite("Calls", .timeLimit(.minutes(10)))
 struct CallTests {
     private struct Call: APIRequest {
         typealias Item = NetworkResponse

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("LogWriter", .timeLimit(.minutes(5)))
+@Suite("LogWriter", .timeLimit(.minutes(10)))
 struct LogWriterTests {
     private func settle(_ writer: LogWriter) async {
         await withCheckedContinuation { continuation in writer.settle { continuation.resume() } }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Events of jobs and calls", .timeLimit(.minutes(5)))
+@Suite("Events of jobs and calls", .timeLimit(.minutes(10)))
 struct NetworkEventTests {
     /// The events of one listener.
     private final class Heard: Sendable {

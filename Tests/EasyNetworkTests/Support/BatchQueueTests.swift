@@ -2,7 +2,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("A queue of batches", .timeLimit(.minutes(5)))
+@Suite("A queue of batches", .timeLimit(.minutes(10)))
 struct BatchQueueTests {
     @Test("DIA-1: it works on each element once, in order, and on all that were added before it has settled")
     func order() async {

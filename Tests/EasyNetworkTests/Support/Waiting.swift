@@ -15,10 +15,14 @@ extension Operation {
 ///
 /// - Returns: `false` if the condition is still false after very many checks.
 func eventually(_ condition: () -> Bool) async -> Bool {
-    for look in 0..<60_000 {
+    for look in 0..<12_000 {
         if condition() { return true }
-        // Paces the polling, to leave the processor to other threads; it does not synchronise.
-        if look < 1_000 { await Task.yield() } else { try? await Task.sleep(nanoseconds: 1_000_000) }
+        // Paces the polling, to leave the processor to the many tests that run at once; it does not synchronise.
+        if look < 20 {
+            await Task.yield()
+        } else {
+            try? await Task.sleep(nanoseconds: look < 200 ? 1_000_000 : 10_000_000)
+        }
     }
     return false
 }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EasyNetwork
 
-@Suite("Heads of answers", .timeLimit(.minutes(5)))
+@Suite("Heads of answers", .timeLimit(.minutes(10)))
 struct CurlHeadTests {
     /// - Returns: the head with its fields, or the error; then the trailers.
     private func read(_ lines: [[UInt8]], _ head: inout CurlHead) -> [String] {

@@ -56,7 +56,7 @@ import Testing
 
     @Test(
         "TRF-1: the rate of a transfer that stalls falls each second, until there is none, and rises again",
-        .timeLimit(.minutes(5))
+        .timeLimit(.minutes(10))
     )
     func stalls() async throws {
         let meter = TransferMeter(kind: .downloading, clock: clock)
