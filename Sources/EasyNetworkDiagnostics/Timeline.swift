@@ -42,7 +42,7 @@ public final class Timeline: Sendable {
     /// timeline.record(NetworkQueue.shared)
     /// ```
     ///
-    /// Of a job whose queue is not recorded, the file has the span as of the end of its first call. The file may be read
+    /// For a job whose queue is not recorded, the file has the span as of the end of its first call. The file may be read
     /// and written by its owner only; a symbolic link in its place is not followed, but an error. Lines are written in
     /// the background. At most 10,000 wait; those for which there is no room, there or on the disk, are dropped, and the
     /// next line has their number, `easynetwork.dropped`, in its scope. ``finish()`` waits for the last ones.
@@ -120,7 +120,7 @@ public final class Timeline: Sendable {
     /// try Data(lines.utf8).write(to: URL(fileURLWithPath: "traces.jsonl"))
     /// ```
     ///
-    /// What belongs to a trace that is not sampled, or began before the first timeline was made, is left out.
+    /// Spans of a trace that is not sampled, or that began before the first timeline was made, are left out.
     ///
     /// - Parameter service: the `service.name` of the spans. Default the name of the program.
     public func openTelemetry(service: String = ProcessInfo.processInfo.processName) async -> String {

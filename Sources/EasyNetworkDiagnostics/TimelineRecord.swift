@@ -217,7 +217,7 @@ struct TimelineRecord: Sendable {
         return number
     }
 
-    /// What an event has completed, for a file of traces: a job, a call, or a message of a call whose end nobody tells.
+    /// Finds what an event has completed, for a file of traces: a job, a call, or a message of a call whose end nobody tells.
     /// Each part is returned once.
     mutating func takeEnded(by event: NetworkEvent) -> TracedRow? {
         switch event.kind {

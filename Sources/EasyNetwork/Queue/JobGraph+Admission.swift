@@ -89,7 +89,7 @@ extension JobGraph {
     }
 
     private mutating func takeSlot(for job: Job, at now: TimeInterval) {
-        if job.traits.mayYield, job.needsSlot { yielding.append(job) }
+        if job.mayYield { yielding.append(job) }
         changeCounts(of: job) { lane in
             lane.runningCount += 1
             if !job.isReturning { lane.gate?.take(at: now) }
@@ -116,15 +116,16 @@ extension JobGraph {
 
     // MARK: - Urgent jobs
 
-    /// Takes the slot of a running job for one of higher priority that waits for nothing but a slot.
+    /// Gives the slot of a running job to one of higher priority that waits for nothing but a slot. The job that yields is
+    /// in its row again, before all others of its priority that have not started.
     ///
     /// - Parameter wake: becomes the time at which a job may yield that may not yet.
-    /// - Returns: the job that has yielded; it is in its row again, before all others of its priority that have not
-    ///   started. Nil when no urgent job could start instead.
-    mutating func yieldSlot(at now: TimeInterval, _ wake: inout TimeInterval?) -> Job? {
-        guard let ceiling = yieldingPriority, !isSuspended, let lowest = yielding.lazy.map(\.priority).min(),
-            lowest <= ceiling
-        else { return nil }
+    /// - Returns: false when no urgent job could start instead.
+    mutating func yieldSlot(_ actions: inout Actions, _ wake: inout TimeInterval?) -> Bool {
+        let now = actions.now
+        guard !yielding.isEmpty, let ceiling = yieldingPriority, !isSuspended,
+            let lowest = yielding.lazy.map(\.priority).min(), lowest <= ceiling
+        else { return false }
         var best: (urgent: Job, job: Job)?
         var tooYoung: TimeInterval?
         for lane in lanesOfUrgentJobs {
@@ -133,7 +134,7 @@ extension JobGraph {
                     if let best, (best.urgent.priority, -best.urgent.turn) > (urgent.priority, -urgent.turn) { break }
                     let jobs = jobs(yieldingTo: urgent, ceiling, at: now)
                     guard let first = jobs.map({ $0.wentOnAt + Self.yieldingInterval }).min() else { continue }
-                    // Of the lowest priority, and of those the one that has run longest.
+                    // The lowest priority yields, and among equals the job that has run longest.
                     let job = jobs.filter { $0.wentOnAt + Self.yieldingInterval <= now }
                         .min { ($0.priority, $0.wentOnAt) < ($1.priority, $1.wentOnAt) }
                     if let job { best = (urgent, job) } else { tooYoung = min(tooYoung ?? first, first) }
@@ -141,15 +142,16 @@ extension JobGraph {
                 }
             }
         }
-        guard let job = best?.job else {
+        guard let job = best?.job, let payload = job.payload else {
             wake = tooYoung
-            return nil
+            return false
         }
         giveBackSlot(of: job)
         (job.phase, job.isReturning, job.hasYielded) = (.returning, true, true)
         noteReady(job, at: now)
         join(mainLane, job)
-        return job
+        actions.yield.append(payload)
+        return true
     }
 
     /// The lanes in which jobs wait that could start if one of ``yielding`` gave its slot.
@@ -180,10 +182,10 @@ extension JobGraph {
     /// The jobs of which each could give its slot to this one.
     private func jobs(yieldingTo urgent: Job, _ ceiling: JobPriority, at now: TimeInterval) -> [Job] {
         let full = (urgent.lanes + [everything]).filter { urgent.counts(in: $0) && !$0.hasRoom(for: urgent, at: now) }
-        // One more slot is enough. A rate has no room even then.
+        // A single slot must be enough. A rate has no room even then.
         guard full.allSatisfy({ !$0.isBelowLimit && $0.runningCount == $0.limit }) else { return [] }
         return yielding.filter { job in
-            job.priority < urgent.priority && job.priority <= ceiling && job.mayYield
+            job.priority < urgent.priority && job.priority <= ceiling
                 && full.allSatisfy { lane in lane === everything || job.lanes.contains { $0 === lane } }
         }
     }

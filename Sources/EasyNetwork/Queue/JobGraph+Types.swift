@@ -145,9 +145,9 @@ extension JobGraph {
         /// Whether the job has not been started.
         var isWaiting: Bool { phase == .expected || phase == .blocked || phase == .ready }
 
-        /// Whether its slot may be given to an urgent job. One that excludes others holds its categories.
+        /// Whether its slot may be given to an urgent job. A job that excludes others keeps it, for its categories.
         var mayYield: Bool {
-            traits.mayYield && !lanes.contains { if case .exclusion = $0.key { true } else { false } }
+            traits.mayYield && needsSlot && !lanes.contains { if case .exclusion = $0.key { true } else { false } }
         }
 
         var needsSlot: Bool { traits.occupiesSlot && !traits.needsPreparing }

@@ -46,7 +46,7 @@ struct JobGraph<Payload> {
     /// Running jobs of this priority and lower give their slots to waiting ones of higher priority, if they can; nil
     /// means that none does.
     var yieldingPriority: JobPriority? = .low
-    /// The running jobs that can: mostly none.
+    /// The running jobs that can, mostly none: see ``Job/mayYield``.
     var yielding: [Job] = []
     /// A job that has yielded runs at least so many seconds before it does so again.
     static var yieldingInterval: TimeInterval { 0.5 }
@@ -213,7 +213,7 @@ struct JobGraph<Payload> {
         // The memory of a burst is given back when the last job has left.
         if isEmpty { submitted.removeAll(keepingCapacity: submitted.count < 64) }
         var wakeToYield: TimeInterval?
-        repeat { giveSlots(&actions) } while yieldSlot(&wakeToYield, &actions)
+        repeat { giveSlots(&actions) } while yieldSlot(&actions, &wakeToYield)
         isResuming = false
         actions.wake = wake(after: actions.now)
         if let wakeToYield { actions.wake = min(actions.wake ?? wakeToYield, wakeToYield) }
@@ -234,13 +234,6 @@ struct JobGraph<Payload> {
             }
             job.phase = .running
         }
-    }
-
-    /// - Returns: whether a job gave its slot to an urgent one.
-    private mutating func yieldSlot(_ wake: inout TimeInterval?, _ actions: inout Actions) -> Bool {
-        guard !yielding.isEmpty, let job = yieldSlot(at: actions.now, &wake) else { return false }
-        if let payload = job.payload { actions.yield.append(payload) }
-        return true
     }
 
     /// Takes the slot of a job that has started and waits for something else.

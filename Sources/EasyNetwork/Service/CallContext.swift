@@ -159,7 +159,7 @@ final class CallContext: Sendable {
 
     /// Tells the circuit how a message ended.
     func end(_ pass: CircuitPass, _ outcome: Outcome, _ call: Call) {
-        // What fails without a network says nothing of the server.
+        // A failure without a network says nothing of the server.
         if case .failure = outcome, missingNetwork != nil { return }
         if let change = pass.end(outcome, at: clock.date) { tell(call, change) }
     }

@@ -78,59 +78,50 @@ public final class EasyNetworkService: Sendable {
         let caller = group.caller
         let callbackQueue =
             caller?.deliveryQueue ?? group.lastCallbackQueue ?? configuration.deliveryQueue
-        var deliverCached: CachedDelivery?
-        if let cached {
-            deliverCached = { answer, done in
-                WorkQueue.call(on: callbackQueue) {
-                    WorkQueue.userCode { cached(answer.json) }
-                    done()
-                }
-            }
-        }
-        self.request(
-            request,
-            caller,
-            hearsSuccess: success != nil,
-            hearsFailure: failure != nil,
-            deliverCached
-        ) { result, keep in
+        let hears = (success: success != nil, failure: failure != nil, cached: cached != nil)
+        self.request(request, caller, hears) { part, done in
             WorkQueue.call(on: callbackQueue) {
                 // Not before, so that a finish() in the closure finds this end.
-                caller?.callGroup.noteEnd(of: result.failure)
+                if case .end(let result) = part { caller?.callGroup.noteEnd(of: result.failure) }
                 WorkQueue.userCode {
-                    switch result {
-                    case .success(let answer): success?(answer.json, answer.response)
-                    case .failure(let error): failure?(error)
+                    switch part {
+                    case .cached(let answer): cached?(answer.json)
+                    case .end(.success(let answer)): success?(answer.json, answer.response)
+                    case .end(.failure(let error)): failure?(error)
                     }
                 }
-                keep?()
-                caller?.callbackIsDone()
+                done()
             }
         }
     }
 
-    /// Hands over the cache's answer, and calls the closure when that is done.
-    private typealias CachedDelivery = @Sendable (JSONAnswer, _ done: @escaping @Sendable () -> Void) -> Void
+    /// A part of a call that a closure is told.
+    private enum Part: Sendable {
+        case cached(JSONAnswer)
+        case end(Result<JSONAnswer, NetworkError>)
+    }
 
     /// - Parameters:
-    ///   - deliverCached: called at most once before the end, which waits for it; nil for none.
-    ///   - deliver: called when one of the closures is to be called, with what stores the answer afterwards.
+    ///   - hears: the closures that there are.
+    ///   - deliver: calls one of them, and then `done`.
     private func request(
         _ request: some BaseAPIRequest,
         _ caller: (any CallOwner)?,
-        hearsSuccess: Bool,
-        hearsFailure: Bool,
-        _ deliverCached: CachedDelivery?,
-        _ deliver: @escaping @Sendable (Result<JSONAnswer, NetworkError>, _ keep: (@Sendable () -> Void)?) -> Void
+        _ hears: (success: Bool, failure: Bool, cached: Bool),
+        _ deliver: @escaping @Sendable (Part, _ done: @escaping @Sendable () -> Void) -> Void
     ) {
         caller?.callGroup.callbackIsPending()
-        let cachedDelivery = deliverCached.map { _ in Locked<OneShot?>(nil) }
+        // The end waits for the closure of the cache's answer, which is not called after it.
+        let cachedDelivery = hears.cached ? Locked<(delivery: OneShot?, isOver: Bool)>((nil, false)) : nil
         var cached: (@Sendable (any Sendable) -> Void)?
-        if let deliverCached, let cachedDelivery {
+        if let cachedDelivery {
             cached = { item in
                 let delivery = OneShot()
-                cachedDelivery.exchange(delivery)
-                deliverCached(CallGroup.typed(item), delivery.end)
+                let isWanted = cachedDelivery.withLock { state in
+                    if !state.isOver { state.delivery = delivery }
+                    return !state.isOver
+                }
+                if isWanted { deliver(.cached(CallGroup.typed(item)), delivery.end) }
             }
         }
         group.begin(
@@ -139,21 +130,26 @@ public final class EasyNetworkService: Sendable {
             cached: cached,
             map: { JSONAnswer(json: $0.body.isEmpty ? nil : try $0.json(), response: $0) }
         ) { _, result, keep in
-            let error = result.failure
-            if let error, caller?.endsSilently(after: error) ?? self.group.isSilenced(error) {
-                caller?.callbackIsDone()
-                return
+            let end = { @Sendable in
+                let error = result.failure
+                if let error, caller?.endsSilently(after: error) ?? self.group.isSilenced(error) {
+                    caller?.callbackIsDone()
+                } else if error == nil ? hears.success : hears.failure {
+                    deliver(.end(result.map(CallGroup.typed))) {
+                        keep?()
+                        caller?.callbackIsDone()
+                    }
+                } else {
+                    keep?()
+                    caller?.callGroup.noteEnd(of: error, isHeard: false)
+                    caller?.callbackIsDone()
+                }
             }
-            guard error == nil ? hearsSuccess : hearsFailure else {
-                keep?()
-                caller?.callGroup.noteEnd(of: error, isHeard: false)
-                caller?.callbackIsDone()
-                return
+            let delivery = cachedDelivery?.withLock { state in
+                state.isOver = true
+                return state.delivery
             }
-            guard let delivery = cachedDelivery?.withLock({ $0 }) else {
-                return deliver(result.map(CallGroup.typed), keep)
-            }
-            delivery.whenOver { deliver(result.map(CallGroup.typed), keep) }
+            if let delivery { delivery.whenOver(end) } else { end() }
         }
     }
 
@@ -231,29 +227,18 @@ public final class EasyNetworkService: Sendable {
         _ cached: (@MainActor (Any?) -> Void)?
     ) {
         let caller = group.caller
-        var deliverCached: CachedDelivery?
-        if let cached {
-            deliverCached = { answer, done in WorkQueue.callOnMain({ cached(answer.json) }, then: done) }
-        }
-        self.request(
-            request,
-            caller,
-            hearsSuccess: success != nil,
-            hearsFailure: failure != nil,
-            deliverCached
-        ) { result, keep in
+        let hears = (success: success != nil, failure: failure != nil, cached: cached != nil)
+        self.request(request, caller, hears) { part, done in
             WorkQueue.callOnMain(
                 {
-                    caller?.callGroup.noteEnd(of: result.failure)
-                    switch result {
-                    case .success(let answer): success?(answer.json, answer.response)
-                    case .failure(let error): failure?(error)
+                    if case .end(let result) = part { caller?.callGroup.noteEnd(of: result.failure) }
+                    switch part {
+                    case .cached(let answer): cached?(answer.json)
+                    case .end(.success(let answer)): success?(answer.json, answer.response)
+                    case .end(.failure(let error)): failure?(error)
                     }
                 },
-                then: {
-                    keep?()
-                    caller?.callbackIsDone()
-                }
+                then: done
             )
         }
     }

@@ -110,3 +110,32 @@ struct BitWriter {
         return bytes
     }
 }
+
+extension CRC32 {
+    /// Appends zeros in a time logarithmic in their number: a zero changes the state by a linear map of its bits, which
+    /// is squared repeatedly.
+    mutating func appendZeros(_ count: Int) {
+        // The images of the 32 bits.
+        var map = (0..<32).map { bit -> UInt32 in
+            let value = UInt32(1) << UInt32(bit)
+            return Self.table[Int(UInt8(truncatingIfNeeded: value))] ^ value >> 8
+        }
+        var left = count
+        while left > 0 {
+            if left & 1 == 1 { state = Self.image(of: state, map) }
+            let square = map.map { Self.image(of: $0, map) }
+            map = square
+            left >>= 1
+        }
+    }
+
+    private static func image(of value: UInt32, _ map: [UInt32]) -> UInt32 {
+        var left = value
+        var result: UInt32 = 0
+        while left != 0 {
+            result ^= map[left.trailingZeroBitCount]
+            left &= left - 1
+        }
+        return result
+    }
+}

@@ -84,6 +84,7 @@ struct UrgentWork {
         let requests = Task {
             var milliseconds: [Double] = []
             while withRequests, !Task.isCancelled, downloads.contains(where: { !$0.isFinished }) {
+                // The pace of the requests; nothing is synchronised by it.
                 try? await Task.sleep(nanoseconds: 1_000_000_000)
                 let begin = DispatchTime.now()
                 guard (try? await queue.perform(Request<Data>("small"), service: service)) != nil else { continue }

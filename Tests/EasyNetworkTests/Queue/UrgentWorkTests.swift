@@ -255,7 +255,7 @@ struct UrgentWorkTests {
             let running = Set(jobs.filter { $0.value.phase == .running }.keys)
             if running != holdsSlot { return "\(running) run, and \(holdsSlot) were told" }
             if graph.everything.runningCount != running.count { return "the count is wrong" }
-            if Set(graph.yielding.compactMap(\.payload)) != running.filter({ jobs[$0]?.traits.mayYield == true }) {
+            if Set(graph.yielding.compactMap(\.payload)) != running.filter({ jobs[$0]?.mayYield == true }) {
                 return "the list of those that may yield is wrong"
             }
             if let waits = urgentJobThatWaits(Array(jobs.values), graph, now) { return "\(waits) waits for nothing" }

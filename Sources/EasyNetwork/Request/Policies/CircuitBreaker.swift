@@ -21,13 +21,13 @@ import Foundation
 /// The state is that of the ``HostConfiguration``, and is lost with it. A request whose options have another breaker
 /// shares it; ``never`` neither counts nor holds it back.
 public struct CircuitBreaker: Hashable, Sendable {
-    /// What opens a circuit. A number below 1 counts as 1, a time that is not positive as a millisecond.
+    /// A number of failures that opens a circuit. A number below 1 counts as 1, a time that is not positive as a millisecond.
     ///
     /// ```swift
     /// let threshold = CircuitBreaker.Threshold.failures(20, within: 60)
     /// ```
     public enum Threshold: Hashable, Sendable {
-        /// Nothing.
+        /// No failures: the circuit stays closed.
         case never
         /// So many failures without a success between them.
         case failuresInRow(Int)
@@ -45,7 +45,7 @@ public struct CircuitBreaker: Hashable, Sendable {
         }
     }
 
-    /// What opens the circuit. Default five failures in a row.
+    /// The failures that open the circuit. Default five failures in a row.
     public var threshold: Threshold
 
     /// The seconds from the opening to the first trial; they double with each trial that fails. Default 5. A
@@ -93,7 +93,7 @@ public struct CircuitBreaker: Hashable, Sendable {
     /// The longest time that a circuit is open without a trial.
     static let day: TimeInterval = 86_400
 
-    /// What the end of a message says of its server.
+    /// The meaning of a message's end for its server.
     enum Verdict: Equatable {
         case success
         /// - Parameter what: for a person, such as "status 503".

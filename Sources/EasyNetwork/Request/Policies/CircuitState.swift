@@ -32,13 +32,13 @@ struct CircuitState: Sendable {
     }
 
     private var phase = Phase.closed
-    /// Of the passes that count.
+    /// The number of the passes that count.
     private var number: UInt64 = 0
     private var tally = CircuitTally()
     private var failedTrialCount = 0
     /// Before this time the server does not want to be asked.
     private var notBefore = -TimeInterval.infinity
-    /// What opened the circuit, for a person, such as "5 failures in a row".
+    /// The reason for the opening, for a person, such as "5 failures in a row".
     private var reason = ""
     private var lastFailure = ""
 
@@ -47,7 +47,7 @@ struct CircuitState: Sendable {
         if case .open(let until) = phase { max(until, notBefore) } else { nil }
     }
 
-    /// What a message would be told at a time.
+    /// The answer that a message would get at a time; nil when it may go.
     func refusal(at now: TimeInterval) -> Admission? {
         switch phase {
         case .closed: return nil
@@ -152,7 +152,7 @@ private struct CircuitTally {
         if isFailure { slices[slices.count - 1].failureCount += 1 }
     }
 
-    /// What has reached the threshold, for a person; nil when it is not reached.
+    /// The count that has reached the threshold, for a person; nil when it is not reached.
     func counted(for threshold: CircuitBreaker.Threshold) -> String? {
         let (count, failures) = slices.reduce((0, 0)) { ($0.0 + $1.count, $0.1 + $1.failureCount) }
         switch threshold {

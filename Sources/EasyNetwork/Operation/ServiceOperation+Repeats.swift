@@ -5,8 +5,8 @@ extension ServiceOperation {
     /// The policy for the operation while an equal one waits or runs in its ``NetworkQueue``. Default: the
     /// request's ``RequestOptions/repeatPolicy``.
     ///
-    /// What an operation that makes its own calls will send is not known before: such operations are equal by their
-    /// ``repeatKey`` only, and ``RepeatPolicy/join`` means ``RepeatPolicy/allow``.
+    /// Operations that make their own calls are equal by their ``repeatKey`` only, since their messages are not known
+    /// before; for them ``RepeatPolicy/join`` means ``RepeatPolicy/allow``.
     ///
     /// ```swift
     /// func begin(_ signIn: ServiceOperation) {
