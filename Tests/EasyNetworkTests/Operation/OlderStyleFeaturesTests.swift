@@ -48,6 +48,21 @@ private final class LoadNews: ServiceOperation, @unchecked Sendable {
     @MainActor private func mainFailure(_ error: NetworkError) { handleFailure(error.bridged) }
 }
 
+/// An operation that hears of the cache's answer only.
+private final class Peek: ServiceOperation, @unchecked Sendable {
+    // Sendable because nothing changes.
+    private let cached: @Sendable () -> Void
+
+    init(service: EasyNetworkService, _ cached: @escaping @Sendable () -> Void) {
+        self.cached = cached
+        super.init(service: service)
+    }
+
+    override func execute() {
+        service.request(Get(api: "news"), cached: { _ in self.cached() })
+    }
+}
+
 @Suite("The older way: features of the calls", .timeLimit(.minutes(10)))
 struct OlderStyleFeaturesTests {
     private let transport = InMemoryTransport()
@@ -109,6 +124,33 @@ struct OlderStyleFeaturesTests {
         #expect(notes.withLock { $0.isEmpty })
         gate.signal()
         #expect(await eventually { notes.withLock { $0 } == ["cached", "success"] })
+    }
+
+    @Test("BEY-16: an end that no closure hears of waits for that of the cache's answer, too")
+    func unheardEnd() async throws {
+        let queue = NetworkQueue()
+        for _ in 0..<2 {
+            let load = LoadNews(Get(api: "news"), service: service)
+            queue.addOperation(load)
+            await load.ended()
+        }
+        let (cached, gate, notes) = (Gate(), DispatchSemaphore(value: 0), Locked<[String]>([]))
+        // The third answer of the server is a failure, and ends the operation.
+        let peek = Peek(service: service) {
+            cached.open()
+            gate.wait()
+            notes.withLock { $0.append("cached") }
+        }
+        peek.whenFinished { notes.withLock { $0.append("finished") } }
+        queue.addOperation(peek)
+        await cached.opened()
+        await transport.waitForRequests(3)
+        // Leaves time for an event that must not happen.
+        for _ in 0..<1_000 where notes.withLock({ $0.isEmpty }) { await Task.yield() }
+        gate.signal()
+        await peek.ended()
+        #expect(await eventually { notes.withLock { $0 } == ["cached", "finished"] })
+        #expect(peek.error?.statusCode == 404)
     }
 
     @Test("BEY-16, OPQ-6: operations that make their own calls are refused or replaced by their key")
