@@ -72,6 +72,7 @@ package enum WorkQueue {
     ///
     /// The task counts as user code, since interceptors, authenticators and requests run in it; only ``finish(_:)``
     /// does not.
+    @discardableResult
     static func task<Success: Sendable>(
         _ body: @escaping @Sendable () async -> Success
     ) -> Task<Success, Never> {
