@@ -47,12 +47,12 @@ struct UrgentWork {
     private func line(_ name: String, _ figures: Figures) {
         var text = "  \(name.filled(22))downloads \(Report.number(figures.seconds, digits: 3)) s"
         if !figures.milliseconds.isEmpty {
-            let (median, most) = (
+            let milliseconds = [
                 Measurement.percentile(0.5, of: figures.milliseconds),
-                Measurement.percentile(0.99, of: figures.milliseconds)
-            )
-            text +=
-                ", requests: median \(Report.number(median, digits: 3)) ms, 99 % \(Report.number(most, digits: 3)) ms"
+                Measurement.percentile(0.99, of: figures.milliseconds),
+                figures.milliseconds.max() ?? 0,
+            ].map { "\(Report.number($0, digits: 3)) ms" }
+            text += ", requests: median \(milliseconds[0]), 99 % \(milliseconds[1]), longest \(milliseconds[2])"
         }
         report.line(text)
     }
