@@ -86,26 +86,33 @@ struct OlderStyleFeaturesTests {
         service = EasyNetworkService(host)
     }
 
+    /// Loads the news, and waits until the answer is stored, which comes after the closure that ends the operation.
+    private func load(_ number: Int, isOnMain: Bool = false, _ queue: NetworkQueue) async -> [String] {
+        let load = LoadNews(Get(api: "news"), isOnMain: isOnMain, service: service)
+        queue.addOperation(load)
+        await load.ended()
+        for _ in 0..<12_000 {
+            let stored = try? await service.cachedResponse(for: Get(api: "news"))
+            if (try? stored?.json() as? [String: Any])?["number"] as? Int == number { break }
+            // Paces the polling; it does not synchronise.
+            try? await Task.sleep(nanoseconds: 1_000_000)
+        }
+        return load.seen
+    }
+
     @Test("BEY-16, CCH-3: the cache's answer comes first, and the network's after it", arguments: [false, true])
     func cached(isOnMain: Bool) async throws {
         let queue = NetworkQueue()
         var seen: [[String]] = []
-        for _ in 0..<3 {
-            let load = LoadNews(Get(api: "news"), isOnMain: isOnMain, service: service)
-            queue.addOperation(load)
-            await load.ended()
-            seen.append(load.seen)
-        }
         // The third answer of the server is a failure, which follows the cache's answer, too.
+        for number in [1, 2, 2] { seen.append(await load(number, isOnMain: isOnMain, queue)) }
         #expect(seen == [["success 1"], ["cached 1", "success 2"], ["cached 2", "failure true"]])
     }
 
     @Test("BEY-16: a closure for the cache's answer that blocks holds the network's back")
     func order() async throws {
         let queue = NetworkQueue()
-        let first = LoadNews(Get(api: "news"), service: service)
-        queue.addOperation(first)
-        await first.ended()
+        _ = await load(1, queue)
         let (cached, gate, notes) = (Gate(), DispatchSemaphore(value: 0), Locked<[String]>([]))
         service.request(
             Get(api: "news"),
@@ -129,11 +136,7 @@ struct OlderStyleFeaturesTests {
     @Test("BEY-16: an end that no closure hears of waits for that of the cache's answer, too")
     func unheardEnd() async throws {
         let queue = NetworkQueue()
-        for _ in 0..<2 {
-            let load = LoadNews(Get(api: "news"), service: service)
-            queue.addOperation(load)
-            await load.ended()
-        }
+        for number in 1...2 { _ = await load(number, queue) }
         let (cached, gate, notes) = (Gate(), DispatchSemaphore(value: 0), Locked<[String]>([]))
         // The third answer of the server is a failure, and ends the operation.
         let peek = Peek(service: service) {
