@@ -119,6 +119,8 @@ struct OperationCallEndTests {
         NetworkQueue().addOperation(operation)
         await transport.waitForRequests(2)
         await hasFailed.opened()
+        // That of the late answer.
+        await clock.waitForTimers(1)
         clock.advance(by: 2)
         #expect(await eventually { operation.isFinished })
         #expect(operation.error == nil && transport.requests.map(\.path).last == "/ok")
