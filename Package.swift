@@ -13,6 +13,7 @@ let package = Package(
         .library(name: "EasyNetworkOutbox", targets: ["EasyNetworkOutbox"]),
         .library(name: "EasyNetworkResources", targets: ["EasyNetworkResources"]),
         .library(name: "EasyNetworkTesting", targets: ["EasyNetworkTesting"]),
+        .plugin(name: "GenerateRequests", targets: ["GenerateRequests"]),
     ],
     targets: [
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("dl", .when(platforms: [.linux]))]),
@@ -31,7 +32,9 @@ let package = Package(
         ),
         .target(name: "EasyNetworkOutbox", dependencies: ["EasyNetwork"], swiftSettings: settings),
         .target(name: "EasyNetworkResources", dependencies: ["EasyNetwork"], swiftSettings: settings),
-        .target(name: "EasyNetworkTesting", dependencies: ["EasyNetwork"]),
+        // Reads OpenAPI for EasyNetworkTesting and Generate; no product.
+        .target(name: "EasyNetworkOpenAPI"),
+        .target(name: "EasyNetworkTesting", dependencies: ["EasyNetwork", "EasyNetworkOpenAPI"]),
         .executableTarget(
             name: "Quickstart",
             dependencies: ["EasyNetwork", "EasyNetworkDiagnostics", "EasyNetworkTesting"],
@@ -63,9 +66,23 @@ let package = Package(
         ),
         .executableTarget(
             name: "Generate",
-            dependencies: ["EasyNetwork", "SampleSupport"],
+            dependencies: ["EasyNetwork", "EasyNetworkOpenAPI", "SampleSupport"],
             path: "Samples/Generate",
             exclude: ["README.md"]
+        ),
+        .plugin(
+            name: "GenerateRequests",
+            capability: .command(
+                intent: .custom(
+                    verb: "generate-requests",
+                    description: "Writes requests and structs from an OpenAPI document, a sample or recorded traffic."
+                ),
+                permissions: [
+                    .writeToPackageDirectory(reason: "The files that are made from the document are put there.")
+                ]
+            ),
+            dependencies: ["Generate"],
+            path: "Sources/GenerateRequests"
         ),
         .executableTarget(
             name: "Benchmark",
@@ -93,9 +110,16 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        .testTarget(name: "EasyNetworkTestingTests", dependencies: ["EasyNetworkTesting", "Descriptors"]),
+        .testTarget(
+            name: "EasyNetworkTestingTests",
+            dependencies: ["EasyNetworkOpenAPI", "EasyNetworkTesting", "Descriptors"]
+        ),
         .testTarget(name: "DownloaderTests", dependencies: ["Downloader", "EasyNetworkTesting", "SampleSupport"]),
-        .testTarget(name: "GenerateTests", dependencies: ["Generate", "SampleSupport"], exclude: ["Samples"]),
+        .testTarget(
+            name: "GenerateTests",
+            dependencies: ["EasyNetwork", "EasyNetworkOpenAPI", "EasyNetworkTesting", "Generate", "SampleSupport"],
+            exclude: ["OpenAPI", "Samples"]
+        ),
         .testTarget(name: "HarnessTests", dependencies: ["Harness", "EasyNetworkTesting", "SampleSupport"]),
     ],
     swiftLanguageModes: [.v6]

@@ -9,12 +9,14 @@ struct Arguments: Equatable {
     }
 
     var file = ""
-    /// The name of the struct; nil for that of the file.
+    /// The name of the struct, or of the type that holds those of a document; nil for that of the file.
     var name: String?
     /// The request's path; nil for its name.
     var path: String?
     var method: String?
     var usesMappers = false
+    /// Whether other modules can use what is written for a document.
+    var isPublic = false
     /// Nil for standard output.
     var output: String?
 
@@ -35,6 +37,7 @@ struct Arguments: Equatable {
             case .option("--path"): arguments.path = try reader.value("a path")
             case .option("--method"): arguments.method = try reader.value("a method", method)
             case .option("--mapper"): arguments.usesMappers = try reader.flag()
+            case .option("--public"): arguments.isPublic = try reader.flag()
             case .option("--output"): arguments.output = try reader.value("a file")
             case .option: throw reader.unknownOption
             }
@@ -51,14 +54,16 @@ struct Arguments: Equatable {
     }
 
     static let usage = """
-        usage: Generate sample.json [--name name] [--path path] [--method method] [--mapper] [--output file]
+        usage: Generate openapi.json [--name name] [--public] [--output folder]
+               Generate sample.json [--name name] [--path path] [--method method] [--mapper] [--output file]
                Generate traffic.har [--mapper] [--output file]
 
-          --name name      the struct's name (default that of the file)
+          --name name      the struct's name, or that of the type around all that a document has (default that of the file)
+          --public         types that other modules can use
           --path path      the request's path (default its name)
           --method method  the request's method (default GET)
           --mapper         write mappers, as the older style has them, instead of Decodable
-          --output file    default standard output
+          --output place   a file, or the folder for a document (default standard output)
           --help           this
 
         Exit status: 0 written, 1 bad file, 64 bad arguments.

@@ -1,3 +1,4 @@
+import EasyNetworkOpenAPI
 import Foundation
 
 /// Writes structs and requests in Swift, from a sample of JSON or from recorded traffic.
@@ -20,6 +21,8 @@ struct Generate {
             return fail("\(arguments.file): cannot be read")
         }
         do throws(InputError) {
+            if let document = try document(data) { return try write(document, data, arguments) }
+            if arguments.isPublic { throw InputError(message: "--public is for an OpenAPI document", offset: 0) }
             let text = try text(for: arguments, data)
             if let output = arguments.output {
                 let isWritten = (try? Data(text.utf8).write(to: URL(fileURLWithPath: output), options: .atomic)) != nil
@@ -30,6 +33,46 @@ struct Generate {
         } catch {
             let place = error.place(in: data)
             return fail("\(arguments.file): line \(place.line), column \(place.column): \(error.message)")
+        }
+    }
+
+    /// Nil for JSON without a word of OpenAPI, which is a sample or recorded traffic.
+    private static func document(_ data: Data) throws(InputError) -> OpenAPIDocument? {
+        do throws(InputError) {
+            return try OpenAPIDocument(data)
+        } catch {
+            let json = try? JSON.parse(data)
+            if let json, json["openapi"] == nil, json["swagger"] == nil { return nil }
+            throw error
+        }
+    }
+
+    private static func write(
+        _ document: OpenAPIDocument,
+        _ data: Data,
+        _ arguments: Arguments
+    ) throws(InputError) -> Int32 {
+        if arguments.usesMappers || arguments.path != nil || arguments.method != nil {
+            throw InputError(message: "--mapper, --path and --method are not for an OpenAPI document", offset: 0)
+        }
+        let file = URL(fileURLWithPath: arguments.file).deletingPathExtension().lastPathComponent
+        let name = Name.type(arguments.name ?? file, limit: nil)
+        let output = OpenAPIWriter(name: name, isPublic: arguments.isPublic).output(of: document)
+        for note in output.notes {
+            let place = note.place(in: data)
+            tell("\(arguments.file):\(place.line):\(place.column): \(note.message)")
+        }
+        tell("\(output.requestCount) of \(output.operationCount) operations, \(output.schemaCount) schemas")
+        guard let folder = arguments.output else {
+            print(output.files.map(\.text).joined(separator: "\n"), terminator: "")
+            return 0
+        }
+        do {
+            let changed = try SourceFolder(URL(fileURLWithPath: folder, isDirectory: true)).write(output.files)
+            tell(changed.isEmpty ? "nothing changed" : "changed: \(changed.joined(separator: ", "))")
+            return 0
+        } catch {
+            return fail("\(folder): cannot be written: \(error.localizedDescription)")
         }
     }
 
@@ -61,8 +104,12 @@ struct Generate {
     }
 
     private static func fail(_ message: String, status: Int32 = 1) -> Int32 {
+        tell(message)
+        return status
+    }
+
+    private static func tell(_ message: String) {
         // Throws where the other form stops the process: standard error may be full.
         try? FileHandle.standardError.write(contentsOf: Data("Generate: \(message)\n".utf8))
-        return status
     }
 }

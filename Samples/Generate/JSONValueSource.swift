@@ -1,7 +1,7 @@
 /// The type of values that have no single type, as the library has no public one.
 enum JSONValueSource {
     static let type = """
-        /// A JSON value of one of several kinds, or of a kind that the sample does not show.
+        /// A JSON value of one of several kinds, or of a kind that is not known.
         nonisolated enum JSONValue: Codable, Hashable, Sendable {
             case null
             case bool(Bool)

@@ -3,11 +3,12 @@ import Foundation
 /// Swift's names and literals for texts of other origin.
 enum Name {
     /// A property's name in lower camel case, without backticks: `firstName` for `first_name`.
-    static func property(_ text: String) -> String {
+    ///
+    /// - Parameter limit: the maximum length, as longer names do not fit on a line; nil for none.
+    static func property(_ text: String, limit: Int? = 40) -> String {
         let words = words(text)
         let camel = words.prefix(1).map(lowercasedStart) + capitalized(words).dropFirst()
-        // Longer names do not fit on a line.
-        let name = String(camel.joined().prefix(40))
+        let name = String(camel.joined().prefix(limit ?? .max))
         if name.isEmpty { return "empty" }
         if name.first?.isNumber == true { return "_" + name }
         // `user.self` is the user and `user.init` its initializer; before an argument `inout` needs other backticks.
@@ -16,11 +17,13 @@ enum Name {
 
     /// A type's name in upper camel case.
     ///
-    /// - Parameter isNested: whether it is in another struct, where `Item` is free.
-    static func type(_ text: String, isNested: Bool = false) -> String {
-        var name = String(capitalized(words(text)).joined().prefix(40))
+    /// - Parameters:
+    ///   - isNested: whether it is in another struct, where `Item` and `Payload` are free.
+    ///   - limit: see ``property(_:limit:)``.
+    static func type(_ text: String, isNested: Bool = false, limit: Int? = 40) -> String {
+        var name = String(capitalized(words(text)).joined().prefix(limit ?? .max))
         if name.first?.isLetter != true { name = name.isEmpty ? "Empty" : "Item" + name }
-        return usedTypes.contains(name) && !(isNested && name == "Item") ? longer(name) : name
+        return usedTypes.contains(name) && !(isNested && ["Item", "Payload"].contains(name)) ? longer(name) : name
     }
 
     /// A type's name in place of one that is used.
@@ -48,19 +51,6 @@ enum Name {
     /// The name as it is written in a declaration.
     static func declared(_ name: String) -> String { keywords.contains(name) ? "`\(name)`" : name }
 
-    /// The text as a literal, with escapes for all that an editor would not show.
-    static func literal(_ text: String) -> String { "\"\(escaped(text))\"" }
-
-    static func escaped(_ text: String) -> String {
-        text.unicodeScalars.reduce(into: "") { result, scalar in
-            switch scalar.properties.generalCategory {
-            case .control, .format, .lineSeparator, .paragraphSeparator, .nonspacingMark, .privateUse, .unassigned:
-                result += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
-            default: result += scalar == "\"" || scalar == "\\" ? "\\\(scalar)" : "\(scalar)"
-            }
-        }
-    }
-
     /// The words of ASCII letters and digits, as swift-format wants names in ASCII. Accents are removed, and other
     /// characters become their numbers.
     private static func words(_ text: String) -> [String] {
@@ -69,6 +59,8 @@ enum Name {
             switch scalar {
             case "a"..."z", "A"..."Z", "0"..."9": words[words.count - 1].unicodeScalars.append(scalar)
             case "+": words += ["plus", ""]
+            // Before a number, or the key of a descending order; else it stands between words.
+            case "-" where words == [""] && text.wholeMatch(of: /-[A-Za-z0-9].*/) != nil: words += ["minus", ""]
             case _ where scalar.isASCII: words.append("")
             case _ where [.nonspacingMark, .format].contains(scalar.properties.generalCategory): continue
             default: words += ["u" + String(scalar.value, radix: 16), ""]
@@ -103,17 +95,18 @@ enum Name {
     /// Types that generated code uses, and words that no type can be called.
     private static let usedTypes = set(
         """
-        APIRequest Any Array ArrayResponseMapper Bool Codable CodingKey CodingKeys Data Decodable Decoder Double
-        Encodable Encoder Hashable Int Item JSONDecoder JSONObject JSONSerialization JSONValue NetworkResponse
-        NetworkService Optional ParsedItem Payload Protocol QueryEncoder RequestBody ResponseMapper
-        ResponseMapperProtocol Self Sendable String Type Void
+        APIRequest Any AnyKey Array ArrayResponseMapper Bool Box Codable CodingKey CodingKeys Credential Data Date Decimal
+        Decodable Decoder Dictionary Double Encodable Encoder Error Failure FormFile HTTPCredential Hashable HostSettings
+        Int Item JSONDecoder JSONEncoder JSONObject JSONSerialization JSONValue MultipartForm NetworkError NetworkResponse
+        NetworkService Optional ParsedItem Payload Protocol QueryEncoder RawRepresentable RequestBody RequestOptions
+        ResponseMapper ResponseMapperProtocol Self Sendable Server String Type URL UUID Void
         """
     )
 
     /// The properties of a request, which its parameters cannot be called.
     static let requestProperties = set(
         """
-        api body headers method options params payload query
+        api body headers method options params payload query validateParameters
         """
     )
 

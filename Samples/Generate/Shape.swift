@@ -1,3 +1,5 @@
+import EasyNetworkOpenAPI
+
 /// The common form of JSON values, such as the elements of an array or the answers of an endpoint.
 struct Shape: Equatable {
     indirect enum Kind: Equatable {

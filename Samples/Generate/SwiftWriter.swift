@@ -1,3 +1,5 @@
+import EasyNetworkOpenAPI
+
 /// Writes endpoints in Swift.
 struct SwiftWriter {
     /// Whether structs get mappers; by default they are `Decodable`.
@@ -54,14 +56,6 @@ struct SwiftWriter {
         return shapes
     }
 
-    /// Sections with blank lines between them, in braces.
-    ///
-    /// - Parameter head: up to the opening brace and what belongs on its line.
-    private func block(_ head: String, _ sections: [[String]]) -> [String] {
-        let lines = sections.filter { !$0.isEmpty }.joined(separator: [""])
-        return [head] + lines.map { $0.isEmpty ? "" : "    " + $0 } + ["}"]
-    }
-
     // MARK: - Structs
 
     /// - Parameters:
@@ -86,12 +80,12 @@ struct SwiftWriter {
             structure($0, conformance, keyword: keyword, isNested: true)
         }
         let cases = model.properties.map { property in
-            let key = property.key == property.name ? "" : " = " + Name.literal(property.key)
+            let key = property.key == property.name ? "" : " = " + property.key.literal
             return "case " + Name.declared(property.name) + key
         }
         let needsKeys = conformance != "ParsedItem" && model.properties.contains { $0.key != $0.name }
-        let keys = needsKeys ? block("private enum CodingKeys: String, CodingKey {", [cases]) : []
-        return block(head + " {", [properties] + nested + [keys])
+        let keys = needsKeys ? Lines.block("private enum CodingKeys: String, CodingKey {", [cases]) : []
+        return Lines.block(head + " {", [properties] + nested + [keys])
     }
 
     // MARK: - Mappers
@@ -104,11 +98,12 @@ struct SwiftWriter {
         }
         let lines = ["\(type)("] + values.dropLast().map { $0 + "," } + values.suffix(1) + [")"]
         let parse =
-            values.isEmpty ? ["try process(json) { _ in \(type)() }"] : block("try process(json) { json in", [lines])
-        let process = block("static func process(_ json: Any?) throws -> \(type) {", [parse])
+            values.isEmpty
+            ? ["try process(json) { _ in \(type)() }"] : Lines.block("try process(json) { json in", [lines])
+        let process = Lines.block("static func process(_ json: Any?) throws -> \(type) {", [parse])
         let nested = model.properties.compactMap(\.nested).map { mapper($0, of: "\(type).\($0.name)") }
         let isolation = type == model.name ? "nonisolated " : ""
-        return block(
+        return Lines.block(
             "\(isolation)final class \(model.name)Mapper: ResponseMapper<\(type)>, ResponseMapperProtocol {",
             [process] + nested
         )
@@ -118,7 +113,7 @@ struct SwiftWriter {
     ///
     /// - Parameter mapper: the name of the object in the shape.
     private func value(of shape: Shape, key: String, mapper: String) -> String {
-        let getter = "json.\(shape.isOptional ? "optional" : "required")(\(Name.literal(key))"
+        let getter = "json.\(shape.isOptional ? "optional" : "required")(\(key.literal)"
         if !shape.needsMapping { return "try \(getter))" }
         return "try " + mapped(shape, "\(getter), as: \(Shape(kind: shape.kind).unmappedType).self)", mapper)
     }
@@ -157,23 +152,23 @@ struct SwiftWriter {
 
         let path = endpoint.path.map { segment in
             switch segment {
-            case .constant(let text): return Name.escaped(text)
+            case .constant(let text): return text.escaped
             case .variable(let name, let type):
                 stored.append("let \(name): \(type)")
                 return "\\(\(name))"
             }
         }
-        let query = (endpoint.constants.isEmpty ? "" : "?") + Name.escaped(endpoint.constants.joined(separator: "&"))
+        let query = (endpoint.constants.isEmpty ? "" : "?") + endpoint.constants.joined(separator: "&").escaped
         computed.append("var api: String { \"\(path.joined(separator: "/"))\(query)\" }")
         let hasName = ["POST", "PUT", "DELETE", "PATCH", "HEAD"].contains(endpoint.method)
-        let name = hasName ? endpoint.method.lowercased() : "init(rawValue: \(Name.literal(endpoint.method)))"
+        let name = hasName ? endpoint.method.lowercased() : "init(rawValue: \(endpoint.method.literal))"
         if endpoint.method != "GET" { computed.append("var method: NetworkService.Method { .\(name) }") }
 
         if !endpoint.parameters.isEmpty {
             let items = endpoint.parameters.map { parameter in
                 let (name, isOptional) = (Name.declared(parameter.name), parameter.type.hasSuffix("?"))
                 stored.append("\(isOptional ? "var" : "let") \(name): \(parameter.type)")
-                return "\(Name.literal(parameter.key)): \(name)" + (isOptional ? " as Any" : "")
+                return "\(parameter.key.literal): \(name)" + (isOptional ? " as Any" : "")
             }
             computed.append("var params: [String: Any]? { [\(items.joined(separator: ", "))] }")
             let isForm = ["POST", "PUT", "PATCH"].contains(endpoint.method)
@@ -182,7 +177,9 @@ struct SwiftWriter {
             let hasNulls = endpoint.parameters.contains { $0.type.hasSuffix("?") }
             let styles = (hasArrays ? ["arrays: .repeated"] : []) + (hasNulls ? ["nulls: nil"] : [])
             let encoder = "QueryEncoder(\(styles.joined(separator: ", ")))"
-            if !styles.isEmpty { computed.append("var queryEncoder: QueryEncoder? { \(encoder) }") }
+            if !styles.isEmpty {
+                computed.append("var options: RequestOptions { RequestOptions(queryEncoder: \(encoder)) }")
+            }
         }
 
         switch endpoint.body {
@@ -196,16 +193,16 @@ struct SwiftWriter {
             let body = shape.isOptional ? "payload.map { RequestBody.json($0) }" : ".json(payload)"
             computed.append("var body: RequestBody? { \(body) }")
             if !type.lowercased().hasPrefix("application/json") {
-                computed.append("var headers: [String: String]? { [\"Content-Type\": \(Name.literal(type))] }")
+                computed.append("var headers: [String: String]? { [\"Content-Type\": \(type.literal)] }")
             }
         case .other: stored.append("var body: RequestBody?")
         }
-        return block("struct \(endpoint.name): APIRequest {", [stored + computed] + sections + [method])
+        return Lines.block("struct \(endpoint.name): APIRequest {", [stored + computed] + sections + [method])
     }
 
     /// Decodes by the struct's own keys, which a decoder that converts keys does not find.
     private func decodingMethod(_ type: String) -> [String] {
-        block(
+        Lines.block(
             "func item(from response: NetworkResponse) throws -> \(type) {",
             [["try response.decode(\(type).self, with: .json)"]]
         )
@@ -221,7 +218,7 @@ struct SwiftWriter {
             lines.append("let json = [\"item\": try response.json()]")
             lines.append("return " + value(of: shape, key: "item", mapper: mapper))
         }
-        return block("func item(from response: NetworkResponse) throws -> \(type) {", [lines])
+        return Lines.block("func item(from response: NetworkResponse) throws -> \(type) {", [lines])
     }
 }
 

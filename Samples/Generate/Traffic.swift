@@ -1,3 +1,4 @@
+import EasyNetworkOpenAPI
 import Foundation
 
 /// A request of recorded traffic and its answer.

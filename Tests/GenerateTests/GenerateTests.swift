@@ -108,7 +108,7 @@ struct GenerateTests {
         arguments: [
             ("class", "class", "Class"), ("1st", "_1st", "Item1st"), ("a-b", "aB", "AB"),
             ("snake_case", "snakeCase", "SnakeCase"),
-            ("", "empty", "Empty"), ("é", "e", "E"), ("名", "u540d", "U540d"), ("URL", "url", "URL"),
+            ("", "empty", "Empty"), ("é", "e", "E"), ("名", "u540d", "U540d"), ("URL", "url", "URLItem"),
             ("self", "selfValue", "SelfItem"),
             ("Type", "type", "TypeItem"), ("USER_ID", "userId", "UserId"), ("HTTPServer", "httpServer", "HTTPServer"),
             ("data", "data", "DataItem"), ("JSONObject", "jsonObject", "JSONObjectItem"), ("+1", "plus1", "Plus1"),

@@ -1,3 +1,4 @@
+import EasyNetworkOpenAPI
 import Foundation
 import Testing
 

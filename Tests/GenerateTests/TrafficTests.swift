@@ -1,3 +1,4 @@
+import EasyNetworkOpenAPI
 import Foundation
 import Testing
 
@@ -77,7 +78,11 @@ struct TrafficTests {
         #expect(types == ["page page: Int", "tag tag: [String]", "token token: String", "in in: Bool", "q q: String?"])
         let text = lines(found)
         #expect(text.contains(#"var api: String { "a?sort=new" }"#) && !text.joined().contains("\"t\""))
-        #expect(text.contains("var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .repeated, nulls: nil) }"))
+        #expect(
+            text.contains(
+                "var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(arrays: .repeated, nulls: nil)) }"
+            )
+        )
     }
 
     @Test("TOL-1: bodies and successful answers are merged over all entries; equal structs are one")

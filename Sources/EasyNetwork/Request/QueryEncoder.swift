@@ -24,7 +24,7 @@ public struct QueryEncoder: Sendable {
     /// How an array of plain values is written. An array that holds arrays or dictionaries always has indices.
     ///
     /// ```swift
-    /// var queryEncoder: QueryEncoder? { QueryEncoder(arrays: .indices) }
+    /// var options: RequestOptions { RequestOptions(queryEncoder: QueryEncoder(arrays: .indices)) }
     /// ```
     public enum ArrayStyle: Hashable, Sendable {
         /// `a[]=1&a[]=2`, the default.

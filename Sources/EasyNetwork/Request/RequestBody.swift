@@ -108,6 +108,22 @@ public struct RequestBody: Sendable {
         }
     }
 
+    /// The members of a value as a form of a browser; see ``QueryEncoder`` for arrays and members with members. It is
+    /// encoded when the request is built.
+    ///
+    /// - Parameters:
+    ///   - value: one with keys; a member that is nil is left out, unless its type encodes it.
+    ///   - encoder: default arrays as `a[]=1`, Bools as `true` and `false`.
+    public static func form(
+        of value: some Encodable & Sendable,
+        encoder: QueryEncoder = QueryEncoder()
+    ) -> RequestBody {
+        RequestBody { (_) throws(NetworkError) in
+            let form = try encoder.encode(encoder.parameters(of: value), isForm: true)
+            return (.data(Data(form.utf8)), QueryEncoder.formContentType)
+        }
+    }
+
     /// The parameters as a form.
     static func form(_ parameters: [String: JSONValue], _ encoder: QueryEncoder) -> RequestBody {
         data(Data(encoder.encode(parameters, isForm: true).utf8), contentType: QueryEncoder.formContentType)

@@ -79,6 +79,27 @@ extension NetworkError {
     }
 }
 
+extension NetworkError {
+    /// The body of the answer that failed as a value, for what a server says in a form of its own.
+    ///
+    /// ```swift
+    /// operation.failure = { error in
+    ///     if let problem = try? error.decode(Problem.self) { show(problem.title) }
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - type: the type of the value.
+    ///   - decoder: default nil, JSON as in ``NetworkResponse/decode(_:with:)`` for a host without a decoder.
+    /// - Throws: ``Code/cannotParseResponse``; for an error without an answer, this one. Of a body of more than
+    ///   ``responseBodyLimit`` bytes only the beginning is kept, which is no JSON.
+    public func decode<T: Decodable>(_ type: T.Type, with decoder: ResponseDecoder? = nil) throws(NetworkError) -> T {
+        guard let statusCode, let responseBody else { throw self }
+        let response = NetworkResponse(statusCode: statusCode, headers: headers, body: responseBody)
+        return try response.decode(type, with: decoder)
+    }
+}
+
 extension DecodingError {
     /// The place, the expected value and the found one.
     ///

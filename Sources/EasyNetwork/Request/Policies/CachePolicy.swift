@@ -16,7 +16,7 @@ public struct CachePolicy: Sendable {
     /// The order of cache and network.
     ///
     /// ```swift
-    /// var cache: CachePolicy? { CachePolicy(.cacheElseNetwork, maximumAge: 300) }
+    /// var options: RequestOptions { RequestOptions(cache: CachePolicy(.cacheElseNetwork, maximumAge: 300)) }
     /// ```
     public enum Reading: Hashable, Sendable {
         /// The network alone. The answer may still be stored for other requests.

@@ -1,24 +1,30 @@
 import Foundation
 
-/// A JSON value with its place, as far as shapes and traffic need it.
+/// A JSON value with its place and the order of its keys, for programs that read what people write.
 ///
 /// Foundation's parsers lose the order of keys; on Linux they also accept a comma before a bracket, and give no place
 /// for a text that ends too early.
-struct JSON {
-    enum Value {
-        case null, bool, double
+package struct JSON: Sendable {
+    package enum Value: Sendable {
+        case null
+        case bool(Bool)
         case integer(Int)
+        case double(Double)
         case string(String)
         case array([JSON])
         case object([(key: String, value: JSON)])
     }
 
-    let value: Value
+    package let value: Value
     /// The number of bytes before the value.
-    let offset: Int
+    package let offset: Int
+
+    package init(_ value: Value, offset: Int) {
+        (self.value, self.offset) = (value, offset)
+    }
 
     /// - Parameter data: JSON in UTF-8, with or without a byte order mark.
-    static func parse(_ data: Data) throws(InputError) -> JSON {
+    package static func parse(_ data: Data) throws(InputError) -> JSON {
         if String(data: data, encoding: .utf8) == nil {
             let offset = zip(data, String(decoding: data, as: UTF8.self).utf8).enumerated().first { $1.0 != $1.1 }?
                 .offset
@@ -29,14 +35,98 @@ struct JSON {
     }
 }
 
+extension JSON {
+    /// The value of a key; the last one if it is repeated. Nil for another value than an object.
+    package subscript(key: String) -> JSON? { members?.last { $0.key == key }?.value }
+
+    package var members: [(key: String, value: JSON)]? {
+        if case .object(let members) = value { members } else { nil }
+    }
+
+    package var elements: [JSON]? {
+        if case .array(let elements) = value { elements } else { nil }
+    }
+
+    package var string: String? {
+        if case .string(let text) = value { text } else { nil }
+    }
+
+    package var bool: Bool? {
+        if case .bool(let value) = value { value } else { nil }
+    }
+
+    package var integer: Int? {
+        if case .integer(let value) = value { value } else { nil }
+    }
+
+    package var number: Double? {
+        switch value {
+        case .integer(let value): Double(value)
+        case .double(let value): value
+        default: nil
+        }
+    }
+
+    package var isNull: Bool {
+        if case .null = value { true } else { false }
+    }
+
+    /// The value as JSON, on one line.
+    package var text: String {
+        switch value {
+        case .null: "null"
+        case .bool(let value): "\(value)"
+        case .integer(let value): "\(value)"
+        case .double(let value): value == value.rounded() && abs(value) < 1e15 ? "\(Int(value))" : "\(value)"
+        case .string(let value): Self.quoted(value)
+        case .array(let elements): "[\(elements.map(\.text).joined(separator: ","))]"
+        case .object(let members):
+            "{\(members.map { "\(Self.quoted($0.key)):\($0.value.text)" }.joined(separator: ","))}"
+        }
+    }
+
+    private static func quoted(_ text: String) -> String {
+        text.unicodeScalars.reduce(into: "\"") { result, scalar in
+            switch scalar {
+            case "\"", "\\": result += "\\\(scalar)"
+            case "\n": result += "\\n"
+            case _ where scalar.value < 0x20:
+                let digits = String(scalar.value, radix: 16)
+                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: result.unicodeScalars.append(scalar)
+            }
+        } + "\""
+    }
+}
+
+extension String {
+    /// The text as a literal of Swift, with escapes for all that an editor would not show.
+    package var literal: String { "\"\(escaped)\"" }
+
+    /// The text as it is written in a literal of Swift.
+    package var escaped: String {
+        unicodeScalars.reduce(into: "") { result, scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .nonspacingMark, .privateUse, .unassigned:
+                result += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+            default: result += scalar == "\"" || scalar == "\\" ? "\\\(scalar)" : "\(scalar)"
+            }
+        }
+    }
+}
+
 /// A mistake in a file.
-struct InputError: Error, Equatable {
-    let message: String
+package struct InputError: Error, Equatable {
+    package let message: String
     /// The number of bytes before the mistake.
-    let offset: Int
+    package let offset: Int
+
+    package init(message: String, offset: Int) {
+        (self.message, self.offset) = (message, offset)
+    }
 
     /// Line and column of the mistake in its file, counted from 1; a column is a character.
-    func place(in data: Data) -> (line: Int, column: Int) {
+    package func place(in data: Data) -> (line: Int, column: Int) {
         let lines = data.prefix(offset).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         return (lines.count, String(decoding: lines.last ?? Data(), as: UTF8.self).count + 1)
     }
@@ -73,17 +163,18 @@ private struct Parser {
                 guard parser.take(":") else { throw parser.unexpected("\":\"") }
                 members.append((key, try parser.value(depth: depth + 1)))
             }
-            return JSON(value: .object(members), offset: offset)
+            return JSON(.object(members), offset: offset)
         }
         if take("[") {
             var elements: [JSON] = []
             try list(until: "]") { parser throws(InputError) in elements.append(try parser.value(depth: depth + 1)) }
-            return JSON(value: .array(elements), offset: offset)
+            return JSON(.array(elements), offset: offset)
         }
-        if take("\"") { return JSON(value: .string(try string()), offset: offset) }
-        if take("null") { return JSON(value: .null, offset: offset) }
-        if take("true") || take("false") { return JSON(value: .bool, offset: offset) }
-        return JSON(value: try number(), offset: offset)
+        if take("\"") { return JSON(.string(try string()), offset: offset) }
+        if take("null") { return JSON(.null, offset: offset) }
+        if take("true") { return JSON(.bool(true), offset: offset) }
+        if take("false") { return JSON(.bool(false), offset: offset) }
+        return JSON(try number(), offset: offset)
     }
 
     /// Reads items with commas between them, up to the closing bracket.
@@ -131,7 +222,7 @@ private struct Parser {
         }
         let text = String(decoding: bytes[start..<index], as: UTF8.self)
         if index == end, let integer = Int(text) { return .integer(integer) }
-        if Double(text)?.isFinite == true { return .double }
+        if let double = Double(text), double.isFinite { return .double(double) }
         throw InputError(message: "the number is too large", offset: start)
     }
 
@@ -156,7 +247,7 @@ private struct Parser {
     private func unexpected(_ expected: String) -> InputError {
         let index = min(index, bytes.count)
         let next = String(decoding: bytes[index...].prefix(4), as: UTF8.self).unicodeScalars.first
-        let found = next.map { "found \(Name.literal(String($0)))" } ?? "the text ends"
+        let found = next.map { "found \(String($0).literal)" } ?? "the text ends"
         return InputError(message: "expected \(expected), but \(found)", offset: index)
     }
 }

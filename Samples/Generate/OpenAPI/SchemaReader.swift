@@ -1,0 +1,466 @@
+import EasyNetworkOpenAPI
+import Foundation
+
+/// Finds the Swift types of a document's schemas.
+struct SchemaReader {
+    /// Where a declaration is put.
+    struct Scope {
+        /// Names of types that one inside must not hide.
+        var taken: Set<String>
+        /// Whether the types are those of a request's body and of nothing else.
+        var isBody = false
+        var declarations: [Declaration] = []
+    }
+
+    let document: OpenAPIDocument
+    /// The names of the types of named schemas.
+    let names: [String: String]
+    /// What could not be read, with its place.
+    private(set) var notes: [InputError] = []
+    /// The named schemas that are a part of a body.
+    private let sent: Set<String>
+    /// The references that are being read in place.
+    private var open: Set<String> = []
+
+    init(_ document: OpenAPIDocument) {
+        self.document = document
+        var taken: Set<String> = []
+        names = Dictionary(
+            document.schemas.map { ($0.key, Name.unique(Name.type($0.key, limit: nil), &taken)) },
+            uniquingKeysWith: { first, _ in first }
+        )
+        sent = Self.sent(document)
+    }
+
+    /// The named schemas that bodies of requests refer to, also through others.
+    private static func sent(_ document: OpenAPIDocument) -> Set<String> {
+        var (found, next): (Set<String>, [JSON]) = (
+            [],
+            document.operations.compactMap { try? $0.result.get() }.flatMap {
+                $0.body?.media.compactMap(\.schema) ?? []
+            }
+        )
+        while let json = next.popLast() {
+            switch json.value {
+            case .array(let elements): next += elements
+            case .object(let members):
+                next += members.map(\.value)
+                let reference = json["$ref"]?.string
+                if let name = OpenAPIDocument.component(reference), found.insert(name).inserted,
+                    let schema = document.schema(named: name)
+                {
+                    next.append(schema)
+                }
+            default: break
+            }
+        }
+        return found
+    }
+
+    mutating func note(_ message: String, at json: JSON) {
+        notes.append(InputError(message: message, offset: json.offset))
+    }
+
+    /// The declarations of all named schemas.
+    mutating func components() -> [Declaration] {
+        var scope = Scope(taken: Set(names.values))
+        for (key, json) in document.schemas {
+            guard let name = names[key] else { continue }
+            scope.isBody = false
+            let count = scope.declarations.count
+            let type = type(of: json, as: .component(name, isSent: sent.contains(key)), in: &scope)
+            if !scope.declarations[count...].contains(where: { $0.name == name }) {
+                let comment = Comment.lines(json["description"]?.string)
+                scope.declarations.append(Declaration(name: name, comment: comment, kind: .alias(type.unwrapped)))
+            }
+        }
+        return scope.declarations
+    }
+
+    // MARK: - Types
+
+    enum Target {
+        /// The type of a named schema.
+        case component(String, isSent: Bool)
+        /// A type that is named after what it is the value of.
+        case nested(String)
+
+        /// For what is in it: the value of a key, or an element.
+        func inner(_ hint: String) -> Target {
+            switch self {
+            case .component(let name, _): .nested(name + Name.type(hint, limit: nil))
+            case .nested(let name): .nested(name)
+            }
+        }
+    }
+
+    mutating func type(of json: JSON, as target: Target, in scope: inout Scope) -> SwiftType {
+        if let reference = json["$ref"]?.string { return type(of: reference, json, as: target, in: &scope) }
+        let schema = OpenAPISchema(json)
+        let type = plainType(of: schema, as: target, in: &scope)
+        // A JSONValue has a case for null.
+        return schema.isNullable && type != .any ? type.asOptional : type
+    }
+
+    private mutating func type(
+        of reference: String,
+        _ json: JSON,
+        as target: Target,
+        in scope: inout Scope
+    ) -> SwiftType {
+        do throws(InputError) {
+            let (found, last) = try document.resolve(json)
+            let isNullable = OpenAPISchema(found).isNullable
+            for candidate in [reference, last ?? reference] {
+                guard let name = OpenAPIDocument.component(candidate).flatMap({ names[$0] }) else { continue }
+                return isNullable ? .optional(.named(name)) : .named(name)
+            }
+            guard open.insert(reference).inserted else {
+                note("\"\(reference)\" holds itself and has no name: it is a JSONValue", at: json)
+                return .any
+            }
+            defer { open.remove(reference) }
+            return type(of: found, as: target, in: &scope)
+        } catch {
+            notes.append(InputError(message: error.message + ": the value is a JSONValue", offset: error.offset))
+            return .any
+        }
+    }
+
+    private mutating func plainType(of schema: OpenAPISchema, as target: Target, in scope: inout Scope) -> SwiftType {
+        if schema.isNull || schema.json.bool != nil { return .any }
+        if let parts = schema.parts {
+            let telling = parts.filter(isTelling)
+            if telling.count == 1, schema.properties.isEmpty, schema.alternatives == nil {
+                // What the schema itself says beside it, such as its description, is the property's.
+                return type(of: telling[0], as: target, in: &scope)
+            }
+            if let object = flattened(schema.json) { return structure(object, schema, as: target, in: &scope) }
+            if let first = telling.first { return type(of: first, as: target, in: &scope) }
+        }
+        if let alternatives = schema.alternatives {
+            let telling = alternatives.filter(isTelling)
+            // Beside properties, alternatives often only say which of them are required.
+            if !schema.properties.isEmpty, let object = flattened(schema.json) {
+                return structure(object, schema, as: target, in: &scope)
+            }
+            if !telling.isEmpty { return union(telling, schema, as: target, in: &scope) }
+        }
+        if let values = schema.values { return type(of: values, schema, as: target, in: &scope) }
+        switch schema.kinds.count {
+        case 0: return .any
+        case 1: return type(of: schema.kinds[0], schema, as: target, in: &scope)
+        default:
+            let cases = schema.kinds.map { ($0, type(of: $0, schema, as: target.inner($0.rawValue), in: &scope)) }
+            return union(cases.map { (nil, $0.1) }, schema, as: target, in: &scope)
+        }
+    }
+
+    /// Whether a schema says more than that there is a value, or that it is null.
+    private func isTelling(_ json: JSON) -> Bool {
+        if json["$ref"] != nil { return true }
+        let schema = OpenAPISchema(json)
+        if schema.isNull || json.bool != nil { return false }
+        return !schema.kinds.isEmpty && (schema.kinds != [.object] || json["type"] != nil || !schema.properties.isEmpty)
+            || schema.parts != nil || schema.alternatives?.contains(where: isTelling) == true
+    }
+
+    private mutating func type(
+        of kind: OpenAPISchema.Kind,
+        _ schema: OpenAPISchema,
+        as target: Target,
+        in scope: inout Scope
+    ) -> SwiftType {
+        switch kind {
+        case .null: return .any
+        case .boolean: return .named("Bool")
+        case .integer: return .named("Int")
+        case .number: return .named(schema.format == "decimal" ? "Decimal" : "Double")
+        case .string:
+            let types = ["date-time": "Date", "uri": "URL", "uuid": "UUID", "byte": "Data"]
+            return .named(types[schema.format] ?? "String")
+        case .array:
+            guard let items = schema.items else { return .array(.any) }
+            let inner: Target =
+                if case .nested(let name) = target { .nested(Name.singular(name)) } else { target.inner("element") }
+            return .array(type(of: items, as: inner, in: &scope))
+        case .object:
+            if let object = flattened(schema.json), !object.properties.isEmpty {
+                return structure(object, schema, as: target, in: &scope)
+            }
+            guard let additional = schema.additional, additional.members?.isEmpty == false else {
+                return .dictionary(.any)
+            }
+            let inner: Target =
+                if case .nested(let name) = target { .nested(Name.singular(name)) } else { target.inner("value") }
+            return .dictionary(type(of: additional, as: inner, in: &scope))
+        }
+    }
+
+    // MARK: - Declarations
+
+    /// The name of a new declaration.
+    private func name(_ target: Target, in scope: inout Scope) -> String {
+        switch target {
+        case .component(let name, _): return name
+        case .nested(let hint):
+            let name = Name.type(hint, isNested: true, limit: nil)
+            return Name.unique(scope.taken.contains(name) ? Name.longer(name) : name, &scope.taken)
+        }
+    }
+
+    private func type(
+        of values: [JSON],
+        _ schema: OpenAPISchema,
+        as target: Target,
+        in scope: inout Scope
+    ) -> SwiftType {
+        let values = values.filter { !$0.isNull }
+        var taken: Set<String> = ["rawValue"]
+        var cases: [(name: String, literal: String)] = []
+        var raw = Set<String>()
+        for value in values {
+            switch value.value {
+            case .string(let text):
+                raw.insert("String")
+                if !cases.contains(where: { $0.literal == text.literal }) {
+                    cases.append((Name.unique(Name.property(text, limit: nil), &taken), text.literal))
+                }
+            case .integer(let number):
+                raw.insert("Int")
+                let name = number < 0 ? "minus\(number.magnitude)" : "_\(number)"
+                if !cases.contains(where: { $0.literal == "\(number)" }) {
+                    cases.append((Name.unique(name, &taken), "\(number)"))
+                }
+            case .bool: raw.insert("Bool")
+            case .double: raw.insert("Double")
+            default: raw.insert("JSONValue")
+            }
+        }
+        guard raw.count == 1, let type = raw.first else { return raw == ["Int", "Double"] ? .named("Double") : .any }
+        guard type == "String" || type == "Int" else { return .named(type) }
+        let name = name(target, in: &scope)
+        let comment = Comment.lines(schema.json["description"]?.string)
+        scope.declarations.append(Declaration(name: name, comment: comment, kind: .values(cases, raw: type)))
+        return .named(name)
+    }
+
+    /// The members of an object and of all that it consists of.
+    struct FlatObject {
+        var properties: [(key: String, schema: JSON)] = []
+        var required: Set<String> = []
+        var additional: JSON?
+
+        mutating func merge(_ other: FlatObject, isOptional: Bool) {
+            for (key, schema) in other.properties {
+                guard let index = properties.firstIndex(where: { $0.key == key }) else {
+                    properties.append((key, schema))
+                    continue
+                }
+                if schema["$ref"] != nil || !OpenAPISchema(schema).kinds.isEmpty { properties[index].schema = schema }
+            }
+            if !isOptional { required.formUnion(other.required) }
+            additional = other.additional ?? additional
+        }
+    }
+
+    /// Nil for a schema of which a part is no object.
+    private func flattened(_ json: JSON, depth: Int = 0) -> FlatObject? {
+        guard depth < 16, let json = try? document.resolve(json).json else { return nil }
+        let schema = OpenAPISchema(json)
+        guard schema.kinds.isEmpty || schema.kinds == [.object], schema.values == nil else { return nil }
+        var object = FlatObject(required: schema.required, additional: schema.additional)
+        object.properties = schema.properties.map { ($0.key, $0.value) }
+        for part in schema.parts ?? [] {
+            guard let part = flattened(part, depth: depth + 1) else { return nil }
+            object.merge(part, isOptional: false)
+        }
+        for alternative in schema.alternatives ?? [] where !OpenAPISchema(alternative).isNull {
+            guard let alternative = flattened(alternative, depth: depth + 1) else { return nil }
+            object.merge(alternative, isOptional: true)
+        }
+        return object
+    }
+
+    private mutating func structure(
+        _ object: FlatObject,
+        _ schema: OpenAPISchema,
+        as target: Target,
+        in scope: inout Scope
+    ) -> SwiftType {
+        if object.properties.isEmpty { return .dictionary(.any) }
+        let name = name(target, in: &scope)
+        var inner = Scope(taken: scope.taken.union([name]), isBody: scope.isBody)
+        var isSent = scope.isBody
+        if case .component(_, let sent) = target { isSent = sent }
+        var taken: Set<String> = ["hashValue", "hash", "encode", "additionalProperties"]
+        var properties: [Declaration.Property] = []
+        for (key, json) in object.properties {
+            var type = type(of: json, as: .nested(key), in: &inner)
+            let isRequired = object.required.contains(key)
+            let isWritten = isRequired && type.isOptional && isSent
+            // What a server alone sets is missing in a request.
+            let isMissing = !isRequired || isSent && json["readOnly"]?.bool == true
+            // In a body null may mean to remove a value, and a missing key to leave it as it is.
+            if isMissing { type = scope.isBody && type.isOptional ? .optional(type) : type.asOptional }
+            let property = Declaration.Property(
+                key: key,
+                name: Name.unique(Name.property(key, limit: nil), &taken),
+                type: type,
+                comment: Comment.lines(json["description"]?.string, isDeprecated: json["deprecated"]?.bool == true),
+                writesNull: isWritten && !isMissing
+            )
+            properties.append(property)
+        }
+        var additional: SwiftType?
+        if let schema = object.additional {
+            additional = schema.members?.isEmpty == false ? type(of: schema, as: .nested("Value"), in: &inner) : .any
+        }
+        let declaration = Declaration(
+            name: name,
+            comment: Comment.lines(
+                schema.json["description"]?.string,
+                isDeprecated: schema.json["deprecated"]?.bool == true
+            ),
+            kind: .structure(properties, additional: additional),
+            nested: inner.declarations
+        )
+        scope.declarations.append(declaration)
+        return .named(name)
+    }
+
+    // MARK: - Unions
+
+    private mutating func union(
+        _ alternatives: [JSON],
+        _ schema: OpenAPISchema,
+        as target: Target,
+        in scope: inout Scope
+    ) -> SwiftType {
+        if alternatives.count == 1 { return nullable(type(of: alternatives[0], as: target, in: &scope), schema) }
+        // Several lists of texts are one.
+        let resolved = alternatives.map { OpenAPISchema((try? document.resolve($0).json) ?? $0) }
+        if resolved.allSatisfy({ $0.kinds == [.string] && $0.format.isEmpty }) {
+            guard resolved.allSatisfy({ $0.values != nil }) else { return nullable(.named("String"), schema) }
+            return nullable(type(of: resolved.flatMap { $0.values ?? [] }, schema, as: target, in: &scope), schema)
+        }
+        let name: String? = if case .component(let name, _) = target { name } else { nil }
+        var inner = Scope(taken: scope.taken, isBody: scope.isBody)
+        let union = name ?? self.name(target, in: &inner)
+        inner.taken.insert(union)
+        let types = alternatives.enumerated().map { index, json -> (JSON?, SwiftType) in
+            let hint = json["title"]?.string ?? resolved[index].kinds.first?.rawValue ?? "value"
+            return (json, type(of: json, as: .nested(hint), in: &inner))
+        }
+        return self.union(types, schema, named: union, inner, in: &scope)
+    }
+
+    private mutating func union(
+        _ types: [(JSON?, SwiftType)],
+        _ schema: OpenAPISchema,
+        as target: Target,
+        in scope: inout Scope
+    ) -> SwiftType {
+        let name = name(target, in: &scope)
+        return union(types, schema, named: name, Scope(taken: scope.taken.union([name])), in: &scope)
+    }
+
+    private func nullable(_ type: SwiftType, _ schema: OpenAPISchema) -> SwiftType {
+        let hasNull = schema.alternatives?.contains { alternative in
+            OpenAPISchema((try? document.resolve(alternative).json) ?? alternative).isNull
+        }
+        return hasNull == true && type != .any ? type.asOptional : type
+    }
+
+    /// - Parameter inner: what is declared in the union.
+    private mutating func union(
+        _ types: [(json: JSON?, type: SwiftType)],
+        _ schema: OpenAPISchema,
+        named name: String,
+        _ inner: Scope,
+        in scope: inout Scope
+    ) -> SwiftType {
+        var known: Set<SwiftType> = [.any]
+        var members = types.filter { known.insert($0.type.unwrapped).inserted }
+        let isNullable = types.contains { $0.type.isOptional }
+        if members.isEmpty { return .any }
+        if members.count == 1, types.allSatisfy({ $0.type.unwrapped == members[0].type.unwrapped }),
+            inner.declarations.isEmpty
+        {
+            return isNullable ? members[0].type.asOptional : nullable(members[0].type, schema)
+        }
+        let key = discriminator(members.compactMap(\.json), schema)
+        let ranks = members.map { member in member.json.map { rank($0) } ?? 0 }
+        let order = members.indices.sorted { (ranks[$0], $1) > (ranks[$1], $0) }
+        members = order.map { members[$0] }
+        var taken: Set<String> = ["other"]
+        let cases = members.map { json, type in
+            let name = Name.unique(Name.property(caseName(type.unwrapped), limit: nil), &taken)
+            return Declaration.Case(name: name, type: type.unwrapped, marks: key.flatMap { json.map($0.marks) } ?? [])
+        }
+        let comment = Comment.lines(schema.json["description"]?.string)
+        scope.declarations.append(
+            Declaration(name: name, comment: comment, kind: .union(cases, key: key?.name), nested: inner.declarations)
+        )
+        scope.taken.insert(name)
+        return isNullable ? .optional(.named(name)) : nullable(.named(name), schema)
+    }
+
+    private func caseName(_ type: SwiftType) -> String {
+        switch type {
+        case .named("Int"): "integer"
+        case .named("Double"), .named("Decimal"): "number"
+        case .named(let name): name
+        case .array(let element): caseName(element.unwrapped) + "s"
+        case .dictionary: "dictionary"
+        case .optional(let type): caseName(type)
+        }
+    }
+
+    /// How early a schema is tried: one that asks for more comes first, a text last.
+    private func rank(_ json: JSON) -> Int {
+        guard let found = try? document.resolve(json).json else { return 0 }
+        let schema = OpenAPISchema(found)
+        if schema.kinds == [.string] { return schema.values == nil && schema.format.isEmpty ? -2 : -1 }
+        if schema.kinds == [.number] { return -1 }
+        guard let object = flattened(found) else { return 0 }
+        return 1_000 * object.required.count + object.properties.count
+    }
+
+    /// The key that tells which of several objects a value is.
+    private func discriminator(_ members: [JSON], _ schema: OpenAPISchema) -> (name: String, marks: (JSON) -> [String])?
+    {
+        if let discriminator = schema.json["discriminator"], let name = discriminator["propertyName"]?.string {
+            let mapping = discriminator["mapping"]?.members ?? []
+            return (
+                name,
+                { json in
+                    let reference = json["$ref"]?.string
+                    let component = OpenAPIDocument.component(reference)
+                    let marks = mapping.filter { $0.value.string == reference || $0.value.string == component }.map(
+                        \.key
+                    )
+                    return marks.isEmpty ? component.map { [$0] } ?? [] : marks
+                }
+            )
+        }
+        // Without one, a key that has one value in each, and not the same.
+        let objects = members.compactMap { json in flattened(json).map { (json, $0) } }.filter {
+            !$0.1.properties.isEmpty
+        }
+        guard objects.count > 1 else { return nil }
+        func mark(_ object: FlatObject, _ key: String) -> String? {
+            guard object.required.contains(key),
+                let json = object.properties.first(where: { $0.key == key })?.schema,
+                let values = (try? document.resolve(json).json).flatMap({ OpenAPISchema($0).values }), values.count == 1
+            else { return nil }
+            return values[0].string
+        }
+        for (key, _) in objects[0].1.properties {
+            let marks = objects.compactMap { mark($0.1, key) }
+            guard marks.count == objects.count, Set(marks).count == marks.count else { continue }
+            return (key, { json in flattened(json).flatMap { mark($0, key) }.map { [$0] } ?? [] })
+        }
+        return nil
+    }
+}

@@ -1,0 +1,163 @@
+/// A type as it is written in Swift.
+indirect enum SwiftType: Hashable, Sendable {
+    /// `Int`, or the name of a declaration.
+    case named(String)
+    case array(SwiftType)
+    case dictionary(SwiftType)
+    case optional(SwiftType)
+
+    static let any = named("JSONValue")
+
+    var text: String {
+        switch self {
+        case .named(let name): name
+        case .array(let element): "[\(element.text)]"
+        case .dictionary(let value): "[String: \(value.text)]"
+        case .optional(let type): type.text + "?"
+        }
+    }
+
+    /// The type as an optional; an optional stays as it is.
+    var asOptional: SwiftType { isOptional ? self : .optional(self) }
+
+    var isOptional: Bool {
+        if case .optional = self { true } else { false }
+    }
+
+    /// The type without `?`.
+    var unwrapped: SwiftType {
+        if case .optional(let type) = self { type.unwrapped } else { self }
+    }
+
+    /// The name of the type of which a value is a part of the whole; nil for what an array or a dictionary keeps apart.
+    var heldName: String? {
+        switch self {
+        case .named(let name): name
+        case .optional(let type): type.heldName
+        case .array, .dictionary: nil
+        }
+    }
+
+    /// The name of the innermost type.
+    var innerName: String {
+        switch self {
+        case .named(let name): name
+        case .array(let type), .dictionary(let type), .optional(let type): type.innerName
+        }
+    }
+}
+
+/// A type that is generated, with those in it.
+struct Declaration {
+    struct Property {
+        let key: String
+        let name: String
+        var type: SwiftType
+        let comment: [String]
+        /// Whether nil is written as null: the property is required.
+        var writesNull = false
+        /// Whether the value is kept apart, as its type holds this one.
+        var isBoxed = false
+    }
+
+    /// A case with a value.
+    struct Case {
+        let name: String
+        let type: SwiftType
+        /// The values of the discriminator.
+        var marks: [String] = []
+    }
+
+    enum Kind {
+        /// - additional: the type of the members that have no name in the document.
+        case structure([Property], additional: SwiftType?)
+        /// Texts or numbers, as literals. Others are kept, too.
+        case values([(name: String, literal: String)], raw: String)
+        /// - key: the key of the discriminator.
+        case union([Case], key: String?)
+        case alias(SwiftType)
+    }
+
+    let name: String
+    let comment: [String]
+    var kind: Kind
+    var nested: [Declaration] = []
+    /// Whether a value may be in itself.
+    var isIndirect = false
+
+    /// The types in it and in what is nested in it.
+    var held: [SwiftType] {
+        let own: [SwiftType] =
+            switch kind {
+            case .structure(let properties, let additional): properties.map(\.type) + (additional.map { [$0] } ?? [])
+            case .values: []
+            case .union(let cases, _): cases.map(\.type)
+            case .alias(let type): [type]
+            }
+        return own + nested.flatMap(\.held)
+    }
+}
+
+// MARK: - Types that hold themselves
+
+extension [Declaration] {
+    /// Marks what must be kept apart for a type to be finite, and makes an alias that is nothing but itself a
+    /// `JSONValue`.
+    ///
+    /// - Returns: the names of these aliases.
+    mutating func breakCircles() -> [String] {
+        var broken: [String] = []
+        for index in indices {
+            guard case .alias(let type) = self[index].kind, aliases(type, reach: self[index].name, depth: 0) else {
+                continue
+            }
+            self[index].kind = .alias(.any)
+            broken.append(self[index].name)
+        }
+        let circles = circles()
+        for index in indices {
+            if let circle = circles[self[index].name] { self[index].keepApart(circle) }
+        }
+        return broken
+    }
+
+    private func aliases(_ type: SwiftType, reach name: String, depth: Int) -> Bool {
+        if type.innerName == name { return true }
+        guard depth < 32, let next = first(where: { $0.name == type.innerName }), case .alias(let type) = next.kind
+        else {
+            return false
+        }
+        return aliases(type, reach: name, depth: depth + 1)
+    }
+
+    /// For each type that holds itself, the types that hold it and that it holds.
+    private func circles() -> [String: Set<String>] {
+        let edges = Dictionary(uniqueKeysWithValues: map { ($0.name, Set($0.held.compactMap(\.heldName))) })
+        func reachable(from name: String) -> Set<String> {
+            var (seen, next): (Set<String>, [String]) = ([], [name])
+            while let name = next.popLast() {
+                for other in edges[name] ?? [] where seen.insert(other).inserted { next.append(other) }
+            }
+            return seen
+        }
+        let reached = edges.keys.reduce(into: [String: Set<String>]()) { $0[$1] = reachable(from: $1) }
+        return reached.reduce(into: [:]) { circles, entry in
+            guard entry.value.contains(entry.key) else { return }
+            circles[entry.key] = entry.value.filter { reached[$0]?.contains(entry.key) == true }
+        }
+    }
+}
+
+extension Declaration {
+    fileprivate mutating func keepApart(_ circle: Set<String>) {
+        func isHeld(_ type: SwiftType) -> Bool { type.heldName.map(circle.contains) ?? false }
+        switch kind {
+        case .structure(var properties, let additional):
+            for index in properties.indices where isHeld(properties[index].type) { properties[index].isBoxed = true }
+            kind = .structure(properties, additional: additional)
+        case .union(let cases, _): isIndirect = cases.contains { isHeld($0.type) }
+        case .values, .alias: break
+        }
+        for index in nested.indices { nested[index].keepApart(circle) }
+    }
+}

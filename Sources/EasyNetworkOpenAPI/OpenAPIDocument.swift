@@ -1,0 +1,262 @@
+import Foundation
+
+/// A document of OpenAPI 3.0 or 3.1 in JSON.
+///
+/// It is read where it is asked: what is wrong in one operation is an error of that operation alone.
+package struct OpenAPIDocument: Sendable {
+    package let root: JSON
+    /// Asked for at each reference.
+    private let schemasByName: [String: JSON]
+
+    /// - Throws: an error for a text that is no JSON, for YAML, and for another format or version.
+    package init(_ data: Data) throws(InputError) {
+        root = try Self.json(data)
+        let schemas = root["components"]?["schemas"]?.members ?? []
+        schemasByName = Dictionary(schemas.map { ($0.key, $0.value) }, uniquingKeysWith: { _, last in last })
+        guard let version = root["openapi"]?.string else {
+            let isSwagger = root["swagger"] != nil
+            let message = isSwagger ? "this is Swagger 2.0: convert it to OpenAPI 3.0 first" : "\"openapi\" is missing"
+            throw InputError(message: message, offset: root.offset)
+        }
+        guard version.hasPrefix("3.0") || version.hasPrefix("3.1") else {
+            throw InputError(message: "OpenAPI \(version) is not read; 3.0 and 3.1 are", offset: root.offset)
+        }
+        guard root["paths"]?.members != nil || root["components"] != nil || root["webhooks"] != nil else {
+            throw InputError(message: "the document has no paths", offset: root.offset)
+        }
+    }
+
+    private static func json(_ data: Data) throws(InputError) -> JSON {
+        do throws(InputError) {
+            return try JSON.parse(data)
+        } catch {
+            let start = String(decoding: data.prefix(4_096), as: UTF8.self)
+            guard start.contains(/(?m)^["']?(openapi|swagger)["']?\s*:/), !start.contains(/^\s*\{/) else { throw error }
+            let message = "this is YAML; convert it to JSON first, for example by `yq -o json`"
+            throw InputError(message: message, offset: 0)
+        }
+    }
+
+    /// The value that a reference names, or the value itself if it is none.
+    ///
+    /// - Returns: the value, and the last reference that led to it.
+    package func resolve(_ json: JSON) throws(InputError) -> (json: JSON, reference: String?) {
+        var (result, last) = (json, String?.none)
+        // A chain of references that is longer is a circle.
+        for _ in 0..<64 {
+            guard let reference = result["$ref"]?.string else { return (result, last) }
+            last = reference
+            result = try value(of: reference, offset: result.offset)
+        }
+        throw InputError(message: "the reference \"\(last ?? "")\" leads to itself", offset: json.offset)
+    }
+
+    /// - Parameter reference: a JSON Pointer in a fragment (RFC 6901, section 6).
+    private func value(of reference: String, offset: Int) throws(InputError) -> JSON {
+        guard reference.hasPrefix("#") else {
+            throw InputError(message: "\"\(reference)\" is in another document", offset: offset)
+        }
+        if let name = Self.component(reference), let schema = schemasByName[name] { return schema }
+        let pointer = reference.dropFirst().removingPercentEncoding ?? String(reference.dropFirst())
+        var result = root
+        for part in pointer.split(separator: "/", omittingEmptySubsequences: false).dropFirst() {
+            let key = String(part.replacing("~1", with: "/").replacing("~0", with: "~"))
+            let elements = result.elements ?? []
+            let element = Int(key).flatMap { elements.indices.contains($0) ? elements[$0] : nil }
+            guard let next = result[key] ?? element else {
+                throw InputError(message: "there is no \"\(reference)\"", offset: offset)
+            }
+            result = next
+        }
+        return result
+    }
+
+    /// The name of a component that a reference leads to: `Pet` for `#/components/schemas/Pet`.
+    package static func component(_ reference: String?) -> String? {
+        guard let name = reference?.wholeMatch(of: /#\/components\/schemas\/([^\/]+)/)?.1 else { return nil }
+        return (name.removingPercentEncoding ?? String(name)).replacing("~1", with: "/").replacing("~0", with: "~")
+    }
+
+    package func schema(named name: String) -> JSON? { schemasByName[name] }
+
+    /// The named schemas, in the order of the document.
+    package var schemas: [(key: String, value: JSON)] { root["components"]?["schemas"]?.members ?? [] }
+
+    /// The paths of servers, `/v1` for `https://api.example.com/v1`, without a slash at the end.
+    package var basePaths: [String] {
+        (root["servers"]?.elements ?? []).compactMap { server in
+            server["url"]?.string.flatMap { URLComponents(string: $0)?.path }
+        }.map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 }
+    }
+}
+
+// MARK: - Operations
+
+/// A request that a document describes.
+package struct OpenAPIOperation: Sendable {
+    /// In upper case.
+    package let method: String
+    /// With the names of parameters in braces: `/users/{id}`.
+    package let path: String
+    /// The object of the operation.
+    package let json: JSON
+    package let parameters: [OpenAPIParameter]
+    package let body: OpenAPIContent?
+    /// In the order of the document; the status is `200`, `2XX` or `default`.
+    package let responses: [(status: String, content: OpenAPIContent)]
+}
+
+/// The bodies of a request or an answer, by their types.
+package struct OpenAPIContent: Sendable {
+    package struct Media: Sendable {
+        /// Without its parameters, in lower case: `application/json`.
+        package let type: String
+        package let json: JSON
+        /// Nil if the document has none.
+        package let schema: JSON?
+
+        package init(type: String, json: JSON, schema: JSON?) {
+            (self.type, self.json, self.schema) = (type, json, schema)
+        }
+
+        package var isJSON: Bool {
+            type == "application/json" || type == "text/json" || type.hasSuffix("+json")
+                || type == "*/*" && schema != nil
+                || type.hasPrefix("application/json+")
+        }
+    }
+
+    package let description: String?
+    package let isRequired: Bool
+    package let media: [Media]
+
+    /// What is read and written as JSON, `application/json` before others; nil if there is none.
+    package var json: Media? { media.first { $0.type == "application/json" } ?? media.first(where: \.isJSON) }
+}
+
+package struct OpenAPIParameter: Sendable {
+    package enum Location: String, Sendable { case path, query, header, cookie }
+
+    package let name: String
+    package let location: Location
+    package let isRequired: Bool
+    /// How an array or an object is written: `simple`, `form`, `deepObject` and so on.
+    package let style: String
+    package let explodes: Bool
+    /// The object of the parameter.
+    package let json: JSON
+    /// Nil if the document has none.
+    package let schema: JSON?
+    /// Whether the value is a text of JSON, or of another type.
+    package let hasContent: Bool
+}
+
+extension OpenAPIDocument {
+    private static let methods = ["get", "put", "post", "delete", "patch", "head", "options", "trace"]
+
+    /// The operations in the order of the document, each as it is read, or the reason why it cannot be.
+    package var operations: [(method: String, path: String, result: Result<OpenAPIOperation, InputError>)] {
+        (root["paths"]?.members ?? []).flatMap { path, item in
+            let item = (try? resolve(item).json) ?? item
+            let methods = (item.members ?? []).filter { Self.methods.contains($0.key) }
+            return methods.map { method, json in
+                let result = Result { () throws(InputError) in try operation(method, path, json, of: item) }
+                return (method.uppercased(), path, result)
+            }
+        }
+    }
+
+    private func operation(
+        _ method: String,
+        _ path: String,
+        _ json: JSON,
+        of item: JSON
+    ) throws(InputError) -> OpenAPIOperation {
+        var parameters: [OpenAPIParameter] = []
+        // Those of the operation replace those of its path.
+        for list in [item["parameters"], json["parameters"]] {
+            for element in list?.elements ?? [] {
+                let parameter = try parameter(element)
+                parameters.removeAll { $0.name == parameter.name && $0.location == parameter.location }
+                parameters.append(parameter)
+            }
+        }
+        let known = Set(parameters.filter { $0.location == .path }.map(\.name))
+        for match in path.matches(of: /\{([^}]*)\}/) where !known.contains(String(match.1)) {
+            let message = "the parameter \"\(match.1)\" of the path \(path) is not described"
+            throw InputError(message: message, offset: json.offset)
+        }
+        var responses: [(status: String, content: OpenAPIContent)] = []
+        for (status, response) in json["responses"]?.members ?? [] {
+            responses.append(
+                (status.uppercased() == "DEFAULT" ? "default" : status.uppercased(), try content(response))
+            )
+        }
+        return OpenAPIOperation(
+            method: method.uppercased(),
+            path: path,
+            json: json,
+            parameters: parameters.flatMap(members),
+            body: try json["requestBody"].map { (body) throws(InputError) in try content(body) },
+            responses: responses
+        )
+    }
+
+    private func content(_ json: JSON) throws(InputError) -> OpenAPIContent {
+        let json = try resolve(json).json
+        let media = (json["content"]?.members ?? []).map { type, media in
+            let type = type.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
+            return OpenAPIContent.Media(type: type, json: media, schema: media["schema"])
+        }
+        return OpenAPIContent(
+            description: json["description"]?.string,
+            isRequired: json["required"]?.bool ?? false,
+            // Of one type with several parameters, such as `;stream=watch`, the first counts.
+            media: media.enumerated().filter { index, item in
+                !media[..<index].contains { $0.type == item.type }
+            }.map(\.element)
+        )
+    }
+
+    private func parameter(_ json: JSON) throws(InputError) -> OpenAPIParameter {
+        let json = try resolve(json).json
+        guard let name = json["name"]?.string, let location = json["in"]?.string else {
+            throw InputError(message: "a parameter has no \"name\" or no \"in\"", offset: json.offset)
+        }
+        guard let location = OpenAPIParameter.Location(rawValue: location) else {
+            throw InputError(message: "a parameter is in \"\(location)\"", offset: json.offset)
+        }
+        let style = json["style"]?.string ?? (location == .query || location == .cookie ? "form" : "simple")
+        let media = json["content"]?.members?.first?.value
+        return OpenAPIParameter(
+            name: name,
+            location: location,
+            isRequired: location == .path || json["required"]?.bool == true,
+            style: style,
+            explodes: json["explode"]?.bool ?? (style == "form"),
+            json: json,
+            schema: media?["schema"] ?? json["schema"],
+            hasContent: media != nil
+        )
+    }
+
+    /// The members of an object that the query has in place of the object; else the parameter itself.
+    private func members(of parameter: OpenAPIParameter) -> [OpenAPIParameter] {
+        guard parameter.location == .query, parameter.style == "form", parameter.explodes, !parameter.hasContent,
+            let json = parameter.schema, let schema = (try? resolve(json).json).map(OpenAPISchema.init),
+            schema.kinds == [.object], !schema.properties.isEmpty
+        else { return [parameter] }
+        return schema.properties.map { key, json in
+            OpenAPIParameter(
+                name: key,
+                location: .query,
+                isRequired: parameter.isRequired && schema.required.contains(key),
+                style: "form",
+                explodes: true,
+                json: json,
+                schema: json,
+                hasContent: false
+            )
+        }
+    }
+}

@@ -1,0 +1,44 @@
+// Written by Generate from an OpenAPI document; what is changed here is lost when it is written again.
+// swift-format-ignore-file
+
+import EasyNetwork
+import Foundation
+
+nonisolated extension Notes {
+    public struct GetNote: APIRequest {
+        public typealias Item = Note
+
+        public var id: UUID
+
+        public init(id: UUID) {
+            self.id = id
+        }
+
+        public var api: String { "notes/\(segment: id.uuidString)" }
+
+        public func item(from response: NetworkResponse) throws -> Note {
+            try response.decode(Note.self, with: .json)
+        }
+
+        public struct Status4xx: Codable, Hashable, Sendable {
+            public var error: String?
+
+            public init(error: String? = nil) {
+                self.error = error
+            }
+        }
+
+        /// What the server says when it refuses.
+        public enum Failure: Error, Hashable, Sendable {
+            case refused(Status4xx)
+
+            /// - Throws: the error itself, or another one, if the document does not have this answer.
+            public init(_ error: NetworkError) throws(NetworkError) {
+                switch error.statusCode ?? 0 {
+                case 400...499: self = .refused(try error.decode(Status4xx.self, with: .json))
+                default: throw error
+                }
+            }
+        }
+    }
+}
