@@ -30,6 +30,7 @@ struct Cart: Decodable, Sendable { let items: [String] }
 struct News: Decodable, Sendable {}
 struct GetCart: APIRequest { typealias Item = Cart; var api: String { "cart" } }
 struct NewUser: Encodable, Sendable { let name: String }
+struct Problem: Decodable, Sendable { let title: String }
 struct List: Decodable, Sendable { let hasMore: Bool }
 struct Movie: Decodable, Sendable { let url: String }
 struct Row: Decodable, Sendable {}
