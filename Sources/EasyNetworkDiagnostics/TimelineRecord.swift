@@ -54,6 +54,8 @@ struct TimelineRecord: Sendable {
             case retry, credential, circuit
         }
 
+        /// In its row, from 0.
+        let number: Int
         var call: UInt64?
         var isRepeated = false
         let kind: Kind
@@ -81,6 +83,8 @@ struct TimelineRecord: Sendable {
         var slots: [Span] = []
         var attempts: [Attempt] = []
         var waits: [Wait] = []
+        /// The number of waits, also of those that are not kept.
+        var waitCount = 0
         var cache: [CacheAnswer] = []
         var dependencies: [(key: Key, name: String)] = []
         var priority = JobPriority.normal
@@ -391,6 +395,7 @@ extension TimelineRecord.Row {
         endWaits(of: event.callNumber, event.date)
         waits.append(
             TimelineRecord.Wait(
+                number: waitCount,
                 call: event.callNumber,
                 isRepeated: event.isRepeated,
                 kind: kind,
@@ -398,6 +403,7 @@ extension TimelineRecord.Row {
                 limit: limit
             )
         )
+        waitCount += 1
         waits.keepNewest()
     }
 
@@ -406,7 +412,9 @@ extension TimelineRecord.Row {
         let end = event.date
         func wait(_ kind: TimelineRecord.Wait.Kind, _ start: Date, _ end: Date) {
             guard end > start else { return }
-            waits.append(TimelineRecord.Wait(kind: kind, span: TimelineRecord.Span(start: start, end: end)))
+            let span = TimelineRecord.Span(start: start, end: end)
+            waits.append(TimelineRecord.Wait(number: waitCount, kind: kind, span: span))
+            waitCount += 1
         }
         defer { waits.keepNewest() }
         guard let note = event.wait else {

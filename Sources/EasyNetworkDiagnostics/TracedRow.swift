@@ -37,12 +37,12 @@ struct TracedRow: Sendable {
         if hasOwnSpan { spans.append(span(until: end)) }
         // Within the row, since the clock may have been set, and an attempt may end after its job was cancelled.
         func time(_ date: Date) -> Date { min(max(date, row.added), end) }
-        for (index, wait) in row.waits.enumerated() {
+        for wait in row.waits {
             let start = time(wait.span.start)
             var last = time(wait.span.end ?? end)
             if let limit = wait.limit { last = min(last, time(limit)) }
             guard last > start else { continue }
-            var span = part("wait", UInt64(index), start, last, parentID)
+            var span = part("wait", UInt64(wait.number), start, last, parentID)
             let words = words(for: wait.kind)
             span.add("easynetwork.wait.kind", words.kind)
             span.add("easynetwork.wait.for", words.why)

@@ -462,7 +462,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     }
 
     /// It ends with its item, whatever other calls do.
-    override func failedUnheard() {}
+    override func failedUnheard(_ error: NetworkError) {}
 
     override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {
         if error == nil { return deliverItem(nil, done) }

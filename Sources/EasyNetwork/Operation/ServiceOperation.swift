@@ -142,8 +142,8 @@ open class ServiceOperation: NetworkOperation, CallOwner, @unchecked Sendable {
         return true
     }
 
-    func failedUnheard() {
-        finish()
+    func failedUnheard(_ error: NetworkError) {
+        finish(error)
     }
 
     override func deliver(_ error: NetworkError?, _ done: @escaping @Sendable () -> Void) {

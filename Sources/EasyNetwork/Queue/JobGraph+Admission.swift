@@ -132,10 +132,11 @@ extension JobGraph {
             for priority in (Int(lowest.rawValue) + 1..<JobPriority.count).reversed() {
                 for urgent in firstJobs(of: lane, priority, at: now) {
                     if let best, (best.urgent.priority, -best.urgent.turn) > (urgent.priority, -urgent.turn) { break }
-                    let jobs = jobs(yieldingTo: urgent, ceiling, at: now)
-                    guard let first = jobs.map({ $0.wentOnAt + Self.yieldingInterval }).min() else { continue }
+                    let (jobs, opens) = jobs(yieldingTo: urgent, ceiling, at: now)
+                    let times = jobs.map { max(opens, $0.wentOnAt + Self.yieldingInterval) }
+                    guard let first = times.min() else { continue }
                     // The lowest priority yields, and among equals the job that has run longest.
-                    let job = jobs.filter { $0.wentOnAt + Self.yieldingInterval <= now }
+                    let job = zip(jobs, times).filter { $0.1 <= now }.map(\.0)
                         .min { ($0.priority, $0.wentOnAt) < ($1.priority, $1.wentOnAt) }
                     if let job { best = (urgent, job) } else { tooYoung = min(tooYoung ?? first, first) }
                     break
@@ -157,6 +158,8 @@ extension JobGraph {
     /// The lanes in which jobs wait that could start if one of ``yielding`` gave its slot.
     private var lanesOfUrgentJobs: [Lane] {
         var lanes = openLanes
+        // Its jobs have waited for the rate of the queue, and then all slots were taken.
+        if everything.waitingCount > 0, !everything.isOpen { lanes.append(everything) }
         for lane in yielding.lazy.flatMap(\.lanes) where !lanes.contains(where: { $0 === lane }) { lanes.append(lane) }
         return lanes
     }
@@ -179,15 +182,21 @@ extension JobGraph {
         return []
     }
 
-    /// The jobs of which each could give its slot to this one.
-    private func jobs(yieldingTo urgent: Job, _ ceiling: JobPriority, at now: TimeInterval) -> [Job] {
-        let full = (urgent.lanes + [everything]).filter { urgent.counts(in: $0) && !$0.hasRoom(for: urgent, at: now) }
-        // A single slot must be enough. A rate has no room even then.
-        guard full.allSatisfy({ !$0.isBelowLimit && $0.runningCount == $0.limit }) else { return [] }
-        return yielding.filter { job in
+    /// The jobs of which each could give its slot to this one, and when the rates let this one start.
+    private func jobs(
+        yieldingTo urgent: Job,
+        _ ceiling: JobPriority,
+        at now: TimeInterval
+    ) -> (jobs: [Job], opens: TimeInterval) {
+        let lanes = (urgent.lanes + [everything]).filter { urgent.counts(in: $0) }
+        let full = lanes.filter { !$0.isBelowLimit }
+        // A single slot must be enough.
+        guard full.allSatisfy({ $0.runningCount == $0.limit }) else { return ([], now) }
+        let jobs = yielding.filter { job in
             job.priority < urgent.priority && job.priority <= ceiling
                 && full.allSatisfy { lane in lane === everything || job.lanes.contains { $0 === lane } }
         }
+        return (jobs, lanes.map { $0.rateOpens(for: urgent) }.max() ?? now)
     }
 
     // MARK: - Limits

@@ -180,7 +180,12 @@ extension JobGraph {
         var isBelowLimit: Bool { limit.map { runningCount < $0 } ?? true }
 
         func hasRoom(for job: Job, at now: TimeInterval) -> Bool {
-            isBelowLimit && (job.isReturning || gate.map { $0.opens <= now } ?? true)
+            isBelowLimit && rateOpens(for: job) <= now
+        }
+
+        /// When the rate lets the job start; a time long ago if nothing holds it back.
+        func rateOpens(for job: Job) -> TimeInterval {
+            job.isReturning ? -.infinity : gate?.opens ?? -.infinity
         }
     }
 

@@ -243,7 +243,8 @@ struct JobGraph<Payload> {
         guard job.needsSlot else { return }
         switch job.phase {
         case .running: giveBackSlot(of: job)
-        case .returning where evenIfReturning: leaveLane(job)
+        // One that has yielded may have begun to wait for something else: it takes no slot until that is over.
+        case .returning where evenIfReturning || job.hasYielded: leaveLane(job)
         default: return
         }
         job.phase = .parked

@@ -64,9 +64,16 @@ extension NetworkQueue {
     /// A suspended queue is not idle while it has jobs, and a job that waits for its own queue never ends. Cancelling the
     /// task ends the wait at once.
     public func waitUntilIdle() async {
-        let over = OneShot()
-        whenEmpty { over.end() }
+        await untilEmpty(OneShot())
+    }
+
+    /// Waits until no job is left, or the event happens otherwise.
+    private func untilEmpty(_ over: OneShot) async {
+        let number = whenEmpty { over.end() }
         await over.wait()
+        // One that was cancelled, or whose deadline came first, is not kept until the queue is empty.
+        let waiter = state.withLock { $0.emptyWaiters.removeValue(forKey: number) }
+        withExtendedLifetime(waiter) {}
     }
 
     /// Shuts the queue down for good: accepts no more jobs, lets the present ones finish until the deadline, and cancels
@@ -95,13 +102,13 @@ extension NetworkQueue {
         isSuspended = false
         let over = OneShot()
         let timer = clock.schedule(after: deadline) { over.end() }
-        whenEmpty { over.end() }
-        await over.wait()
+        await untilEmpty(over)
         timer.cancel()
         let undone = operations
         if !undone.isEmpty { cancelAllOperations() }
         if broadcast.isHeard { broadcast.post(state.withLock { _ in event(.shutDown) }) }
-        return undone
+        // One that has its result already, and whose closures run, could not be cancelled any more.
+        return undone.filter(\.isCancelled)
     }
 
     /// The former name of ``shutDown(deadline:file:line:)``.

@@ -102,20 +102,20 @@ extension NetworkQueue {
     func operationDidFinish(_ job: Job, _ error: NetworkError?) {
         var hasNoDeadlines = false
         let emptyWaiters = executor.announcing(.jobs) {
-            stepMakingRoom { state, actions -> [@Sendable () -> Void] in
+            stepMakingRoom { state, actions -> [Int: @Sendable () -> Void] in
                 if broadcast.isHeard { note(.finished(error), job) }
                 state.graph.finish(job, succeeded: error == nil, &actions)
                 if !state.deadlines.isEmpty {
                     state.deadlines.remove(job)
                     hasNoDeadlines = state.deadlines.isEmpty
                 }
-                guard state.graph.isEmpty else { return [] }
+                guard state.graph.isEmpty else { return [:] }
                 state.foreignWatch.removeAll()
-                return state.emptyWaiters.take()
+                return exchange(&state.emptyWaiters, with: [:])
             }
         }
         if hasNoDeadlines { awaitDeadlines() }
-        for waiter in emptyWaiters { waiter() }
+        for waiter in emptyWaiters.sorted(by: { $0.key < $1.key }) { waiter.value() }
     }
 
     // MARK: - Deadlines

@@ -56,7 +56,9 @@ public final class NetworkQueue: Sendable {
         /// The foreign operations to look at.
         var foreignWatch = ForeignJobWatch()
         /// Called when the queue becomes empty.
-        var emptyWaiters: [@Sendable () -> Void] = []
+        /// By the numbers of their waits.
+        var emptyWaiters: [Int: @Sendable () -> Void] = [:]
+        var lastEmptyWait = 0
         var deadlines = JobDeadlines<Job>()
         /// Where it was shut down, so that no more jobs are accepted.
         var shutDownPlace: String?
@@ -224,11 +226,16 @@ public final class NetworkQueue: Sendable {
     }
 
     /// Calls `action` when no job is left; at once, on this thread, if there is none.
-    func whenEmpty(_ action: @escaping @Sendable () -> Void) {
-        let isEmpty = state.withLock { state in
-            if !state.graph.isEmpty { state.emptyWaiters.append(action) }
-            return state.graph.isEmpty
+    ///
+    /// - Returns: the number of the wait.
+    @discardableResult
+    func whenEmpty(_ action: @escaping @Sendable () -> Void) -> Int {
+        let (isEmpty, number) = state.withLock { state in
+            state.lastEmptyWait += 1
+            if !state.graph.isEmpty { state.emptyWaiters[state.lastEmptyWait] = action }
+            return (state.graph.isEmpty, state.lastEmptyWait)
         }
         if isEmpty { action() }
+        return number
     }
 }

@@ -19,8 +19,8 @@ final class CallGroup: Sendable {
         var mayLackSlot = false
         /// How the last call of the operation ended; nil before that.
         var lastEnd: Result<Void, NetworkError>?
-        /// Whether a call of the operation has failed, and since then nobody was told of an end.
-        var hasUnheardFailure = false
+        /// The error of a call of the operation, if since then nobody was told of an end.
+        var unheardError: NetworkError?
         /// The number of calls by `request(_:success:failure:cached:)` whose closures have not returned.
         var pendingCallbackCount = 0
         /// Runs when the closures of all those calls have returned.
@@ -162,15 +162,15 @@ final class CallGroup: Sendable {
 
     /// The closures of a call have returned, or are not called.
     ///
-    /// - Returns: whether the last call of the operation is over, and nobody heard that one of them failed.
-    func callbackIsDone() -> Bool {
-        let (callbacksDone, isUnheard) = state.withLock { state in
+    /// - Returns: the error of which nobody heard, if the last call of the operation is over.
+    func callbackIsDone() -> NetworkError? {
+        let (callbacksDone, unheard) = state.withLock { state -> ((@Sendable () -> Void)?, NetworkError?) in
             state.pendingCallbackCount -= 1
-            guard state.pendingCallbackCount == 0 else { return ((@Sendable () -> Void)?.none, false) }
-            return (state.callbacksDone.take(), state.hasUnheardFailure && state.calls.isEmpty)
+            guard state.pendingCallbackCount == 0 else { return (nil, nil) }
+            return (state.callbacksDone.take(), state.calls.isEmpty ? state.unheardError : nil)
         }
         callbacksDone?()
-        return isUnheard
+        return unheard
     }
 
     /// Runs an action when the closures of all calls have returned. Calls that are not refused go on, and are not waited
@@ -192,13 +192,19 @@ final class CallGroup: Sendable {
     ///   - error: nil for success.
     ///   - isHeard: whether a closure or a task is told. Default true.
     func noteEnd(of error: NetworkError?, isHeard: Bool = true) {
-        // The previous error is released outside the lock.
-        let old = state.withLock { state -> Result<Void, NetworkError>? in
-            if isHeard { state.hasUnheardFailure = false } else if error != nil { state.hasUnheardFailure = true }
+        // The previous errors are released outside the lock.
+        let old = state.withLock { state -> (NetworkError?, Result<Void, NetworkError>?)? in
+            let unheard = state.unheardError
+            // Of several that nobody hears of the last one counts, as below.
+            if isHeard {
+                state.unheardError = nil
+            } else if let error, unheard == nil || error.code != .cancelled {
+                state.unheardError = error
+            }
             // Other calls may have been cancelled because of how the first one ended.
-            if error?.code == .cancelled, state.lastEnd != nil { return nil }
+            if error?.code == .cancelled, state.lastEnd != nil { return (unheard, nil) }
             defer { state.lastEnd = error.map { .failure($0) } ?? .success(()) }
-            return state.lastEnd
+            return (unheard, state.lastEnd)
         }
         withExtendedLifetime(old) {}
     }

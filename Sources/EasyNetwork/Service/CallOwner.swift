@@ -36,8 +36,8 @@ protocol CallOwner: Operation, Sendable {
 
     /// Whether the closures of a call with this end are not called, and so cannot finish the job, which is ended then.
     func endsSilently(after error: NetworkError) -> Bool
-    /// No call is left, and nobody was told that the last one failed.
-    func failedUnheard()
+    /// No call is left, and nobody was told of this failure of one.
+    func failedUnheard(_ error: NetworkError)
 }
 
 extension CallOwner {
@@ -80,6 +80,6 @@ extension CallOwner {
 
     /// The closures of a call have returned, or are not called.
     func callbackIsDone() {
-        if callGroup.callbackIsDone() { failedUnheard() }
+        if let error = callGroup.callbackIsDone() { failedUnheard(error) }
     }
 }

@@ -596,6 +596,41 @@ struct TraceTests {
         #expect(events.count == 2 && Set(events.compactMap { $0["tid"] as? Int }).count == 2)
     }
 
+    @Test("DIA-3: the waits of several calls of one job have ids of their own in the file of a host")
+    func waitsOfCalls() async throws {
+        let folder = try TemporaryFolder()
+        let file = folder.url.appendingPathComponent("a.jsonl")
+        let (first, second) = (Latch(), Latch())
+        let counts = Locked([0, 0])
+        for (index, path) in ["/first", "/second"].enumerated() {
+            transport.route("GET", path) { _ in
+                let number = counts.withLock { counts in
+                    counts[index] += 1
+                    return counts[index]
+                }
+                guard number == 2 else { return .status(503) }
+                // Both have waited for their retries when one of them ends.
+                (index == 0 ? second : first).open()
+                (index == 0 ? first : second).wait()
+                return .text("a")
+            }
+        }
+        let service = service { host in
+            host.retry = RetryPolicy(maximumRetryCount: 1, baseDelay: 0.02)
+            host.random = { 0.5 }
+        }
+        let timeline = try Timeline(traces: file)
+        timeline.record(service.group.host)
+        let job = TwoCalls(service: service)
+        queue.addOperation(job)
+        await job.ended()
+        await isEmpty()
+        try await timeline.finish()
+        let written = try spans(in: try String(contentsOf: file, encoding: .utf8))
+        #expect(written.count { $0.name == "wait" } == 2)
+        #expect(Set(written.map(\.spanId)).count == written.count)
+    }
+
     @Test("DIA-3: files are bounded, and a line that cannot be written is an error of the end")
     func rotation() async throws {
         let folder = try TemporaryFolder()

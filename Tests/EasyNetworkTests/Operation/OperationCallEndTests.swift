@@ -95,6 +95,21 @@ struct OperationCallEndTests {
         override func execute() { work(self) }
     }
 
+    @Test("BEY-16: a failure that nobody hears of counts also when another call, of which nobody hears, succeeds later")
+    func unheardBoth() async throws {
+        let hasFailed = Gate()
+        let operation = Work(try service { $0.interceptors = [Watch { hasFailed.open() }] }) { operation in
+            operation.service.request(Get(api: "late"))
+            operation.service.request(Get(api: "missing"))
+        }
+        NetworkQueue().addOperation(operation)
+        await hasFailed.opened()
+        await clock.waitForTimers(1)
+        clock.advance(by: 2)
+        #expect(await eventually { operation.isFinished })
+        #expect(operation.error?.statusCode == 404)
+    }
+
     @Test("BEY-16: calls that are cancelled through the host's service, and heard by nobody, end their operation")
     func unheardCancel() async throws {
         let service = try service()

@@ -168,6 +168,26 @@ struct QueueLifeTests {
         #expect(jobs.map { $0.error?.code } == [nil, .cancelled, .cancelled])
     }
 
+    @Test("BEY-13: a job that has its result, and whose closures run, is none of those that shutDown has cancelled")
+    func drainWithResult() async {
+        let transport = InMemoryTransport()
+        transport.route("GET", "/a") { _ in .text("a") }
+        let host = HostConfiguration(baseURL: URL(string: "http://one.example"), transport: transport)
+        let job = RequestOperation(Request<Void>("a"), service: EasyNetworkService(host))
+        let (isCalled, gate) = (Gate(), DispatchSemaphore(value: 0))
+        job.success = { _ in
+            isCalled.open()
+            gate.wait()
+        }
+        let queue = NetworkQueue()
+        queue.addOperation(job)
+        await isCalled.opened()
+        #expect(await queue.shutDown(deadline: 0).isEmpty)
+        gate.signal()
+        await job.ended()
+        #expect(job.error == nil && !job.isCancelled)
+    }
+
     @Test("BEY-3: every listener hears of each job in order: added, started, finished with its error")
     func events() async {
         let queue = NetworkQueue(maxConcurrentOperationCount: 1)

@@ -130,6 +130,38 @@ struct UrgentWorkTests {
         #expect(actions.yield == [1] && actions.start == [3])
     }
 
+    @Test("OPQ-11: none yields to a job that a rate holds back, which is looked at again when the rate lets it start")
+    func rate() {
+        for key in [LimitKey.everything, .host("a")] {
+            var graph = Graph(limit: key == .everything ? 1 : 3)
+            graph.hostLimit = 1
+            var actions = Actions()
+            graph.setRate(RateLimit(1, per: 10), for: key)
+            _ = submit(1, .low, mayYield: true, keys: [.host("a")], &graph, &actions)
+            actions = Actions(now: 5)
+            _ = submit(2, .normal, keys: [.host("a")], &graph, &actions)
+            #expect(actions.yield.isEmpty && actions.start.isEmpty && actions.wake == 10)
+            actions = Actions(now: 10)
+            graph.admit(&actions)
+            #expect(actions.yield == [1] && actions.start == [2] && actions.goOn.isEmpty)
+        }
+    }
+
+    @Test("OPQ-11: one that has begun to wait for something else meanwhile takes no slot until that is over")
+    func waitsMeanwhile() {
+        var graph = Graph(limit: 1)
+        var actions = Actions()
+        let download = submit(1, .low, mayYield: true, &graph, &actions)
+        let urgent = submit(2, .normal, &graph, &actions)
+        graph.park(download, &actions)
+        let other = submit(3, .veryLow, &graph, &actions)
+        graph.finish(urgent, succeeded: true, &actions)
+        #expect(actions.start == [1, 2, 3] && actions.resume.isEmpty && download.phase == .parked)
+        #expect(graph.unpark(download, &actions))
+        graph.finish(other, succeeded: true, &actions)
+        #expect(actions.resume == [1] && actions.goOn == [1] && download.phase == .running)
+    }
+
     @Test("OPQ-11: of several the lowest yields, then the one that has run longest")
     func choice() {
         var graph = Graph(limit: 3)
@@ -205,6 +237,9 @@ struct UrgentWorkTests {
         var graph = Graph(limit: Int.random(in: 1...4, using: &random))
         graph.hostLimit = Bool.random(using: &random) ? Int.random(in: 1...2, using: &random) : nil
         graph.overtakingLimit = 5
+        for key in [LimitKey.everything, .host("a")] where Int.random(in: 0..<3, using: &random) == 0 {
+            graph.setRate(RateLimit(Int.random(in: 1...3, using: &random), per: 2), for: key)
+        }
         var now: TimeInterval = 0
         var jobs: [Int: Graph.Job] = [:]
         var (holdsSlot, wentOn, ended) = (Set<Int>(), [Int: TimeInterval](), 0)
@@ -230,7 +265,7 @@ struct UrgentWorkTests {
                 ended += 1
             case 7:
                 guard let pick, let job = jobs[pick] else { break }
-                if job.phase == .running {
+                if job.phase == .running || job.phase == .returning && job.hasYielded {
                     holdsSlot.remove(pick)
                     graph.park(job, &actions)
                 } else if job.phase == .parked {
@@ -252,6 +287,9 @@ struct UrgentWorkTests {
                 if !actions.goOn.contains(payload) { holdsSlot.remove(payload) }
             }
             for payload in actions.goOn { wentOn[payload] = now }
+            // Of those that have a slot now, one at least had none before.
+            let new = Set(actions.start + actions.resume).subtracting(actions.yield)
+            if !actions.yield.isEmpty, new.isEmpty { return "\(actions.yield) yielded for nothing" }
             let running = Set(jobs.filter { $0.value.phase == .running }.keys)
             if running != holdsSlot { return "\(running) run, and \(holdsSlot) were told" }
             if graph.everything.runningCount != running.count { return "the count is wrong" }
@@ -259,7 +297,7 @@ struct UrgentWorkTests {
                 return "the list of those that may yield is wrong"
             }
             if let waits = urgentJobThatWaits(Array(jobs.values), graph, now) { return "\(waits) waits for nothing" }
-            if actions.wake == nil, let young = urgentJobThatWaits(Array(jobs.values), graph, now + 1) {
+            if actions.wake == nil, let young = urgentJobThatWaits(Array(jobs.values), graph, now + 10) {
                 return "nobody looks again for \(young)"
             }
         }
@@ -270,8 +308,10 @@ struct UrgentWorkTests {
     private func urgentJobThatWaits(_ jobs: [Graph.Job], _ graph: Graph, _ now: TimeInterval) -> Int? {
         jobs.first { job in
             guard job.phase == .ready || job.phase == .returning else { return false }
-            let full = (job.lanes + [graph.everything]).filter { !$0.isBelowLimit }
+            let lanes = job.lanes + [graph.everything]
+            let full = lanes.filter { !$0.isBelowLimit }
             guard full.allSatisfy({ $0.runningCount == $0.limit }) else { return false }
+            guard lanes.allSatisfy({ job.isReturning || $0.gate.map { $0.opens <= now } ?? true }) else { return false }
             return jobs.contains { other in
                 other.phase == .running && other.mayYield && other.priority < job.priority && other.priority <= .low
                     && now - other.wentOnAt >= 0.5

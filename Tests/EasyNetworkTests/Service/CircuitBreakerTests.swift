@@ -101,6 +101,15 @@ struct CircuitBreakerTests {
         #expect(transport.requests.count == 9)
     }
 
+    @Test("OPQ-13: a message that was cancelled behind its head says nothing of its server")
+    func cancelledBody() {
+        let breaker = CircuitBreaker(opensAfter: .failuresInRow(3))
+        for status in [200, 503] {
+            let error = NetworkError(code: .cancelled, statusCode: status)
+            #expect(breaker.verdict(on: error, at: clock.date) == nil)
+        }
+    }
+
     @Test("OPQ-13: one trial goes at a time, and a trial that is cancelled lets the next one go")
     func oneTrial() async throws {
         let service = service()

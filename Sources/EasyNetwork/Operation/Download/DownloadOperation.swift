@@ -218,11 +218,9 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     private func letConnectionGo() {
         let fetching = download.withLock { download -> Task<Result<Void, NetworkError>, Never>? in
-            guard download.yieldCount > 0, !download.isPaused, !hasOutcome, let fetching = download.fetching else {
-                return nil
-            }
+            guard download.yieldCount > 0, !download.isPaused, !hasOutcome else { return nil }
             download.wentOn = OneShot()
-            return fetching
+            return download.fetching
         }
         fetching?.cancel()
     }
@@ -314,6 +312,8 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     private func file(of snapshot: RequestSnapshot, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
         download.withLock { $0.writer = writer }
         while true {
+            // What has not begun needs no connection that is kept.
+            download.withLock { if $0.yieldCount > 0 { $0.wentOn = OneShot() } }
             await waitForSlotAfterYield()
             try await waitWhilePaused()
             let fetching = WorkQueue.task { () -> Result<Void, NetworkError> in
@@ -331,7 +331,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
             }
             let isWanted = download.withLock { download in
                 download.fetching = fetching
-                return !download.isPaused && !hasOutcome
+                return !download.isPaused && !hasOutcome && download.wentOn == nil
             }
             if !isWanted { fetching.cancel() }
             let result = await fetching.value
@@ -349,9 +349,14 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     /// Waits after the connection was let go for an urgent job.
     private func waitForSlotAfterYield() async {
-        guard let wentOn = download.withLock({ $0.wentOn }) else { return }
-        await wentOn.wait()
-        download.withLock { $0.wentOn = nil }
+        while let wentOn = download.withLock({ $0.wentOn }), !hasOutcome {
+            // A call that waited without a slot, for a delay or the network, was cancelled with the connection.
+            reclaimSlot { wentOn.end() }
+            await wentOn.wait()
+            download.withLock { download in
+                if download.wentOn === wentOn { download.wentOn = nil }
+            }
+        }
     }
 
     /// Waits without a slot.

@@ -108,6 +108,8 @@ public struct CircuitBreaker: Hashable, Sendable {
 
     /// - Returns: nil when it says nothing.
     func verdict(on error: NetworkError, at date: Date) -> Verdict? {
+        // One that was cancelled behind its head has a status, and the message was broken off all the same.
+        if error.code == .cancelled { return nil }
         if errorCodes.contains(error.code) { return .failure(what: "\(error.code)", retryAfter: nil) }
         return error.statusCode.map { verdict(on: $0, error.headers, at: date) }
     }

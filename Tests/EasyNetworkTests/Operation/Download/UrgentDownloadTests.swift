@@ -99,6 +99,39 @@ struct UrgentDownloadTests {
         #expect(fixture.file.requests.count == 2)
     }
 
+    /// A request that is read when the test says so.
+    private struct HeldRequest: BaseAPIRequest {
+        let isRead = Gate()
+        let gate = DispatchSemaphore(value: 0)
+        var api: String { "file" }
+        var headers: [String: String]? {
+            isRead.open()
+            // Blocks the thread that reads requests, as a slow getter does.
+            gate.wait()
+            gate.signal()
+            return nil
+        }
+    }
+
+    @Test("OPQ-11: one that makes way before its first message sends none until it has its slot again")
+    func notBegun() async throws {
+        let fixture = try DownloadFixture(300_000)
+        fixture.server.route("GET", "/small") { _ in .text("a") }
+        let request = HeldRequest()
+        let download = DownloadOperation(request, to: fixture.destination, service: fixture.service)
+        download.queuePriority = .low
+        queue.addOperation(download)
+        await request.isRead.opened()
+        let urgent = await urgentJob()
+        request.gate.signal()
+        for _ in 0..<50 { _ = try await fixture.service.send(Get(api: "small")) }
+        #expect(fixture.file.requests.isEmpty && !download.isFinished)
+        urgent.finish()
+        await download.ended()
+        #expect(download.error == nil && fixture.folder.data("out") == fixture.file.data)
+        #expect(fixture.file.requests.count == 1)
+    }
+
     @Test("OPQ-11: cancelled while it makes way, it ends at once", arguments: [false, true])
     func cancelled(isLetGo: Bool) async throws {
         let clock = ManualClock()
