@@ -600,7 +600,7 @@ struct TraceTests {
     func waitsOfCalls() async throws {
         let folder = try TemporaryFolder()
         let file = folder.url.appendingPathComponent("a.jsonl")
-        let (first, second) = (Latch(), Latch())
+        let isAnswered = Latch()
         let counts = Locked([0, 0])
         for (index, path) in ["/first", "/second"].enumerated() {
             transport.route("GET", path) { _ in
@@ -608,11 +608,14 @@ struct TraceTests {
                     counts[index] += 1
                     return counts[index]
                 }
-                guard number == 2 else { return .status(503) }
-                // Both have waited for their retries when one of them ends.
-                (index == 0 ? second : first).open()
-                (index == 0 ? first : second).wait()
-                return .text("a")
+                if number == 2 {
+                    // The first call ends while the second one waits for its retry.
+                    if index == 0 { isAnswered.wait() }
+                    return .text("a")
+                }
+                if index == 0 { return .status(503) }
+                isAnswered.open()
+                return .status(503, headers: ["Retry-After": "1"])
             }
         }
         let service = service { host in
@@ -627,7 +630,7 @@ struct TraceTests {
         await isEmpty()
         try await timeline.finish()
         let written = try spans(in: try String(contentsOf: file, encoding: .utf8))
-        #expect(written.count { $0.name == "wait" } == 2)
+        #expect(written.contains { $0.name == "wait" } && written.count { $0.kind == 3 } == 4)
         #expect(Set(written.map(\.spanId)).count == written.count)
     }
 
