@@ -18,12 +18,12 @@ enum Name {
     /// A type's name in upper camel case.
     ///
     /// - Parameters:
-    ///   - isNested: whether it is in another struct, where `Item` and `Payload` are free.
+    ///   - isNested: whether it is in another struct, where `Answer`, `Item` and `Payload` are free.
     ///   - limit: see ``property(_:limit:)``.
     static func type(_ text: String, isNested: Bool = false, limit: Int? = 40) -> String {
         var name = String(capitalized(words(text)).joined().prefix(limit ?? .max))
         if name.first?.isLetter != true { name = name.isEmpty ? "Empty" : "Item" + name }
-        return usedTypes.contains(name) && !(isNested && ["Item", "Payload"].contains(name)) ? longer(name) : name
+        return usedTypes.contains(name) && !(isNested && ["Answer", "Item", "Payload"].contains(name)) ? longer(name) : name
     }
 
     /// A type's name in place of one that is used.
@@ -95,7 +95,7 @@ enum Name {
     /// Types that generated code uses, and words that no type can be called.
     private static let usedTypes = set(
         """
-        APIRequest Any AnyKey Array ArrayResponseMapper Bool Box Codable CodingKey CodingKeys Credential Data Date Decimal
+        APIRequest Answer Any AnyKey Array ArrayResponseMapper Bool Box Codable CodingKey CodingKeys Credential Data Date Decimal
         Decodable Decoder Dictionary Double Encodable Encoder Error Failure FormFile HTTPCredential Hashable HostSettings
         Int Item JSONDecoder JSONEncoder JSONObject JSONSerialization JSONValue MultipartForm NetworkError NetworkResponse
         NetworkService Optional ParsedItem Payload Protocol QueryEncoder RawRepresentable RequestBody RequestOptions

@@ -7,12 +7,18 @@ package struct OpenAPIDocument: Sendable {
     package let root: JSON
     /// Asked for at each reference.
     private let schemasByName: [String: JSON]
+    /// The names of schemas with a `$id`, by that.
+    private let namesByID: [String: String]
 
     /// - Throws: an error for a text that is no JSON, for YAML, and for another format or version.
     package init(_ data: Data) throws(InputError) {
         root = try Self.json(data)
         let schemas = root["components"]?["schemas"]?.members ?? []
         schemasByName = Dictionary(schemas.map { ($0.key, $0.value) }, uniquingKeysWith: { _, last in last })
+        namesByID = Dictionary(
+            schemas.compactMap { name, json in json["$id"]?.string.map { ($0, name) } },
+            uniquingKeysWith: { first, _ in first }
+        )
         guard let version = root["openapi"]?.string else {
             let isSwagger = root["swagger"] != nil
             let message = isSwagger ? "this is Swagger 2.0: convert it to OpenAPI 3.0 first" : "\"openapi\" is missing"
@@ -51,14 +57,24 @@ package struct OpenAPIDocument: Sendable {
         throw InputError(message: "the reference \"\(last ?? "")\" leads to itself", offset: json.offset)
     }
 
-    /// - Parameter reference: a JSON Pointer in a fragment (RFC 6901, section 6).
+    /// - Parameter reference: a JSON Pointer in a fragment (RFC 6901, section 6), or the `$id` of a schema; behind that a
+    ///   pointer, or the `$anchor` of a schema in it (JSON Schema, sections 8.2.1 and 8.2.2).
     private func value(of reference: String, offset: Int) throws(InputError) -> JSON {
-        guard reference.hasPrefix("#") else {
-            throw InputError(message: "\"\(reference)\" is in another document", offset: offset)
-        }
-        if let name = Self.component(reference), let schema = schemasByName[name] { return schema }
-        let pointer = reference.dropFirst().removingPercentEncoding ?? String(reference.dropFirst())
+        if let name = component(reference), let schema = schemasByName[name] { return schema }
+        let parts = reference.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
         var result = root
+        if let id = parts.first, !id.isEmpty {
+            guard let name = namesByID[String(id)], let schema = schemasByName[name] else {
+                throw InputError(message: "\"\(reference)\" is in another document", offset: offset)
+            }
+            result = schema
+        }
+        let fragment = parts.count > 1 ? String(parts[1]) : ""
+        let pointer = fragment.removingPercentEncoding ?? fragment
+        if !pointer.isEmpty, !pointer.hasPrefix("/") {
+            if let schema = Self.schema(with: pointer, in: result) { return schema }
+            throw InputError(message: "there is no \"\(reference)\"", offset: offset)
+        }
         for part in pointer.split(separator: "/", omittingEmptySubsequences: false).dropFirst() {
             let key = String(part.replacing("~1", with: "/").replacing("~0", with: "~"))
             let elements = result.elements ?? []
@@ -71,8 +87,15 @@ package struct OpenAPIDocument: Sendable {
         return result
     }
 
-    /// The name of a component that a reference leads to: `Pet` for `#/components/schemas/Pet`.
-    package static func component(_ reference: String?) -> String? {
+    private static func schema(with anchor: String, in json: JSON) -> JSON? {
+        if json["$anchor"]?.string == anchor { return json }
+        let inner = json.elements ?? json.members?.map(\.value) ?? []
+        return inner.lazy.compactMap { schema(with: anchor, in: $0) }.first
+    }
+
+    /// The name of the schema that a reference leads to: `Pet` for `#/components/schemas/Pet`, or for the `$id` of that.
+    package func component(_ reference: String?) -> String? {
+        if let reference, let name = namesByID[reference] { return name }
         guard let name = reference?.wholeMatch(of: /#\/components\/schemas\/([^\/]+)/)?.1 else { return nil }
         return (name.removingPercentEncoding ?? String(name)).replacing("~1", with: "/").replacing("~0", with: "~")
     }

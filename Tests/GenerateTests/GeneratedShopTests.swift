@@ -119,6 +119,18 @@ struct GeneratedShopTests {
         }
     }
 
+    @Test("TOL-2: an answer that may be missing, be null, or be of another type by its status")
+    func answers() async throws {
+        #expect(try await item(of: Shop.Sometimes()) == .init(a: 1))
+        #expect(try Shop.Sometimes().item(from: NetworkResponse(statusCode: 204)) == nil)
+        #expect(try Shop.OrNull().item(from: NetworkResponse(body: Data("null".utf8))) == nil)
+        #expect(try Shop.ByName().item(from: NetworkResponse(body: Data(#"{"x": {"a": 1}}"#.utf8))) == ["x": .init(a: 1)])
+        #expect(try await item(of: Shop.ByStatus()) == .ok(.init(a: 1)))
+        let created = NetworkResponse(statusCode: 201, body: Data(#"{"b": 2}"#.utf8))
+        #expect(try Shop.ByStatus().item(from: created) == .created(.init(b: 2)))
+        #expect(try Shop.ByStatus().item(from: NetworkResponse(statusCode: 204)) == .noContent)
+    }
+
     @Test("TOL-2: an answer that the document has for a failure is a typed error")
     func failures() async throws {
         func failure<Request: APIRequest>(_ request: Request, _ code: String) async -> NetworkError? {

@@ -402,10 +402,6 @@ struct OpenAPIWriter {
             if first.content == .data, !isSometimesEmpty { return (alias("Data"), [], []) }
             let item = isSometimesEmpty ? type.asOptional : type
             let value = isSometimesEmpty ? "response.body.isEmpty ? nil : \(read(first.content))" : read(first.content)
-            // A type called Item is the item itself; an optional of it needs another name.
-            if item.text == "Item?" {
-                return ([], Lines.block("\(head)Item? {", [[value]]), [])
-            }
             return (alias(item.text), Lines.block("\(head)\(item.text) {", [[value]]), [])
         }
         var taken: Set<String> = []

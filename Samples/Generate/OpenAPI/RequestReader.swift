@@ -546,7 +546,8 @@ struct RequestReader {
         _ scope: inout SchemaReader.Scope
     ) {
         var types: Set<String> = []
-        let isOnly = responses.filter { $0.status.hasPrefix("2") && $0.content.json != nil }.count < 2
+        let successes = responses.filter { $0.status.hasPrefix("2") }
+        let isAmongOthers = successes.count { $0.content.json != nil } > 1
         let hasSuccess = responses.contains { $0.status.hasPrefix("2") }
         let hasRedirect = responses.contains { $0.status.hasPrefix("3") }
         for (status, content) in responses.sorted(by: { $0.status < $1.status }) {
@@ -557,7 +558,9 @@ struct RequestReader {
                 if let media {
                     types.insert(media.type)
                     if media.isJSON, let schema = media.schema {
-                        answer = .json(item(schema, isOnly ? "Item" : "Status \(status)", &scope))
+                        // Among answers without content the item is an optional of it.
+                        let name = isAmongOthers ? "Status \(status)" : successes.count > 1 ? "Answer" : "Item"
+                        answer = .json(item(schema, name, &scope))
                     } else {
                         answer = media.type.hasPrefix("text/") ? .text : .data
                     }
@@ -583,10 +586,18 @@ struct RequestReader {
     ///
     /// - Parameter name: for one that has none.
     private mutating func item(_ schema: JSON, _ name: String, _ scope: inout SchemaReader.Scope) -> SwiftType {
-        scope.taken.remove("Item")
+        let found = OpenAPISchema((try? document.resolve(schema).json) ?? schema)
+        // The item itself has the name Item; the type of a part of it needs another one.
+        var name = name
+        if name == "Item", found.isNullable || found.alternatives?.contains(where: isNull) == true { name = "Answer" }
+        if found.kinds == [.array] { name = "Element" }
+        if found.kinds == [.object], found.properties.isEmpty, found.parts == nil { name = "Value" }
+        if name == "Item" { scope.taken.remove("Item") }
         defer { scope.taken.insert("Item") }
-        let kind = OpenAPISchema((try? document.resolve(schema).json) ?? schema).kinds
-        let hint = kind == [.array] ? "Element" : name
-        return schemas.type(of: schema, as: .nested(hint), in: &scope)
+        return schemas.type(of: schema, as: .nested(name), in: &scope)
+    }
+
+    private func isNull(_ schema: JSON) -> Bool {
+        OpenAPISchema((try? document.resolve(schema).json) ?? schema).isNull
     }
 }

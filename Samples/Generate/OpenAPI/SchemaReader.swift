@@ -46,7 +46,7 @@ struct SchemaReader {
             case .object(let members):
                 next += members.map(\.value)
                 let reference = json["$ref"]?.string
-                if let name = OpenAPIDocument.component(reference), found.insert(name).inserted,
+                if let name = document.component(reference), found.insert(name).inserted,
                     let schema = document.schema(named: name)
                 {
                     next.append(schema)
@@ -112,7 +112,7 @@ struct SchemaReader {
             let (found, last) = try document.resolve(json)
             let isNullable = OpenAPISchema(found).isNullable
             for candidate in [reference, last ?? reference] {
-                guard let name = OpenAPIDocument.component(candidate).flatMap({ names[$0] }) else { continue }
+                guard let name = document.component(candidate).flatMap({ names[$0] }) else { continue }
                 return isNullable ? .optional(.named(name)) : .named(name)
             }
             guard open.insert(reference).inserted else {
@@ -436,7 +436,7 @@ struct SchemaReader {
                 name,
                 { json in
                     let reference = json["$ref"]?.string
-                    let component = OpenAPIDocument.component(reference)
+                    let component = document.component(reference)
                     let marks = mapping.filter { $0.value.string == reference || $0.value.string == component }.map(
                         \.key
                     )

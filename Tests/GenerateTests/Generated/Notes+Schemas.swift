@@ -103,6 +103,18 @@ nonisolated extension Notes {
         }
     }
 
+    public struct Group: Codable, Hashable, Sendable {
+        public var chief: Person?
+        public var name: String?
+        public var kind: String?
+
+        public init(chief: Person? = nil, name: String? = nil, kind: String? = nil) {
+            self.chief = chief
+            self.name = name
+            self.kind = kind
+        }
+    }
+
     public struct Circle: Codable, Hashable, Sendable {
         public var form: Form
         public var radius: Double
