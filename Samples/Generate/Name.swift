@@ -23,7 +23,8 @@ enum Name {
     static func type(_ text: String, isNested: Bool = false, limit: Int? = 40) -> String {
         var name = String(capitalized(words(text)).joined().prefix(limit ?? .max))
         if name.first?.isLetter != true { name = name.isEmpty ? "Empty" : "Item" + name }
-        return usedTypes.contains(name) && !(isNested && ["Answer", "Item", "Payload"].contains(name)) ? longer(name) : name
+        let isFree = isNested && ["Answer", "Item", "Payload"].contains(name)
+        return usedTypes.contains(name) && !isFree ? longer(name) : name
     }
 
     /// A type's name in place of one that is used.
