@@ -72,7 +72,9 @@ extension NetworkResponse {
     ///   `users[3].age: expected Int but found String`. Its `underlying` is the `DecodingError`. A ``NetworkError`` of
     ///   the decoder is thrown as it is.
     public func decode<T: Decodable>(_ type: T.Type, with decoder: ResponseDecoder? = nil) throws(NetworkError) -> T {
-        guard let decoder = decoder ?? self.decoder else { return try decode(type, using: .standard) }
+        guard let decoder = decoder ?? self.decoder, !decoder.isStandard else {
+            return try decode(type, using: .standard)
+        }
         if let empty = emptyItem(type) { return empty }
         // Without its decoder, so that a decoder may call `decode(_:)` without endless recursion.
         var plain = self

@@ -8,6 +8,8 @@ import Foundation
 /// ```
 public struct ResponseDecoder: Sendable {
     let decode: @Sendable (any Decodable.Type, NetworkResponse) throws -> any Decodable
+    /// Whether it is ``json``: then the type need not be erased for its closure.
+    private(set) var isStandard = false
 
     /// A decoder of another format.
     ///
@@ -24,7 +26,11 @@ public struct ResponseDecoder: Sendable {
     }
 
     /// A decoder of JSON that reads dates as text of RFC 3339, or as numbers: seconds since 2001.
-    public static let json = ResponseDecoder.json { .standard }
+    public static let json = {
+        var decoder = ResponseDecoder.json { .standard }
+        decoder.isStandard = true
+        return decoder
+    }()
 
     /// A decoder of JSON.
     ///
