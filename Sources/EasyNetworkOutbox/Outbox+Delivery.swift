@@ -93,10 +93,12 @@ extension Outbox {
 
     /// Takes an event to the ``OutboxState``, and does what that says.
     ///
-    /// - Parameter onCallersThread: whether this is a user's thread, on which nothing is done that takes long.
-    func post(_ event: OutboxState.Event, onCallersThread: Bool = false) {
-        let now = clock.now
-        for effect in state.withLock({ $0.logic.handle(event, at: now) }) {
+    /// - Parameters:
+    ///   - time: of the event, on the clock; nil for now.
+    ///   - onCallersThread: whether this is a user's thread, on which nothing is done that takes long.
+    func post(_ event: OutboxState.Event, at time: TimeInterval? = nil, onCallersThread: Bool = false) {
+        let time = time ?? clock.now
+        for effect in state.withLock({ $0.logic.handle(event, at: time) }) {
             switch effect {
             case .ring: folder.ring()
             case .cancel(let id): state.withLock { $0.jobs[id]?.operation }?.cancel()
@@ -321,9 +323,11 @@ extension Outbox {
 
     private func send(_ name: OutboxName) {
         let (request, operation): (any APIRequest, ServiceOperation)
+        // A wait begins before the date is asked for that it depends on, so that it does not end late.
+        let begin = clock.now
         do throws(NetworkError) {
             let record = try folder.read(name)
-            if let wait = wait(of: name, record) { return postpone(name, wait, record.options?.conditions) }
+            if let wait = wait(of: name, record) { return postpone(name, wait, at: begin, record.options?.conditions) }
             (request, operation) = try job(for: name, record)
         } catch {
             // Its age, which is not the deadline of a request.
@@ -370,9 +374,14 @@ extension Outbox {
         return OutboxIndex.Wait(delay: Self.longInterval, reason: .early)
     }
 
-    private func postpone(_ name: OutboxName, _ wait: OutboxIndex.Wait, _ conditions: Set<OutboxOptions.Condition>?) {
+    private func postpone(
+        _ name: OutboxName,
+        _ wait: OutboxIndex.Wait,
+        at begin: TimeInterval,
+        _ conditions: Set<OutboxOptions.Condition>?
+    ) {
         if conditions != nil { hear(network) }
-        post(.ended(name.id, .postponed(wait)))
+        post(.ended(name.id, .postponed(wait)), at: begin)
         // The network may have changed before this.
         if let conditions, wait.reason == .early, !wait.isFirm, areMet(conditions) {
             post(.hastened(name.id))
