@@ -288,6 +288,8 @@ struct OutboxOptionsTests {
         #expect(entry.attemptCount == 1 && entry.error?.statusCode == 503 && entry.addedAt == added)
         #expect(entry.nextTry == added + 10)
         try next.start()
+        // It has judged when the entry is due, which may not have begun to wait.
+        #expect(await eventually { next.state.withLock { $0.details[id]?.attemptCount } == 1 })
         for _ in 1...3 { await fixture.look() }
         #expect(fixture.transport.requests.count == 1)
         let nextEvents = next.events
