@@ -60,8 +60,7 @@ extension JobGraph {
             for priority in 0..<JobPriority.count {
                 let row = lane.rows[lowest + priority]
                 guard let job = row.first, lane.hasRoom(for: job, at: now) else { continue }
-                let isDue = overtakingLimit.map { row.overtakenCount >= $0 } ?? false
-                let rank = isDue ? priority + JobPriority.count : priority
+                let rank = isDue(row) ? priority + JobPriority.count : priority
                 if let best, (best.rank, job.turn) > (rank, best.job.turn) { continue }
                 best = (job, rank)
             }
@@ -76,11 +75,21 @@ extension JobGraph {
         for lane in openLanes {
             for index in lowest..<own where lane.rows[index].first != nil { lane.rows[index].overtakenCount += 1 }
         }
-        if let limit = overtakingLimit, let row = job.lane?.rows[own], row.overtakenCount >= limit {
+        if let row = job.lane?.rows[own], isDue(row) {
             // It does not yield what it has waited for so long.
             job.wentOnAt = now
         }
         job.lane?.rows[own].overtakenCount = 0
+    }
+
+    /// Whether the first of a row has been overtaken so often that it comes before higher priorities.
+    private func isDue(_ row: Row) -> Bool {
+        overtakingLimit.map { row.overtakenCount >= $0 } ?? false
+    }
+
+    /// Whether a running job that yielded would get the slot itself, as its priority has been overtaken so often.
+    func yieldsForNothing(_ job: Job) -> Bool {
+        isDue(mainLane.rows[Row.index(job.priority, needsSlot: true)])
     }
 
     private func firstFullLane(of job: Job, at now: TimeInterval) -> Lane? {
@@ -193,7 +202,7 @@ extension JobGraph {
         // A single slot must be enough.
         guard full.allSatisfy({ $0.runningCount == $0.limit }) else { return ([], now) }
         let jobs = yielding.filter { job in
-            job.priority < urgent.priority && job.priority <= ceiling
+            job.priority < urgent.priority && job.priority <= ceiling && !yieldsForNothing(job)
                 && full.allSatisfy { lane in lane === everything || job.lanes.contains { $0 === lane } }
         }
         return (jobs, lanes.map { $0.rateOpens(for: urgent) }.max() ?? now)

@@ -202,6 +202,27 @@ struct UrgentWorkTests {
         #expect(actions.goOn == [0], "it was overtaken three times")
     }
 
+    @Test("OPQ-11: it does not yield when others of its priority were overtaken so often that it would go on at once")
+    func overtaken() {
+        var graph = Graph(limit: 2)
+        graph.overtakingLimit = 2
+        graph.yieldingPriority = nil
+        var actions = Actions()
+        _ = submit(1, .low, mayYield: true, &graph, &actions)
+        let first = submit(2, .normal, &graph, &actions)
+        _ = submit(3, .low, &graph, &actions)
+        let second = submit(4, .high, &graph, &actions)
+        let third = submit(5, .high, &graph, &actions)
+        _ = submit(6, .high, &graph, &actions)
+        for job in [first, second] { graph.finish(job, succeeded: true, &actions) }
+        #expect(actions.start == [1, 2, 4, 5])
+        graph.yieldingPriority = .low
+        graph.admit(&actions)
+        #expect(actions.yield.isEmpty)
+        graph.finish(third, succeeded: true, &actions)
+        #expect(actions.yield == [1] && actions.start == [1, 2, 4, 5, 3, 6] && actions.goOn.isEmpty)
+    }
+
     @Test("OPQ-11: paused, resumed and ended meanwhile, it takes no slot twice and gives none twice")
     func parkedMeanwhile() {
         var graph = Graph(limit: 1)
@@ -314,7 +335,7 @@ struct UrgentWorkTests {
             guard lanes.allSatisfy({ job.isReturning || $0.gate.map { $0.opens <= now } ?? true }) else { return false }
             return jobs.contains { other in
                 other.phase == .running && other.mayYield && other.priority < job.priority && other.priority <= .low
-                    && now - other.wentOnAt >= 0.5
+                    && now - other.wentOnAt >= 0.5 && !graph.yieldsForNothing(other)
                     && full.allSatisfy { lane in lane === graph.everything || other.lanes.contains { $0 === lane } }
             }
         }?.payload
