@@ -321,7 +321,7 @@ struct CacheVariantTests {
 
     @Test(
         "BEY-10: random requests get the response that was stored last for them, whatever fails",
-        arguments: UInt64(1)...12
+        arguments: TestLoad.isFull ? Array(UInt64(1)...12) : [1, 2, 3, 7, 8, 9]
     )
     func random(seed: UInt64) async throws {
         var generator = SeededGenerator(seed: seed)

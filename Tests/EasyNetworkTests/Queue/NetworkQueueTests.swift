@@ -188,7 +188,8 @@ struct NetworkQueueTests {
         let queue = NetworkQueue(maxConcurrentOperationCount: 4)
         var last = BlockOperation {}
         queue.addOperation(last)
-        for _ in 0..<20_000 {
+        let count = TestLoad.count(20_000, part: 5_000)
+        for _ in 0..<count {
             let next = BlockOperation {}
             next.addDependency(last)
             queue.addOperation(next)
@@ -197,7 +198,7 @@ struct NetworkQueueTests {
         await last.ended()
         #expect(await eventually { queue.operationCount == 0 })
         queue.isSuspended = true
-        let byHand = (0..<20_000).map { _ in BlockOperation {} }
+        let byHand = (0..<count).map { _ in BlockOperation {} }
         for operation in byHand {
             queue.addOperation(operation)
             operation.start()

@@ -267,7 +267,7 @@ struct KernelNetworkTests {
                 }
                 #expect(status == nil || status == .unknown)
             }
-            for _ in 0..<20_000 {
+            for _ in 0..<TestLoad.count(20_000, part: 3_000) {
                 var left = table
                 _ = kernel.answerAll(&network) { messages in
                     if left == 0 {

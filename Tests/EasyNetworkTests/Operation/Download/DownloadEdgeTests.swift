@@ -130,7 +130,7 @@ struct DownloadEdgeTests {
 
     @Test(
         "TRF-2: segments that are refused for a while, redirected and sent in portions are one file",
-        arguments: UInt64(1)...4
+        arguments: UInt64(1)...UInt64(TestLoad.count(4, part: 2))
     )
     func awkwardServer(seed: UInt64) async throws {
         let fixture = try DownloadFixture(5_000_001, retries: 30)
