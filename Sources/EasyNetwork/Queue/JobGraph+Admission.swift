@@ -137,9 +137,10 @@ extension JobGraph {
         else { return false }
         var best: (urgent: Job, job: Job)?
         var tooYoung: TimeInterval?
+        var hasMoved = false
         for lane in lanesOfUrgentJobs {
             for priority in (Int(lowest.rawValue) + 1..<JobPriority.count).reversed() {
-                for urgent in firstJobs(of: lane, priority, at: now) {
+                for urgent in firstJobs(of: lane, priority, &hasMoved, at: now) {
                     if let best, (best.urgent.priority, -best.urgent.turn) > (urgent.priority, -urgent.turn) { break }
                     let (jobs, opens) = jobs(yieldingTo: urgent, ceiling, at: now)
                     let times = jobs.map { max(opens, $0.wentOnAt + Self.yieldingInterval) }
@@ -147,12 +148,17 @@ extension JobGraph {
                     // The lowest priority yields, and among equals the job that has run longest.
                     let job = zip(jobs, times).filter { $0.1 <= now }.map(\.0)
                         .min { ($0.priority, $0.wentOnAt) < ($1.priority, $1.wentOnAt) }
-                    if let job { best = (urgent, job) } else { tooYoung = min(tooYoung ?? first, first) }
-                    break
+                    if let job {
+                        best = (urgent, job)
+                        break
+                    }
+                    tooYoung = min(tooYoung ?? first, first)
                 }
             }
         }
         guard let job = best?.job, let payload = job.payload else {
+            // A row of the main lane that has become empty is not due any more.
+            if hasMoved { return yieldSlot(&actions, &wake) }
             wake = tooYoung
             return false
         }
@@ -174,19 +180,29 @@ extension JobGraph {
     }
 
     /// The first jobs of a row, of which one may start when another job yields.
-    private mutating func firstJobs(of lane: Lane, _ priority: Int, at now: TimeInterval) -> [Job] {
+    ///
+    /// - Parameter hasMoved: becomes true when a job has left the main lane for that of the key that it waits for.
+    private mutating func firstJobs(
+        of lane: Lane,
+        _ priority: Int,
+        _ hasMoved: inout Bool,
+        at now: TimeInterval
+    ) -> [Job] {
         let index = Row.index(.veryLow, needsSlot: true) + priority
         guard lane.isOpen else {
             // Each waits for this lane; of those that wait for others as well, a few are looked at.
             return Array(sequence(first: lane.rows[index].first) { $0?.next }.lazy.compactMap(\.self).prefix(16))
         }
         while let job = lane.rows[index].first {
-            let full = job.lanes.first { $0 !== lane && job.counts(in: $0) && !$0.hasRoom(for: job, at: now) }
+            // As when slots are free, but that there is none.
+            let full =
+                job.lanes.first { $0 !== lane && job.counts(in: $0) && !$0.hasRoom(for: job, at: now) }
+                ?? (lane === mainLane && everything.rateOpens(for: job) > now ? everything : nil)
             guard let full else { return [job] }
-            // As when slots are free.
             if let wait = job.wait { job.wait = wait.held(by: obstacle(in: full, at: now)) }
             leaveLane(job)
             join(full, job)
+            if lane === mainLane { hasMoved = true }
         }
         return []
     }

@@ -147,6 +147,23 @@ struct UrgentWorkTests {
         }
     }
 
+    @Test("OPQ-11: behind a job that a rate holds back, one that has started before gets the slot of a download")
+    func rateAndReturn() {
+        var graph = Graph(limit: 2)
+        graph.setRate(RateLimit(2, per: 20), for: .everything)
+        var actions = Actions()
+        let paused = submit(1, .high, &graph, &actions)
+        graph.park(paused, &actions)
+        actions = Actions(now: 10)
+        _ = submit(2, .low, mayYield: true, &graph, &actions)
+        graph.setLimit(1, &actions)
+        actions = Actions(now: 11)
+        _ = submit(3, .high, &graph, &actions)
+        #expect(actions.yield.isEmpty && actions.wake == 20)
+        #expect(graph.unpark(paused, &actions))
+        #expect(actions.yield == [2] && actions.resume == [1] && actions.start.isEmpty)
+    }
+
     @Test("OPQ-11: one that has begun to wait for something else meanwhile takes no slot until that is over")
     func waitsMeanwhile() {
         var graph = Graph(limit: 1)
