@@ -367,13 +367,17 @@ extension JobGraph {
     }
 
     /// Inserts the job by its turn. A job that has just become ready is last; one from another lane was a head there,
-    /// so few are before it.
+    /// so few are before it. Where there is a rate, one that has started before is in front of those that it holds back.
     private mutating func join(_ lane: Lane, _ job: Job) {
         let index = Row.index(job.priority, needsSlot: job.needsSlot)
+        func precedes(_ one: Job, _ other: Job) -> Bool {
+            if lane.gate != nil, lane !== mainLane, one.isReturning != other.isReturning { return one.isReturning }
+            return one.turn < other.turn
+        }
         var next: Job?
-        if let last = lane.rows[index].last, last.turn > job.turn {
+        if let last = lane.rows[index].last, precedes(job, last) {
             next = lane.rows[index].first
-            while let other = next, other.turn < job.turn { next = other.next }
+            while let other = next, precedes(other, job) { next = other.next }
         }
         let previous = next == nil ? lane.rows[index].last : next?.previous
         (job.lane, job.previous, job.next) = (lane, previous, next)
