@@ -157,7 +157,6 @@ extension JobGraph {
             }
         }
         guard let job = best?.job, let payload = job.payload else {
-            // A row of the main lane that has become empty is not due any more.
             if hasMoved { return yieldSlot(&actions, &wake) }
             wake = tooYoung
             return false
@@ -181,7 +180,7 @@ extension JobGraph {
 
     /// The first jobs of a row, of which one may start when another job yields.
     ///
-    /// - Parameter hasMoved: becomes true when a job has left the main lane for that of the key that it waits for.
+    /// - Parameter hasMoved: becomes true when a job has gone to another lane, so that all are to be looked at again.
     private mutating func firstJobs(
         of lane: Lane,
         _ priority: Int,
@@ -197,12 +196,14 @@ extension JobGraph {
             // As when slots are free, but that there is none.
             let full =
                 job.lanes.first { $0 !== lane && job.counts(in: $0) && !$0.hasRoom(for: job, at: now) }
-                ?? (lane === mainLane && everything.rateOpens(for: job) > now ? everything : nil)
+                ?? (!everything.isBelowLimit && lane !== everything && everything.rateOpens(for: job) > now
+                    ? everything : nil)
             guard let full else { return [job] }
             if let wait = job.wait { job.wait = wait.held(by: obstacle(in: full, at: now)) }
             leaveLane(job)
             join(full, job)
-            if lane === mainLane { hasMoved = true }
+            // None comes back to the first, and none leaves the second while it is full, so that this ends.
+            if lane === mainLane || full === everything { hasMoved = true }
         }
         return []
     }
