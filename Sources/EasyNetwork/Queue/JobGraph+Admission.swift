@@ -372,7 +372,7 @@ extension JobGraph {
     private mutating func join(_ lane: Lane, _ job: Job) {
         let index = Row.index(job.priority, needsSlot: job.needsSlot)
         func precedes(_ one: Job, _ other: Job) -> Bool {
-            if lane.gate != nil, lane !== mainLane, one.isReturning != other.isReturning { return one.isReturning }
+            if lane.gate != nil, one.isReturning != other.isReturning { return one.isReturning }
             return one.turn < other.turn
         }
         var next: Job?
