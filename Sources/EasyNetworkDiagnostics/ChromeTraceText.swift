@@ -2,8 +2,8 @@ import EasyNetwork
 import Foundation
 
 /// Writes spans as trace events of Chrome
-/// (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU), which Perfetto reads: a process for
-/// each host, and in it as many lanes as there are spans at once that do not contain each other.
+/// (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU), which Perfetto reads: a process
+/// for each host, and in it as many lanes as there are spans at once that do not contain each other.
 struct ChromeTraceText {
     private struct Lanes {
         let process: Int

@@ -8,15 +8,15 @@ import Foundation
 /// let logger = try NetworkLogger(file: URL(fileURLWithPath: "network.log"), rotation: rotation)
 /// ```
 ///
-/// The file keeps its name, and older ones have numbers: `network.log`, `network.1.log`, `network.2.log`. A file that is
-/// there when a program starts becomes the first of the older ones. All of them may be read and written by their owner
-/// only. A file belongs to one log or recording of one process at a time.
+/// The file keeps its name, and older ones have numbers: `network.log`, `network.1.log`, `network.2.log`. A file that
+/// is there when a program starts becomes the first of the older ones. All of them may be read and written by their
+/// owner only. A file belongs to one log or recording of one process at a time.
 public struct FileRotation: Hashable, Sendable {
     /// The bytes of a file. A line or an entry that is longer has a file of its own. Default 10,000,000.
     public var maximumBytes: Int
 
-    /// The seconds after which the next line or entry begins a new file, counted from the beginning of the file. Default
-    /// nil: no limit.
+    /// The seconds after which the next line or entry begins a new file, counted from the beginning of the file.
+    /// Default nil: no limit.
     public var maximumAge: TimeInterval?
 
     /// The number of files, with the one that is written; less than 1 counts as 1. The oldest is removed. Default 5.

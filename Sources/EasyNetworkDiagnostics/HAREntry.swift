@@ -92,7 +92,7 @@ struct HAREntry: Sendable {
         BodyExcerpt(body, count: count, limit: maximumBody)
     }
 
-    /// Of a message that was sent.
+    /// The entry of a message that was sent.
     var metrics: TransportMetrics? { sent?.attempt.metrics }
 
     /// The bytes that it keeps in memory, roughly.

@@ -63,7 +63,7 @@ final class HARFile: @unchecked Sendable {
         beginning = clock.now
         let failure = append(Array(Self.beginning.utf8))
         if failure != nil {
-            // Without its beginning it is no document: it is opened anew.
+            // Without its beginning it is no document: it is opened again.
             close(descriptor)
             descriptor = -1
         }

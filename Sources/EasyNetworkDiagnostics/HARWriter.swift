@@ -173,7 +173,7 @@ extension HARWriter {
 
     private func addCookie(_ cookie: String, _ path: String? = nil, isSecure: Bool = false, to text: inout JSONText) {
         let (name, value) = pair(cookie)
-        // One without a name is a value (RFC 6265bis, section 5.6).
+        // A cookie without a name is a value (RFC 6265bis, section 5.6).
         text.add("name", name ?? "")
         if let path { text.add("path", redacted(path)) }
         if isSecure { text.add("secure", true) }

@@ -27,16 +27,19 @@ import os
 ///       < {"name":"Ada","token":"REDACTED"}
 ///
 /// A text in which secrets cannot be told from the rest is left out: one that is longer than one mebibyte, one that has
-/// the name of a secret and is neither JSON nor a form, such as a multipart form, and the body of a stream or a download
-/// that is longer than `maximumBodyCount`, of which no more is kept. A file or a stream that is sent is left out as well.
+/// the name of a secret and is neither JSON nor a form, such as a multipart form, and the body of a stream or a
+/// download that is longer than `maximumBodyCount`, of which no more is kept. A file or a stream that is sent is left
+/// out as well.
 ///
 /// A full, slow or blocked target stops and delays nothing. One mebibyte of lines waits for it at most, or eight with
-/// heads or bodies, and a line has 16 KiB at most, and `maximumBodyCount` more with a body. A line that finds no room, or that standard error refuses, is dropped, and the number of those is a
-/// line of level ``/EasyNetwork/NetworkEvent/Level/error`` as soon as one can be written.
+/// heads or bodies, and a line has 16 KiB at most, and `maximumBodyCount` more with a body. A line that finds no room,
+/// or that standard error refuses, is dropped, and the number of those is a line of level
+/// ``/EasyNetwork/NetworkEvent/Level/error`` as soon as one can be written.
 ///
-/// Without a change of the program, the environment variable `EASYNETWORK_LOG`, set to `bodies`, `heads`, `debug`, `info`
-/// or `error`, or to `bodies:1000` for so many bytes of each, writes all queues and hosts of a process to standard error in the same way. At its exit, the process waits for lines
-/// that have not been written, one second at most.
+/// Without a change of the program, the environment variable `EASYNETWORK_LOG`, set to `bodies`, `heads`, `debug`,
+/// `info` or `error`, or to `bodies:1000` for so many bytes of each, writes all queues and hosts of a process to
+/// standard error in the same way. At its exit, the process waits for lines that have not been written, one second at
+/// most.
 public final class NetworkLogger: Sendable {
     private let setting: LogSetting
     private let subscriptions = EventSubscriptions()
@@ -52,9 +55,9 @@ public final class NetworkLogger: Sendable {
     ///   - maximumBodyCount: the bytes of the beginning of a body that are shown with
     ///     ``/EasyNetwork/NetworkEvent/Level/bodies``, at most 1,048,576. Default 4,096.
     ///   - write: gets the level of each event and the text of its line, with the lines of heads and bodies, one after
-    ///     the other on a background queue. Default nil: lines go to `os.Logger` on Apple's platforms, with the subsystem
-    ///     `EasyNetwork` and as private data, which only a debugger or a profile of the device shows, and to standard
-    ///     error elsewhere.
+    ///     the other on a background queue. Default nil: lines go to `os.Logger` on Apple's platforms, with the
+    ///     subsystem `EasyNetwork` and as private data, which only a debugger or a profile of the device shows, and to
+    ///     standard error elsewhere.
     public init(
         level: NetworkEvent.Level = .info,
         maximumBodyCount: Int = 4_096,
@@ -76,12 +79,12 @@ public final class NetworkLogger: Sendable {
     /// logger.log(NetworkQueue.shared)
     /// ```
     ///
-    /// The file may be read and written by its owner only; a symbolic link in its place is not followed, but an error. A
-    /// line for which the disk has no room is dropped and counted, as above, and nothing of it is left.
+    /// The file may be read and written by its owner only; a symbolic link in its place is not followed, but an error.
+    /// A line for which the disk has no room is dropped and counted, as above, and nothing of it is left.
     ///
     /// - Parameters:
     ///   - level: as above.
-    ///   - file: in a directory that exists. One that is there is kept beside it.
+    ///   - file: in a directory that exists. A file that is there is kept beside it.
     ///   - rotation: when the log goes on in a new file, and how many files there are. Default: after 10,000,000 bytes,
     ///     five files.
     ///   - maximumBodyCount: as above.

@@ -14,9 +14,9 @@ import Foundation
 ///
 /// It records until it is released, and keeps the newest 20,000 jobs and calls, each with its newest 100 attempts; the
 /// page says how many older ones were left out. A row has the name of its job: ``/EasyNetwork/NetworkOperation`` has a
-/// `name`, and without one the type of the request names it. It holds neither operations nor messages, only their names and addresses, from which
-/// ``/EasyNetwork/Redaction/standard`` takes the secrets before they are shown; header fields and bodies are not
-/// recorded. All members may be used from any thread.
+/// `name`, and without one the type of the request names it. It holds neither operations nor messages, only their names
+/// and addresses, from which ``/EasyNetwork/Redaction/standard`` takes the secrets before they are shown; header fields
+/// and bodies are not recorded. All members may be used from any thread.
 public final class Timeline: Sendable {
     private let content = Locked(TimelineRecord())
     private let subscriptions = EventSubscriptions()
@@ -34,21 +34,22 @@ public final class Timeline: Sendable {
         TraceContext.isUsed.isSet = true
     }
 
-    /// Creates a recording that also writes its traces to a file: for each job or call that ends a line of OTLP/JSON, as
-    /// ``openTelemetry(service:)`` has it.
+    /// Creates a recording that also writes its traces to a file: for each job or call that ends a line of OTLP/JSON,
+    /// as ``openTelemetry(service:)`` has it.
     ///
     /// ```swift
     /// let timeline = try Timeline(traces: URL(fileURLWithPath: "traces.jsonl"))
     /// timeline.record(NetworkQueue.shared)
     /// ```
     ///
-    /// For a job whose queue is not recorded, the file has the span as of the end of its first call. The file may be read
-    /// and written by its owner only; a symbolic link in its place is not followed, but an error. Lines are written in
-    /// the background. At most 10,000 wait; those for which there is no room, there or on the disk, are dropped, and the
-    /// next line has their number, `easynetwork.dropped`, in its scope. ``finish()`` waits for the last ones.
+    /// For a job whose queue is not recorded, the file has the span as of the end of its first call. The file may be
+    /// read and written by its owner only; a symbolic link in its place is not followed, but an error. Lines are
+    /// written in the background. At most 10,000 wait; those for which there is no room, there or on the disk, are
+    /// dropped, and the next line has their number, `easynetwork.dropped`, in its scope. ``finish()`` waits for the
+    /// last ones.
     ///
     /// - Parameters:
-    ///   - file: in a directory that exists. One that is there is kept beside it.
+    ///   - file: in a directory that exists. A file that is there is kept beside it.
     ///   - service: the `service.name` of the spans. Default the name of the program.
     ///   - rotation: when the traces go on in a new file, and how many files there are. Default: after 10,000,000
     ///     bytes, five files.

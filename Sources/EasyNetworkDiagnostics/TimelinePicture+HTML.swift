@@ -35,7 +35,8 @@ extension TimelinePicture {
             """
     }
 
-    /// JSON that cannot end its element. By bytes, since replacing in a string of ten megabytes takes longer than encoding it.
+    /// JSON that cannot end its element. By bytes, since replacing in a string of ten megabytes takes longer than
+    /// encoding it.
     private var json: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

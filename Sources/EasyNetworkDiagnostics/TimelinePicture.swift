@@ -8,7 +8,7 @@ struct TimelinePicture: Encodable, Sendable {
         var kind: String?
         var start: Double
         var end: Double
-        /// Of a wait: what for, as the end of "waits for …".
+        /// For a wait: its reason, as the end of "waits for …".
         var why: String?
     }
 
@@ -52,7 +52,7 @@ struct TimelinePicture: Encodable, Sendable {
         let slots: [Part]
         /// In the order of their beginnings. The kinds are `job`, `slot` and `other`.
         let waits: [Part]
-        /// What it waited for at last, if that took a part of its time.
+        /// The last reason why it waited, if that took a part of its time.
         let why: String?
         /// Nil for the normal one.
         let priority: String?
@@ -214,7 +214,8 @@ struct TimelinePicture: Encodable, Sendable {
 
     private static func slot(of count: Int) -> String { count == 1 ? "the only slot" : "a slot of \(count)" }
 
-    /// The reason of the last wait that counts: what is short beside the others, or beside the whole time, says nothing.
+    /// The reason of the last wait that counts: what is short beside the others, or beside the whole time, says
+    /// nothing.
     private static func lastReason(_ waits: [Part], of whole: Double) -> String? {
         let total = waits.reduce(0) { $0 + $1.end - $1.start }
         guard total >= max(1, whole / 50) else { return nil }

@@ -50,7 +50,7 @@ struct TimelineRecord: Sendable {
             case job
             /// For what its queue says: a slot, a rate, a condition; nil when it was not noted.
             case queue(WaitReason?)
-            /// Of a call.
+            /// A call's phases.
             case retry, credential, circuit
         }
 
@@ -90,7 +90,7 @@ struct TimelineRecord: Sendable {
         var priority = JobPriority.normal
         /// The group of which it is a child.
         var parent: Key?
-        /// Of a group: how many children it runs at once, or 0 for no limit, and whether one after the other.
+        /// For a group: how many children it runs at once, or 0 for no limit, and whether one after the other.
         var group: (limit: Int, isChain: Bool)?
         var outcome = Outcome.unfinished
         var error: String?
@@ -221,8 +221,8 @@ struct TimelineRecord: Sendable {
         return number
     }
 
-    /// Finds what an event has completed, for a file of traces: a job, a call, or a message of a call whose end nobody tells.
-    /// Each part is returned once.
+    /// Finds what an event has completed, for a file of traces: a job, a call, or a message of a call whose end nobody
+    /// tells. Each part is returned once.
     mutating func takeEnded(by event: NetworkEvent) -> TracedRow? {
         switch event.kind {
         case .finished, .callEnded, .attemptEnded: break

@@ -15,13 +15,13 @@ import Foundation
 /// underscore name job, call, reason, number of the attempt, delay and dependencies. An attempt that is under way when
 /// the recording ends is an entry with the error ``/EasyNetwork/NetworkError/Code/cancelled``.
 ///
-/// The file is a whole HAR after each write, also when the program is killed afterwards. Who reads it in the moment
-/// of a write, while the program runs, may get a part of an entry, and reads it again. It is written on a serial
-/// queue of the recorder. The first entry is written at once; those that follow within two milliseconds are written
-/// together after that time. If the disk is slower than the traffic, at most 32 MiB of bodies wait, and further
-/// entries are dropped; so are those for which a full disk has no room. `_dropped` in the file is the number of all that
-/// were dropped by then. The file may be read and written by its owner only,
-/// also one that was there; a symbolic link in its place is not followed, but an error.
+/// The file is a whole HAR after each write, also when the program is killed afterwards. Who reads it in the moment of
+/// a write, while the program runs, may get a part of an entry, and reads it again. It is written on a serial queue of
+/// the recorder. The first entry is written at once; those that follow within two milliseconds are written together
+/// after that time. If the disk is slower than the traffic, at most 32 MiB of bodies wait, and further entries are
+/// dropped; so are those for which a full disk has no room. `_dropped` in the file is the number of all that were
+/// dropped by then. The file may be read and written by its owner only, also one that was there; a symbolic link in its
+/// place is not followed, but an error.
 ///
 /// A kill, a crash, or an exit without ``finish()`` loses what is not in the file yet: the attempts under way, the
 /// entries of about the last two milliseconds, and those that wait for a slow disk. A kill in the moment of a write may
@@ -36,7 +36,8 @@ import Foundation
 /// | bytes of a request | left out: HAR has no place for them |
 /// | a download, a stream | left out |
 ///
-/// With a ``FileRotation`` the recording goes on in a new file when the current one is full or old; each is a whole HAR.
+/// With a ``FileRotation`` the recording goes on in a new file when the current one is full or old; each is a whole
+/// HAR.
 ///
 /// A body that is left out or cut has a comment. Recording ends with ``finish()``, or when the recorder is released.
 public final class TrafficRecorder: Sendable {

@@ -57,8 +57,8 @@ package struct OpenAPIDocument: Sendable {
         throw InputError(message: "the reference \"\(last ?? "")\" leads to itself", offset: json.offset)
     }
 
-    /// - Parameter reference: a JSON Pointer in a fragment (RFC 6901, section 6), or the `$id` of a schema; behind that a
-    ///   pointer, or the `$anchor` of a schema in it (JSON Schema, sections 8.2.1 and 8.2.2).
+    /// - Parameter reference: a JSON Pointer in a fragment (RFC 6901, section 6), or the `$id` of a schema; behind that
+    ///   a pointer, or the `$anchor` of a schema in it (JSON Schema, sections 8.2.1 and 8.2.2).
     private func value(of reference: String, offset: Int) throws(InputError) -> JSON {
         if let name = component(reference), let schema = schemasByName[name] { return schema }
         let parts = reference.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
@@ -93,7 +93,8 @@ package struct OpenAPIDocument: Sendable {
         return inner.lazy.compactMap { schema(with: anchor, in: $0) }.first
     }
 
-    /// The name of the schema that a reference leads to: `Pet` for `#/components/schemas/Pet`, or for the `$id` of that.
+    /// The name of the schema that a reference leads to: `Pet` for `#/components/schemas/Pet`, or for the `$id` of
+    /// that.
     package func component(_ reference: String?) -> String? {
         if let reference, let name = namesByID[reference] { return name }
         guard let name = reference?.wholeMatch(of: /#\/components\/schemas\/([^\/]+)/)?.1 else { return nil }
@@ -153,7 +154,7 @@ package struct OpenAPIContent: Sendable {
     package let isRequired: Bool
     package let media: [Media]
 
-    /// What is read and written as JSON, `application/json` before others; nil if there is none.
+    /// The entry that is read and written as JSON, `application/json` before others; nil if there is none.
     package var json: Media? { media.first { $0.type == "application/json" } ?? media.first(where: \.isJSON) }
 }
 
@@ -196,7 +197,7 @@ extension OpenAPIDocument {
         of item: JSON
     ) throws(InputError) -> OpenAPIOperation {
         var parameters: [OpenAPIParameter] = []
-        // Those of the operation replace those of its path.
+        // The operation's parameters replace those of its path.
         for list in [item["parameters"], json["parameters"]] {
             for element in list?.elements ?? [] {
                 let parameter = try parameter(element)
@@ -234,7 +235,7 @@ extension OpenAPIDocument {
         return OpenAPIContent(
             description: json["description"]?.string,
             isRequired: json["required"]?.bool ?? false,
-            // Of one type with several parameters, such as `;stream=watch`, the first counts.
+            // When a type stands there with several parameters, such as `;stream=watch`, the first counts.
             media: media.enumerated().filter { index, item in
                 !media[..<index].contains { $0.type == item.type }
             }.map(\.element)

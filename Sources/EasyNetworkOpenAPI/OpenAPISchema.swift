@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a schema says of its values, with the differences between OpenAPI 3.0 and 3.1 evened out.
+/// The statements of a schema about its values, with the differences between OpenAPI 3.0 and 3.1 evened out.
 ///
 /// It is the schema itself: a reference is resolved before.
 package struct OpenAPISchema: Sendable {

@@ -2,8 +2,8 @@
 struct ResourceKey: Sendable {
     /// That of the whole resource.
     let resource: String
-    /// In memory, and among the failures. No variant of one resource has the name of another resource, whatever text the
-    /// user's keys are.
+    /// In memory, and among the failures. No variant of one resource has the name of another resource, whatever text
+    /// the user's keys are.
     let memory: String
 
     /// - Parameter version: the user's, so that what is loaded for one is not for the next one who signs in.

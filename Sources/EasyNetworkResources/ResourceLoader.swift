@@ -16,8 +16,8 @@ import Foundation
 /// A load is a job of a ``/EasyNetwork/NetworkQueue``, with its limits, conditions, events and cancellation, and the
 /// answer may come from the host's cache (``/EasyNetwork/HostSettings/cache``) by the rules of HTTP. The decoded
 /// resources are kept in memory by cost and count, the least recently used leave first; they stay until then, fresh or
-/// not, unless there is a `memoryMaximumAge`. An answer with `Cache-Control: no-store` is not kept. On Apple's platforms memory pressure empties the memory;
-/// on Linux call ``removeAll()``.
+/// not, unless there is a `memoryMaximumAge`. An answer with `Cache-Control: no-store` is not kept. On Apple's
+/// platforms memory pressure empties the memory; on Linux call ``removeAll()``.
 ///
 /// The loader lives as long as its loads. All members may be used from any thread.
 public final class ResourceLoader<Resource: Sendable>: Sendable {
@@ -55,21 +55,22 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     ///     cost is not kept.
     ///   - memoryCountLimit: the number of resources in memory. Default no limit.
     ///   - memoryMaximumAge: how long a resource in memory is given to anybody, in seconds since it was made, by
-    ///     ``/EasyNetwork/HostSettings/clock``. An older one is loaded anew, by the rules of the request for the cache.
-    ///     Default nil: no limit.
+    ///     ``/EasyNetwork/HostSettings/clock``. An older one is loaded again, by the rules of the request for the
+    ///     cache. Default nil: no limit.
     ///   - failureLifetime: how long a failure is remembered, in seconds: until then the same error is given at once,
-    ///     and nothing is sent. Default 0: not at all. A cancelled load is no failure. The last thousand are remembered.
-    ///   - key: what makes two URLs the same resource. Called when a resource is asked for, on that thread. After another
-    ///     sign-in (``/EasyNetwork/HostSettings/authentication``) none at the host's origin is the same as before.
-    ///     Default nil: the URL without its fragment. For signed URLs leave out the signature: the load uses the URL
-    ///     that came first.
+    ///     and nothing is sent. Default 0: not at all. A cancelled load is no failure. The last thousand are
+    ///     remembered.
+    ///   - key: what makes two URLs the same resource. Called when a resource is asked for, on that thread. After
+    ///     another sign-in (``/EasyNetwork/HostSettings/authentication``) none at the host's origin is the same as
+    ///     before. Default nil: the URL without its fragment. For signed URLs leave out the signature: the load uses
+    ///     the URL that came first.
     ///   - request: the request for a URL, with its headers, deadlines, retries and rules for the cache. Called once a
     ///     load. Default nil: a GET with ``/EasyNetwork/CachePolicy/http``.
     ///   - cost: the cost of a resource in memory, such as the bytes of its pixels. Default nil: the bytes of the
     ///     answer's body, for a variant as well. Called on a background thread, once for each resource that is made.
     ///   - decodePartial: makes a resource of the beginning of an answer for
-    ///     ``partialResources(at:ignoresCache:priority:)``; nil when that is not enough. Called on a background thread, at
-    ///     most ten times a second for a load. Default nil.
+    ///     ``partialResources(at:ignoresCache:priority:)``; nil when that is not enough. Called on a background thread,
+    ///     at most ten times a second for a load. Default nil.
     ///   - decode: makes the resource of an accepted answer. Called on a background thread, once a load, and not when
     ///     all receipts were cancelled. An error that it throws is the error of the load.
     public init(
@@ -128,8 +129,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     /// - Parameters:
     ///   - url: the address of the resource.
     ///   - variant: what is made of it instead, such as a thumbnail. Default nil: the whole resource.
-    ///   - ignoresCache: whether it is loaded anew: neither the memory nor a remembered failure nor the host's cache
-    ///     answers, and nothing stored is confirmed. The resource then replaces the older one in memory, with its
+    ///   - ignoresCache: whether it is loaded in any case: neither the memory nor a remembered failure nor the host's
+    ///     cache answers, and nothing stored is confirmed. The resource then replaces the older one in memory, with its
     ///     variants, and the answer that in the host's cache; after a failure the older ones stay. Those who ask in the
     ///     meantime get it as well, unless they find the older one in memory. Default false.
     ///   - priority: default normal. The highest of all receipts of a load counts, also while it waits or runs.
@@ -157,7 +158,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     /// - Parameters:
     ///   - url: the address of the resource.
     ///   - variant: what is made of it instead. Default nil: the whole resource.
-    ///   - ignoresCache: whether it is loaded anew, see
+    ///   - ignoresCache: whether it is loaded in any case, see
     ///     ``load(_:variant:ignoresCache:priority:completion:)``. Default false.
     ///   - priority: default normal.
     /// - Throws: the error of the load; ``/EasyNetwork/NetworkError/Code/cancelled`` after a cancel.
@@ -178,7 +179,7 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - url: the address of the resource.
-    ///   - ignoresCache: whether it is loaded anew, see
+    ///   - ignoresCache: whether it is loaded in any case, see
     ///     ``load(_:variant:ignoresCache:priority:completion:)``. Default false.
     ///   - priority: default normal.
     /// - Returns: a sequence that ends after the whole resource, or throws the ``/EasyNetwork/NetworkError`` of the
@@ -199,8 +200,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
     }
 
     /// Loads resources that may be wanted soon. They give way: they start after everything that somebody waits for,
-    /// with half of the places at most, and asking for one of them makes it an ordinary load. With one place, a prefetch
-    /// has it while nothing else is wanted: then it is cancelled, and begins again afterwards.
+    /// with half of the places at most, and asking for one of them makes it an ordinary load. With one place, a
+    /// prefetch has it while nothing else is wanted: then it is cancelled, and begins again afterwards.
     ///
     /// - Parameters:
     ///   - urls: the addresses, the first to start first.
@@ -214,8 +215,8 @@ public final class ResourceLoader<Resource: Sendable>: Sendable {
         prefetch(urls, variant) { .resource($0) }
     }
 
-    /// Fetches the answers for resources that may be wanted later into the host's cache on disk. Nothing is decoded, and
-    /// nothing kept in memory: neither resources here nor answers in ``/EasyNetwork/NetworkCache``.
+    /// Fetches the answers for resources that may be wanted later into the host's cache on disk. Nothing is decoded,
+    /// and nothing kept in memory: neither resources here nor answers in ``/EasyNetwork/NetworkCache``.
     ///
     /// They give way as those of ``prefetch(_:variant:)`` do. What the cache holds already and may use is not fetched
     /// again. Whether an answer is stored follows from the request's ``/EasyNetwork/CachePolicy``; where that stores

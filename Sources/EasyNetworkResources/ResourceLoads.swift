@@ -120,7 +120,7 @@ struct ResourceLoads<Resource: Sendable> {
 
     /// What waits until it may decode.
     enum Turn: Sendable {
-        /// - Parameter isGranted: false when nobody wants it any more.
+        /// - Parameter isGranted: false when it is not wanted any more.
         case whole(@Sendable (_ isGranted: Bool) -> Void)
         case variant(String, Made)
     }
@@ -139,8 +139,8 @@ struct ResourceLoads<Resource: Sendable> {
     private(set) var failures = RecencyList<Failure>(costLimit: 0, countLimit: 1_000)
     /// Those that have members.
     var loads: [String: Load] = [:]
-    /// The loads that take one of the places, by number, and whether each is a prefetch. A cancelled one takes its place
-    /// until its job has finished; one that has its answer has given it back.
+    /// The loads that take one of the places, by number, and whether each is a prefetch. A cancelled one takes its
+    /// place until its job has finished; one that has its answer has given it back.
     var running: [Int: Bool] = [:]
     /// The loads that wait until they may decode, by number.
     private var turns: [Int: Turn] = [:]
@@ -334,7 +334,7 @@ struct ResourceLoads<Resource: Sendable> {
 
     /// The answer of a load has come: its place is free, and it waits until it may decode.
     ///
-    /// - Returns: false when nobody wants the load any more.
+    /// - Returns: false when the load is not wanted any more.
     mutating func awaitTurn(_ key: String, _ number: Int, _ run: @escaping @Sendable (Bool) -> Void) -> Bool {
         running[number] = nil
         guard let load = loads[key], load.number == number else { return false }
@@ -416,7 +416,7 @@ struct ResourceLoads<Resource: Sendable> {
             }
             // A variant alone does not fill the memory with what it was made of.
             let isWanted = load.members.values.contains { !$0.member.isVariant && !$0.member.isAnswer }
-            // A reload of what it was made of may have ended meanwhile.
+            // A reload of its source may have ended by now.
             let isNewest = [key.memory, key.resource].allSatisfy { memory[$0].map { $0.number <= made.number } ?? true }
             if made.isStorable, isWanted, isNewest {
                 end.removed += memory.store(made, cost: made.cost, for: key.memory)

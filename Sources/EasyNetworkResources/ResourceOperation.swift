@@ -11,7 +11,7 @@ struct GetResource: BaseAPIRequest {
 
 /// What a load has made of its answer.
 package struct LoadedResource<Resource: Sendable>: Sendable {
-    /// Nil when nobody wanted more than the answer in the cache.
+    /// Nil when no more than the answer in the cache was wanted.
     let resource: Resource?
     /// Its cost in memory.
     let cost: Int
@@ -24,9 +24,9 @@ package final class ResourceOperation<Resource: Sendable>: ItemOperation<LoadedR
 {
     // Sendable because everything that changes is in `receivers`, behind its lock.
     private struct Receivers {
-        /// Nil while nobody wants partial resources.
+        /// Nil while partial resources are not wanted.
         var partial: (@Sendable (Resource) -> Void)?
-        /// Nil while nobody wants the bytes.
+        /// Nil while the bytes are not wanted.
         var count: (@Sendable (TransferMeter.Count) -> Void)?
         var lastCount = 0
     }

@@ -87,7 +87,8 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
     /// ```
     ///
     /// Each receipt of a load tells of the same bytes, also one that has come later, or is for a variant. They begin
-    /// again with each message, as after a retry. A resource from memory has none, and an answer from the cache neither.
+    /// again with each message, as after a retry. A resource from memory has none, and an answer from the cache
+    /// neither.
     public var updates: AsyncStream<(completedBytes: Int64, totalBytes: Int64?)> {
         let (stream, listener) = AsyncStream.makeStream(
             of: TransferMeter.Count.self,
@@ -113,8 +114,8 @@ public final class ResourceReceipt<Resource: Sendable>: Sendable {
     }
 
     /// The priority of the load, as far as this receipt goes: the highest of all receipts counts. Default that of
-    /// ``ResourceLoader/load(_:variant:ignoresCache:priority:completion:)``; a prefetch has `veryLow`, and any value that
-    /// is set makes it an ordinary load.
+    /// ``ResourceLoader/load(_:variant:ignoresCache:priority:completion:)``; a prefetch has `veryLow`, and any value
+    /// that is set makes it an ordinary load.
     public var priority: Operation.QueuePriority {
         get { rank.priority }
         set {

@@ -1,5 +1,5 @@
-/// Another form of the resource at an address, such as a thumbnail of an image: made of the whole one, and kept in memory
-/// beside it.
+/// Another form of the resource at an address, such as a thumbnail of an image: made of the whole one, and kept in
+/// memory beside it.
 ///
 /// ```swift
 /// let beginning = ResourceVariant<String>("beginning") { text in String(text.prefix(80)) }
@@ -18,7 +18,8 @@ public struct ResourceVariant<Resource: Sendable>: Sendable {
     /// Creates a variant.
     ///
     /// - Parameters:
-    ///   - key: tells it from other variants of the same address. Two with the same key count as one: put sizes into it.
+    ///   - key: tells it from other variants of the same address. Two with the same key count as one: put sizes into
+    ///     it.
     ///   - make: makes it of the whole resource. Called on a background thread, once for all who wait for it, and not
     ///     when all receipts were cancelled. It counts among those that decode. An error that it throws is the error of
     ///     the variant alone.

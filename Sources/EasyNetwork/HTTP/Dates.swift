@@ -122,8 +122,8 @@ extension Date {
         return moment.rfc3339Text + (fraction == 0 ? "Z" : ".\(padded(fraction, 3))Z")
     }
 
-    /// The time in UTC with milliseconds, which are cut off: `2026-07-01T12:00:00.250Z`, with the nearest of the years 1
-    /// to 9999.
+    /// The time in UTC with milliseconds, which are cut off: `2026-07-01T12:00:00.250Z`, with the nearest of the years
+    /// 1 to 9999.
     package var timestamp: String {
         let seconds = timeIntervalSince1970
         let fraction = seconds.isFinite ? Int((seconds - seconds.rounded(.down)) * 1_000) : 0

@@ -138,7 +138,7 @@ public struct NetworkError: Error, Sendable {
         set { values.value.dependencyPath = newValue }
     }
 
-    /// Creates an error. What is not given is nil, empty or 0.
+    /// Creates an error. A part that is not given is nil, empty or 0.
     public init(
         code: Code,
         message: String? = nil,

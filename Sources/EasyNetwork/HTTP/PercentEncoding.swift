@@ -111,7 +111,7 @@ extension UInt8 {
         isDigit || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(lowercasedASCII)
     }
 
-    /// Of a hexadecimal digit.
+    /// The value of a hexadecimal digit.
     fileprivate var hexDigitValue: UInt8 {
         isDigit ? self - UInt8(ascii: "0") : lowercasedASCII - UInt8(ascii: "a") + 10
     }

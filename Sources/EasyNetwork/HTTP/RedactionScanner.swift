@@ -3,7 +3,7 @@ import Foundation
 /// Finds the secrets of a text whose format is not known: addresses, parameters, header fields, JSON and XML, whole or
 /// in pieces, in one pass. Where the end of a secret is not certain, it takes more rather than less.
 struct RedactionScanner {
-    /// What the address or the parameter at hand is in: a quote, with so many backslashes before it, or `<`.
+    /// The delimiter around the address or the parameter at hand: a quote, with so many backslashes before it, or `<`.
     private struct Enclosure {
         let end: UInt8
         let escapeCount: Int
@@ -173,7 +173,7 @@ struct RedactionScanner {
         return true
     }
 
-    /// What looks like a credential behind `Bearer` or `Basic`, and not like the next word of a sentence.
+    /// A text that looks like a credential behind `Bearer` or `Basic`, and not like the next word of a sentence.
     ///
     /// - Returns: whether it was replaced.
     private mutating func readCredential(behind word: Range<Int>) -> Bool {

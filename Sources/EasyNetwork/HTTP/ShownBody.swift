@@ -1,6 +1,6 @@
 import Foundation
 
-/// What is kept of a body for a log or a recording: the whole, or its beginning.
+/// The kept part of a body, for a log or a recording: the whole, or its beginning.
 package struct BodyExcerpt: Sendable {
     package let bytes: Data
     /// The length of the whole.

@@ -36,7 +36,7 @@ public struct TraceContext: Hashable, Sendable {
     /// Level 2: the last seven bytes of the trace's id are random.
     private static let random: UInt8 = 2
 
-    /// Begins a trace with a random id. What is done in it has no parent.
+    /// Begins a trace with a random id. Its spans have no parent.
     ///
     /// - Parameter isSampled: see ``isSampled``. Default true.
     public init(isSampled: Bool = true) {

@@ -48,8 +48,8 @@ struct URLParts {
         return "\(host[..<colon]):\(port)"
     }
 
-    /// Whether a host in lower case, with or without a port, is this machine whatever the network (RFC 6761, section 6.3,
-    /// and RFC 6890).
+    /// Whether a host in lower case, with or without a port, is this machine whatever the network (RFC 6761, section
+    /// 6.3, and RFC 6890).
     static func isLoopback(_ host: String) -> Bool {
         if host.hasPrefix("[::1]") { return true }
         let name = host.prefix { $0 != ":" }

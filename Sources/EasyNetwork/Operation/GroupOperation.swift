@@ -36,7 +36,7 @@ open class GroupOperation: NetworkOperation, @unchecked Sendable {
         var then: Then?
     }
 
-    /// What follows a child's success; calls `done` afterwards.
+    /// The step that follows a child's success; calls `done` afterwards.
     typealias Then = @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
 
     struct State {

@@ -307,7 +307,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         meter.set(completed: Int64(counts.sent + counts.received), total: total)
     }
 
-    /// What has come of the answer under way; nil before its head, and after its end.
+    /// The received part of the answer under way; nil before its head, and after its end.
     package final var answerSoFar: (head: TransportHead, body: Data)? {
         guard let answer = state.withLock({ $0.call })?.unreadAnswer, let head = answer.head else { return nil }
         return (head, answer.body)
@@ -347,7 +347,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
         // A plain queue does not prepare its operations.
         if ownTraits.needsPreparing {
             prepare()
-            // Others were noticed when they were added.
+            // Other cycles were noticed when they were added.
             guard applyRepeatPolicy() else { return nil }
         }
         guard case .request(let source)? = state.withLock({ $0.source.take() }) else { return nil }

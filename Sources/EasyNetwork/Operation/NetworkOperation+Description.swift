@@ -1,7 +1,7 @@
 import Foundation
 
 extension NetworkOperation {
-    // Nothing here holds a lock while it asks for names and requests, which may be code of the user's.
+    // No lock is held here while names and requests are asked for, which may be code of the user's.
     final var summary: String {
         var text = typeName
         if let name, !name.isEmpty { text += " \(nameForMessages)" }

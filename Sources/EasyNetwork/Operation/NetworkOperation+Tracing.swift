@@ -9,8 +9,9 @@ import Foundation
 /// | depends on others | the first of them that is in its trace; the others are links |
 /// | otherwise | none |
 ///
-/// A job without a context goes on in the trace of a job that it depends on, also indirectly. Those of them that are not
-/// in a trace yet will be in this one, so that a graph has one trace wherever it is known as a whole before it begins.
+/// A job without a context goes on in the trace of a job that it depends on, also indirectly. Those of them that are
+/// not in a trace yet will be in this one, so that a graph has one trace wherever it is known as a whole before it
+/// begins.
 extension NetworkOperation {
     /// The span of the operation; nil while it is in no trace.
     package final var trace: TraceSpan? { option { $0.trace } }

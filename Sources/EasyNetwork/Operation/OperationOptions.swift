@@ -85,10 +85,10 @@ extension NetworkOperation {
         set { setOption(newValue) { swap(&$0.mutualExclusionCategories, &$1) } }
     }
 
-    /// The seconds from when the operation is added to a ``NetworkQueue`` until it must have ended: waits for dependencies,
-    /// slots, conditions and the network included, and retries; of a batch or chain with all its children. Then it ends
-    /// with ``NetworkError/Code/timedOut``, whose message says what it was waiting for, and its work is cancelled. Read when
-    /// it is added. Default nil: none. Not kept in a plain `OperationQueue`.
+    /// The seconds from when the operation is added to a ``NetworkQueue`` until it must have ended: waits for
+    /// dependencies, slots, conditions and the network included, and retries; of a batch or chain with all its
+    /// children. Then it ends with ``NetworkError/Code/timedOut``, whose message says what it was waiting for, and its
+    /// work is cancelled. Read when it is added. Default nil: none. Not kept in a plain `OperationQueue`.
     ///
     /// ```swift
     /// report.deadline = 10

@@ -12,8 +12,8 @@ enum RepeatKey: Hashable, Sendable {
     case message(host: ObjectIdentifier, Additions, NetworkService.Method, URL, HTTPHeaders, TransportBody)
 
     /// - Parameter name: the key that the user gave.
-    /// - Returns: nil when no request is equal to this one: it cannot be built, or without a name its own code may change
-    ///   what is sent.
+    /// - Returns: nil when no request is equal to this one: it cannot be built, or without a name its own code may
+    ///   change what is sent.
     init?(_ name: String?, _ options: RequestOptions, snapshot: () -> RequestSnapshot?) {
         if let name {
             self = .named(name)
@@ -30,7 +30,7 @@ enum RepeatKey: Hashable, Sendable {
         self = .message(host: host, additions, message.method, message.url, message.headers, message.body)
     }
 
-    /// What the host adds to the message when it is sent.
+    /// The fields that the host adds to the message when it is sent.
     struct Additions: Hashable, Sendable {
         /// The user of the credential; nil without a credential.
         private let userVersion: Int?

@@ -98,8 +98,8 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         get async throws(NetworkError) { (try await value, responseOfItem) }
     }
 
-    /// Whether the ``ItemOperation/response`` keeps its body, which then stays in memory as long as the operation. Set it
-    /// before the operation is added to a queue. Default false.
+    /// Whether the ``ItemOperation/response`` keeps its body, which then stays in memory as long as the operation. Set
+    /// it before the operation is added to a queue. Default false.
     public final var keepsResponseBody: Bool {
         get { state.withLock { $0.keepsResponseBody } }
         set { state.withLock { $0.keepsResponseBody = newValue } }

@@ -12,10 +12,10 @@ import Foundation
 /// ```
 ///
 /// ``params`` and ``headers`` may be declared with any type that can be read as such; another type is an error of the
-/// request. The other properties must have exactly the types that they have here: `let method = "POST"`, a text, is another property
-/// to Swift, and the default applies. Swift warns of that if the extension that declares the conformance also computes the
-/// property. A property with the name of an option, such as `let timeout = 5`, is one of your own, too: options are set
-/// in ``options`` alone.
+/// request. The other properties must have exactly the types that they have here: `let method = "POST"`, a text, is
+/// another property to Swift, and the default applies. Swift warns of that if the extension that declares the
+/// conformance also computes the property. A property with the name of an option, such as `let timeout = 5`, is one of
+/// your own, too: options are set in ``options`` alone.
 ///
 /// Each property is read once for a call, with all its retries. ``options`` are read when the operation is created or
 /// the method of the service is called; ``api`` then, too, for the limits of the host. The others are read on a
@@ -43,9 +43,9 @@ public protocol BaseAPIRequest: Sendable {
 
     /// The parameters: a dictionary with String keys, an `Encodable` value, or an optional of one. Default nil.
     ///
-    /// A value in a dictionary may be a Bool, a number, a String, a Date (by default sent as ISO 8601 in UTC), a Data (as
-    /// Base64), a URL, a UUID, an enum with such a raw value, nil or `NSNull`, an array, or a dictionary with String
-    /// keys. Anything else is ``NetworkError/Code/invalidRequest``, with a message that names the place.
+    /// A value in a dictionary may be a Bool, a number, a String, a Date (by default sent as ISO 8601 in UTC), a Data
+    /// (as Base64), a URL, a UUID, an enum with such a raw value, nil or `NSNull`, an array, or a dictionary with
+    /// String keys. Anything else is ``NetworkError/Code/invalidRequest``, with a message that names the place.
     ///
     /// An `Encodable` value follows the same rules. A nil property of it is left out, unless its type encodes it. The
     /// elements of a Set come in any order.

@@ -96,8 +96,8 @@ public struct Request<Item: Sendable>: APIRequest {
 }
 
 extension String.StringInterpolation {
-    /// Puts a text from elsewhere into a path, as one segment of it: every byte that is not a letter, a digit, `-`, `.`, `_`
-    /// or `~` is percent-encoded (RFC 3986, section 2.3), the slash included.
+    /// Puts a text from elsewhere into a path, as one segment of it: every byte that is not a letter, a digit, `-`,
+    /// `.`, `_` or `~` is percent-encoded (RFC 3986, section 2.3), the slash included.
     ///
     /// ```swift
     /// func file(_ name: String) -> String { "files/\(segment: name)" }   // "a/b?" becomes "files/a%2Fb%3F"

@@ -10,17 +10,17 @@ extension RequestBody {
     ///
     /// Only for servers that are known to accept it: one that does not answers 415 or takes the bytes for the body.
     ///
-    /// - A body in memory is compressed when the request is built, and sent with its `Content-Length`. That of a file, a
-    ///   stream or a form is not known before its end: over HTTP/1.1 it is sent in chunks, and an upload has no total.
-    ///   ``URLSessionTransport`` writes such a body to a file first, as it does with every stream.
+    /// - A body in memory is compressed when the request is built, and sent with its `Content-Length`. That of a file,
+    ///   a stream or a form is not known before its end: over HTTP/1.1 it is sent in chunks, and an upload has no
+    ///   total. ``URLSessionTransport`` writes such a body to a file first, as it does with every stream.
     /// - It can be sent again, by a retry or a redirect, if the body itself can.
     /// - A body without bytes is sent as it is, as is one that is compressed already: when the request has a
     ///   `Content-Encoding`, or its `Content-Type` is that of an image, a video, audio, a PDF or an archive. Of these,
     ///   formats without compression of their own, such as SVG, BMP and WAV, are compressed. A form is, whatever its
     ///   parts are.
     ///
-    /// It is made by the Compression framework on Apple's platforms, on Linux by zlib (libz.so.1), which is looked for at
-    /// run time. Without it the request ends with ``NetworkError/Code/invalidRequest``.
+    /// It is made by the Compression framework on Apple's platforms, on Linux by zlib (libz.so.1), which is looked for
+    /// at run time. Without it the request ends with ``NetworkError/Code/invalidRequest``.
     public func gzipped() -> RequestBody {
         var body = self
         body.isGzipped = true

@@ -47,8 +47,8 @@ public struct RequestBody: Sendable {
     ///
     /// - Parameters:
     ///   - value: the value.
-    ///   - encoder: default nil, as above. A custom encoder, with its strategies for dates and keys, must not be altered
-    ///     afterwards.
+    ///   - encoder: default nil, as above. A custom encoder, with its strategies for dates and keys, must not be
+    ///     altered afterwards.
     public static func json(_ value: some Encodable & Sendable, encoder: JSONEncoder? = nil) -> RequestBody {
         RequestBody { (_) throws(NetworkError) in
             (.data(try encode(value, as: role, by: (encoder ?? .stable()).encode)), "application/json")

@@ -14,9 +14,9 @@ import Foundation
 ///
 /// The interceptors of the host come first, then those of the request; for answers the order is reversed. Each is
 /// called for each attempt, but not for redirects: the header fields that it adds stay, except for credentials. Both
-/// methods run in a task that is cancelled with the request; both have a default that changes nothing. They are to wait by
-/// `await`: before macOS 15, iOS 18 and their siblings one that blocks its thread holds one of Swift's pool, which has as
-/// many as there are processors for all tasks of the program.
+/// methods run in a task that is cancelled with the request; both have a default that changes nothing. They are to wait
+/// by `await`: before macOS 15, iOS 18 and their siblings one that blocks its thread holds one of Swift's pool, which
+/// has as many as there are processors for all tasks of the program.
 public protocol RequestInterceptor: Sendable {
     /// Changes the message of an attempt, before the credential is added.
     ///

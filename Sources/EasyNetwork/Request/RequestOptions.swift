@@ -90,7 +90,8 @@ public struct RequestOptions: Sendable {
         set { values.value.filters = newValue }
     }
 
-    /// The interceptors of this request, which come after those of the host and are closer to the network. Default none.
+    /// The interceptors of this request, which come after those of the host and are closer to the network. Default
+    /// none.
     public var interceptors: [any RequestInterceptor] {
         get { values.value.interceptors }
         set { values.value.interceptors = newValue }
@@ -110,8 +111,8 @@ public struct RequestOptions: Sendable {
     }
 
     /// A finished message. It replaces all of the request but ``timeout``, ``deadlines`` and the rules for answers, and
-    /// goes out as it is, without the host's headers, filters, credentials, cookies and traces, and those of its answer are not
-    /// stored. Interceptors see it. Default nil.
+    /// goes out as it is, without the host's headers, filters, credentials, cookies and traces, and those of its answer
+    /// are not stored. Interceptors see it. Default nil.
     ///
     /// Its URL, method, headers, body and timeout are used. A body stream can be read once: such a request is never
     /// sent again.

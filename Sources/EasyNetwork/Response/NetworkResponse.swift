@@ -78,7 +78,7 @@ public struct NetworkResponse: Sendable {
         return self
     }
 
-    /// Lets the body go. Nothing is copied when nobody else has the answer.
+    /// Lets the body go. It is not copied when this is the only reference to the answer.
     mutating func dropBody() {
         guard !body.isEmpty || values.value.index != nil else { return }
         values.value.body = Data()

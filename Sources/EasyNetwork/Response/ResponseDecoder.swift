@@ -102,7 +102,7 @@ extension LenientArray: Sendable where Element: Sendable {}
 // MARK: - Dates
 
 extension JSONDecoder {
-    /// A plain decoder that reads dates as text of RFC 3339 too. Nothing changes it, so that one is enough for all.
+    /// A plain decoder that reads dates as text of RFC 3339 too. It never changes, so that one is enough for all.
     static let standard: JSONDecoder = {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .custom { try Date.decodeRFC3339($0, orNumbers: true) }

@@ -22,9 +22,9 @@ final class BodyStream: Sendable {
 
     /// The bytes that a message and its answer have moved.
     struct Counts: Equatable, Sendable {
-        /// Of the message's body.
+        /// The bytes of the message's body.
         var sent = 0
-        /// Of the answer's body.
+        /// The bytes of the answer's body.
         var received = 0
         /// The head of the answer; nil before it has come.
         var head: TransportHead?
@@ -60,7 +60,7 @@ final class BodyStream: Sendable {
         var unreadLimit = BodyStream.unreadLimit
         /// How many bytes the body may have, and the error if it has more.
         var maximum: (count: Int, error: NetworkError)?
-        /// The first bytes of the body and their highest number; nil when nobody wants them.
+        /// The first bytes of the body and their highest number; nil when no listener wants them.
         var beginning: (bytes: Data, limit: Int)?
         /// Whether the exchange is to be paused, and how often that has changed.
         var isPaused = false
@@ -230,7 +230,7 @@ final class BodyStream: Sendable {
     /// Why the answer is not whole; nil when it is, and before its end.
     var failure: NetworkError? { state.withLock { $0.collected().failure } }
 
-    /// What has come and was not read; it stays unread.
+    /// The bytes that have come and were not read; they stay unread.
     var unread: Collected { state.withLock { $0.unread } }
 
     /// The number of bytes that have come and were not read.
@@ -243,7 +243,7 @@ final class BodyStream: Sendable {
         state.withLock { $0.beginning = (Data(), limit) }
     }
 
-    /// What has come of a body whose beginning is kept; nil when it is not.
+    /// The received part of a body whose beginning is kept; nil when it is not.
     var beginning: BodyExcerpt? {
         state.withLock { state in
             state.beginning.map { BodyExcerpt($0.bytes, count: state.counts.received, limit: $0.limit) }

@@ -130,7 +130,7 @@ final class Call: Sendable {
         message?.tell(watcher)
     }
 
-    /// What has come of the answer under way; nil before the first message and after the end.
+    /// The received part of the answer under way; nil before the first message and after the end.
     var unreadAnswer: BodyStream.Collected? { state.withLock { $0.message }?.answer.unread }
 
     /// Ends the call by itself.

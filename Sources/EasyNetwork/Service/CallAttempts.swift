@@ -15,7 +15,7 @@ struct CallAttempts {
 
     /// Where the call stands; each case has what is valid then.
     private enum State {
-        /// The request is prepared anew. The failure is the one that is retried; nil for none.
+        /// The request is prepared once more. The failure is the one that is retried; nil for none.
         case attempt(Cause, after: NetworkError?)
         case send(Outgoing)
         /// The network has answered, or failed.
@@ -56,7 +56,7 @@ struct CallAttempts {
         var answer: NetworkResponse? { isFinal ? try? outcome.get() : nil }
     }
 
-    /// What the cache knows of the request.
+    /// The verdict of the cache on the request.
     private struct CacheProgress {
         /// The cache is asked once.
         var isAsked = false
@@ -243,7 +243,7 @@ struct CallAttempts {
             } catch {
                 guard breaker.waits else { return .judge(.failure(error), nil) }
                 await context.wait(for: circuit, call)
-                // The network and the credential may have gone meanwhile.
+                // The network and the credential may have gone by now.
                 return .send(outgoing)
             }
         }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What stays the same for all attempts of a call, its request and the operation that makes it, and the steps that need
+/// The constants of all attempts of a call, its request and the operation that makes it, and the steps that need
 /// it.
 final class CallContext: Sendable {
     typealias Outcome = Result<NetworkResponse, NetworkError>

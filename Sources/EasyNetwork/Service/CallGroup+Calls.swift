@@ -28,7 +28,8 @@ extension CallGroup {
     ///
     /// - Parameters:
     ///   - order: how the cache is asked. Default ``CacheLookup/Order/standard``.
-    ///   - consumer: how an accepted body is used; then the answer has no body, and the cache is not asked. Default nil.
+    ///   - consumer: how an accepted body is used; then the answer has no body, and the cache is not asked. Default
+    ///     nil.
     ///   - cached: called at most once before the completion, on ``WorkQueue``, with the item from the cache that is
     ///     followed by the network's.
     ///   - map: makes the item from an accepted answer, on ``WorkQueue``.
@@ -167,7 +168,7 @@ extension CallGroup {
                     keep = { [answer, source] in self.keep(answer, source, mayStore, map) }
                 }
                 var response = answer.takeResponse()
-                // Here nobody else has it, so that it is not copied.
+                // This is the only reference here, so that it is not copied.
                 if !keepsBody, !(isAnnounced && self.host.settings.postsNotifications) { response?.dropBody() }
                 WorkQueue.finish { [response, item, keep] in end(call, response, item, keep) }
             }

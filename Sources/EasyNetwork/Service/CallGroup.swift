@@ -3,8 +3,8 @@ import Foundation
 
 /// The calls that belong together: those of a service, of an operation, of one task or stream.
 ///
-/// A group knows which of its calls are under way, whether all of them wait, so that the operation's slot is given back,
-/// how the last one ended, and that later ones are refused. A group may be part of another one, with which it is
+/// A group knows which of its calls are under way, whether all of them wait, so that the operation's slot is given
+/// back, how the last one ended, and that later ones are refused. A group may be part of another one, with which it is
 /// cancelled: that of an operation is part of its service's, that of a task part of the operation's.
 final class CallGroup: Sendable {
     private struct State {
@@ -19,7 +19,7 @@ final class CallGroup: Sendable {
         var mayLackSlot = false
         /// How the last call of the operation ended; nil before that.
         var lastEnd: Result<Void, NetworkError>?
-        /// The error of a call of the operation, if since then nobody was told of an end.
+        /// The error of a call of the operation, if no end has been told since.
         var unheardError: NetworkError?
         /// The number of calls by `request(_:success:failure:cached:)` whose closures have not returned.
         var pendingCallbackCount = 0
@@ -72,8 +72,8 @@ final class CallGroup: Sendable {
 
     /// A call begins.
     ///
-    /// - Returns: the error, when this group or one that it is part of has been cancelled; else the operation that makes
-    ///   the call, and whether it may be without its slot.
+    /// - Returns: the error, when this group or one that it is part of has been cancelled; else the operation that
+    ///   makes the call, and whether it may be without its slot.
     func enter(_ call: Call) -> (refusal: NetworkError?, caller: (any CallOwner)?, mayLackSlot: Bool) {
         let (refusal, operation, mayLackSlot) = state.withLock { state in
             if state.refusal == nil { state.calls[ObjectIdentifier(call)] = call }
@@ -141,8 +141,8 @@ final class CallGroup: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// The operation that makes the calls of this group, or of the one it is part of; nil for a call that a condition of
-    /// the operation makes before the operation's work.
+    /// The operation that makes the calls of this group, or of the one it is part of; nil for a call that a condition
+    /// of the operation makes before the operation's work.
     var caller: (any CallOwner)? {
         guard let operation = state.withLock({ $0.operation }) else { return parent?.caller }
         return operation.isEvaluatingCondition ? nil : operation
@@ -162,7 +162,7 @@ final class CallGroup: Sendable {
 
     /// The closures of a call have returned, or are not called.
     ///
-    /// - Returns: the error of which nobody heard, if the last call of the operation is over.
+    /// - Returns: the error that was not told, if the last call of the operation is over.
     func callbackIsDone() -> NetworkError? {
         let (callbacksDone, unheard) = state.withLock { state -> ((@Sendable () -> Void)?, NetworkError?) in
             state.pendingCallbackCount -= 1
@@ -173,8 +173,8 @@ final class CallGroup: Sendable {
         return unheard
     }
 
-    /// Runs an action when the closures of all calls have returned. Calls that are not refused go on, and are not waited
-    /// for: then it runs at once.
+    /// Runs an action when the closures of all calls have returned. Calls that are not refused go on, and are not
+    /// waited for: then it runs at once.
     func whenRefusedCallsAreDone(_ action: @escaping @Sendable () -> Void) {
         let isIdle = state.withLock { state in
             guard state.refusal != nil, state.pendingCallbackCount > 0 else { return true }
@@ -195,7 +195,7 @@ final class CallGroup: Sendable {
         // The previous errors are released outside the lock.
         let old = state.withLock { state -> (NetworkError?, Result<Void, NetworkError>?)? in
             let unheard = state.unheardError
-            // Of several that nobody hears of the last one counts, as below.
+            // Among several unheard errors the last one counts, as below.
             if isHeard {
                 state.unheardError = nil
             } else if let error, unheard == nil || error.code != .cancelled {

@@ -36,7 +36,7 @@ protocol CallOwner: Operation, Sendable {
 
     /// Whether the closures of a call with this end are not called, and so cannot finish the job, which is ended then.
     func endsSilently(after error: NetworkError) -> Bool
-    /// No call is left, and nobody was told of this failure of one.
+    /// No call is left, and this failure of one has not been told.
     func failedUnheard(_ error: NetworkError)
 }
 
@@ -50,7 +50,7 @@ extension CallOwner {
 
     /// Waits without the slot, which goes back when all calls of the job wait: for a delay, a credential, the network.
     ///
-    /// - Parameter reason: why, for who asks meanwhile.
+    /// - Parameter reason: why, for those who ask during the wait.
     func withoutSlot(_ call: Call, reason: (@Sendable () -> WaitReason)? = nil, _ wait: () async -> Void) async {
         leaveSlot(call, reason)
         await wait()
@@ -70,7 +70,7 @@ extension CallOwner {
         await waitForSlot(call)
     }
 
-    /// Asks for the slot again. One that comes after the end of the call is given back, if no other call needs it.
+    /// Asks for the slot again. A slot that comes after the end of the call is given back, if no other call needs it.
     private func reclaimSlot(for call: Call, _ action: @escaping @Sendable () -> Void) {
         reclaimSlot(if: { !call.isOver }) {
             action()

@@ -22,7 +22,7 @@ final class Circuit: Sendable {
         self.clock = clock
     }
 
-    /// Whether it is closed, or open longer than it has to be, and nobody waits.
+    /// Whether it is closed, or open longer than it has to be, and no call waits.
     var isForgettable: Bool {
         let now = clock.now
         return state.withLock { $0.circuit.refusal(at: now) == nil && $0.waiting.isEmpty }
@@ -83,8 +83,8 @@ final class Circuit: Sendable {
         ) { [weak self] in self?.wakeNext() }
     }
 
-    /// Wakes one call, which asks for the trial when it has its slot. The next one has its turn a second later, so that a call
-    /// whose slot does not come holds nobody up.
+    /// Wakes one call, which asks for the trial when it has its slot. The next one has its turn a second later, so that
+    /// a call whose slot does not come holds nobody up.
     func wakeNext() {
         let now = clock.now
         let turn = state.withLock { state -> OneShot? in
@@ -124,8 +124,8 @@ final class Circuit: Sendable {
     }
 }
 
-/// Lets one message through the circuit to its server, and tells that how it ended. A trial that is not told so is given up
-/// with the pass.
+/// Lets one message through the circuit to its server, and tells that how it ended. A trial that is not told so is
+/// given up with the pass.
 final class CircuitPass: Sendable {
     private let pass: CircuitState.Pass
     private let circuit: Circuit

@@ -56,8 +56,8 @@ extension EasyNetworkService {
     /// Stores an answer made by the program as if it had come now, by the policy of the request.
     /// ``CachePolicy/isStorable`` is not asked: the program has decided.
     ///
-    /// - Throws: ``NetworkError/Code/invalidRequest`` when the request's policy stores no answers or finds no key, for a
-    ///   206, and when the rules of ``CachePolicy/http`` forbid to store this answer.
+    /// - Throws: ``NetworkError/Code/invalidRequest`` when the request's policy stores no answers or finds no key, for
+    ///   a 206, and when the rules of ``CachePolicy/http`` forbid to store this answer.
     public func store(_ response: NetworkResponse, for request: some BaseAPIRequest) throws(NetworkError) {
         let (context, message) = try cacheContext(for: request)
         let date = configuration.settings.clock.date

@@ -68,8 +68,8 @@ public struct HostSettings: Sendable {
     ///
     /// They apply to every request, also to one with an absolute URL, but not to a ``RequestOptions/customURLRequest``.
     /// They are called once for each call, where the request is read, see ``BaseAPIRequest``: what must be new for each
-    /// message, such as a signature with the time, belongs in an interceptor. An error ends the request before it is sent; all but a ``NetworkError`` become
-    /// ``NetworkError/Code/invalidRequest``.
+    /// message, such as a signature with the time, belongs in an interceptor. An error ends the request before it is
+    /// sent; all but a ``NetworkError`` become ``NetworkError/Code/invalidRequest``.
     public var filters: [@Sendable (inout RequestDraft) throws -> Void] = []
 
     /// See and change every message and answer, in order, before those of the request. Default none.
@@ -93,8 +93,8 @@ public struct HostSettings: Sendable {
     /// The number of retries that all requests together may have beyond one for each five requests, which limits the
     /// load on a server that is down. Default 10; `.infinity` means that only each request's policy limits its retries.
     ///
-    /// Every request that is sent adds a fifth of a retry, up to 100 in all, and every retry takes one. The retry of a download that
-    /// gained bytes with its last attempt takes a tenth.
+    /// Every request that is sent adds a fifth of a retry, up to 100 in all, and every retry takes one. The retry of a
+    /// download that gained bytes with its last attempt takes a tenth.
     public var retryBudget: Double = 10
 
     /// When the calls to a server that fails are held back, unless the request says otherwise. Default nil: never.
@@ -148,8 +148,8 @@ public struct HostSettings: Sendable {
     /// host.sendsTraceContext = true
     /// ```
     ///
-    /// The jobs of one graph are in one trace, or in that of ``TraceContext/current``. Each message has a span id of its
-    /// own. A `traceparent` that a request, the host's ``headers`` or an interceptor sets stays as it is, without a
+    /// The jobs of one graph are in one trace, or in that of ``TraceContext/current``. Each message has a span id of
+    /// its own. A `traceparent` that a request, the host's ``headers`` or an interceptor sets stays as it is, without a
     /// `tracestate` of the package.
     public var sendsTraceContext = false
 
@@ -167,7 +167,7 @@ public struct HostSettings: Sendable {
     ///   of their messages, retries included, after the cache has been asked. The job has no slot in that time, and
     ///   ``RequestOptions/overallTimeout`` goes on.
     ///
-    /// What goes to a host on this machine does not wait for ``NetworkReachability/system``.
+    /// A request to a host on this machine does not wait for ``NetworkReachability/system``.
     ///
     /// The waits have no other end. For an error in place of one, add ``OperationCondition/reachable(_:waits:)`` to a
     /// job.

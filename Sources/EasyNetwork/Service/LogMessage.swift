@@ -1,6 +1,7 @@
 import Foundation
 
-/// What a log shows of a message besides its line: the head, and the beginning of the body as text, without secrets.
+/// The parts of a message that a log shows besides its line: the head, and the beginning of the body as text, without
+/// secrets.
 ///
 ///     > Authorization: Bearer REDACTED
 ///     >
@@ -42,7 +43,7 @@ package struct LogMessage: Sendable {
             }
         case .attemptEnded(let attempt, .success(let response)):
             (mark, headers) = ("  <", response.headers)
-            // Of one that was used while it came, the log has asked for the beginning.
+            // When it was used while it came, the log has asked for the beginning.
             body = .excerpt(attempt.beginning ?? Self.excerpt(response.body))
         case .attemptEnded(let attempt, .failure(let error)):
             guard error.statusCode != nil else { return nil }
@@ -59,7 +60,7 @@ package struct LogMessage: Sendable {
     }
 
     private static func excerpt(_ body: Data, _ count: Int? = nil) -> BodyExcerpt {
-        // Nothing of a longer text can be shown; the beginning tells whether it is one.
+        // A longer text cannot be shown at all; the beginning tells whether it is one.
         BodyExcerpt(body, count: count ?? body.count, limit: body.count > maximumBody ? 1_024 : maximumBody)
     }
 

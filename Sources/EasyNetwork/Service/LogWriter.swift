@@ -47,7 +47,7 @@ package final class LogWriter: Sendable {
                     if !isWritten { state.droppedCount += 1 }
                 }
             }
-            // Those that found no room meanwhile come after these lines.
+            // The lines that found no room before come after these.
             report()
         }
     }
@@ -110,7 +110,7 @@ package final class LogWriter: Sendable {
                     if count > 0 {
                         done += count
                     } else if count < 0, errno == EAGAIN {
-                        // Whoever shares the descriptor made it non-blocking.
+                        // A program that shares the descriptor made it non-blocking.
                         var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                         _ = poll(&entry, 1, -1)
                     } else if count == 0 || errno != EINTR {
@@ -153,7 +153,7 @@ package final class LogWriter: Sendable {
     }
 }
 
-/// What a log shows.
+/// The level of detail of a log.
 package struct LogSetting: Sendable {
     package let level: NetworkEvent.Level
     /// The bytes of the beginning of a body that are shown.

@@ -19,7 +19,7 @@ public struct NetworkEvent: Sendable {
     /// }
     /// ```
     public enum Kind: Sendable {
-        // Of a job; only its queue tells it.
+        // A job's; only its queue tells them.
 
         /// The job was added, and waits for these operations.
         case added(waitingFor: [Operation])
@@ -35,7 +35,7 @@ public struct NetworkEvent: Sendable {
         /// error only when it was cancelled.
         case finished(NetworkError?)
 
-        // Of a call; told by its host and, but for the first two, by the queue of the job that makes it.
+        // A call's; told by its host and, but for the first two, by the queue of the job that makes it.
 
         /// The call began. Only the host tells it.
         case callStarted
@@ -65,7 +65,7 @@ public struct NetworkEvent: Sendable {
         /// second; the total is nil while it is not known. Only the queue tells it.
         case progress(completed: Int64, total: Int64?)
 
-        // Of a queue.
+        // A queue's.
 
         /// The queue starts no job any more.
         case suspended

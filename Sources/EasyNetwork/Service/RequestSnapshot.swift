@@ -2,8 +2,8 @@ import Foundation
 
 /// A request as it is when it becomes a call: each property read once, the options laid over the host's settings.
 ///
-/// One call with its retries, the revalidation behind it, and a download's ranges use one snapshot. An operation that may
-/// repeat another is read when it is added to a queue, which compares the messages.
+/// One call with its retries, the revalidation behind it, and a download's ranges use one snapshot. An operation that
+/// may repeat another is read when it is added to a queue, which compares the messages.
 final class RequestSnapshot: Sendable {
     /// As its user made it; for interceptors, filters and notifications.
     let request: any BaseAPIRequest

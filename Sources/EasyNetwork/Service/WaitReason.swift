@@ -84,9 +84,9 @@ package final class WaitNote: Sendable {
     let since: TimeInterval
     /// The seconds for which it waited for the slot.
     package let seconds: TimeInterval
-    /// What kept it from its slot at last; nil when nothing did.
+    /// The last reason that kept it from its slot; nil when there was none.
     package let reason: WaitReason?
-    /// What it waited for before it asked for the slot, where that is no dependency: a network, a condition, its
+    /// The reason why it waited before it asked for the slot, where that is no dependency: a network, a condition, its
     /// `isReady`.
     package let before: WaitReason?
     /// Whether it waited for other jobs before it asked for the slot.

@@ -1,9 +1,9 @@
 import Foundation
 
-/// One timer for the earliest of the times that it is set to.
+/// A single timer for the earliest of the times that it is set to.
 package final class Alarm: Sendable {
     private struct State {
-        /// Of the timer that counts: one that was replaced may fire all the same.
+        /// The number of the timer that counts: a replaced one may fire all the same.
         var number = 0
         var time: TimeInterval?
         var timer: (any ClockTimer)?
@@ -20,8 +20,8 @@ package final class Alarm: Sendable {
     /// Has `action` called at a time, unless it is set to an earlier one.
     ///
     /// - Parameters:
-    ///   - time: on the clock; nil for never, which also holds for times set before. Asked for under the lock of the alarm, so
-    ///     that of two threads that set it the later one also knows more. It must call no user code.
+    ///   - time: on the clock; nil for never, which also holds for times set before. Asked for under the lock of the
+    ///     alarm, so that of two threads that set it the later one also knows more. It must call no user code.
     ///   - action: called on the clock's thread. The time is over then, and may be set again.
     package func set(
         _ time: @autoclosure () -> TimeInterval?,

@@ -113,8 +113,8 @@ extension Error {
 }
 
 extension String {
-    /// The text without the addresses that Swift writes of objects, and in place of a nameless part of a type's name, as
-    /// in `App.(unknown context at $55d0f5).Refusal`.
+    /// The text without the addresses that Swift writes of objects, and in place of a nameless part of a type's name,
+    /// as in `App.(unknown context at $55d0f5).Refusal`.
     var withoutAddresses: String {
         guard contains("(unknown context at $") || contains(": 0x") else { return self }
         return replacingOccurrences(of: #"\(unknown context at \$\w+\)\."#, with: "", options: .regularExpression)

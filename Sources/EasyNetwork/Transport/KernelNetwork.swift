@@ -9,9 +9,9 @@
 /// ever; that of a bridge of containers, which leads nowhere, costs an attempt that fails.
 ///
 /// Changes are not applied, only noted: the kernel tells some of them but by the change of a link, and drops what does
-/// not fit. After them all is asked anew.
+/// not fit. After them everything is asked again.
 struct KernelNetwork {
-    /// What follows from a datagram.
+    /// The consequence of a datagram.
     enum Outcome: Equatable {
         case nothing
         /// A part of the answer is whole; this asks for the next one.
@@ -54,7 +54,7 @@ struct KernelNetwork {
 
     var isAsking: Bool { table != nil }
 
-    /// Begins anew.
+    /// Begins from the start.
     ///
     /// - Returns: the first question.
     mutating func ask() -> [UInt8] {

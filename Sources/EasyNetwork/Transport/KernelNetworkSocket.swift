@@ -147,8 +147,8 @@ final class KernelNetworkSocket: @unchecked Sendable {
         }
     }
 
-    /// Asks again after a pause if something has changed. With a million routes the answer takes seconds: then the pause
-    /// is longer, so that no more than a tenth of the time goes into it.
+    /// Asks again after a pause if something has changed. With a million routes the answer takes seconds: then the
+    /// pause is longer, so that no more than a tenth of the time goes into it.
     private func askAgain() {
         guard network.isOutdated, !network.isAsking, !isPausing else { return }
         isPausing = true

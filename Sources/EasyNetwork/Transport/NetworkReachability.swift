@@ -32,19 +32,19 @@ public final class NetworkReachability: @unchecked Sendable {
     /// ``Status/unknown`` for some milliseconds, until the system has answered.
     ///
     /// - On Apple's platforms, the status of `NWPathMonitor`.
-    /// - On Linux, what the kernel says of its links, addresses and routes (rtnetlink). ``Status/reachable`` when a route
-    ///   to other than link-local addresses leads over an interface that is up, running and not the loopback, and there
-    ///   is an address of the route's family. A default route is not asked for, and a bridge of containers counts.
-    ///   ``Status/unknown`` where a process may not ask, as in some containers.
+    /// - On Linux, what the kernel says of its links, addresses and routes (rtnetlink). ``Status/reachable`` when a
+    ///   route to other than link-local addresses leads over an interface that is up, running and not the loopback, and
+    ///   there is an address of the route's family. A default route is not asked for, and a bridge of containers
+    ///   counts. ``Status/unknown`` where a process may not ask, as in some containers.
     /// - On watchOS always ``Status/unknown``, as the monitor finds no network though `URLSession` has one.
     ///
-    /// A host on this machine needs no network: jobs and calls to `localhost`, `127.0.0.1` or `::1` do not wait for this
-    /// one in ``NetworkQueue/reachability`` and ``HostSettings/reachability``. They do wait for a network that the program
-    /// has made.
+    /// A host on this machine needs no network: jobs and calls to `localhost`, `127.0.0.1` or `::1` do not wait for
+    /// this one in ``NetworkQueue/reachability`` and ``HostSettings/reachability``. They do wait for a network that the
+    /// program has made.
     public static let system: NetworkReachability = {
         let network = NetworkReachability(.unknown, isSystem: true)
-        // On a watch the monitor stays unsatisfied but for audio streaming and calls (Apple's technote TN3135), and jobs
-        // that wait would never go.
+        // On a watch the monitor stays unsatisfied but for audio streaming and calls (Apple's technote TN3135), and
+        // jobs that wait would never go.
         #if canImport(Network) && !os(watchOS)
         let monitor = NWPathMonitor()
         monitor.pathUpdateHandler = { path in
@@ -126,7 +126,7 @@ public final class NetworkReachability: @unchecked Sendable {
         }
     }
 
-    /// Whether a host is not to be called now. One on this machine needs no network of the system.
+    /// Whether a host is not to be called now. A host on this machine needs no network of the system.
     ///
     /// - Parameter host: with or without a port.
     func isMissing(for host: String?) -> Bool {

@@ -71,8 +71,8 @@ struct DeadlineWatch {
         lastActivity = now
     }
 
-    /// A timer has fired. When it is seconds late, the program was suspended, and all deadlines are past though the answer may
-    /// have come meanwhile: each grants one idle period from now on, or its own if that is shorter.
+    /// A timer has fired. When it is seconds late, the program was suspended, and all deadlines are past though the
+    /// answer may have come meanwhile: each grants one idle period from now on, or its own if that is shorter.
     mutating func timerFired(due: TimeInterval, now: TimeInterval) {
         if now - due > 2 { lateAt = now }
     }

@@ -3,7 +3,8 @@ import EasyNetworkOpenAPI
 import Foundation
 
 extension MockServer {
-    /// Answers the requests of an OpenAPI document with its examples, so that an app can be tried before its server exists.
+    /// Answers the requests of an OpenAPI document with its examples, so that an app can be tried before its server
+    /// exists.
     ///
     /// ```swift
     /// try server.routes(openAPI: URL(fileURLWithPath: "openapi.json"))
@@ -15,13 +16,14 @@ extension MockServer {
     /// `Prefer: example=empty` (RFC 7240), and a ``route(_:_:_:)`` that is set later replaces both for its path.
     ///
     /// A request that breaks the document is told so, by an answer whose body is `{"error": …}`, the
-    /// `NetworkError.serverMessage`: 404 for a path, 405 for a method and 415 for a type of a body that it does not have,
-    /// 400 for a parameter that is missing, unknown, or of another type, and for a body of another schema; the text names
-    /// the place. Credentials are not checked. The path of the document's server, `/v1`, may be there or not.
+    /// `NetworkError.serverMessage`: 404 for a path, 405 for a method and 415 for a type of a body that it does not
+    /// have, 400 for a parameter that is missing, unknown, or of another type, and for a body of another schema; the
+    /// text names the place. Credentials are not checked. The path of the document's server, `/v1`, may be there or
+    /// not.
     ///
     /// - Parameter file: OpenAPI 3.0 or 3.1 in JSON; read at once.
-    /// - Throws: `NetworkError.Code.cannotParseResponse` for a file that cannot be read, or is no such document, with line
-    ///   and column.
+    /// - Throws: `NetworkError.Code.cannotParseResponse` for a file that cannot be read, or is no such document, with
+    ///   line and column.
     public func routes(openAPI file: URL) throws(NetworkError) {
         let routes = try OpenAPIRoutes(file)
         route("*", "/*") { request in routes.answer(to: request) }
@@ -48,7 +50,7 @@ struct OpenAPIRoutes: Sendable {
 
     private let document: OpenAPIDocument
     private let routes: [Route]
-    /// What cannot be read, by method and path.
+    /// The operations that cannot be read, by method and path.
     private let broken: [(method: String, path: PathTemplate, message: String)]
     private let basePaths: [String]
 

@@ -7,8 +7,8 @@ struct SchemaCheck {
     /// Whether the value is a body: then what a server alone sets need not be there.
     var isRequest = false
 
-    /// The reason with its place, behind the word for the whole: `.labels[0] is a number, not a string`; nil for a value that
-    /// fits.
+    /// The reason with its place, behind the word for the whole: `.labels[0] is a number, not a string`; nil for a
+    /// value that fits.
     func mismatch(_ value: JSON, _ json: JSON) -> String? {
         mismatch(value, json, at: "", depth: 0)
     }

@@ -87,8 +87,8 @@ final class ServerConnection {
 
     /// Whether the connection is of no use any more, by the events of poll(2), when all bytes have been read.
     ///
-    /// A hang-up means that both sides have ended, but on Darwin that one has. A client that has ended its side may still
-    /// get its answer; when it has gone, sending fails.
+    /// A hang-up means that both sides have ended, but on Darwin that one has. A client that has ended its side may
+    /// still get its answer; when it has gone, sending fails.
     func isGone(_ events: Int32) -> Bool {
         events & Int32(POLLERR | POLLNVAL) != 0 || events & Int32(POLLHUP) != 0 && !hasAnswer
     }

@@ -125,7 +125,7 @@ final class ServerLoop: @unchecked Sendable {
 
     private func run() {
         #if canImport(Darwin)
-        // What Foundation leaves to be released would stay as long as the thread.
+        // Objects that Foundation leaves to be released would stay as long as the thread.
         while autoreleasepool(invoking: turn) {}
         #else
         while turn() {}

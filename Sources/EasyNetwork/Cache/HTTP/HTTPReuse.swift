@@ -12,8 +12,8 @@ enum HTTPReuse: Hashable, Sendable {
     case revalidate
     /// Not at all: the request differs in a field that `Vary` names.
     case varies
-    /// Not at all: the request is not a GET, it is conditional or for a part that the response does not have, the response
-    /// is a part only, or one of the two has `no-store`.
+    /// Not at all: the request is not a GET, it is conditional or for a part that the response does not have, the
+    /// response is a part only, or one of the two has `no-store`.
     case unusable
 }
 

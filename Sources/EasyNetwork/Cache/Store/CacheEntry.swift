@@ -25,8 +25,8 @@ struct CacheEntry: Hashable, Sendable {
     /// The entry as the newest of its URL. The one that it replaces becomes a variant if it has other nominated fields.
     ///
     /// - Parameter old: the entry with the same key.
-    /// - Returns: the entry with the list of its variants, of which the oldest gives way, the replaced one under its new
-    ///   key, and the keys of the variants that are no longer listed.
+    /// - Returns: the entry with the list of its variants, of which the oldest gives way, the replaced one under its
+    ///   new key, and the keys of the variants that are no longer listed.
     func replacing(_ old: CacheEntry?) -> (entry: CacheEntry, demoted: CacheEntry?, dropped: [String]) {
         guard let nominated = header.nominated, let old, let former = old.header.nominated else {
             return (self, nil, [])

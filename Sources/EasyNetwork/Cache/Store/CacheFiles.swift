@@ -57,8 +57,8 @@ package class CacheFiles: @unchecked Sendable {
 
     /// Has the disk keep what was written to a file, or which names a directory has.
     ///
-    /// - Parameter isLast: whether all that was synced before must be there when it returns. If not, it need only be there
-    ///   before what is synced later, which is several times as fast on Darwin.
+    /// - Parameter isLast: whether all that was synced before must be there when it returns. If not, it need only be
+    ///   there before what is synced later, which is several times as fast on Darwin.
     package func sync(_ path: String, isLast: Bool) throws {
         let descriptor = try Self.check(open(path, O_RDONLY | O_CLOEXEC))
         defer { close(descriptor) }
@@ -84,8 +84,8 @@ package class CacheFiles: @unchecked Sendable {
         try Self.check(utimensat(AT_FDCWD, path, [timespec(date), timespec(date)], AT_SYMLINK_NOFOLLOW))
     }
 
-    /// Creates a directory that only its owner can read, and the ones above it, unless it exists. Files in it can be read
-    /// and written while a device is locked, once it has been unlocked.
+    /// Creates a directory that only its owner can read, and the ones above it, unless it exists. Files in it can be
+    /// read and written while a device is locked, once it has been unlocked.
     package func makeDirectory(_ path: String) throws {
         var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
         #if canImport(Darwin)

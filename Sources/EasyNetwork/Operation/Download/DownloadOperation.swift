@@ -312,7 +312,7 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
     private func file(of snapshot: RequestSnapshot, _ writer: DownloadWriter) async throws(NetworkError) -> URL {
         download.withLock { $0.writer = writer }
         while true {
-            // What has not begun needs no connection that is kept.
+            // A transfer that has not begun needs no connection that is kept.
             download.withLock { if $0.yieldCount > 0 { $0.wentOn = OneShot() } }
             await waitForSlotAfterYield()
             try await waitWhilePaused()
@@ -377,9 +377,9 @@ public final class DownloadOperation: ItemOperation<URL>, @unchecked Sendable {
 
     // MARK: - The part
 
-    /// The downloads that have a part, by ``DownloadLocation/key``, and whether it is released: they keep other downloads
-    /// of this process away. The lock of ``PartialFile`` keeps other processes away, and cannot tell that a download is
-    /// about to release its part.
+    /// The downloads that have a part, by ``DownloadLocation/key``, and whether it is released: they keep other
+    /// downloads of this process away. The lock of ``PartialFile`` keeps other processes away, and cannot tell that a
+    /// download is about to release its part.
     private static let claims = Locked<[String: (owner: DownloadOperation, released: SharedResult<Void>)]>([:])
 
     /// Whether no download of this process has the part.

@@ -9,9 +9,9 @@ import Foundation
 ///
 /// Each server that a host calls has a circuit: scheme, host and port of a message's URL name it. It is closed until
 /// the failures reach the ``threshold``. While it is open, nothing is sent to that server: messages fail at once with
-/// ``NetworkError/Code/circuitOpen``, or, with ``waits``, wait without a slot. After ``openTime`` one message goes out as
-/// a trial. Its success closes the circuit; its failure opens it again, for twice as long, up to ``maximumOpenTime``. A
-/// trial that ends without either, as by a cancel, lets another one go.
+/// ``NetworkError/Code/circuitOpen``, or, with ``waits``, wait without a slot. After ``openTime`` one message goes out
+/// as a trial. Its success closes the circuit; its failure opens it again, for twice as long, up to
+/// ``maximumOpenTime``. A trial that ends without either, as by a cancel, lets another one go.
 ///
 /// Each attempt counts: first messages, retries, redirects, and those of a refresh. A failure is a status in
 /// ``statusCodes``, accepted or not, or an error in ``errorCodes``. Any other answer is a success. What remains says
@@ -21,7 +21,8 @@ import Foundation
 /// The state is that of the ``HostConfiguration``, and is lost with it. A request whose options have another breaker
 /// shares it; ``never`` neither counts nor holds it back.
 public struct CircuitBreaker: Hashable, Sendable {
-    /// A number of failures that opens a circuit. A number below 1 counts as 1, a time that is not positive as a millisecond.
+    /// A number of failures that opens a circuit. A number below 1 counts as 1, a time that is not positive as a
+    /// millisecond.
     ///
     /// ```swift
     /// let threshold = CircuitBreaker.Threshold.failures(20, within: 60)
@@ -108,7 +109,7 @@ public struct CircuitBreaker: Hashable, Sendable {
 
     /// - Returns: nil when it says nothing.
     func verdict(on error: NetworkError, at date: Date) -> Verdict? {
-        // One that was cancelled behind its head has a status, and the message was broken off all the same.
+        // A call that was cancelled behind its head has a status, and the message was broken off all the same.
         if error.code == .cancelled { return nil }
         if errorCodes.contains(error.code) { return .failure(what: "\(error.code)", retryAfter: nil) }
         return error.statusCode.map { verdict(on: $0, error.headers, at: date) }

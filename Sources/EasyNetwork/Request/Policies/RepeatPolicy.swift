@@ -7,8 +7,8 @@
 /// Two requests are alike if they would send the same message to the same ``HostConfiguration``: method, URL with its
 /// parameters, header fields, body, the cookies of the host's jar, and the user whose credential the host adds. After
 /// another sign-in or a sign-out (``AuthenticationSession``) a request is like none before; a refresh changes nothing.
-/// What the interceptors of the host add is not compared. With a ``RequestOptions/repeatKey`` requests are alike if the
-/// keys are equal, whatever they send: for example all searches of a search field.
+/// Fields that the interceptors of the host add are not compared. With a ``RequestOptions/repeatKey`` requests are
+/// alike if the keys are equal, whatever they send: for example all searches of a search field.
 ///
 /// A request with ``RequestOptions/interceptors`` of its own, or with a ``RedirectPolicy/decide`` of its own, may send
 /// anything: without a ``RequestOptions/repeatKey`` it is like no other.

@@ -1,30 +1,31 @@
 import Foundation
 
-/// An index over the bytes of JSON text (RFC 8259): for each value one word with its kind and its place, in the order of
-/// the text. No value is an object of its own.
+/// An index over the bytes of JSON text (RFC 8259): for each value one word with its kind and its place, in the order
+/// of the text. No value is an object of its own.
 ///
 /// ```
 /// {"id": 7, "tags": ["a", "b"]}     object(2 members, ends at 7)  ascii "id"  integer 7  ascii "tags"
 ///                                   array(2 elements, ends at 7)  ascii "a"  ascii "b"
 /// ```
 ///
-/// Whatever is read from it is known to be right: the grammar, escapes, surrogates and UTF-8 are checked when it is made.
-/// A position is the number of a word; the whole is at position 0, and a null that is not in the text is behind it.
+/// Whatever is read from it is known to be right: the grammar, escapes, surrogates and UTF-8 are checked when it is
+/// made. A position is the number of a word; the whole is at position 0, and a null that is not in the text is behind
+/// it.
 final class JSONIndex: @unchecked Sendable {
     // Sendable because nothing changes after `init`.
 
     /// How deeply arrays and objects may be nested, as in Foundation.
     static let maximumDepth = 512
 
-    /// What reads the words and the text.
+    /// The reader of the words and the text.
     let reader: JSONReader
     /// The owner of the text if it is large; a small one is copied, which costs less than to share it.
     private let owner: NSData?
 
     /// Reads the text.
     ///
-    /// UTF-16 and UTF-32, which older standards allowed (RFC 4627, section 3), are converted first. A byte order mark is
-    /// skipped.
+    /// UTF-16 and UTF-32, which older standards allowed (RFC 4627, section 3), are converted first. A byte order mark
+    /// is skipped.
     init(_ body: Data) throws(JSONSyntaxError) {
         let (bytes, start) = try Self.utf8(body)
         guard bytes.count < JSONWord.maximumLength else {

@@ -2,13 +2,14 @@ import Foundation
 
 /// Reads `Decodable` types from a ``JSONIndex``, with the strategies, values and errors of a `JSONDecoder`.
 ///
-/// One object a nested value, which is all that decoders and containers of it share. Coding paths are made for errors and
-/// for those who ask.
+/// An object for each nested value, which is all that decoders and containers of it share. Coding paths are made for
+/// errors and for those who ask.
 ///
-/// It differs from Foundation's: the whole text is checked, also what is not decoded; trailing commas are errors; `0e9` is
-/// zero. A number that does not fit names its place, inside of `init(from:)` too. `allKeys` have the order of the text.
+/// It differs from Foundation's: the whole text is checked, also what is not decoded; trailing commas are errors; `0e9`
+/// is zero. A number that does not fit names its place, inside of `init(from:)` too. `allKeys` have the order of the
+/// text.
 final class JSONIndexDecoder: Decoder {
-    /// What all decoders of one text share.
+    /// The part that all decoders of one text share.
     final class Source {
         let index: JSONIndex
         let dates: JSONDecoder.DateDecodingStrategy
@@ -46,8 +47,8 @@ final class JSONIndexDecoder: Decoder {
     let position: Int
     private let parent: JSONIndexDecoder?
     private let step: Step
-    // A decoder is for one thread, and nothing of the host's runs while these change, so the checks of exclusive access,
-    // a sixth of the whole, are for nothing.
+    // A decoder is for one thread, and nothing of the host's runs while these change, so the checks of exclusive
+    // access, a sixth of the whole, are for nothing.
     /// The key that is looked at first; 0 before the first container of keys.
     @exclusivity(unchecked) private var hint = 0
     /// How often a key was not found from the hint on.
@@ -322,7 +323,7 @@ extension JSONIndexDecoder {
         try reader.forEach(in: position) { key in
             let name = reader.string(key) ?? ""
             let value = try decoder.read(type, at: key + 1, .key(JSONKey(name)))
-            // Of several the first one counts.
+            // Among several the first one counts.
             if let first = result.updateValue(value, forKey: name) { result[name] = first }
         }
         return result
@@ -405,7 +406,7 @@ extension JSONIndexDecoder {
 
     /// All keys, each once.
     func keys<Key: CodingKey>(_ type: Key.Type) -> [Key] {
-        // What a custom strategy made is in the table only, as it may make something else the next time.
+        // A key that a custom strategy made is in the table only, as the strategy may make another one the next time.
         if case .custom = source.keys, let table { return table.keys.compactMap(Key.init) }
         var keys: [Key] = []
         keys.reserveCapacity(reader.count(position))

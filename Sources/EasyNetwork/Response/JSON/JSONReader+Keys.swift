@@ -1,10 +1,10 @@
 import Foundation
 
 extension JSONReader {
-    /// The position of the value of a key. Of repeated keys the last one counts.
+    /// The position of the value of a key. If a key is repeated, the last one counts.
     ///
-    /// - Parameter hint: the position of the key that is looked at first, then those behind it, then those before. It is
-    ///   moved behind what was found, since keys are mostly read in the order in which they were written.
+    /// - Parameter hint: the position of the key that is looked at first, then those behind it, then those before. It
+    ///   is moved behind what was found, since keys are mostly read in the order in which they were written.
     @inline(__always)
     func value(of key: String, in object: Int, from hint: inout Int) -> Int? {
         let isNext = hint < end(object) && !words[object].isMarked && key.utf8Bytes { isKey(hint, $0) }
@@ -123,7 +123,8 @@ extension JSONReader {
         return false
     }
 
-    /// Of the first and the last bytes and the length, which differ in most keys of one object, and of all if not short.
+    /// Made of the first and the last bytes and the length, which differ in most keys of one object; of all if not
+    /// short.
     @inline(__always)
     private static func hash(_ name: UnsafeRawBufferPointer) -> UInt32 {
         let (first, last) = ends(name)

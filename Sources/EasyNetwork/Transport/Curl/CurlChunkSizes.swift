@@ -32,7 +32,7 @@ struct CurlChunkSizes {
             guard count <= Int.max >> 4 else { return false }
             let digit = byte.isDigit ? byte - 0x30 : (byte | 0x20) - 0x61 + 10
             (state, count) = (.digits, count << 4 | Int(digit))
-        // Some servers fill the line with blanks.
+        // There are servers that fill the line with blanks.
         case (.digits, 0x20), (.digits, 0x09), (.blank, 0x20), (.blank, 0x09): state = .blank
         case (.digits, 0x3B), (.blank, 0x3B): state = .extension
         case (.digits, 0x0D), (.blank, 0x0D): state = .lineEnd

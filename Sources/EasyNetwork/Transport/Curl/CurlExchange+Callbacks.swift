@@ -44,7 +44,7 @@ extension CurlExchange {
     func setRawBodyCallback(of handle: CurlHandle) {
         handle.needsReset = true
         _ = ccurl_set_debug_function(handle.easy) { _, kind, bytes, count, context in
-            // Of the other kinds, some come after the exchange.
+            // Messages of the other kinds may come after the exchange.
             if kind == CCURLINFO_DATA_IN { CurlExchange.at(context)?.received(raw: .init(start: bytes, count: count)) }
             return 0
         }

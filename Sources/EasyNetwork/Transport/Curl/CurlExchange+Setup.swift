@@ -49,8 +49,8 @@ extension CurlExchange {
         try handle.set(CCURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         // The deadlines are ours. By default libcurl gives up connecting after 300 seconds.
         try handle.set(CCURLOPT_CONNECTTIMEOUT_MS, 7 * 24 * 3_600 * 1_000)
-        // Where each message has a fresh handle, a buffer of 64 KiB makes malloc tidy up each time; large bodies come no
-        // faster. Refused while a reused handle still has its buffer, which then is of this size already.
+        // Where each message has a fresh handle, a buffer of 64 KiB makes malloc tidy up each time; large bodies come
+        // no faster. Refused while a reused handle still has its buffer, which then is of this size already.
         _ = ccurl_set_long(handle.easy, CCURLOPT_BUFFERSIZE, 32_768)
         // Without it, a cancel during the look-up of a name stops the loop until the system's resolver returns.
         // libcurl before 7.87 does not have it.

@@ -281,8 +281,8 @@ final class URLSessionExchange: TransportExchange {
 
     func completed(_ error: (any Error)?) {
         guard let stopped = markStopped() else { return }
-        // Not by this exchange, which would be stopped: the session cancels a task whose server is refused, and others that
-        // wait for the same connection.
+        // Not by this exchange, which would be stopped: the session cancels a task whose server is refused, and others
+        // that wait for the same connection.
         if (error as? URLError)?.code == .cancelled,
             stopped.transport?.delegate.hasRefused(origin, since: submitted) == true
         {

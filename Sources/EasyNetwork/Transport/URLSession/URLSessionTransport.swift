@@ -12,7 +12,8 @@ import FoundationNetworking
 /// ```
 ///
 /// It uses one session without cache, cookies and credentials, has its own deadlines and decides itself when an
-/// exchange begins. On Linux any other use stops the process or loses answers. [Transports](doc:Transports) lists its limits there.
+/// exchange begins. On Linux any other use stops the process or loses answers. [Transports](doc:Transports) lists its
+/// limits there.
 ///
 /// A body from a ``TransportBodyStream`` is first written to a temporary file, which is removed at the end.
 public final class URLSessionTransport: NetworkTransport {

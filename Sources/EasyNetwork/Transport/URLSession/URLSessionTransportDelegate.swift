@@ -6,8 +6,8 @@ import FoundationNetworking
 
 /// Passes what a session reports about its tasks to their exchanges.
 ///
-/// The selectors are written down: the methods of Apple's protocols are optional, so that one with another name or type is
-/// no error there, but is never called. Then no pin would be enforced, and redirects would be followed.
+/// The selectors are written down: the methods of Apple's protocols are optional, so that one with another name or type
+/// is no error there, but is never called. Then no pin would be enforced, and redirects would be followed.
 final class URLSessionTransportDelegate: NSObject, URLSessionDataDelegate {
     /// The serial queue of the session's reports.
     let queue: OperationQueue = {
