@@ -19,9 +19,9 @@ extension NetworkOperation {
 
 /// Stands for an `Operation` that is not of this package, a foreign one: as a job, and as what others wait for.
 ///
-/// Foundation runs the foreign operation, and this one ends when that has finished. It ends without an error, unless the
-/// foreign operation was cancelled. There is one for each foreign operation at a time: the graph and dependencies hold it,
-/// and, when it has been a job or anything waits for it, a watcher until the end.
+/// Foundation runs the foreign operation, and this one ends when that has finished. It ends without an error, unless
+/// the foreign operation was cancelled. There is one for each foreign operation at a time: the graph and dependencies
+/// hold it, and, when it has been a job or anything waits for it, a watcher until the end.
 final class ForeignJob: NetworkOperation, @unchecked Sendable {
     // Sendable because what changes is behind a lock.
     private struct State {
@@ -88,7 +88,7 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
         return true
     }
 
-    /// What it waits for by Foundation's account.
+    /// Its dependencies by Foundation's account.
     var unfinishedDependencies: [OperationDependency] {
         foreign.dependencies.filter { !$0.isFinished }.map { OperationDependency($0, .allowFailure) }
     }
@@ -165,8 +165,8 @@ final class ForeignJob: NetworkOperation, @unchecked Sendable {
         }
         done?()
         end(foreign.isCancelled ? NetworkError(code: .cancelled) : nil)
-        // An end before the start takes effect at the start, and the foreign operation may have been started by hand or by
-        // another queue.
+        // An end before the start takes effect at the start, and the foreign operation may have been started by hand or
+        // by another queue.
         start()
         #if !canImport(Darwin)
         guard state.withLock({ $0.isHandedOver }) else { return }

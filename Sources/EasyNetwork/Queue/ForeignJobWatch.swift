@@ -1,7 +1,7 @@
 import Foundation
 
-/// The foreign operations whose jobs have not started, as a value: which of them to look at, since they do not tell that
-/// they are ready, cancelled, or have another priority.
+/// The foreign operations whose jobs have not started, as a value: which of them to look at, since they do not tell
+/// that they are ready, cancelled, or have another priority.
 struct ForeignJobWatch {
     typealias Job = NetworkQueue.Job
 

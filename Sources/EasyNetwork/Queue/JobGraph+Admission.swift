@@ -125,8 +125,8 @@ extension JobGraph {
 
     // MARK: - Urgent jobs
 
-    /// Gives the slot of a running job to one of higher priority that waits for nothing but a slot. The job that yields is
-    /// in its row again, before all others of its priority that have not started.
+    /// Gives the slot of a running job to one of higher priority that waits for nothing but a slot. The job that yields
+    /// is in its row again, before all others of its priority that have not started.
     ///
     /// - Parameter wake: becomes the time at which a job may yield that may not yet.
     /// - Returns: false when no urgent job could start instead.
@@ -202,7 +202,7 @@ extension JobGraph {
             if let wait = job.wait { job.wait = wait.held(by: obstacle(in: full, at: now)) }
             leaveLane(job)
             join(full, job)
-            // None comes back to the first, and none leaves the second while it is full, so that this ends.
+            // No job comes back to the first, and no job leaves the second while it is full, so that this ends.
             if lane === mainLane || full === everything { hasMoved = true }
         }
         return []
@@ -368,7 +368,8 @@ extension JobGraph {
     }
 
     /// Inserts the job by its turn. A job that has just become ready is last; one from another lane was a head there,
-    /// so few are before it. Where there is a rate, one that has started before is in front of those that it holds back.
+    /// so few are before it. Where there is a rate, one that has started before is in front of those that it holds
+    /// back.
     private mutating func join(_ lane: Lane, _ job: Job) {
         let index = Row.index(job.priority, needsSlot: job.needsSlot)
         func precedes(_ one: Job, _ other: Job) -> Bool {

@@ -23,7 +23,7 @@ enum LimitKey: Hashable, Sendable {
 
 /// The traits by which a queue treats a job differently from others.
 struct JobTraits {
-    // Those of a kind of operation, see NetworkOperation.traits.
+    // Traits of a kind of operation, see NetworkOperation.traits.
 
     /// Whether it counts in the limits. A job that only waits for others takes no slot: it is started when its
     /// dependencies are over and the queue is not suspended.
@@ -40,7 +40,7 @@ struct JobTraits {
     /// Whether it can give its slot to an urgent job while it runs, and go on later.
     var mayYield = false
 
-    // Those that it is given when it is added.
+    // Traits that a job is given when it is added.
 
     var isBarrier = false
     /// Whether it does not wait for a barrier, because a job before the barrier waits for this one.

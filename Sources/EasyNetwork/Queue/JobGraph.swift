@@ -243,7 +243,7 @@ struct JobGraph<Payload> {
         guard job.needsSlot else { return }
         switch job.phase {
         case .running: giveBackSlot(of: job)
-        // One that has yielded may have begun to wait for something else: it takes no slot until that is over.
+        // A job that has yielded may have begun to wait for something else: it takes no slot until that is over.
         case .returning where evenIfReturning || job.hasYielded: leaveLane(job)
         default: return
         }
@@ -295,12 +295,19 @@ struct JobGraph<Payload> {
     /// ``submit(_:priority:keys:_:)``.
     ///
     /// - Returns: false when the job has no slot.
-    mutating func takeSlot(from job: Job) -> Bool {
-        guard job.phase == .running else { return false }
+    mutating func takeSlot(from job: Job, _ actions: inout Actions) -> Bool {
+        switch job.phase {
+        case .running: giveBackSlot(of: job, withTokens: true)
+        case .returning where job.hasYielded:
+            // It yielded before it was started; it has its tokens for later.
+            leaveLane(job)
+            job.hasYielded = false
+            if let payload = job.payload { actions.goOn.append(payload) }
+        default: return false
+        }
         job.phase = .blocked
         job.waitingFor = 1
         job.isStartUntold = false
-        giveBackSlot(of: job, withTokens: true)
         return true
     }
 

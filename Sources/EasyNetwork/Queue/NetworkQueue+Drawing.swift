@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a drawing of the queue needs.
+/// The facts that a drawing of the queue needs.
 extension NetworkQueue {
     /// A job, as it is now.
     package typealias DrawnJob = (

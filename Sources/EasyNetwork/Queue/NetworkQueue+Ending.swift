@@ -55,14 +55,14 @@ extension NetworkQueue {
 }
 
 extension NetworkQueue {
-    /// Waits until no job is left, those included that are added meanwhile. The queue goes on.
+    /// Waits until no job is left, those included that are added during the wait. The queue goes on.
     ///
     /// ```swift
     /// await queue.waitUntilIdle()
     /// ```
     ///
-    /// A suspended queue is not idle while it has jobs, and a job that waits for its own queue never ends. Cancelling the
-    /// task ends the wait at once.
+    /// A suspended queue is not idle while it has jobs, and a job that waits for its own queue never ends. Cancelling
+    /// the task ends the wait at once.
     public func waitUntilIdle() async {
         await untilEmpty(OneShot())
     }
@@ -71,21 +71,21 @@ extension NetworkQueue {
     private func untilEmpty(_ over: OneShot) async {
         let number = whenEmpty { over.end() }
         await over.wait()
-        // One that was cancelled, or whose deadline came first, is not kept until the queue is empty.
+        // A waiter that was cancelled, or whose deadline came first, is not kept until the queue is empty.
         let waiter = state.withLock { $0.emptyWaiters.removeValue(forKey: number) }
         withExtendedLifetime(waiter) {}
     }
 
-    /// Shuts the queue down for good: accepts no more jobs, lets the present ones finish until the deadline, and cancels
-    /// the rest.
+    /// Shuts the queue down for good: accepts no more jobs, lets the present ones finish until the deadline, and
+    /// cancels the rest.
     ///
     /// ```swift
     /// let undone = await queue.shutDown(deadline: 5)
     /// ```
     ///
-    /// From now on a job that is added ends with ``NetworkError/Code/refused``, whose message names the place of this call;
-    /// present jobs may still add their children and prerequisites. A suspended queue is resumed. Cancelling the task ends
-    /// the wait at once. To wait without an end use ``waitUntilIdle()``.
+    /// From now on a job that is added ends with ``NetworkError/Code/refused``, whose message names the place of this
+    /// call; present jobs may still add their children and prerequisites. A suspended queue is resumed. Cancelling the
+    /// task ends the wait at once. To wait without an end use ``waitUntilIdle()``.
     ///
     /// - Parameters:
     ///   - deadline: seconds from now; zero or less cancels at once.
@@ -107,7 +107,7 @@ extension NetworkQueue {
         let undone = operations
         if !undone.isEmpty { cancelAllOperations() }
         if broadcast.isHeard { broadcast.post(state.withLock { _ in event(.shutDown) }) }
-        // One that has its result already, and whose closures run, could not be cancelled any more.
+        // A job that has its result already, and whose closures run, could not be cancelled any more.
         return undone.filter(\.isCancelled)
     }
 

@@ -11,8 +11,8 @@ extension NetworkQueue {
     /// ```
     ///
     /// For each job that is there: ``NetworkEvent/Kind/added(waitingFor:)`` and, if it runs,
-    /// ``NetworkEvent/Kind/started``. A slow listener loses the oldest events: the last 4,096 are kept, and two more for
-    /// each job that was there. The sequence ends when the queue is deallocated. Nothing is spent on events while
+    /// ``NetworkEvent/Kind/started``. A slow listener loses the oldest events: the last 4,096 are kept, and two more
+    /// for each job that was there. The sequence ends when the queue is deallocated. Nothing is spent on events while
     /// nothing listens.
     public var events: AsyncStream<NetworkEvent> {
         broadcast.stream(keeping: 4_096 + 2 * operationCount, add: listen)

@@ -258,7 +258,7 @@ extension NetworkQueue {
 }
 
 extension NetworkOperation {
-    /// What a queue has to know of the operation before it takes it in, and again when it has been prepared.
+    /// The facts about the operation that a queue needs before it takes it in, and again when it has been prepared.
     fileprivate var traitsAndKeys: (JobTraits, [LimitKey]) {
         var traits = traits
         // The other job has the slot and the categories.

@@ -56,11 +56,11 @@ extension NetworkQueue {
     /// download.queuePriority = .low   // the request behind a tap does not wait for it
     /// ```
     ///
-    /// No byte comes twice after a short pause: the connection is kept for two seconds, but over ``URLSessionTransport``,
-    /// whose connections are few. After that the rest is asked for as after ``DownloadOperation/pause()``. A download that
-    /// has gone on runs for half a second at least, and is overtaken a hundred times at most. One that has categories
-    /// (``NetworkOperation/mutualExclusionCategories``) keeps its slot. A job lends its priority to those that it
-    /// depends on: a download that an urgent one waits for is urgent itself.
+    /// No byte comes twice after a short pause: the connection is kept for two seconds, but over
+    /// ``URLSessionTransport``, whose connections are few. After that the rest is asked for as after
+    /// ``DownloadOperation/pause()``. A download that has gone on runs for half a second at least, and is overtaken a
+    /// hundred times at most. One that has categories (``NetworkOperation/mutualExclusionCategories``) keeps its slot.
+    /// A job lends its priority to those that it depends on: a download that an urgent one waits for is urgent itself.
     public var yieldingPriority: Operation.QueuePriority? {
         get { state.withLock { $0.graph.yieldingPriority }?.operationPriority }
         set { changeAdmission { $0.yieldingPriority = newValue.map { JobPriority($0) } } }
@@ -118,7 +118,7 @@ extension NetworkQueue {
         set {
             let old = state.withLock { exchange(&$0.reachability, with: newValue) }
             withExtendedLifetime(old) {}
-            // Those that still have no network are held again.
+            // Jobs that still have no network are held again.
             for network in state.withLock({ $0.offline.keys.map { $0 } }) { releaseJobs(heldBy: network) }
         }
     }
@@ -155,7 +155,7 @@ extension NetworkQueue {
     func takeBackSlot(of operation: NetworkOperation, hold: (Job, inout State, inout Actions) -> Void) -> Bool {
         guard let job = operation.job(in: self) else { return false }
         let isHeld = step { state, actions in
-            guard state.graph.takeSlot(from: job) else { return false }
+            guard state.graph.takeSlot(from: job, &actions) else { return false }
             hold(job, &state, &actions)
             return true
         }

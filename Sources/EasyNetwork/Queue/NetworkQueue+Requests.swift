@@ -5,9 +5,9 @@ extension NetworkQueue {
     /// let users = try await NetworkQueue.shared.perform(ids.map { GetUser(id: $0) })
     /// ```
     ///
-    /// The first failure cancels the others. Cancelling the task cancels all; in a task that is cancelled already nothing
-    /// is sent. The same values may be performed again.
-    /// For many requests, or results one by one, see ``results(of:maxConcurrentOperationCount:service:)``.
+    /// The first failure cancels the others. Cancelling the task cancels all; in a task that is cancelled already
+    /// nothing is sent. The same values may be performed again. For many requests, or results one by one, see
+    /// ``results(of:maxConcurrentOperationCount:service:)``.
     ///
     /// - Parameters:
     ///   - requests: the requests, in the order of their items.

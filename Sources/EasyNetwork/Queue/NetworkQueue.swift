@@ -32,13 +32,14 @@ public final class NetworkQueue: Sendable {
 
     /// This queue under Foundation's type, for code that takes an `OperationQueue`.
     ///
-    /// Adding, cancelling and waiting there do so here, as does setting `isSuspended` and `maxConcurrentOperationCount`.
-    /// Its `underlyingQueue` and `qualityOfService` count only for operations that are not of this package. Those of the
-    /// package, blocks included, run on the package's own threads, where `OperationQueue.current` is nil: capture the
-    /// queue. Its `progress` counts only operations that are not of this package. Its `operations`, `operationCount`,
-    /// `maxConcurrentOperationCount` and `isSuspended` may be observed by KVO, which Linux has not. There, where a
-    /// subclass cannot override them, its `operations` and `operationCount` have only the running jobs that are not of
-    /// this package; ``operations`` and ``operationCount`` of this queue have all.
+    /// Adding, cancelling and waiting there do so here, as does setting `isSuspended` and
+    /// `maxConcurrentOperationCount`. Its `underlyingQueue` and `qualityOfService` count only for operations that are
+    /// not of this package. Those of the package, blocks included, run on the package's own threads, where
+    /// `OperationQueue.current` is nil: capture the queue. Its `progress` counts only operations that are not of this
+    /// package. Its `operations`, `operationCount`, `maxConcurrentOperationCount` and `isSuspended` may be observed by
+    /// KVO, which Linux has not. There, where a subclass cannot override them, its `operations` and `operationCount`
+    /// have only the running jobs that are not of this package; ``operations`` and ``operationCount`` of this queue
+    /// have all.
     public var queue: OperationQueue { executor }
 
     let executor: ExecutorQueue
@@ -217,8 +218,8 @@ public final class NetworkQueue: Sendable {
         state.withLock { $0.graph.count }
     }
 
-    /// Blocks the calling thread until no job is left. Never from a job, a callback, or the thread of a callback queue, and
-    /// better not from the main thread: the wait lends no priority to the jobs. In a task use ``waitUntilIdle()``.
+    /// Blocks the calling thread until no job is left. Never from a job, a callback, or the thread of a callback queue,
+    /// and better not from the main thread: the wait lends no priority to the jobs. In a task use ``waitUntilIdle()``.
     public func waitUntilAllOperationsAreFinished() {
         let semaphore = DispatchSemaphore(value: 0)
         whenEmpty { semaphore.signal() }

@@ -188,8 +188,8 @@ struct JobGraphTests {
         var actions = Actions()
         let jobs = (1...3).map { graph.submit($0, priority: .normal) }
         for job in jobs { graph.release(job, &actions) }
-        let wasRunning = graph.takeSlot(from: jobs[0])
-        let wasReady = graph.takeSlot(from: jobs[1])
+        let wasRunning = graph.takeSlot(from: jobs[0], &actions)
+        let wasReady = graph.takeSlot(from: jobs[1], &actions)
         #expect(wasRunning && !wasReady)
         graph.addDependency(of: jobs[0], on: jobs[2], .allowFailure)
         graph.release(jobs[0], &actions)

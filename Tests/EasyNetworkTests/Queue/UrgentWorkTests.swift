@@ -113,6 +113,28 @@ struct UrgentWorkTests {
         #expect(actions.yield.isEmpty)
     }
 
+    @Test("OPQ-11: one that has yielded before it was started, and cannot run yet, takes no slot until it is released")
+    func yieldsBeforeItsStart() {
+        var graph = Graph(limit: 1)
+        var actions = Actions()
+        graph.setRate(RateLimit(1, per: 10), for: .everything)
+        let download = submit(1, .low, mayYield: true, &graph, &actions)
+        #expect(actions.start == [1])
+        actions = Actions(now: 10)
+        let urgent = submit(2, .high, &graph, &actions)
+        #expect(actions.start == [2] && actions.yield == [1])
+        // What the start found out, for example that there is no network, is told only now.
+        let isHeld = graph.takeSlot(from: download, &actions)
+        #expect(isHeld && download.phase == .blocked && actions.goOn == [1])
+        graph.finish(urgent, succeeded: true, &actions)
+        #expect(actions.start == [2] && actions.resume.isEmpty && graph.everything.runningCount == 0)
+        // It has its token of the rate, which gives the next one ten seconds later.
+        graph.release(download, &actions)
+        #expect(actions.start == [2, 1] && graph.everything.runningCount == 1)
+        graph.finish(download, succeeded: true, &actions)
+        #expect(graph.isEmpty && graph.everything.runningCount == 0)
+    }
+
     @Test("OPQ-11: one that has gone on runs for half a second before it yields again")
     func interval() {
         var graph = Graph(limit: 1)
