@@ -187,14 +187,19 @@ struct ResponseBesideItemTests {
 
     @Test("RSP-8: a shared answer and one of the cache say so, each beside its own item")
     func sources() async throws {
-        transport.route("GET", "/shared") { _ in .text("a", headers: ["Cache-Control": "max-age=86400"]) }
+        // The answer comes when both have joined.
+        let gate = DispatchSemaphore(value: 0)
+        transport.route("GET", "/shared") { _ in
+            gate.wait()
+            return .text("a", headers: ["Cache-Control": "max-age=86400"])
+        }
         let service = service { ($0.cache, $0.cachePolicy) = (NetworkCache(diskBytes: 0), .http) }
         let jobs = (0..<2).map { _ in RequestOperation(Get(api: "shared"), service: service) }
         for job in jobs { job.repeatPolicy = .join }
         let queue = NetworkQueue()
-        queue.isSuspended = true
         queue.addOperations(jobs, waitUntilFinished: false)
-        queue.isSuspended = false
+        #expect(await eventually { queue.joinedCount == 2 })
+        gate.signal()
         for job in jobs { await job.ended() }
         let later = RequestOperation(Get(api: "shared"), service: service)
         queue.addOperation(later)
