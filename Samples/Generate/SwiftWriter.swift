@@ -67,8 +67,8 @@ struct SwiftWriter {
         keyword: String = "let",
         isNested: Bool = false
     ) -> [String] {
-        // Answers are read in the background, also in modules that are on the main actor by default. A `ParsedItem` is not
-        // isolated there.
+        // Answers are read in the background, also in modules that are on the main actor by default. A `ParsedItem` is
+        // not isolated there.
         let isolation = isNested || conformance == "ParsedItem" ? "" : "nonisolated "
         let head = "\(isolation)struct \(model.name): \(conformance)"
         if model.properties.isEmpty { return [head + " {}"] }

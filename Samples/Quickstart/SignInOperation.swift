@@ -7,7 +7,8 @@ import Foundation
 nonisolated final class SignInOperation: ServiceOperation, @unchecked Sendable {
     // Sendable because the properties are set before the operation is added to a queue.
     private let request: SignIn
-    // `@Sendable` because they are called on another thread: a closure of a class on the main actor would else expect that.
+    // `@Sendable` because they are called on another thread: a closure of a class on the main actor would else expect
+    // that.
     var success: (@Sendable (Session) -> Void)?
     var failure: (@Sendable (NSError) -> Void)?
 

@@ -2,11 +2,11 @@ import Foundation
 
 /// The time that the system grants a program before it suspends it.
 ///
-/// A suspended app that has a file of an app group locked is killed (`0xdead10cc`). So an outbox holds its lock within such
-/// an activity alone, and has neither while it has nothing to deliver.
+/// A suspended app that has a file of an app group locked is killed (`0xdead10cc`). So an outbox holds its lock within
+/// such an activity alone, and has neither while it has nothing to deliver.
 struct ExpiringActivity: Sendable {
-    /// Calls its closure on a background thread with false, and the activity lasts until that returns; then, or at first,
-    /// with true when there is no more time.
+    /// Calls its closure on a background thread with false, and the activity lasts until that returns; then, or at
+    /// first, with true when there is no more time.
     let begin: @Sendable (_ activity: @escaping @Sendable (_ isExpired: Bool) -> Void) -> Void
 
     /// That of the system; nil where programs are not suspended.

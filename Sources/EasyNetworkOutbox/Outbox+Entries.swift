@@ -3,25 +3,26 @@ import Foundation
 
 /// The entries of the directory.
 extension Outbox {
-    /// Writes a request to disk, to be sent when its turn comes. It returns when the request is safe: written, synced and in
-    /// its place. It writes on this thread, for some milliseconds; with large files that have to be copied use
+    /// Writes a request to disk, to be sent when its turn comes. It returns when the request is safe: written, synced
+    /// and in its place. It writes on this thread, for some milliseconds; with large files that have to be copied use
     /// ``addInBackground(_:lane:priority:after:options:)``.
     ///
-    /// Files of the request's body, also in a form, are linked into the outbox, or copied where the file system has no links,
-    /// so that they may be removed. A file that is changed in place afterwards, instead of replaced, is changed here too.
+    /// Files of the request's body, also in a form, are linked into the outbox, or copied where the file system has no
+    /// links, so that they may be removed. A file that is changed in place afterwards, instead of replaced, is changed
+    /// here too.
     ///
     /// - Parameters:
     ///   - request: of a registered type. The outbox sets its `Idempotency-Key`.
-    ///   - lane: entries of a lane are delivered in the order in which they were added. Any text of up to 80 letters and
-    ///     digits, `-` and `_`; each other byte counts as three. Default nil: in no order.
+    ///   - lane: entries of a lane are delivered in the order in which they were added. Any text of up to 80 letters
+    ///     and digits, `-` and `_`; each other byte counts as three. Default nil: in no order.
     ///   - priority: of the entry's job, and of its lane while it is the first of that. Default normal.
     ///   - after: entries that must be delivered first. If one of them becomes a dead letter, so does this one, with
     ///     ``/EasyNetwork/NetworkError/Code/dependencyFailed``.
-    ///   - options: when and how it is sent. What they leave out is as its type was registered.
+    ///   - options: when and how it is sent. A field that is nil is as its type was registered.
     /// - Returns: the id of the entry; with ``OutboxOptions/Unique/keep(_:)`` that of the one which stays.
     /// - Throws: ``/EasyNetwork/NetworkError/Code/invalidRequest`` for a type that is not registered, a name or lane
-    ///   that is too long, options that cannot be meant, a request that cannot be encoded or whose files cannot be read;
-    ///   ``/EasyNetwork/NetworkError/Code/refused`` when the outbox is full or `after` names a dead letter;
+    ///   that is too long, options that cannot be meant, a request that cannot be encoded or whose files cannot be
+    ///   read; ``/EasyNetwork/NetworkError/Code/refused`` when the outbox is full or `after` names a dead letter;
     ///   ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when it could not be written. Then there is no entry.
     @discardableResult
     public func add<Request: APIRequest & Codable>(
@@ -122,8 +123,8 @@ extension Outbox {
         return id
     }
 
-    /// Writes a request to disk as ``add(_:lane:priority:after:options:)`` does, with the same parameters and errors, but on a
-    /// background thread: large files may have to be copied. A task that is cancelled before adds nothing.
+    /// Writes a request to disk as ``add(_:lane:priority:after:options:)`` does, with the same parameters and errors,
+    /// but on a background thread: large files may have to be copied. A task that is cancelled before adds nothing.
     ///
     /// - Returns: the id of the entry.
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cancelled``, too.
@@ -155,7 +156,7 @@ extension Outbox {
 
     private func firstDeadLetter(in ids: [UUID]) throws(NetworkError) -> UUID? {
         guard let found = ids.first(where: folder.hasReason) else { return nil }
-        // One that is an entry again may have its reason for a moment, or since a program was killed.
+        // A letter that is an entry again may have its reason for a moment, or since a program was killed.
         return try folder.list(.entries).contains { $0.id == found } ? nil : found
     }
 
@@ -176,7 +177,8 @@ extension Outbox {
 
     // MARK: - Lists
 
-    /// The entries that wait or are being sent, in their order, those of other processes included. Read from the directory.
+    /// The entries that wait or are being sent, in their order, those of other processes included. Read from the
+    /// directory.
     ///
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when it cannot be read.
     public var entries: [OutboxEntry] {
@@ -248,8 +250,8 @@ extension Outbox {
 
     // MARK: - Changes
 
-    /// Removes an entry or a dead letter; does nothing when there is none. An entry that is being sent is cancelled, but may
-    /// have been sent. Entries that depend on it become dead letters.
+    /// Removes an entry or a dead letter; does nothing when there is none. An entry that is being sent is cancelled,
+    /// but may have been sent. Entries that depend on it become dead letters.
     ///
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Then it is still there.
     public func remove(_ id: UUID) throws(NetworkError) {
@@ -284,7 +286,7 @@ extension Outbox {
         }
         for name in found { try remove(name, from: .entries) }
         for name in dead { try remove(name, from: .dead) }
-        // A period may have begun meanwhile.
+        // A period may have begun by now.
         guard !series.isEmpty else { return }
         for name in try folder.list(.entries) where name.hasOptions && series.contains(name.sequence) {
             try remove(name, from: .entries)
@@ -306,7 +308,7 @@ extension Outbox {
         let options = name.hasOptions ? (try? folder.read(name, in: place))?.options : nil
         var isRemoved = false
         if let unique = options?.unique, place == .entries {
-            // Its next period must not be added meanwhile.
+            // Its next period must not be added in between.
             try folder.changeUnique(unique.name) { names throws(NetworkError) in
                 isRemoved = try folder.remove(name, from: place)
                 return names.filter { $0 != name }
@@ -314,7 +316,7 @@ extension Outbox {
         } else {
             isRemoved = try folder.remove(name, from: place)
         }
-        // It has become a dead letter meanwhile.
+        // It has become a dead letter by now.
         if !isRemoved, place == .entries { try folder.remove(name, from: .dead) }
         tell(.removed(name.id), options)
         let detail = state.withLock { $0.details.removeValue(forKey: name.id) }
@@ -322,8 +324,9 @@ extension Outbox {
         post(.removed(name.id), onCallersThread: true)
     }
 
-    /// Makes a dead letter an entry again, at its old place in its lane, and with it the ones that failed since they depend
-    /// on it. Its tries are counted anew. An entry that waits after a failure is tried at once, if this process delivers.
+    /// Makes a dead letter an entry again, at its old place in its lane, and with it the ones that failed since they
+    /// depend on it. Its tries are counted from the beginning. An entry that waits after a failure is tried at once, if
+    /// this process delivers.
     ///
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile``. Then it is still a dead letter, or some that
     ///   depend on it are.
@@ -355,7 +358,7 @@ extension Outbox {
         rest = rest.flatMap { dependents.removeValue(forKey: $0.id) ?? [] }
         while let name = rest.popLast() {
             try revive(name)
-            // One that depends on two of them comes once.
+            // An entry that depends on two of them comes once.
             rest += dependents.removeValue(forKey: name.id) ?? []
         }
     }
@@ -363,7 +366,7 @@ extension Outbox {
     private func revive(_ name: OutboxName) throws(NetworkError) {
         let needsRecord = name.hasDependencies || name.hasOptions
         let record = needsRecord ? try? folder.read(name, in: .dead) : nil
-        // Before others may send it. Its tries are counted anew.
+        // Before others may send it. Its tries are counted from the beginning.
         folder.forgetTries(of: name.id)
         if let options = record?.options, let unique = options.unique {
             var isRevived = false

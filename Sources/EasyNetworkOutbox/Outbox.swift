@@ -26,28 +26,29 @@ import Foundation
 /// that a server that knows the key acts once. Between two tries the outbox waits longer and longer, up to ten minutes,
 /// less when the host's ``/EasyNetwork/HostSettings/reachability`` returns, and as long as the server says
 /// (`Retry-After`). Entries of one lane are delivered in their order: one that fails holds up those behind it. Lanes,
-/// and entries without one, are delivered side by side. ``OutboxOptions`` say more: a time, a period, a condition, one of a
-/// name, a number of tries.
+/// and entries without one, are delivered side by side. ``OutboxOptions`` say more: a time, a period, a condition, one
+/// of a name, a number of tries.
 ///
-/// A request that the server refuses for good becomes a dead letter, and so does one whose type is not registered, whose file
-/// is damaged, or that is older than ``maximumAge``: nothing is dropped. ``retry(_:)-(UUID)`` sends it again,
-/// ``remove(_:)-(UUID)`` drops it.
+/// A request that the server refuses for good becomes a dead letter, and so does one whose type is not registered,
+/// whose file is damaged, or that is older than ``maximumAge``: nothing is dropped. ``retry(_:)-(UUID)`` sends it
+/// again, ``remove(_:)-(UUID)`` drops it.
 ///
-/// Several processes may use one directory: one of them delivers, and when it ends another one takes over within a second;
-/// where apps are suspended, when the directory changes or after two minutes.
-/// All members may be used from any thread; those that read or write the directory do so on the caller's.
+/// Several processes may use one directory: one of them delivers, and when it ends another one takes over within a
+/// second; where apps are suspended, when the directory changes or after two minutes. All members may be used from any
+/// thread; those that read or write the directory do so on the caller's.
 public final class Outbox: Sendable {
     /// A type of requests as it was registered.
     struct RequestType: Sendable {
         let version: Int
         let options: OutboxOptions
-        /// Makes a request of its JSON, the version of that, and what the entries before it left; nil for none of these.
+        /// Makes a request of its JSON, the version of that, and what the entries before it left; nil for none of
+        /// these.
         let decode: @Sendable (Data, Int, [Data?]?) throws -> any APIRequest
         /// Hands over the item of a delivered request, and returns what is left for those that come after it.
         let deliver: (@Sendable (any APIRequest, ServiceOperation) async -> Data?)?
     }
 
-    /// What is known of an entry that has been tried, or has options.
+    /// The record of an entry that has been tried, or has options.
     struct Detail {
         var options = OutboxOptions()
         var attemptCount = 0
@@ -60,7 +61,7 @@ public final class Outbox: Sendable {
         /// By their names.
         var types: [String: RequestType] = [:]
         var names: [ObjectIdentifier: String] = [:]
-        /// What it does next.
+        /// Its next step.
         var logic: OutboxState
         /// Held while this outbox delivers.
         var lock: OutboxFolder.Lock?
@@ -70,7 +71,7 @@ public final class Outbox: Sendable {
         var activity = ExpiringActivity.State.none
         /// The jobs of the entries that are being sent.
         var jobs: [UUID: (operation: ServiceOperation, request: any APIRequest)] = [:]
-        /// What delivered entries leave for those that come after them.
+        /// The items that delivered entries leave for those that come after them.
         var outputs: [UUID: Data] = [:]
         /// How the last step of an entry under way has failed, and why it is to become a dead letter.
         var problems: [UUID: NetworkError] = [:]
@@ -102,7 +103,8 @@ public final class Outbox: Sendable {
 
     /// The number of entries above which ``add(_:lane:priority:after:options:)`` throws. Dead letters do not count.
     public let maximumCount: Int
-    /// The age in seconds, from its time on if it has one, at which an entry that was not delivered becomes a dead letter.
+    /// The age in seconds, from its time on if it has one, at which an entry that was not delivered becomes a dead
+    /// letter.
     public let maximumAge: TimeInterval
 
     let folder: OutboxFolder
@@ -166,13 +168,14 @@ public final class Outbox: Sendable {
     ///   - options: those of entries of this type that say nothing else.
     ///   - migrate: makes a request of JSON of another version, which is its second parameter. Called on a background
     ///     thread. An error makes the entry a dead letter. Default nil: all JSON is decoded like that of this version.
-    ///   - prepare: called on a background thread before an entry is sent that was added with `after`: with its request and
-    ///     what `delivered` returned for each of those, in their order; nil where it returned nil, was not called, or
-    ///     had been called a day or more before this entry was added. Returns the request to send, with the same files. An error makes the entry a dead
-    ///     letter.
+    ///   - prepare: called on a background thread before an entry is sent that was added with `after`: with its request
+    ///     and what `delivered` returned for each of those, in their order; nil where it returned nil, was not called,
+    ///     or had been called a day or more before this entry was added. Returns the request to send, with the same
+    ///     files. An error makes the entry a dead letter.
     ///   - delivered: called with the request and its item when the server has accepted it, before the entry leaves; in
-    ///     another process, if that delivers. After a kill the request may be sent again and this called again. Its value
-    ///     is kept on disk for the entries that come after this one. Not called for an answer of which no item can be made.
+    ///     another process, if that delivers. After a kill the request may be sent again and this called again. Its
+    ///     value is kept on disk for the entries that come after this one. Not called for an answer of which no item
+    ///     can be made.
     public func register<Request: APIRequest & Codable>(
         _ type: Request.Type,
         name: String,
@@ -206,17 +209,17 @@ public final class Outbox: Sendable {
             state.names[ObjectIdentifier(type)] = name
             return exchange(&state.types[name], with: registered)
         }
-        // What the closures hold is released outside the lock.
+        // The closures' captures are released outside the lock.
         withExtendedLifetime(old) {}
     }
 
     // MARK: - Events
 
-    /// What happens to the entries of this outbox from now on. Each call returns a new sequence, which ends with the outbox.
+    /// The events of this outbox's entries from now on. Each call returns a new sequence, which ends with the outbox.
     /// A listener that is slow loses the oldest of more than a thousand events.
     public var events: AsyncStream<OutboxEvent> { newEvents(nil) }
 
-    /// What happens to the entries with a tag, see ``events``.
+    /// The events of the entries with a tag, see ``events``.
     public func events(tag: String) -> AsyncStream<OutboxEvent> { newEvents(tag) }
 
     private func newEvents(_ tag: String?) -> AsyncStream<OutboxEvent> {
@@ -244,8 +247,8 @@ public final class Outbox: Sendable {
 
     // MARK: - Starting and ending
 
-    /// Begins to deliver, or to wait for the process that does. Ends each ``drain(deadline:)`` under way, which then does not
-    /// stop the outbox.
+    /// Begins to deliver, or to wait for the process that does. Ends each ``drain(deadline:)`` under way, which then
+    /// does not stop the outbox.
     ///
     /// - Throws: ``/EasyNetwork/NetworkError/Code/cannotWriteFile`` when the directory cannot be written to.
     public func start() throws(NetworkError) {
@@ -256,9 +259,9 @@ public final class Outbox: Sendable {
         WorkQueue.shared.async { self.look() }
     }
 
-    /// Starts the outbox, delivers until it is empty or the deadline has come, and then stops: jobs that are still under way
-    /// are cancelled, their entries stay, and another process may take over. Cancelling the task stops at once. ``start()``
-    /// begins again.
+    /// Starts the outbox, delivers until it is empty or the deadline has come, and then stops: jobs that are still
+    /// under way are cancelled, their entries stay, and another process may take over. Cancelling the task stops at
+    /// once. ``start()`` begins again.
     ///
     /// ```swift
     /// func willEnterBackground(_ outbox: Outbox) async {
@@ -293,7 +296,7 @@ public final class Outbox: Sendable {
         return try entries
     }
 
-    /// What a task waits for, which is over when the effect with its number has come.
+    /// The one-shot of a task that waits: it ends when the effect with its number has come.
     private func newWait() -> (Int, OneShot) {
         let wait = OneShot()
         let number = state.withLock { state in

@@ -43,7 +43,7 @@ public struct OutboxEntry: Identifiable, Sendable {
     }
 }
 
-/// What happens to an entry of an ``Outbox``, with the id of the entry.
+/// An event of an entry of an ``Outbox``, with the id of the entry.
 ///
 /// ```swift
 /// func watch(_ outbox: Outbox) async {

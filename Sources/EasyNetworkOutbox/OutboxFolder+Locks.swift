@@ -78,7 +78,7 @@ extension OutboxFolder {
             try? FileManager.default.removeItem(atPath: path)
         }
 
-        /// Removes what is in nobody's use: what can be locked, and a file, which earlier versions wrote, after a day.
+        /// Removes what is not in use: what can be locked, and a file, which earlier versions wrote, after a day.
         static func sweep(_ path: String) {
             let attributes = try? FileManager.default.attributesOfItem(atPath: path)
             if attributes?[.type] as? FileAttributeType == .typeDirectory, isLocked {

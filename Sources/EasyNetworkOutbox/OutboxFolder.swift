@@ -39,16 +39,16 @@ struct OutboxFolder: Sendable {
                 try files.makeDirectory(root + "/" + name)
             }
             for path in made {
-                // One above it may be closed to this user.
+                // A directory above it may be closed to this user.
                 do { try files.sync(path, isLast: false) } catch POSIXError.EACCES where path != root {}
             }
             #if canImport(Darwin)
-            // One that comes back would send again what was delivered.
+            // An entry that comes back would send again what was delivered.
             var (url, values) = (directory, URLResourceValues())
             values.isExcludedFromBackup = true
             try url.setResourceValues(values)
             #endif
-            // Others hear of changes to it.
+            // Other processes hear of changes to it.
             close(open(root + "/changes", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600))
             return try Scratch(in: root + "/tmp", files)
         }
@@ -56,7 +56,7 @@ struct OutboxFolder: Sendable {
 
     // MARK: - Entries
 
-    /// In their order. What was added meanwhile may be missing while something newer is there.
+    /// In their order. An entry that is added during the look may be missing while a newer one is there.
     func list(_ place: Place) throws(NetworkError) -> [OutboxName] {
         try attempt { try files.list(path(place.rawValue)).compactMap { OutboxName($0) } }
             .sorted { $0.sequence < $1.sequence }
@@ -67,7 +67,7 @@ struct OutboxFolder: Sendable {
         try attempt {
             var known = Set(try files.list(path("entries")))
             var names = known.compactMap { OutboxName($0) }.sorted { $0.sequence < $1.sequence }
-            // What a list missed while the directory changed is in the next one.
+            // An entry that a list missed while the directory changed is in the next one.
             while true {
                 let new = try files.list(path("entries")).filter { known.insert($0).inserted }
                 let late = new.compactMap { OutboxName($0) }
@@ -104,7 +104,7 @@ struct OutboxFolder: Sendable {
                 try files.sync(path("entries"), isLast: true)
             }
         } catch {
-            // One of them is there. A leftover is removed when an outbox starts.
+            // Either is there. A leftover is removed when an outbox starts.
             discard(path(.entries, name))
             discard(temporary)
             throw error
@@ -169,7 +169,7 @@ struct OutboxFolder: Sendable {
     @discardableResult
     func remove(_ name: OutboxName, from place: Place) throws(NetworkError) -> Bool {
         let temporary = newTemporary()
-        // Of a dead letter it stays when the rename fails; of an entry it is a leftover, which no other call would remove.
+        // A dead letter's stays when the rename fails; an entry's is a leftover, which no other call would remove.
         if place == .entries {
             discard(reason(name.id))
             forgetTries(of: name.id)
@@ -180,7 +180,7 @@ struct OutboxFolder: Sendable {
         }
         guard isHere else { return false }
         discard(reason(name.id))
-        // Once more: it may have failed meanwhile.
+        // Once more: it may have failed in between.
         forgetTries(of: name.id)
         discard(temporary)
         return true
@@ -231,7 +231,7 @@ struct OutboxFolder: Sendable {
     /// When an entry was added; nil when it has left.
     func date(of name: OutboxName, in place: Place) -> Date? {
         let path = path(place, name)
-        // One with files is a directory.
+        // An entry with files is a directory.
         let status = (try? files.look(path)) ?? (try? files.look(path + "/record"))
         return status?.usedAt
     }
@@ -256,7 +256,7 @@ struct OutboxFolder: Sendable {
         note(tries, of: id)
     }
 
-    /// What is lost of it, by a full disk or a loss of power, costs a try earlier or one more.
+    /// A part that is lost, by a full disk or a loss of power, costs a try earlier or one more.
     func note(_ tries: OutboxTries, of id: UUID) {
         replace(path("tries/" + id.uuidString), try? JSONEncoder().encode(tries))
     }
@@ -294,7 +294,7 @@ struct OutboxFolder: Sendable {
         }
     }
 
-    /// What entries left, nil for one that left nothing.
+    /// The items that entries left, nil for an entry that left nothing.
     func outputs(of ids: [UUID]) throws(NetworkError) -> [Data?] {
         try attempt {
             try ids.map { id in
@@ -462,7 +462,7 @@ struct OutboxFolder: Sendable {
         for name in (try? files.list(path("tmp"))) ?? [] where path("tmp/" + name) != scratch.path {
             Scratch.sweep(path("tmp/" + name))
         }
-        // What belongs to no entry; most often there is nothing.
+        // Leftovers that belong to no entry; most often there are none.
         for (folder, places) in [("errors", [Place.dead]), ("tries", [.entries, .dead])] {
             let names = (try? files.list(path(folder))) ?? []
             guard !names.isEmpty, let kept = try? places.flatMap({ try files.list(path($0.rawValue)) }) else {

@@ -3,9 +3,9 @@ import Foundation
 
 /// The entries that are to be delivered: which of them comes next.
 ///
-/// The entries of a lane are delivered one after the other, in their order; lanes side by side, those with an entry of a
-/// higher priority at their head first. An entry without a lane is alone in one. An entry waits for those that it depends
-/// on, as long as they are here.
+/// The entries of a lane are delivered one after the other, in their order; lanes side by side, those with an entry of
+/// a higher priority at their head first. An entry without a lane is alone in one. An entry waits for those that it
+/// depends on, as long as they are here.
 struct OutboxIndex: Hashable, Sendable {
     private enum LaneKey: Hashable {
         case named(String)
@@ -61,7 +61,7 @@ struct OutboxIndex: Hashable, Sendable {
     /// By the priority of the lane's head.
     private var ready = Array(repeating: Row(), count: JobPriority.count)
     private var postponed: Set<LaneKey> = []
-    /// Those of them that wait for their time or a condition.
+    /// The entries among them that wait for their time or a condition.
     private var early: Set<LaneKey> = []
     /// No wait ends earlier; nil without waits.
     private(set) var nextWake: TimeInterval?

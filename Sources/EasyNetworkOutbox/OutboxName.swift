@@ -72,7 +72,7 @@ struct OutboxName: Hashable, Sendable {
 
     private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
 
-    /// Of up to 16 hexadecimal digits.
+    /// The value of up to 16 hexadecimal digits.
     private static func number(_ bytes: Bytes) -> UInt64? {
         var number: UInt64 = 0
         for byte in bytes {

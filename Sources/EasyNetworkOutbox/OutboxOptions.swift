@@ -1,7 +1,8 @@
 import EasyNetwork
 import Foundation
 
-/// How an entry of an ``Outbox`` is delivered. What is nil is as the entry's type was registered, else as said here.
+/// How an entry of an ``Outbox`` is delivered. A field that is nil is as the entry's type was registered, else as said
+/// here.
 ///
 /// ```swift
 /// func addSync(_ outbox: Outbox) throws {
@@ -20,8 +21,8 @@ import Foundation
 ///
 /// They are kept with the entry, so that another process or a later version of the program delivers it in the same way.
 public struct OutboxOptions: Hashable, Codable, Sendable {
-    /// What becomes of entries of the same name that have not been delivered. Names are any text of up to 80 letters and
-    /// digits, `-` and `_`; each other byte counts as three. A dead letter does not count.
+    /// What becomes of entries of the same name that have not been delivered. Names are any text of up to 80 letters
+    /// and digits, `-` and `_`; each other byte counts as three. A dead letter does not count.
     ///
     /// ```swift
     /// let newest = OutboxOptions(unique: .replace("position"))
@@ -29,7 +30,7 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
     public enum Unique: Hashable, Codable, Sendable {
         /// They stay, and the new one is not added.
         case keep(String)
-        /// They are removed. One that is being sent is cancelled, but may arrive.
+        /// They are removed. An entry that is being sent is cancelled, but may arrive.
         case replace(String)
         /// They stay, and the new one comes after the last of them.
         case append(String)
@@ -41,14 +42,14 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
         }
     }
 
-    /// What must hold for an entry to be sent. The network is that of the host's ``/EasyNetwork/HostSettings/reachability``,
-    /// else ``/EasyNetwork/NetworkReachability/system``.
+    /// The conditions for an entry to be sent. The network is that of the host's
+    /// ``/EasyNetwork/HostSettings/reachability``, else ``/EasyNetwork/NetworkReachability/system``.
     ///
     /// ```swift
     /// let large = OutboxOptions(conditions: [.unmetered, .unconstrained])
     /// ```
     public enum Condition: String, Codable, CaseIterable, Sendable {
-        /// There is a network, or nobody knows.
+        /// There is a network, or its status is unknown.
         case reachable
         /// The network is not known to cost by the byte, see ``/EasyNetwork/NetworkReachability/isExpensive``.
         case unmetered
@@ -61,17 +62,17 @@ public struct OutboxOptions: Hashable, Codable, Sendable {
     /// It is not sent earlier. Default at once.
     public var notBefore: Date?
     /// It is sent again and again, once in each period of so many seconds, 60 or more; each time under a new id, which
-    /// follows the one before. Needs ``unique``, and has no lane. A period in which it could not be sent is left out. One
-    /// that is refused for good becomes a dead letter and ends the row. Default nil: it is sent once.
+    /// follows the one before. Needs ``unique``, and has no lane. A period in which it could not be sent is left out.
+    /// One that is refused for good becomes a dead letter and ends the row. Default nil: it is sent once.
     public var period: TimeInterval?
     /// The last seconds of each period, in which it is sent. Default the whole period.
     public var flex: TimeInterval?
-    /// What must hold for it to be sent. Default nothing.
+    /// The conditions for it to be sent. Default none.
     public var conditions: Set<Condition>?
     /// The number of failed tries after which it becomes a dead letter with its last error. Default no limit.
     public var maximumAttemptCount: Int?
-    /// The bounds of the delay after a failure, in seconds: that of the first one, which doubles up to the second. Default
-    /// 2 to 600. What a server asks for is the minimum.
+    /// The bounds of the delay after a failure, in seconds: that of the first one, which doubles up to the second.
+    /// Default 2 to 600. What a server asks for is the minimum.
     public var retryDelays: ClosedRange<TimeInterval>?
     /// The number of failed tries after which those behind it in its lane may go first. Default no limit: they wait.
     public var yieldsAfter: Int?

@@ -1,11 +1,11 @@
 import Foundation
 
-/// What an ``Outbox`` knows, and what it does next: events in, effects out. It reads no clock and no file.
+/// The knowledge of an ``Outbox``, and its next steps: events in, effects out. It reads no clock and no file.
 ///
-/// One outbox of a directory has the lock and delivers. It knows the directory by a list of its entries and by what it added
-/// itself since then. A counter on disk, `changes`, tells it of changes by others: while that has another value than before
-/// the last list was read, the directory is read again. Events may come in any order, and some after they were asked for
-/// no longer.
+/// One outbox of a directory has the lock and delivers. It knows the directory by a list of its entries and by what it
+/// added itself since then. A counter on disk, `changes`, tells it of changes by others: while that has another value
+/// than before the last list was read, the directory is read again. Events may come in any order, and some after they
+/// were asked for no longer.
 struct OutboxState: Hashable, Sendable {
     /// Whether it delivers.
     enum Phase: Hashable, Sendable {
@@ -20,10 +20,10 @@ struct OutboxState: Hashable, Sendable {
     /// Whether the lock is asked for. What may have freed it while it was being refused has it asked for again.
     enum Question: Hashable, Sendable { case none, asked, askedAgain }
 
-    /// What follows a stop.
+    /// The step that follows a stop.
     enum Sequel: Hashable, Sendable { case stopped, started, suspended }
 
-    /// What becomes of an entry that need not be sent again.
+    /// The fate of an entry that need not be sent again.
     enum Verdict: Hashable, Sendable { case delivered, dead }
 
     /// How a try to send an entry has ended.
@@ -46,7 +46,7 @@ struct OutboxState: Hashable, Sendable {
         case locked(Bool)
         /// Some time has passed, or something may have changed.
         case looked(changes: Int, isDue: Bool, isReachableAgain: Bool)
-        /// What is in the directory, nil when it could not be read; `changes` was read before.
+        /// The contents of the directory, nil when it could not be read; `changes` was read before.
         case listed([OutboxName: [UUID]]?, changes: Int)
         /// This process has put an entry into the directory, by adding or reviving it.
         case added(OutboxName, after: [UUID], changes: Int)
@@ -54,7 +54,7 @@ struct OutboxState: Hashable, Sendable {
         case removed(UUID)
         /// An entry that waits after a failure is to be tried now.
         case hastened(UUID)
-        /// What an entry depends on, nil when it has left the directory; `changes` was read after the dead letters.
+        /// The dependencies of an entry, nil when it has left the directory; `changes` was read after the dead letters.
         case checked(UUID, after: [UUID]?, hasDeadLetter: Bool, changes: Int)
         case ended(UUID, End)
         /// An entry has left the directory; or not yet, which is tried again after a delay.
@@ -96,7 +96,7 @@ struct OutboxState: Hashable, Sendable {
     private struct Reading: Hashable {
         /// The drains that are over when nothing is found.
         let drains: Set<Int>
-        /// What this process added meanwhile, which may not be in the list.
+        /// The entries that this process added during the look, which may not be in the list.
         var late: [OutboxName: [UUID]] = [:]
     }
 
@@ -106,10 +106,10 @@ struct OutboxState: Hashable, Sendable {
     let releasesLock: Bool
 
     private(set) var phase = Phase.stopped
-    /// What is to be delivered.
+    /// The entries to be delivered.
     private(set) var index = OutboxIndex()
     private var work: [UUID: Work] = [:]
-    /// Entries under way that were removed here, and those that came back meanwhile.
+    /// Entries under way that were removed here, and those that have come back since.
     private var gone: Set<UUID> = []
     private var revived: Set<UUID> = []
     /// The entries that need not be sent again, and could not leave the directory yet.
@@ -233,7 +233,7 @@ struct OutboxState: Hashable, Sendable {
 
     private mutating func locked(_ isLocked: Bool, _ effects: inout [Effect]) {
         guard case .waiting(let question) = phase else {
-            // It was stopped meanwhile, or has the lock that a later stop gave back.
+            // It was stopped since then, or has the lock that a later stop gave back.
             if isLocked, phase == .stopped { effects.append(.unlock) }
             return
         }
@@ -328,7 +328,7 @@ struct OutboxState: Hashable, Sendable {
 
     private mutating func adopt(_ found: [OutboxName: [UUID]], late: [OutboxName: [UUID]]) {
         for name in Array(index.all) where found[name] == nil && late[name] == nil {
-            // Another process has removed it. One under way is not found when it is sent.
+            // Another process has removed it. An entry under way is not found when it is sent.
             if work[name.id] == nil { index.remove(name.id) }
         }
         for (name, after) in found {
@@ -336,7 +336,7 @@ struct OutboxState: Hashable, Sendable {
             // It may be an entry again already.
             if work[name.id]?.step == .settling(.dead) { revived.insert(name.id) }
         }
-        // If others have added some meanwhile, they are found together.
+        // If others have added some by then, they are found together.
         if !isStale { for (name, after) in late { index.insert(name, after: after) } }
         let kept = Set(index.all.map(\.id))
         unsettled = unsettled.filter { kept.contains($0.key) || work[$0.key] != nil }
@@ -355,7 +355,7 @@ struct OutboxState: Hashable, Sendable {
         guard phase == .delivering else {
             effects.append(.ring)
             isDue = true
-            // Nobody may deliver now.
+            // No process may deliver now.
             if releasesLock, case .waiting = phase { ask(&effects) }
             return
         }
@@ -418,7 +418,7 @@ struct OutboxState: Hashable, Sendable {
         guard let after else { return vanish(id) }
         guard phase == .delivering, !gone.contains(id) else { return putBack(id, after) }
         if isStale || reading != nil {
-            // One that it depends on may be an entry again.
+            // A dead letter that it depends on may be an entry again.
             self.work[id]?.step = .toBeChecked
         } else if after.contains(where: index.contains) {
             putBack(id, after)

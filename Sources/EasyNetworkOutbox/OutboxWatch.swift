@@ -2,8 +2,8 @@
 import Dispatch
 import Foundation
 
-/// Tells of what other processes do in the directory of an outbox: of each ``OutboxFolder/ring()``, and that a lock may have
-/// been given back, also by a kill. See inotify(7).
+/// Tells of what other processes do in the directory of an outbox: of each ``OutboxFolder/ring()``, and that a lock may
+/// have been given back, also by a kill. See inotify(7).
 ///
 /// Not all file systems tell, and a network's none of other machines: look from time to time, too.
 final class OutboxWatch: @unchecked Sendable {
@@ -37,7 +37,8 @@ final class OutboxWatch: @unchecked Sendable {
 
     /// Reads all events.
     ///
-    /// - Returns: whether one of them is about the counter of changes or the directory itself. Others are about its folders.
+    /// - Returns: whether one of them is about the counter of changes or the directory itself. Others are about its
+    ///   folders.
     private static func hasNews(_ descriptor: Int32) -> Bool {
         var isNews = false
         withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 8) { buffer in

@@ -1,0 +1,138 @@
+import EasyNetworkOpenAPI
+import Foundation
+
+/// Bodies in JSON, as a form, as a form with files, or as they are.
+extension RequestReader {
+    mutating func write(
+        _ body: OpenAPIContent,
+        to request: inout RequestDeclaration,
+        _ fields: inout [Field],
+        _ names: inout Set<String>,
+        _ scope: inout SchemaReader.Scope
+    ) throws(InputError) {
+        guard let first = body.media.first else { return }
+        let isOptional = !body.isRequired
+        var comment = Comment.lines(body.description)
+        func property(_ type: SwiftType) -> RequestDeclaration.Property {
+            let type = isOptional ? type.asOptional : type
+            return RequestDeclaration.Property(name: "payload", type: type, comment: comment)
+        }
+        scope.isBody = true
+        defer { scope.isBody = false }
+        let json = body.media.filter(\.isJSON)
+        if let media = body.json, let schema = media.schema {
+            let type = payload(schema, &scope)
+            request.properties.append(property(type))
+            let value = type.isOptional || isOptional ? "payload.map { .json($0) }" : ".json(payload)"
+            request.members.append(["var body: RequestBody? { \(value) }"])
+            if json.count > 1, media.type != "application/json" {
+                // A body of the same schema, which the type says how to take.
+                let types = json.map { "`\($0.type)`" }.joined(separator: ", ")
+                let name = Name.unique("contentType", &names)
+                let text = "The type of the body: \(types)."
+                request.properties.append(
+                    RequestDeclaration.Property(
+                        name: name,
+                        type: .named("String"),
+                        comment: [text],
+                        initial: media.type.literal
+                    )
+                )
+                fields.append(("Content-Type", name, false))
+            } else if media.type != "application/json", media.type != "*/*" {
+                fields.append(("Content-Type", media.type.literal, false))
+            }
+            return
+        }
+        if let media = body.media.first(where: { $0.type == "application/x-www-form-urlencoded" }),
+            let schema = media.schema
+        {
+            let type = payload(schema, &scope)
+            guard type != .any else {
+                throw InputError(message: "its form has no members", offset: schema.offset)
+            }
+            request.properties.append(property(type))
+            let hasDeep =
+                media.json["encoding"]?.members?.contains { $0.value["style"]?.string == "deepObject" } == true
+            let encoder = hasDeep ? "" : ", encoder: QueryEncoder(arrays: .repeated)"
+            let value =
+                isOptional || type.isOptional
+                ? "payload.map { .form(of: $0\(encoder)) }" : ".form(of: payload\(encoder))"
+            request.members.append(["var body: RequestBody? { \(value) }"])
+            return
+        }
+        if let media = body.media.first(where: { $0.type == "multipart/form-data" }), let schema = media.schema {
+            return try writeForm(schema, isOptional, comment, to: &request, &scope)
+        }
+        comment.append("Of the type \(body.media.map { "`\($0.type)`" }.joined(separator: " or ")).")
+        request.properties.append(property(.named("RequestBody")))
+        request.members.append(["var body: RequestBody? { payload }"])
+        if body.media.count == 1, !first.type.contains("*") {
+            fields.append(("Content-Type", first.type.literal, false))
+        }
+    }
+
+    /// The type of a body; `Payload` for one without a name.
+    private mutating func payload(_ schema: JSON, _ scope: inout SchemaReader.Scope) -> SwiftType {
+        scope.taken.remove("Payload")
+        defer { scope.taken.insert("Payload") }
+        return schemas.type(of: schema, as: .nested("Payload"), in: &scope)
+    }
+
+    private mutating func writeForm(
+        _ json: JSON,
+        _ isOptional: Bool,
+        _ comment: [String],
+        to request: inout RequestDeclaration,
+        _ scope: inout SchemaReader.Scope
+    ) throws(InputError) {
+        let found = try document.resolve(json).json
+        let schema = OpenAPISchema(found)
+        guard !schema.properties.isEmpty else {
+            throw InputError(message: "its form has no members", offset: json.offset)
+        }
+        var taken = Name.requestProperties.union(request.properties.map(\.name))
+        var lines = ["var form = MultipartForm()"]
+        for (key, json) in schema.properties {
+            let name = Name.unique(Name.property(key, limit: nil), &taken)
+            let member = OpenAPISchema((try? document.resolve(json).json) ?? json)
+            let element = member.items.map { OpenAPISchema((try? document.resolve($0).json) ?? $0) }
+            func isFile(_ schema: OpenAPISchema) -> Bool {
+                schema.kinds == [.string] && ["binary", "byte", "base64"].contains(schema.format)
+                    || schema.json["contentMediaType"] != nil
+            }
+            var type: SwiftType
+            var write: (String) -> String
+            if isFile(member) {
+                type = .named("FormFile")
+                write = { "\($0).append(to: &form, name: \(key.literal))" }
+            } else if let element, isFile(element) {
+                type = .array(.named("FormFile"))
+                write = { "for part in \($0) { part.append(to: &form, name: \(key.literal)) }" }
+            } else {
+                type = schemas.type(of: json, as: .nested(key), in: &scope).unwrapped
+                if isPlainType(type, in: scope) {
+                    let text = text(of: type, in: scope)
+                    write = { "form.append(\(text($0)), name: \(key.literal))" }
+                } else if case .array(let element) = type, isPlainType(element, in: scope) {
+                    let text = text(of: element, in: scope)("part")
+                    write = { "for part in \($0) { form.append(\(text), name: \(key.literal)) }" }
+                } else {
+                    write = { "FormFile.append(\($0), to: &form, name: \(key.literal))" }
+                }
+            }
+            let isRequired = schema.required.contains(key) && !isOptional
+            let declared = Name.declared(name)
+            lines.append(isRequired ? write(declared) : "if let \(declared) { \(write(declared)) }")
+            request.properties.append(
+                RequestDeclaration.Property(
+                    name: name,
+                    type: isRequired ? type : .optional(type),
+                    comment: Comment.lines(json["description"]?.string)
+                )
+            )
+        }
+        lines.append("return .multipart(form)")
+        request.members.append(Lines.block("var body: RequestBody? {", [lines]))
+    }
+}

@@ -1,0 +1,284 @@
+import EasyNetworkOpenAPI
+import Foundation
+
+/// Parameters in the path, the query, headers and cookies.
+extension RequestReader {
+    struct Parameter {
+        let source: OpenAPIParameter
+        let name: String
+        let type: SwiftType
+        let comment: [String]
+        let initial: String?
+        /// Whether the type is one of Swift's or Foundation's, or has such a raw value.
+        let isPlain: Bool
+        /// An expression of type String for one of the value.
+        let asText: (String) -> String
+    }
+
+    /// Nil for a parameter that is left out: one that HTTP itself sets, or that cannot be written and need not be
+    /// there.
+    mutating func read(
+        _ parameter: OpenAPIParameter,
+        _ operation: OpenAPIOperation,
+        _ names: inout Set<String>,
+        _ scope: inout SchemaReader.Scope
+    ) throws(InputError) -> Parameter? {
+        // OpenAPI says that these three are ignored.
+        let isOwn = ["accept", "content-type", "authorization"].contains(parameter.name.lowercased())
+        if parameter.location == .header, isOwn { return nil }
+        func refuse(_ reason: String) throws(InputError) {
+            let message = "the parameter \"\(parameter.name)\" \(reason)"
+            if parameter.isRequired { throw InputError(message: message, offset: parameter.json.offset) }
+            schemas.note("\(operation.method) \(operation.path): \(message), and is left out", at: parameter.json)
+        }
+        let schema = parameter.schema ?? JSON(.object([]), offset: parameter.json.offset)
+        var type = schemas.type(of: schema, as: .nested(parameter.name), in: &scope).unwrapped
+        if parameter.hasContent || type == .any { type = .named("String") }
+        // A number or a name, which is a text in any case.
+        if parameter.location != .query, isPlainUnion(type, in: scope) {
+            scope.declarations.removeAll { type == .named($0.name) }
+            type = .named("String")
+        }
+        if case .dictionary = type, parameter.location == .query, parameter.style == "form" {
+            try refuse("is an object without named members in the query")
+            return nil
+        }
+        var isPlain = false
+        var asText: (String) -> String = { $0 }
+        switch type {
+        case .array(let element):
+            isPlain = element != .any && isPlainType(element, in: scope)
+            let separator = ["spaceDelimited": " ", "pipeDelimited": "|"][parameter.style] ?? ","
+            let text = text(of: element, in: scope)
+            asText = { "\($0).map { \(text("$0")) }.joined(separator: \(separator.literal))" }
+        case .named:
+            isPlain = isPlainType(type, in: scope)
+            asText = text(of: type, in: scope)
+        default: break
+        }
+        if !isPlain, parameter.location != .query {
+            try refuse("is an object in a \(parameter.location.rawValue)")
+            return nil
+        }
+        let isMissing = !parameter.isRequired
+        let initial = parameter.isRequired ? self.initial(of: schema, type) : nil
+        var comment = Comment.lines(
+            parameter.json["description"]?.string,
+            isDeprecated: parameter.json["deprecated"]?.bool == true
+        )
+        if isMissing, let value = OpenAPISchema(schema).json["default"].flatMap(shown) {
+            comment += (comment.isEmpty ? [] : [""]) + ["Default \(value)."]
+        }
+        return Parameter(
+            source: parameter,
+            name: Name.unique(Name.property(parameter.name, limit: nil), &names),
+            type: isMissing ? .optional(type) : type,
+            comment: comment,
+            initial: initial,
+            isPlain: isPlain,
+            asText: asText
+        )
+    }
+
+    /// The default of a required parameter, as it is written in Swift.
+    private func initial(of schema: JSON, _ type: SwiftType) -> String? {
+        guard let value = schema["default"] else { return nil }
+        switch (type, value.value) {
+        case (.named("Int"), .integer(let number)): return "\(number)"
+        case (.named("Double"), _): return value.number.map { "\($0)" }
+        case (.named("Bool"), .bool(let bool)): return "\(bool)"
+        case (.named("String"), .string(let text)): return text.literal
+        default: return nil
+        }
+    }
+
+    private func shown(_ value: JSON) -> String? {
+        switch value.value {
+        case .bool(let value): "\(value)"
+        case .integer(let value): "\(value)"
+        case .double(let value): "\(value)"
+        case .string(let value): "`\(value)`"
+        default: nil
+        }
+    }
+
+    /// What makes a text of a value.
+    private static let builtIn = [
+        "String": "", "Int": ".description", "Double": ".description", "Bool": ".description",
+        "Decimal": ".description",
+        "Date": ".formatted(.iso8601)", "URL": ".absoluteString", "UUID": ".uuidString",
+        "Data": ".base64EncodedString()",
+    ]
+
+    /// What makes a text of a value of a type; nil for an object, an array or one of several kinds.
+    private func suffix(_ type: SwiftType, in scope: SchemaReader.Scope) -> String? {
+        guard case .named(let name) = type else { return nil }
+        if let suffix = Self.builtIn[name] { return suffix }
+        if let declaration = scope.declarations.first(where: { $0.name == name }) {
+            guard case .values(_, let raw) = declaration.kind else { return nil }
+            return raw == "Int" ? ".rawValue.description" : ".rawValue"
+        }
+        guard let key = schemas.names.first(where: { $0.value == name })?.key,
+            let json = document.schema(named: key)
+        else { return nil }
+        var reader = schemas
+        // The type of a named schema, found as for one without a name.
+        var inner = SchemaReader.Scope(taken: [name])
+        let own = reader.type(of: (try? document.resolve(json).json) ?? json, as: .nested(name), in: &inner).unwrapped
+        return own == type ? nil : suffix(own, in: inner)
+    }
+
+    func isPlainType(_ type: SwiftType, in scope: SchemaReader.Scope) -> Bool {
+        suffix(type, in: scope) != nil
+    }
+
+    func text(of type: SwiftType, in scope: SchemaReader.Scope) -> (String) -> String {
+        let suffix = suffix(type, in: scope) ?? ""
+        return { $0 + suffix }
+    }
+
+    /// Whether a type is one of several, all of which are plain.
+    private func isPlainUnion(_ type: SwiftType, in scope: SchemaReader.Scope) -> Bool {
+        guard case .named(let name) = type, let declaration = scope.declarations.first(where: { $0.name == name }),
+            case .union(let cases, _) = declaration.kind
+        else { return false }
+        let inner = SchemaReader.Scope(taken: [], declarations: declaration.nested)
+        return cases.allSatisfy { isPlainType($0.type, in: inner) }
+    }
+
+    /// The path as the inside of a literal.
+    func path(_ path: String, _ parameters: [Parameter]) -> String {
+        var result = ""
+        var rest = path.hasPrefix("/") ? path.dropFirst() : path[...]
+        while let open = rest.firstIndex(of: "{"), let close = rest[open...].firstIndex(of: "}") {
+            result += String(rest[..<open]).escaped
+            let name = String(rest[rest.index(after: open)..<close])
+            if let parameter = parameters.first(where: { $0.source.location == .path && $0.source.name == name }) {
+                switch parameter.source.style {
+                case "label": result += "."
+                case "matrix": result += ";\(name.escaped)="
+                default: break
+                }
+                // A segment takes all that describes itself.
+                let text = parameter.asText(Name.declared(parameter.name))
+                result += "\\(segment: \(text.hasSuffix(".description") ? String(text.dropLast(12)) : text))"
+            }
+            rest = rest[rest.index(after: close)...]
+        }
+        return result + String(rest).escaped
+    }
+
+    /// The text of a parameter, an optional of one if that may be nil.
+    private func optionalText(_ parameter: Parameter) -> String {
+        let name = Name.declared(parameter.name)
+        let isOptional = parameter.type.isOptional && parameter.asText("$0") != "$0"
+        return isOptional ? "\(name).map { \(parameter.asText("$0")) }" : parameter.asText(name)
+    }
+
+    func writeQuery(
+        _ parameters: [Parameter],
+        of operation: OpenAPIOperation,
+        to request: inout RequestDeclaration
+    ) {
+        if parameters.isEmpty { return }
+        if parameters.allSatisfy(\.isPlain) {
+            let items = parameters.map { parameter -> String in
+                let isJoined =
+                    isArray(parameter) && !parameter.source.explodes && parameter.source.style != "deepObject"
+                let value = isJoined ? optionalText(parameter) : Name.declared(parameter.name)
+                return "\(key(parameter, parameters).literal): \(value)" + (parameter.type.isOptional ? " as Any" : "")
+            }
+            let isLong = items.count > 2
+            let lines = isLong ? ["["] + items.map { "    \($0)," } + ["]"] : ["[\(items.joined(separator: ", "))]"]
+            request.members.append(Lines.block("var params: [String: Any]? {", [lines]))
+        } else {
+            request.codingKeys = parameters.map { ($0.name, key($0, parameters)) }
+            request.members.append(["var params: Self { self }"])
+        }
+        // For these methods parameters are a form otherwise.
+        if ["POST", "PUT", "PATCH"].contains(operation.method), operation.body == nil {
+            request.members.append(["var query: NetworkService.QueryType { .path }"])
+        }
+    }
+
+    private func isArray(_ parameter: Parameter) -> Bool {
+        if case .array = parameter.type.unwrapped { true } else { false }
+    }
+
+    /// Whether arrays are written as `a=1&a=2`.
+    private func repeats(_ parameters: [Parameter]) -> Bool {
+        parameters.contains { isArray($0) && $0.source.explodes && $0.source.style == "form" }
+    }
+
+    private func key(_ parameter: Parameter, _ all: [Parameter]) -> String {
+        let isDeep = isArray(parameter) && parameter.source.style == "deepObject"
+        return parameter.source.name + (isDeep && repeats(all) ? "[]" : "")
+    }
+
+    func headers(
+        _ parameters: [Parameter],
+        _ request: inout RequestDeclaration
+    ) -> [Field] {
+        var fields = parameters.filter { $0.source.location == .header }.map {
+            ($0.source.name, optionalText($0), $0.type.isOptional)
+        }
+        let cookies = parameters.filter { $0.source.location == .cookie }.map { parameter -> String in
+            let name = parameter.source.name.escaped
+            if !parameter.type.isOptional { return "\"\(name)=\\(segment: \(optionalText(parameter)))\"" }
+            return "\(optionalText(parameter)).map { \"\(name)=\\(segment: $0)\" }"
+        }
+        if !cookies.isEmpty {
+            let isOptional = !parameters.contains { $0.source.location == .cookie && !$0.type.isOptional }
+            fields.append(("Cookie", "cookies", isOptional))
+            let lines = [
+                "let pairs: [String?] = [\(cookies.joined(separator: ", "))]",
+                "return pairs.compactMap { $0 }.joined(separator: \"; \")",
+            ]
+            let some = [
+                "let text = pairs.compactMap { $0 }.joined(separator: \"; \")", "return text.isEmpty ? nil : text",
+            ]
+            let head = "private var cookies: String\(isOptional ? "?" : "") {"
+            request.members.append(Lines.block(head, [isOptional ? [lines[0]] + some : lines]))
+        }
+        return fields
+    }
+
+    func write(
+        _ fields: [Field],
+        to request: inout RequestDeclaration
+    ) {
+        if fields.isEmpty { return }
+        let items = fields.map { "\($0.name.literal): \($0.value)" }
+        let list = "[\(items.joined(separator: ", "))]"
+        guard fields.contains(where: \.isOptional) else {
+            return request.members.append(["var headers: [String: String]? { \(list) }"])
+        }
+        let lines = ["let fields: [String: String?] = \(list)", "return fields.compactMapValues { $0 }"]
+        request.members.append(Lines.block("var headers: [String: String]? {", [lines]))
+    }
+
+    func writeOptions(
+        _ parameters: [Parameter],
+        of operation: OpenAPIOperation,
+        to request: inout RequestDeclaration
+    ) {
+        var options: [String] = []
+        if let server = operation.json["servers"]?.elements?.first?["url"]?.string, !server.contains("{"),
+            URLComponents(string: server)?.scheme != nil
+        {
+            options.append("baseURL: URL(string: \(server.literal))")
+        }
+        let query = parameters.filter { $0.source.location == .query }
+        var styles = repeats(query) ? ["arrays: .repeated"] : []
+        if query.contains(where: \.type.isOptional) { styles.append("nulls: nil") }
+        if !styles.isEmpty { options.append("queryEncoder: QueryEncoder(\(styles.joined(separator: ", ")))") }
+        if operation.json["security"]?.elements?.isEmpty == true, !SecurityScheme.all(of: document).isEmpty {
+            let fields = SecurityScheme.all(of: document).compactMap(\.field)
+            let names = Set(fields).sorted().map(\.literal).joined(separator: ", ")
+            if !fields.isEmpty { options.append("omittedHeaders: [\(names)]") }
+            options.append("isAuthenticated: false")
+        }
+        if options.isEmpty { return }
+        request.members.append(["var options: RequestOptions { RequestOptions(\(options.joined(separator: ", "))) }"])
+    }
+}

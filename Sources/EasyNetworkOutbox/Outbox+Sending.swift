@@ -1,0 +1,265 @@
+import EasyNetwork
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The try of an entry: whether it may be sent now, its job, and the meaning of its end.
+extension Outbox {
+    /// The bounds of the delay after a failure, and of a delay that a server asks for, in seconds.
+    private static let delays = RetryPolicy(
+        maximumRetryCount: .max,
+        baseDelay: 2,
+        maximumDelay: 600,
+        maximumRetryAfter: 86_400
+    )
+
+    func send(_ name: OutboxName) {
+        let (request, operation): (any APIRequest, ServiceOperation)
+        // A wait begins before the date is asked for that it depends on, so that it does not end late.
+        let begin = clock.now
+        do throws(NetworkError) {
+            let record = try folder.read(name)
+            if let wait = wait(of: name, record) { return postpone(name, wait, at: begin, record.options?.conditions) }
+            (request, operation) = try job(for: name, record)
+        } catch {
+            // Its age, which is not the deadline of a request.
+            return ended(name, error, isFinal: error.code == .timedOut || Self.isFinal(error))
+        }
+        operation.queuePriority = name.priority.operationPriority
+        let isWanted = state.withLock { state in
+            guard state.logic.wants(name.id) else { return false }
+            state.jobs[name.id] = (operation, request)
+            return true
+        }
+        guard isWanted else { return ended(name, NetworkError(code: .cancelled), isFinal: false) }
+        tell(.sending(name.id))
+        operation.whenFinished { [weak operation] in
+            // The operation is kept while it runs.
+            let error = operation.map { $0.error } ?? NetworkError(code: .cancelled)
+            WorkQueue.shared.async { self.ended(name, error, isFinal: error.map(Self.isFinal) ?? false) }
+        }
+        queue.addOperation(operation)
+    }
+
+    /// Why an entry is not sent now; nil when it is. Begins a try.
+    private func wait(of name: OutboxName, _ record: OutboxRecord) -> OutboxIndex.Wait? {
+        let (options, now) = (record.options ?? OutboxOptions(), clock.date)
+        if let due = record.begin.map(options.due), due > now {
+            state.withLock { $0.details[name.id, default: Detail()].options = options }
+            return OutboxIndex.Wait(delay: min(due.timeIntervalSince(now), Self.longWait), reason: .early, isFirm: true)
+        }
+        let isNew = state.withLock { $0.details[name.id]?.triedAt == nil }
+        let tries = isNew ? folder.tries(of: name.id) : nil
+        let count = state.withLock { state in
+            var detail = state.details[name.id] ?? Detail()
+            if let tries { (detail.attemptCount, detail.error) = (tries.count, tries.failure.error) }
+            (detail.options, detail.triedAt) = (options, now)
+            state.details[name.id] = detail
+            return detail.attemptCount
+        }
+        // An earlier process has left it.
+        if let tries, tries.next > now {
+            let delay = min(tries.next.timeIntervalSince(now), tries.delay)
+            return OutboxIndex.Wait(delay: delay, reason: .oldFailure, leavesLane: count >= options.yieldsAfter ?? .max)
+        }
+        guard let conditions = options.conditions, !areMet(conditions) else { return nil }
+        return OutboxIndex.Wait(delay: Self.longInterval, reason: .early)
+    }
+
+    private func postpone(
+        _ name: OutboxName,
+        _ wait: OutboxIndex.Wait,
+        at begin: TimeInterval,
+        _ conditions: Set<OutboxOptions.Condition>?
+    ) {
+        if conditions != nil { hear(network) }
+        post(.ended(name.id, .postponed(wait)), at: begin)
+        // The network may have changed before this.
+        if let conditions, wait.reason == .early, !wait.isFirm, areMet(conditions) {
+            post(.hastened(name.id))
+        }
+    }
+
+    /// Asked of the system only once an entry has conditions.
+    var network: NetworkReachability { service.configuration.settings.reachability ?? .system }
+
+    private func areMet(_ conditions: Set<OutboxOptions.Condition>) -> Bool {
+        let network = network
+        return conditions.allSatisfy { condition in
+            switch condition {
+            case .reachable: network.status != .unreachable
+            case .unmetered: network.status != .unreachable && !network.isExpensive
+            case .unconstrained: network.status != .unreachable && !network.isConstrained
+            }
+        }
+    }
+
+    private func job(
+        for name: OutboxName,
+        _ record: OutboxRecord
+    ) throws(NetworkError) -> (any APIRequest, ServiceOperation) {
+        // For an entry with a time or a period, since then.
+        let start = max(
+            record.addedAt,
+            record.begin.map { (record.options ?? OutboxOptions()).due($0) } ?? record.addedAt
+        )
+        if clock.date.timeIntervalSince(start) > maximumAge {
+            throw NetworkError(code: .timedOut, message: "not delivered within \(maximumAge) seconds, the maximum age")
+        }
+        // A later period comes after the one before it, which leaves nothing.
+        let after = record.after.filter { Self.id(after: $0) != name.id }
+        let inputs = after.isEmpty ? [] : try folder.outputs(of: after)
+        let request = try request(in: record, of: name.type, inputs: inputs)
+        let files = record.fileCount > 0 ? try folder.attachments(of: request.body, name) : [:]
+        var options = request.options
+        options.idempotencyKey = name.id.uuidString
+        options.customURLRequest?.setValue(name.id.uuidString, forHTTPHeaderField: "Idempotency-Key")
+        // Each entry is delivered.
+        options.repeatPolicy = .allow
+        if !files.isEmpty { options.body = request.body?.placed { [files] url in files[url.path] ?? url } }
+        return (request, operation(request, options))
+    }
+
+    private func operation<Request: APIRequest>(_ request: Request, _ options: RequestOptions) -> ServiceOperation {
+        let operation = RequestOperation(request, options, of: service)
+        // A message that the cache answers has not reached the server.
+        operation.ignoresCache = true
+        return operation
+    }
+
+    /// - Parameter inputs: what those before it left; nil for the request as it was added.
+    func request(
+        in record: OutboxRecord,
+        of type: String,
+        inputs: [Data?]? = nil
+    ) throws(NetworkError) -> any APIRequest {
+        guard let registered = state.withLock({ $0.types[type] }) else {
+            throw NetworkError(code: .invalidRequest, message: "no type is registered as \"\(type)\"")
+        }
+        do {
+            return try WorkQueue.userCode { try registered.decode(record.request, record.version, inputs) }
+        } catch {
+            throw NetworkError(
+                code: .invalidRequest,
+                message: "the entry cannot be decoded: \(error)",
+                underlying: error
+            )
+        }
+    }
+
+    private func ended(_ name: OutboxName, _ error: NetworkError?, isFinal: Bool) {
+        let job = state.withLock { $0.jobs.removeValue(forKey: name.id) }
+        guard let error else {
+            guard let job, let deliver = state.withLock({ $0.types[name.type]?.deliver }) else {
+                return post(.ended(name.id, .verdict(.delivered)))
+            }
+            Task {
+                let output = await deliver(job.request, job.operation)
+                WorkQueue.shared.async {
+                    if let output { self.state.withLock { $0.outputs[name.id] = output } }
+                    self.post(.ended(name.id, .verdict(.delivered)))
+                }
+            }
+            return
+        }
+        withExtendedLifetime(job) {}
+        // An answer of which no item can be made was one: the server has accepted the request.
+        if error.code == .cannotParseResponse, 200..<300 ~= error.statusCode ?? 0 {
+            return post(.ended(name.id, .verdict(.delivered)))
+        }
+        if error.code == .cancelled, !folder.has(name) {
+            let detail = state.withLock { $0.details.removeValue(forKey: name.id) }
+            withExtendedLifetime(detail) {}
+            return post(.ended(name.id, .gone))
+        }
+        let detail = state.withLock { $0.details[name.id] } ?? Detail()
+        // A cancel by the queue, or its end, is no failure.
+        let isLast =
+            ![.cancelled, .refused, .circuitOpen].contains(error.code)
+            && detail.attemptCount + 1 >= detail.options.maximumAttemptCount ?? .max
+        guard !isFinal, !isLast else {
+            state.withLock { $0.reasons[name.id] = error }
+            return post(.ended(name.id, .verdict(.dead)))
+        }
+        let wait = OutboxIndex.Wait(
+            delay: delay(of: name.id, after: error),
+            isFirm: asked(error) > 0,
+            leavesLane: detail.attemptCount + 1 >= detail.options.yieldsAfter ?? .max
+        )
+        post(.ended(name.id, .postponed(wait)))
+    }
+
+    /// The seconds that the server has asked to wait.
+    private func asked(_ error: NetworkError) -> TimeInterval {
+        min(RetryPolicy.retryAfter(error.headers, now: clock.date) ?? 0, Self.delays.maximumRetryAfter)
+    }
+
+    func delay(of id: UUID, after error: NetworkError) -> TimeInterval {
+        let random = service.configuration.settings.random()
+        let detail = state.withLock { state in
+            state.problems[id] = error
+            return state.details[id] ?? Detail()
+        }
+        var delays = Self.delays
+        if let bounds = detail.options.retryDelays {
+            (delays.baseDelay, delays.maximumDelay) = (bounds.lowerBound, bounds.upperBound)
+        }
+        return max(delays.backoff.delay(after: detail.attemptCount, random: random), asked(error))
+    }
+
+    func tellFailure(_ id: UUID, _ delay: TimeInterval) {
+        let (tries, error, old) = state.withLock { state in
+            let error = state.problems.removeValue(forKey: id) ?? NetworkError(code: .cancelled)
+            let old = state.details[id]
+            var detail = old ?? Detail()
+            // A cancel by the queue, or its end, is no failure.
+            if ![.cancelled, .refused, .circuitOpen].contains(error.code) { detail.attemptCount += 1 }
+            detail.error = error
+            state.details[id] = detail
+            return (detail.attemptCount, error, old)
+        }
+        // Objects of the user are released outside the lock.
+        withExtendedLifetime(old) {}
+        folder.note(
+            OutboxTries(count: tries, next: clock.date + delay, delay: delay, failure: OutboxFailure(error)),
+            of: id
+        )
+        // Another process may have removed it before this was written.
+        if let name = state.withLock({ $0.logic.index.name(of: id) }), !folder.has(name) { folder.forgetTries(of: id) }
+        tell(.failed(id, error, retryDelay: delay))
+    }
+
+    /// Before the next one of the lane is sent.
+    func tellEnd(_ id: UUID, _ verdict: OutboxState.Verdict) {
+        let (reason, detail, _, _) = state.withLock { state in
+            (
+                state.reasons.removeValue(forKey: id), state.details.removeValue(forKey: id),
+                state.problems.removeValue(forKey: id), state.outputs.removeValue(forKey: id)
+            )
+        }
+        switch verdict {
+        case .delivered: tell(.delivered(id), detail?.options)
+        case .dead: tell(.died(id, reason ?? NetworkError(code: .refused)), detail?.options)
+        }
+    }
+
+    /// Whether the same request would fail again.
+    static func isFinal(_ error: NetworkError) -> Bool {
+        switch error.code {
+        case .unacceptableStatus:
+            guard let status = error.statusCode else { return true }
+            return status < 500 && !delays.statusCodes.contains(status)
+        case .invalidRequest, .cannotParseResponse, .redirectFailed, .cannotSendAgain, .bodyTooLong, .dependencyFailed,
+            .notCached:
+            return true
+        default: return error.code.rawValue >= 10_000
+        }
+    }
+
+    static func dependencyFailed(_ id: UUID, _ error: NetworkError?) -> NetworkError {
+        let reason = error.map { ": \($0.message ?? $0.code.summary)" } ?? ""
+        return NetworkError(code: .dependencyFailed, message: "the entry \(id), which comes first, has failed\(reason)")
+    }
+}
