@@ -1,8 +1,8 @@
 import Foundation
 
 /// `swift run -c release Benchmark queue` measures the queue, `Benchmark transport` the transports, `Benchmark cache`
-/// the cache, `Benchmark diagnostics` what shows them, `Benchmark outbox` an outbox, `Benchmark json` the reading of JSON,
-/// `Benchmark urgent` requests behind bulk downloads, and compares them with the bars of the project.
+/// the cache, `Benchmark diagnostics` what shows them, `Benchmark outbox` an outbox, `Benchmark json` the reading of
+/// JSON, `Benchmark urgent` requests behind bulk downloads, and compares them with the bars of the project.
 @main
 struct Benchmark {
     static func main() async {

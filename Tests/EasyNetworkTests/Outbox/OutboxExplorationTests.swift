@@ -4,11 +4,11 @@ import Testing
 @testable import EasyNetwork
 @testable import EasyNetworkOutbox
 
-/// Walks all orders in which the steps of up to three outboxes of one directory may come, with crashes, refusals, lost answers
-/// and faults of the disk between any two of them.
+/// Walks all orders in which the steps of up to three outboxes of one directory may come, with crashes, refusals, lost
+/// answers and faults of the disk between any two of them.
 ///
-/// The directory is a value; each effect and each event of an ``OutboxState`` comes at any time after it was asked for. The
-/// walk ends when no new world is found. From each of them one must be reachable in which everything is delivered.
+/// The directory is a value; each effect and each event of an ``OutboxState`` comes at any time after it was asked for.
+/// The walk ends when no new world is found. From each of them one must be reachable in which everything is delivered.
 @Suite("The outbox in all orders", .timeLimit(.minutes(10)))
 struct OutboxExplorationTests {
     /// What a user does, one after the other.

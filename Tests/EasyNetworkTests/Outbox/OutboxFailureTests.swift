@@ -5,8 +5,8 @@ import Testing
 @testable import EasyNetwork
 @testable import EasyNetworkOutbox
 
-/// The table of failures in the article "Jobs that survive", row by row. The rows of entries that depend on others, are too
-/// old or are damaged are in ``OutboxTests``, that of a full disk in ``OutboxFaultTests``.
+/// The table of failures in the article "Jobs that survive", row by row. The rows of entries that depend on others, are
+/// too old or are damaged are in ``OutboxTests``, that of a full disk in ``OutboxFaultTests``.
 @Suite("The failures of an outbox", .timeLimit(.minutes(10)))
 struct OutboxFailureTests {
     /// A request with a mistake.

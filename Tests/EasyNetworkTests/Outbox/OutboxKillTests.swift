@@ -6,7 +6,8 @@ import Testing
 @testable import EasyNetwork
 @testable import EasyNetworkOutbox
 
-/// Kills programs that fill and deliver an outbox, `OUTBOX_KILLS` times; without this environment variable, a few times.
+/// Kills programs that fill and deliver an outbox, `OUTBOX_KILLS` times; without this environment variable, a few
+/// times.
 @Suite("An outbox whose programs are killed", .serialized, .timeLimit(.minutes(20)))
 struct OutboxKillTests {
     private static let lives = ProcessInfo.processInfo.environment["OUTBOX_KILLS"].flatMap(Int.init) ?? 6

@@ -5,8 +5,8 @@ import Testing
 @testable import EasyNetwork
 
 extension MockResponse {
-    /// For an answer that stalls early: Apple's sessions hold the head of one without a type, or of type text/plain, back
-    /// until 512 bytes of its body have come, to guess the type.
+    /// For an answer that stalls early: Apple's sessions hold the head of one without a type, or of type text/plain,
+    /// back until 512 bytes of its body have come, to guess the type.
     static let exactType: HTTPHeaders = ["Content-Type": "application/json"]
 }
 

@@ -397,8 +397,8 @@ struct JSONIndexDecoderTests {
         }
     }
 
-    /// Where an accepted text is wrong: Foundation takes trailing commas, and does not look into members with a key that
-    /// came before in their object.
+    /// Where an accepted text is wrong: Foundation takes trailing commas, and does not look into members with a key
+    /// that came before in their object.
     private static func isKnown(_ body: Data, _ foundation: Tree) -> Bool {
         var (result, colons) = (Data(), 0)
         var (isText, isEscape) = (false, false)
