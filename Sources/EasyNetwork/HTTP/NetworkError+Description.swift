@@ -5,9 +5,11 @@ import FoundationNetworking
 #endif
 
 extension NetworkError: LocalizedError, CustomStringConvertible {
-    /// A sentence for a person: the failure, the server's message, and the request, without the secrets that
-    /// ``Redaction`` recognizes.
-    public var errorDescription: String? {
+    /// A sentence for a person: the failure, its message, and the server's, without the secrets that ``Redaction``
+    /// recognizes. The request is in ``description``.
+    public var errorDescription: String? { sentence + "." }
+
+    private var sentence: String {
         var sentence = code.summary
         if let statusCode, code == .unacceptableStatus || code == .unauthorized {
             let reason = HTTPURLResponse.localizedString(forStatusCode: statusCode)
@@ -17,12 +19,12 @@ extension NetworkError: LocalizedError, CustomStringConvertible {
         let redaction = Redaction.standard
         if let message { sentence += ": " + redaction.redacted(message) }
         if let serverMessage { sentence += ": " + redaction.redacted(serverMessage.cleaned().withoutFullStop) }
-        if let request { sentence += " (\(request))" }
-        return sentence + "."
+        return sentence
     }
 
+    /// A line for a developer: the code, the sentence of ``errorDescription``, and the request without its secrets.
     public var description: String {
-        "NetworkError.\(code): \(errorDescription ?? "")"
+        "NetworkError.\(code): \(sentence)\(request.map { " (\($0))" } ?? "")."
     }
 }
 
