@@ -128,7 +128,7 @@ struct OutboxFaultTests {
         let error = try #require(try outbox.deadLetters.first?.error)
         let text = String(decoding: try #require(error.responseBody), as: UTF8.self)
         #expect(text.contains("no such chat") && !text.contains("s3cr3t") && text.utf8.count <= 1_024)
-        #expect(error.statusCode == 422)
+        #expect(error.statusCode == 422 && error.serverMessage == "no such chat")
         let file = try #require(
             FileManager.default.enumerator(atPath: fixture.directory.path + "/errors")?.allObjects.first as? String
         )
