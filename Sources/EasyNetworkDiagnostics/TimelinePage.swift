@@ -182,7 +182,7 @@ enum TimelinePage {
         """#
 
     /// The SHA-256 of the text of the script's element, in Base64: the script, and a line feed at either end.
-    static let scriptDigest = "deZzEi4iiKncubg/VLi9n3pXIx5Lf4flbBv4K1jfMtw="
+    static let scriptDigest = "XUDx7CRQr2glbtWlZOMi7HiW5Errzj/piK/mAPVeyW4="
 
     static let script = #"""
         "use strict";

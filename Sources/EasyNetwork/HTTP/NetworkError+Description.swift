@@ -6,10 +6,11 @@ import FoundationNetworking
 
 extension NetworkError: LocalizedError, CustomStringConvertible {
     /// A sentence for a person: the failure, its message, and the server's, without the secrets that ``Redaction``
-    /// recognizes. The request is in ``description``.
-    public var errorDescription: String? { sentence + "." }
+    /// recognizes. An answer that cannot be read is for a developer to mend, and has its request here; for other
+    /// failures that is in ``description``.
+    public var errorDescription: String? { sentence(withRequest: code == .cannotParseResponse) }
 
-    private var sentence: String {
+    private func sentence(withRequest: Bool) -> String {
         var sentence = code.summary
         if let statusCode, code == .unacceptableStatus || code == .unauthorized {
             let reason = HTTPURLResponse.localizedString(forStatusCode: statusCode)
@@ -19,12 +20,13 @@ extension NetworkError: LocalizedError, CustomStringConvertible {
         let redaction = Redaction.standard
         if let message { sentence += ": " + redaction.redacted(message) }
         if let serverMessage { sentence += ": " + redaction.redacted(serverMessage.cleaned().withoutFullStop) }
-        return sentence
+        if withRequest, let request { sentence += " (\(request))" }
+        return sentence + "."
     }
 
     /// A line for a developer: the code, the sentence of ``errorDescription``, and the request without its secrets.
     public var description: String {
-        "NetworkError.\(code): \(sentence)\(request.map { " (\($0))" } ?? "")."
+        "NetworkError.\(code): \(sentence(withRequest: true))"
     }
 }
 

@@ -117,7 +117,7 @@ for (const item of items) {
 }
 const hasFolds = roots.some(item => item.children.length);
 
-// What is said of an item with children; made when it is seen first.
+// The text about an item with children; made when it is seen first.
 function summaryOf(item) {
   if (item.summary) return item.summary;
   const leaves = [], collect = one => one.children.length ? one.children.forEach(collect) : leaves.push(one.row);
@@ -543,7 +543,7 @@ function paint() {
     bad: style.getPropertyValue("--bad") };
   const thick = Math.max(1, height / rows.length), fill = (start, end, top) =>
     context.fillRect(start / total * width, top, Math.max(1, (end - start) / total * width), thick);
-  // One colour after the other, which is several times as fast.
+  // Colour after colour, which is several times as fast.
   context.fillStyle = colors.wait;
   rows.forEach((row, index) => fill(row.added, row.end, index / rows.length * height));
   for (const name of ["slot", "bad"]) {
