@@ -44,20 +44,21 @@ extension Outbox {
 
     /// Hears of changes of the network from now on.
     func hear(_ network: NetworkReachability) {
-        state.withLock { state in
-            guard state.networkTask == nil else { return }
-            state.networkTask = Task { [weak self] in
-                var isFirst = true
-                for await _ in network.statuses {
-                    guard let self else { return }
-                    if !isFirst {
-                        self.state.withLock { $0.networkHasChanged = true }
-                        WorkQueue.shared.async { self.look() }
-                    }
-                    isFirst = false
-                }
+        guard state.withLock({ $0.networkTask == nil }) else { return }
+        // Asked for before the task begins, which may be late: a change in between would be taken for the first status.
+        let changes = network.statuses.dropFirst()
+        let task = Task { [weak self] in
+            for await _ in changes {
+                guard let self else { return }
+                self.state.withLock { $0.networkHasChanged = true }
+                WorkQueue.shared.async { self.look() }
             }
         }
+        let isHeard = state.withLock { state in
+            if state.networkTask == nil { state.networkTask = task }
+            return state.networkTask == task
+        }
+        if !isHeard { task.cancel() }
     }
 
     /// Looks again when it is time.

@@ -403,6 +403,15 @@ struct OutboxOptionsTests {
         try await outbox.drain(deadline: 0)
     }
 
+    @Test("BEY-19: a change of the network right after the outbox has begun to listen is heard")
+    func changeAtOnce() async throws {
+        let network = NetworkReachability(.unreachable)
+        let outbox = try fixture.outbox()
+        outbox.hear(network)
+        network.status = .reachable
+        #expect(await eventually { outbox.state.withLock { $0.networkHasChanged } })
+    }
+
     // MARK: - Items
 
     struct Upload: APIRequest, Codable {
