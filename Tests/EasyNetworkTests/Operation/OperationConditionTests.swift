@@ -120,6 +120,7 @@ struct OperationConditionTests {
         weak var released: TestJob?
         do {
             let began = Gate()
+            let jobEnded = Gate()
             let ended = Gate()
             let job = TestJob()
             released = job
@@ -132,6 +133,7 @@ struct OperationConditionTests {
                     } onCancel: {
                         cancelled.open()
                     }
+                    await jobEnded.opened()
                     ended.open()
                     return true
                 }
@@ -139,7 +141,10 @@ struct OperationConditionTests {
             add([job], to: kind)
             await began.opened()
             job.cancel()
-            #expect(job.isFinished && job.error?.code == .cancelled)
+            // The queue's call of start() may not have returned; the condition has not.
+            await job.ended()
+            #expect(job.error?.code == .cancelled)
+            jobEnded.open()
             await ended.opened()
             #expect(job.executionCount == 0)
         }

@@ -42,7 +42,7 @@ struct ReachabilityConditionTests {
         await other.ended()
         #expect(await eventually { jobs.allSatisfy { $0.pendingCondition == "network reachable" } })
         jobs[0].cancel()
-        #expect(jobs[0].isFinished)
+        await jobs[0].ended()
         network.status = .reachable
         for job in jobs { await job.ended() }
         #expect(jobs.dropFirst().allSatisfy { $0.error == nil && $0.executionCount == 1 })

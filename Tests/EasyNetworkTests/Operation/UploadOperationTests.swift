@@ -27,7 +27,7 @@ struct UploadOperationTests {
         case form
     }
 
-    private let bytes = Data((0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+    private let bytes = bodyBytes(1_000_000)
     private let queue = NetworkQueue()
 
     private func server(_ wire: Wire = .standard) throws -> (MockServer, EasyNetworkService) {

@@ -26,7 +26,7 @@ struct CurlHeadTests {
 
     @Test(
         "BEY-14: a head is read alike whatever the fields of the answer before were",
-        arguments: 0..<300 as Range<UInt64>
+        arguments: 0..<UInt64(TestLoad.count(300, part: 100))
     )
     func likeTheOneBefore(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

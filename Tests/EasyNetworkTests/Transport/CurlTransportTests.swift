@@ -114,7 +114,7 @@ struct CurlTransportTests {
         // Runs in a separate process, because it counts descriptors.
         await #expect(processExitsWith: .success) {
             try await CurlFates().run(count: 20, seed: 0)
-            let count = TestLoad.count(1_000, part: 200)
+            let count = TestLoad.count(1_000)
             for seed in 1...2 { try await CurlFates().run(count: count, seed: UInt64(seed)) }
             let (descriptors, memory) = (CurlFates.descriptorCount, CurlFates.residentBytes)
             for seed in 3...TestLoad.count(20, part: 12) { try await CurlFates().run(count: count, seed: UInt64(seed)) }

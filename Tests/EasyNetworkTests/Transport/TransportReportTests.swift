@@ -162,7 +162,7 @@ struct TransportReportTests {
     func pause(kind: Kind) async throws {
         guard kind != .inMemory else { return }
         let fixture = try TransportFixture(kind)
-        let body = Data((0..<5_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+        let body = bodyBytes(5_000_000)
         fixture.route("GET", "/long") { _ in .data(body) }
         var request = try fixture.request("/long")
         request.deadlines = TransportDeadlines(idle: 5)
@@ -197,7 +197,7 @@ struct TransportReportTests {
         for kind in Kind.those(that: .backPressure) where kind != .inMemory {
             var random = SeededGenerator(seed: seed)
             let fixture = try TransportFixture(kind)
-            let body = Data((0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 &* 13) })
+            let body = bodyBytes(2_000_000)
             fixture.route("GET", "/long") { _ in .data(body) }
             let started = fixture.start(try fixture.request("/long"))
             while started.recording.contents.end == nil {

@@ -16,7 +16,7 @@ struct TransportStreamTests {
         var errorDescription: String? { "out of paper" }
     }
 
-    private let bytes = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+    private let bytes = bodyBytes(300_000)
 
     private func fixture(_ kind: Kind) throws -> TransportFixture {
         let fixture = try TransportFixture(kind)

@@ -96,7 +96,7 @@ struct TransportTests {
         let fixture = try TransportFixture(kind)
         fixture.route("PUT", "/file") { _ in .status(201) }
         let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        let contents = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0) })
+        let contents = bodyBytes(300_000)
         try contents.write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         var request = try fixture.request("/file", .put)

@@ -21,7 +21,7 @@ struct MultipartTransportTests {
         let fixture = try TransportFixture(kind)
         let folder = try TemporaryFolder()
         let file = folder.url.appendingPathComponent("photo.png")
-        let bytes = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+        let bytes = bodyBytes(300_000)
         try bytes.write(to: file)
         var form = MultipartForm()
         form.append("Ada é", name: "who")

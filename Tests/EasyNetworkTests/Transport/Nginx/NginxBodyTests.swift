@@ -7,7 +7,7 @@ import Testing
 @Suite("Nginx: bodies", .enabled(if: NginxServer.isInstalled), .timeLimit(.minutes(10)))
 struct NginxBodyTests {
     private static let listeners: [NginxServer.Listener] = [.http, .https1, .https2]
-    private static let bytes = Data((0..<3_000_001).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+    private static let bytes = bodyBytes(3_000_001)
 
     @Test("RSP-3: a compressed body is decoded, and the metrics count its compressed bytes", arguments: listeners)
     func gzip(listener: NginxServer.Listener) async throws {

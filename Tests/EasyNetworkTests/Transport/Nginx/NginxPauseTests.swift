@@ -25,7 +25,7 @@ struct NginxPauseTests {
     @Test("BEY-1: bodies read with a pause after every piece are whole, compressed ones too", arguments: listeners)
     func everyPiece(listener: NginxServer.Listener) async throws {
         let client = try await NginxClient()
-        let data = Data((0..<4_000_000).map { UInt8(truncatingIfNeeded: $0 &* 131 &+ $0 >> 8) })
+        let data = bodyBytes(4_000_000)
         let path = "/files/\(UUID().uuidString)"
         #expect(await client.outcome(listener, path, .put, .data(data)).head?.statusCode == 201)
         let way = NginxClient.Way(listener: listener, ipv6: false)

@@ -54,7 +54,7 @@ struct ProxyTunnelTests {
         let proxy = try TunnelProxy()
         let client = try await client(proxy)
         let path = "/files/\(UUID().uuidString)"
-        let body = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 251) })
+        let body = bodyBytes(3_000_000)
         let put = await client.outcome(client.request(way, path, .put, .data(body)))
         #expect(put.head?.statusCode == 201 && put.end?.error == nil)
         let got = await client.outcome(client.request(way, path))
