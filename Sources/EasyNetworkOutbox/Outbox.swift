@@ -261,7 +261,8 @@ public final class Outbox: Sendable {
 
     /// Starts the outbox, delivers until it is empty or the deadline has come, and then stops: jobs that are still
     /// under way are cancelled, their entries stay, and another process may take over. Cancelling the task stops at
-    /// once. ``start()`` begins again.
+    /// once. ``start()`` begins again. An entry that waits for the network of its host is waited for; one that waits for
+    /// its time, or for one of its own conditions, is not.
     ///
     /// ```swift
     /// func willEnterBackground(_ outbox: Outbox) async {

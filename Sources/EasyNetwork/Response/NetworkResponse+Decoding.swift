@@ -72,15 +72,23 @@ extension NetworkResponse {
     ///   `users[3].age: expected Int but found String`. Its `underlying` is the `DecodingError`. A ``NetworkError`` of
     ///   the decoder is thrown as it is.
     public func decode<T: Decodable>(_ type: T.Type, with decoder: ResponseDecoder? = nil) throws(NetworkError) -> T {
-        guard let decoder = decoder ?? self.decoder, !decoder.isStandard else {
-            return try decode(type, using: .standard)
+        switch (decoder ?? self.decoder)?.format {
+        case nil: return try decode(type, using: .standard)
+        case .json(let makeDecoder): return try decode(type, using: makeDecoder())
+        case .other(let read): return try decode(type, read)
         }
+    }
+
+    private func decode<T: Decodable>(
+        _ type: T.Type,
+        _ read: (any Decodable.Type, NetworkResponse) throws -> any Decodable
+    ) throws(NetworkError) -> T {
         if let empty = emptyItem(type) { return empty }
         // Without its decoder, so that a decoder may call `decode(_:)` without endless recursion.
         var plain = self
         plain.decoder = nil
         do {
-            let value = try decoder.decode(type, plain)
+            let value = try read(type, plain)
             if let value = value as? T { return value }
             let found = "the decoder made a \(Swift.type(of: value)) instead of a \(type)"
             throw error(.cannotParseResponse, message: found)

@@ -7,9 +7,17 @@ import Foundation
 /// let user = try response.decode(User.self, with: decoder)
 /// ```
 public struct ResponseDecoder: Sendable {
-    let decode: @Sendable (any Decodable.Type, NetworkResponse) throws -> any Decodable
-    /// Whether it is ``json``: then the type need not be erased for its closure.
-    private(set) var isStandard = false
+    enum Format: Sendable {
+        /// Makes the decoder for one answer.
+        case json(@Sendable () -> JSONDecoder)
+        case other(@Sendable (any Decodable.Type, NetworkResponse) throws -> any Decodable)
+    }
+
+    let format: Format
+
+    private init(_ format: Format) {
+        self.format = format
+    }
 
     /// A decoder of another format.
     ///
@@ -22,21 +30,17 @@ public struct ResponseDecoder: Sendable {
     public init(
         _ decode: @escaping @Sendable (_ type: any Decodable.Type, _ response: NetworkResponse) throws -> any Decodable
     ) {
-        self.decode = decode
+        format = .other(decode)
     }
 
     /// A decoder of JSON that reads dates as text of RFC 3339, or as numbers: seconds since 2001.
-    public static let json = {
-        var decoder = ResponseDecoder.json { .standard }
-        decoder.isStandard = true
-        return decoder
-    }()
+    public static let json = ResponseDecoder.json { .standard }
 
     /// A decoder of JSON.
     ///
     /// - Parameter makeDecoder: returns the `JSONDecoder` for one answer; it is not safe to share one among threads.
     public static func json(_ makeDecoder: @escaping @Sendable () -> JSONDecoder) -> ResponseDecoder {
-        ResponseDecoder { type, response in try response.decode(type, using: makeDecoder()) }
+        ResponseDecoder(.json(makeDecoder))
     }
 
     /// A decoder of JSON.

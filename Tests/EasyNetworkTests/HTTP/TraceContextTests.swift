@@ -44,7 +44,7 @@ struct TraceContextTests {
             "00_" + example.dropFirst(3), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0g",
             "0x" + example.dropFirst(2), "00-0af7651916cd43dd8448eb211c80319-cb7ad6b7169203331-01",
             "00-0af7651916cd43dd8448eb211c8031é-b7ad6b7169203331-01", String(example.dropLast()),
-        ]
+        ] as [String]
     )
     func refusal(text: String) {
         #expect(TraceContext(traceparent: text) == nil)
