@@ -31,10 +31,12 @@ public final class OperationOwner: Sendable {
     }
 
     deinit {
-        for registration in registrations.withLock({ $0 }).values {
-            guard let operation = registration.object?.operation else { continue }
-            if detaches { operation.detach() } else { operation.cancel() }
-        }
+        let operations = registrations.withLock { $0 }.values.compactMap { $0.object?.operation }
+        guard !detaches else { return operations.forEach { $0.detach() } }
+        // Those of a queue in one step: one that waits for another would end with the failure of that.
+        let queues = operations.compactMap { $0.scheduling?.queue }.map { (ObjectIdentifier($0), $0) }
+        for queue in Dictionary(queues, uniquingKeysWith: { one, _ in one }).values { queue.cancel(operations) }
+        for operation in operations { operation.cancel() }
     }
 
     /// The number of operations that are registered and have not finished.

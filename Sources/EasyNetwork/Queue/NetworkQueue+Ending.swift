@@ -41,6 +41,11 @@ extension NetworkQueue {
         cancel { _ in matching }
     }
 
+    /// Cancels those of the operations that are here.
+    func cancel(_ operations: [NetworkOperation]) {
+        cancel { _ in operations.compactMap { $0.job(in: self) } }
+    }
+
     private func cancel(_ choose: (Graph) -> [Job]) {
         // In one step, so that no slot that becomes free is given to a job that is about to be cancelled; and cancelled
         // before the waiting jobs are started, only to end.

@@ -62,6 +62,28 @@ struct OperationOwnerTests {
         #expect(codes.withLock { $0 } == [.cancelled, .cancelled])
     }
 
+    @Test("OPQ-7: of jobs that wait for each other each is cancelled with the owner, and calls no closure if silent")
+    func cancelledTogether() async throws {
+        for number in 1...50 {
+            var owner: OperationOwner? = OperationOwner()
+            let first = RequestOperation(Get(api: "stall"), service: service)
+            let second = first.then { _ in Get(api: "a") }
+            let third = second.then { _ in Get(api: "a") }
+            for operation in [first, second, third] {
+                operation.owner = owner
+                operation.silencesCancellation = true
+                operation.failure = { Issue.record($0) }
+            }
+            queue.addOperations([first, second, third], waitUntilFinished: false)
+            await transport.waitForRequests(number)
+            owner = nil
+            for operation in [first, second, third] {
+                await operation.ended()
+                #expect(operation.error?.code == .cancelled)
+            }
+        }
+    }
+
     @Test("OPQ-7: a detached operation goes on without its owner, its closures are released and not called")
     func detached() async throws {
         var owner: OperationOwner? = OperationOwner(detaches: true)
