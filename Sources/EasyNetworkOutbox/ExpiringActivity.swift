@@ -26,5 +26,7 @@ struct ExpiringActivity: Sendable {
         case asked
         /// Granted; the closure returns when the semaphore is signalled.
         case granted(DispatchSemaphore)
+
+        var isGranted: Bool { if case .granted = self { true } else { false } }
     }
 }

@@ -120,7 +120,8 @@ extension Outbox {
         var lock = state.withLock { $0.missedLock.take() }
         let isTaken = folder.take(&lock)
         let isNew = state.withLock { state in
-            guard isTaken, state.lock == nil else {
+            // The activity may have ended while the lock was taken.
+            guard isTaken, state.lock == nil, activity == nil || state.activity.isGranted else {
                 if !isTaken { state.missedLock = lock }
                 return false
             }
@@ -130,14 +131,14 @@ extension Outbox {
             return true
         }
         // Two questions may have been under way.
-        if state.withLock({ $0.lock == nil }) { endActivity() }
+        endIdleActivity()
         post(.locked(isNew))
     }
 
     private func unlock() {
         // Before the activity ends.
         withExtendedLifetime(state.withLock { ($0.lock.take(), $0.missedLock.take()) }) {}
-        endActivity()
+        endIdleActivity()
     }
 
     /// Asks for an activity.
@@ -165,7 +166,7 @@ extension Outbox {
             WorkQueue.shared.async {
                 self.look()
                 // Stopped by now, or there is nothing to do any more.
-                if self.state.withLock({ $0.lock == nil }) { self.endActivity() }
+                self.endIdleActivity()
             }
             // The system's thread: the activity lasts as long as this closure.
             return semaphore.wait()
@@ -176,9 +177,10 @@ extension Outbox {
         post(.suspend)
     }
 
-    private func endActivity() {
+    /// Ends the activity, unless the lock is held.
+    private func endIdleActivity() {
         let activity = state.withLock { state -> ExpiringActivity.State in
-            guard case .granted = state.activity else { return .none }
+            guard state.lock == nil, state.activity.isGranted else { return .none }
             return exchange(&state.activity, with: .none)
         }
         if case .granted(let semaphore) = activity { semaphore.signal() }
