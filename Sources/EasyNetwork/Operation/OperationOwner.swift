@@ -36,7 +36,8 @@ public final class OperationOwner: Sendable {
         // Those of a queue in one step: one that waits for another would end with the failure of that.
         let queues = operations.compactMap { $0.scheduling?.queue }.map { (ObjectIdentifier($0), $0) }
         for queue in Dictionary(queues, uniquingKeysWith: { one, _ in one }).values { queue.cancel(operations) }
-        for operation in operations { operation.cancel() }
+        // Those on no queue; a subclass may count how often it is cancelled.
+        for operation in operations where !operation.isCancelled { operation.cancel() }
     }
 
     /// The number of operations that are registered and have not finished.
