@@ -130,6 +130,8 @@ extension Outbox {
             for id in state.details.keys { state.details[id]?.triedAt = nil }
             return true
         }
+        // Before it is asked for again, which the answer may do.
+        if !isNew { lock = nil }
         // Two questions may have been under way.
         endIdleActivity()
         post(.locked(isNew))
