@@ -371,6 +371,7 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     /// Makes the operation's call, and ends with the item of its answer.
     ///
     /// - Parameters:
+    ///   - keepsBody: whether the operation's response keeps its body. Default false.
     ///   - cached: called at most once before the end, with the item from the cache that the network's follows.
     ///   - sharedAnswer: gets the answer from another call, instead of sending the request. Default nil.
     ///   - mayStore: whether the cache may store an accepted answer. Default nil: it may.
@@ -378,13 +379,13 @@ open class ItemOperation<Item: Sendable>: ServiceOperation, @unchecked Sendable 
     final func send(
         _ source: RequestSource,
         order: CacheLookup.Order,
+        keepsBody: Bool = false,
         cached: (@Sendable (any Sendable) -> Void)? = nil,
         sharedAnswer: (@Sendable () async -> CallAttempts.Answer)? = nil,
         mayStore: (@Sendable (NetworkResponse) -> Bool)? = nil,
         makeItem: (@Sendable (NetworkResponse) async throws -> any Sendable)? = nil,
         map: @escaping @Sendable (NetworkResponse) throws -> any Sendable
     ) {
-        let keepsBody = state.withLock { $0.keepsResponseBody }
         callGroup.begin(
             source,
             isAnnounced: sharedAnswer == nil,

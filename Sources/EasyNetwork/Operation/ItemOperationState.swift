@@ -50,7 +50,6 @@ struct ItemOperationState {
     var hasOwnPriority = false
     var item: Item?
     var response: NetworkResponse?
-    var keepsResponseBody = false
     var cachedItem: Item?
     /// Stores the answer in the cache, when the callbacks have returned.
     var keep: (@Sendable () -> Void)?

@@ -13,6 +13,7 @@ final class OperationOptions: @unchecked Sendable {
     var repeatPolicy: RepeatPolicy?
     var repeatKey: String?
     var ignoresCache = false
+    var keepsResponseBody = false
     var ownerRegistration: OwnerRegistration?
     var conditions: [OperationCondition] = []
     /// The sessions for whose refresh the operation was made.

@@ -101,8 +101,8 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
     /// Whether the ``ItemOperation/response`` keeps its body, which then stays in memory as long as the operation. Set
     /// it before the operation is added to a queue. Default false.
     public final var keepsResponseBody: Bool {
-        get { state.withLock { $0.keepsResponseBody } }
-        set { state.withLock { $0.keepsResponseBody = newValue } }
+        get { option { $0.keepsResponseBody } }
+        set { setOption(newValue) { swap(&$0.keepsResponseBody, &$1) } }
     }
 
     // MARK: - The cache
@@ -143,9 +143,11 @@ open class RequestOperation<Request: APIRequest>: ItemOperation<Request.Item>, @
         // Every initializer takes a `Request`: the cast holds. `as?` would look up the type of the optional at run time.
         // swift-format-ignore: NeverForceUnwrap
         let request = source.request as! Request
+        let (ignoresCache, keepsBody) = option { ($0.ignoresCache, $0.keepsResponseBody) }
         send(
             source,
             order: ignoresCache ? .ignore : .standard,
+            keepsBody: keepsBody,
             cached: deliverCached,
             sharedAnswer: sharedAnswer(to: source),
             map: { try request.item(from: $0) }
